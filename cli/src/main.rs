@@ -1,0 +1,4 @@
+//! The `quipu` command.
+#![forbid(unsafe_code)]
+
+fn main() {}

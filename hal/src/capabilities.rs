@@ -1,0 +1,74 @@
+//! What a backend can do.
+
+use bitflags::bitflags;
+
+use crate::{Filter, TargetKinds};
+
+bitflags! {
+    /// Abilities that not every backend has.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Features: u32 {
+        /// [`Attributes::inherit`](crate::Attributes::inherit).
+        const INHERIT = 1;
+        /// [`Attributes::pinned`](crate::Attributes::pinned).
+        const PINNED = 1 << 1;
+        /// [`Attributes::exclusive`](crate::Attributes::exclusive).
+        const EXCLUSIVE = 1 << 2;
+        /// [`Attributes::enable_on_exec`](crate::Attributes::enable_on_exec).
+        const ENABLE_ON_EXEC = 1 << 3;
+        /// More groups can be open than fit on the PMU; they take turns.
+        const MULTIPLEXING = 1 << 4;
+        /// Events that need a PMU can be counted on this machine.
+        const HARDWARE_EVENTS = 1 << 5;
+        /// Software events can be counted.
+        const SOFTWARE_EVENTS = 1 << 6;
+        /// Breakpoints can be counted.
+        const BREAKPOINTS = 1 << 7;
+        /// Tracepoints can be counted.
+        const TRACEPOINTS = 1 << 8;
+        /// Named PMUs with terms can be counted.
+        const NAMED_PMUS = 1 << 9;
+        /// Groups can be used from any thread.
+        const ANY_THREAD = 1 << 10;
+    }
+}
+
+/// How simultaneous the members of a group's reading are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Simultaneity {
+    /// No relation between the members.
+    None,
+    /// One after the other: skewed by the time the read itself takes.
+    Sequential,
+    /// One snapshot; members share both times.
+    Atomic,
+}
+
+/// What a backend can do on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The targets it can count on.
+    pub targets: TargetKinds,
+    /// Its other abilities.
+    pub features: Features,
+    /// The parts of a [`Filter`] it can honour for hardware events.
+    pub filters: Filter,
+    /// How simultaneous its group readings are at best; a group says what it really is.
+    pub simultaneity: Simultaneity,
+    /// How many counters can be on the PMU at once, where it is known.
+    pub slots: Option<usize>,
+}
+
+impl Capabilities {
+    /// A backend that can do nothing but be asked; set what it can.
+    pub const fn none() -> Self {
+        Self {
+            targets: TargetKinds::empty(),
+            features: Features::empty(),
+            filters: Filter::empty(),
+            simultaneity: Simultaneity::None,
+            slots: None,
+        }
+    }
+}

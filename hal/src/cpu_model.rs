@@ -1,0 +1,79 @@
+//! Which CPU this is, as far as its counters are concerned.
+
+/// A CPU: how it identifies itself, and what counters it has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CpuModel {
+    /// How the CPU identifies itself.
+    pub identity: CpuIdentity,
+    /// The core type on a hybrid CPU, in the words of its vendor: `core`, `atom`.
+    pub core_type: Option<String>,
+    /// The scheme its events are encoded in.
+    pub scheme: Scheme,
+    /// The counters of one CPU.
+    pub counters: Vec<CounterBank>,
+}
+
+/// How a CPU identifies itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CpuIdentity {
+    /// By CPUID leaf 0 and 1, with the extended family and model added in.
+    X86 {
+        /// The vendor string: `GenuineIntel`, `AuthenticAMD`.
+        vendor: String,
+        /// Family.
+        family: u16,
+        /// Model.
+        model: u16,
+        /// Stepping.
+        stepping: u8,
+    },
+    /// By the ARM main id register.
+    Arm {
+        /// `MIDR_EL1`.
+        midr: u64,
+    },
+}
+
+/// The scheme in which a CPU's events are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// Pentium: two 9-bit functions in one CESR.
+    P5,
+    /// Pentium Pro to Pentium III and their like: two select words, one enable.
+    P6,
+    /// Intel architectural performance monitoring, version 1 and later.
+    IntelArchitectural,
+    /// AMD K7 and K8: four counters, 8-bit events.
+    AmdK7,
+    /// AMD family 10h and later: 12-bit events.
+    Amd10h,
+    /// ARMv8 PMUv3.
+    Armv8,
+    /// The simulated PMU.
+    Simulated,
+}
+
+/// Counters of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CounterBank {
+    /// What they can count.
+    pub class: SlotClass,
+    /// How many there are, numbered from 0.
+    pub number: u8,
+    /// Their width in bits.
+    pub width: u8,
+}
+
+/// What a physical counter can count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SlotClass {
+    /// Any event, subject to the event's own constraints.
+    General,
+    /// One event each.
+    Fixed,
+    /// The time stamp counter.
+    TimeStamp,
+}

@@ -1,0 +1,76 @@
+//! Events: what can be counted, by portable name, by bits, or by a name to be resolved later.
+//!
+//! An [`Event`] stays symbolic. Backends turn it into an [`Encoding`](crate::Encoding) when a group
+//! is opened, with the help of the operating system or of an [`EventMap`](crate::EventMap).
+
+mod breakpoint;
+mod cache;
+mod hardware;
+mod pmu;
+mod raw;
+mod software;
+
+pub use breakpoint::{Breakpoint, BreakpointAccess};
+pub use cache::{Cache, CacheEvent, CacheOp, CacheResult};
+pub use hardware::Hardware;
+pub use pmu::{PmuEvent, Term, TermValue};
+pub use raw::RawEvent;
+pub use software::Software;
+
+/// Something that can be counted.
+///
+/// The text form is the one people know from `perf list`; see [`crate::text`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Event {
+    /// A generalized hardware event.
+    Hardware(Hardware),
+    /// An event that the operating system counts without a PMU.
+    Software(Software),
+    /// A generalized cache event.
+    Cache(CacheEvent),
+    /// The bits for the CPU's own PMU, as its manual gives them.
+    Raw(RawEvent),
+    /// Accesses to, or execution of, an address.
+    Breakpoint(Breakpoint),
+    /// An event of a PMU the operating system names, with its terms: `cpu/event=0xc0,umask=1/`.
+    Pmu(PmuEvent),
+    /// A static tracepoint of the kernel.
+    Tracepoint {
+        /// The subsystem: `sched`.
+        system: String,
+        /// The name within it: `sched_switch`.
+        name: String,
+    },
+    /// A name for a database to resolve: a native event, a preset, or a tracepoint `a:b`.
+    Named(String),
+}
+
+impl Event {
+    /// A tracepoint by system and name.
+    pub fn tracepoint(system: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::Tracepoint {
+            system: system.into(),
+            name: name.into(),
+        }
+    }
+}
+
+macro_rules! into_event {
+    ($($from:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$from> for Event {
+            fn from(event: $from) -> Self {
+                Self::$variant(event)
+            }
+        }
+    )*};
+}
+
+into_event! {
+    Hardware => Hardware,
+    Software => Software,
+    CacheEvent => Cache,
+    RawEvent => Raw,
+    Breakpoint => Breakpoint,
+    PmuEvent => Pmu,
+}

@@ -1,0 +1,169 @@
+//! From an event to its encoding: the trait a database implements, and what is known of an event.
+
+use std::borrow::Cow;
+
+use crate::{CpuModel, Encoding, Event, Filter, Result, SlotClass};
+
+/// Resolves events to encodings for one CPU.
+///
+/// The database implements it from its tables; backends hold one and know nothing else of it.
+pub trait EventMap: Send + Sync {
+    /// The CPU the encodings are for.
+    fn cpu(&self) -> &CpuModel;
+
+    /// The encoding of an event counted where `filter` says.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](crate::ErrorKind::UnsupportedEvent) when the CPU has no such event, with
+    /// the nearest names as the hint; [`UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature)
+    /// when the event cannot be filtered so.
+    fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent>;
+}
+
+/// An event as an [`EventMap`] resolved it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedEvent {
+    /// The bits to program.
+    pub encoding: Encoding,
+    /// The counters that can count it.
+    pub slots: SlotSet,
+    /// What is known of the event, the native name it came from among it.
+    pub info: EventInfo,
+}
+
+/// A set of physical counters, by class and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SlotSet {
+    general: u64,
+    fixed: u64,
+    time_stamp: u64,
+}
+
+impl SlotSet {
+    /// No counter at all.
+    pub const EMPTY: Self = Self {
+        general: 0,
+        fixed: 0,
+        time_stamp: 0,
+    };
+
+    /// Every general counter, however many the CPU has.
+    pub const ANY_GENERAL: Self = Self {
+        general: u64::MAX,
+        fixed: 0,
+        time_stamp: 0,
+    };
+
+    /// One counter.
+    pub const fn one(class: SlotClass, number: u8) -> Self {
+        Self::EMPTY.with(class, number)
+    }
+
+    /// The general counters whose bits are set in `mask`.
+    pub const fn general(mask: u64) -> Self {
+        Self {
+            general: mask,
+            fixed: 0,
+            time_stamp: 0,
+        }
+    }
+
+    /// The same set with a counter added; numbers from 64 on are not held.
+    #[must_use]
+    pub const fn with(mut self, class: SlotClass, number: u8) -> Self {
+        if number < 64 {
+            let bit = 1 << number;
+            match class {
+                SlotClass::General => self.general |= bit,
+                SlotClass::Fixed => self.fixed |= bit,
+                SlotClass::TimeStamp => self.time_stamp |= bit,
+            }
+        }
+        self
+    }
+
+    /// Whether the set holds a counter.
+    pub const fn contains(&self, class: SlotClass, number: u8) -> bool {
+        let mask = match class {
+            SlotClass::General => self.general,
+            SlotClass::Fixed => self.fixed,
+            SlotClass::TimeStamp => self.time_stamp,
+        };
+        number < 64 && mask >> number & 1 == 1
+    }
+
+    /// The counters in either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self {
+            general: self.general | other.general,
+            fixed: self.fixed | other.fixed,
+            time_stamp: self.time_stamp | other.time_stamp,
+        }
+    }
+
+    /// Whether the set holds no counter.
+    pub const fn is_empty(&self) -> bool {
+        self.general | self.fixed | self.time_stamp == 0
+    }
+}
+
+/// What is known of an event that is being counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventInfo {
+    /// The name it was opened under: the event's own, or the native one it was resolved to.
+    pub name: String,
+    /// The unit of its values.
+    pub unit: Cow<'static, str>,
+    /// What a value has to be multiplied by to be in that unit; 1 for almost all events.
+    pub scale: f64,
+    /// Whether values accumulate.
+    pub kind: ValueKind,
+    /// The parts of a [`Filter`] that this event honours. An event may ignore filters (clocks count
+    /// in every mode whatever is asked), and a report has to say so.
+    pub honours: Filter,
+    /// The longest run of events a second, where it is known; it bounds the time in which a narrow
+    /// counter can wrap.
+    pub max_rate: Option<u64>,
+    /// Known errata, one sentence each.
+    pub errata: Vec<String>,
+}
+
+impl EventInfo {
+    /// A plain counter of events that honours every filter.
+    pub fn counter(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            unit: Cow::Borrowed(""),
+            scale: 1.0,
+            kind: ValueKind::Counter,
+            honours: Filter::all(),
+            max_rate: None,
+            errata: Vec::new(),
+        }
+    }
+
+    /// The same with a unit.
+    #[must_use]
+    pub fn with_unit(mut self, unit: impl Into<Cow<'static, str>>) -> Self {
+        self.unit = unit.into();
+        self
+    }
+
+    /// The same honouring only these parts of a filter.
+    #[must_use]
+    pub fn honouring(mut self, filter: Filter) -> Self {
+        self.honours = filter;
+        self
+    }
+}
+
+/// Whether an event's values accumulate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ValueKind {
+    /// A running count: differences, sums and scaling make sense.
+    #[default]
+    Counter,
+    /// A momentary value (a temperature): never scaled, summed or differenced.
+    Gauge,
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod backend;
+mod capabilities;
+mod cpu_model;
+mod encoding;
+mod error;
+mod event;
+mod event_map;
+mod filter;
+mod reading;
+mod scale;
+mod spec;
+mod target;
+pub mod text;
+
+pub use backend::{Backend, DynBackend, Group};
+pub use capabilities::{Capabilities, Features, Simultaneity};
+pub use cpu_model::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass};
+pub use encoding::{Encoding, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select};
+pub use error::{Error, ErrorKind, Result};
+pub use event::{
+    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, Hardware,
+    PmuEvent, RawEvent, Software, Term, TermValue,
+};
+pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, ValueKind};
+pub use filter::Filter;
+pub use reading::{Part, ReadBuf, Reading};
+pub use scale::{Scaled, Total, scale, total};
+pub use spec::{Attributes, EventSpec, GroupSpec, Precision};
+pub use target::{Cgroup, Target, TargetKinds};

@@ -1,0 +1,252 @@
+//! Readings: what a counter says, per part, and the buffer they are read into.
+
+use std::fmt;
+
+use crate::scale::{Scaled, Total, scale, total};
+
+/// What a counter says at one moment: its value, and for how long it was enabled and really counted.
+///
+/// Times are in nanoseconds and count since the last reset, because the value does; the operating
+/// system's own times, which a reset does not touch, are the `raw_` ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Reading {
+    /// The count, in the event's own unit ([`EventInfo::unit`](crate::EventInfo)).
+    pub value: u64,
+    /// Nanoseconds enabled since the last reset.
+    pub time_enabled: u64,
+    /// Nanoseconds really counting since the last reset.
+    pub time_running: u64,
+    /// Nanoseconds enabled since opening.
+    pub raw_time_enabled: u64,
+    /// Nanoseconds really counting since opening.
+    pub raw_time_running: u64,
+}
+
+impl Reading {
+    /// A reading of a counter that was never reset.
+    pub const fn new(value: u64, time_enabled: u64, time_running: u64) -> Self {
+        Self {
+            value,
+            time_enabled,
+            time_running,
+            raw_time_enabled: time_enabled,
+            raw_time_running: time_running,
+        }
+    }
+
+    /// What happened since an earlier reading of the same counter: the difference of the value and
+    /// of the times. It scales like any reading.
+    ///
+    /// There must have been no reset in between; where a field would run backwards it is 0 (use
+    /// [`checked_since`](Self::checked_since) to be told).
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            value: self.value.saturating_sub(earlier.value),
+            time_enabled: self.time_enabled.saturating_sub(earlier.time_enabled),
+            time_running: self.time_running.saturating_sub(earlier.time_running),
+            raw_time_enabled: self
+                .raw_time_enabled
+                .saturating_sub(earlier.raw_time_enabled),
+            raw_time_running: self
+                .raw_time_running
+                .saturating_sub(earlier.raw_time_running),
+        }
+    }
+
+    /// Like [`since`](Self::since), but `None` where a field would run backwards: then the counter
+    /// was reset in between, or the readings are of different counters.
+    #[must_use]
+    pub const fn checked_since(&self, earlier: &Self) -> Option<Self> {
+        if self.value < earlier.value
+            || self.time_enabled < earlier.time_enabled
+            || self.time_running < earlier.time_running
+        {
+            return None;
+        }
+        Some(self.since(earlier))
+    }
+
+    /// The count for the whole time enabled: a fact, an estimate, or nothing.
+    #[must_use]
+    pub const fn scaled(&self) -> Scaled {
+        scale(self.value, self.time_enabled, self.time_running)
+    }
+}
+
+/// One part of a fan-out target: a kernel group or register set of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct Part {
+    /// The CPU it counts on, when it counts on one only.
+    pub cpu: Option<u32>,
+    /// The thread it counts, when it counts one only.
+    pub thread: Option<i32>,
+    /// The core PMU (`cpu_core`, `cpu_atom`, `armv8_cortex_a72`) on a machine with several core
+    /// types. Parts of one target that differ only in this are summed without scaling one up for
+    /// the time spent on the other type.
+    pub core: Option<Box<str>>,
+}
+
+impl Part {
+    /// A part that is the whole target.
+    pub const fn whole() -> Self {
+        Self {
+            cpu: None,
+            thread: None,
+            core: None,
+        }
+    }
+
+    /// The part of one CPU.
+    pub const fn on_cpu(cpu: u32) -> Self {
+        Self {
+            cpu: Some(cpu),
+            thread: None,
+            core: None,
+        }
+    }
+
+    /// The part of one thread.
+    pub const fn of_thread(thread: i32) -> Self {
+        Self {
+            cpu: None,
+            thread: Some(thread),
+            core: None,
+        }
+    }
+
+    /// The same part for one core PMU.
+    #[must_use]
+    pub fn with_core(mut self, core: impl Into<Box<str>>) -> Self {
+        self.core = Some(core.into());
+        self
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sep = "";
+        if let Some(cpu) = self.cpu {
+            write!(f, "CPU {cpu}")?;
+            sep = ", ";
+        }
+        if let Some(thread) = self.thread {
+            write!(f, "{sep}thread {thread}")?;
+            sep = ", ";
+        }
+        if let Some(core) = &self.core {
+            write!(f, "{sep}{core}")?;
+            sep = ", ";
+        }
+        if sep.is_empty() {
+            f.write_str("whole target")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a group is read into: one [`Reading`] for each part and member, preallocated and reusable.
+///
+/// Made by [`Group::read_buf`](crate::Group::read_buf). Cloning it keeps a reading for
+/// [`Reading::since`].
+///
+/// ```
+/// use quipu_hal::{Part, ReadBuf, Reading, Scaled};
+///
+/// let mut buf = ReadBuf::new(2, vec![Part::on_cpu(0), Part::on_cpu(1)]);
+/// buf.part_mut(1)[0] = Reading::new(7, 100, 100);
+/// assert_eq!(buf.get(1, 0).scaled(), Scaled::Exact(7));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadBuf {
+    members: usize,
+    parts: Box<[Part]>,
+    readings: Box<[Reading]>,
+}
+
+impl ReadBuf {
+    /// A buffer of zeros for `members` counters in each of `parts`.
+    pub fn new(members: usize, parts: impl Into<Box<[Part]>>) -> Self {
+        let parts = parts.into();
+        Self {
+            members,
+            readings: vec![Reading::default(); members * parts.len()].into(),
+            parts,
+        }
+    }
+
+    /// How many members the group has.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// The parts, in the order of the readings.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The reading of a member in a part.
+    ///
+    /// # Panics
+    /// When `part` or `member` is out of range, as indexing does.
+    pub fn get(&self, part: usize, member: usize) -> &Reading {
+        &self.part(part)[member]
+    }
+
+    /// The readings of all members in a part, in member order.
+    ///
+    /// # Panics
+    /// When `part` is out of range, as indexing does.
+    pub fn part(&self, part: usize) -> &[Reading] {
+        &self.readings[part * self.members..][..self.members]
+    }
+
+    /// The readings of all members in a part, for a backend to fill.
+    ///
+    /// # Panics
+    /// When `part` is out of range, as indexing does.
+    pub fn part_mut(&mut self, part: usize) -> &mut [Reading] {
+        &mut self.readings[part * self.members..][..self.members]
+    }
+
+    /// The readings of one member in every part.
+    ///
+    /// # Panics
+    /// When `member` is out of range, as indexing does.
+    pub fn member(&self, member: usize) -> impl ExactSizeIterator<Item = (&Part, &Reading)> {
+        assert!(
+            member < self.members,
+            "the group has {} members",
+            self.members
+        );
+        let step = self.members;
+        self.parts
+            .iter()
+            .enumerate()
+            .map(move |(i, part)| (part, &self.readings[i * step + member]))
+    }
+
+    /// The total of one member over all parts, each scaled by its own times.
+    ///
+    /// # Panics
+    /// When `member` is out of range, as indexing does.
+    pub fn total(&self, member: usize) -> Total {
+        total(self.member(member))
+    }
+
+    /// Turns every reading into its difference from `earlier`, a buffer of the same group.
+    ///
+    /// # Panics
+    /// When the buffers have different shapes.
+    pub fn subtract(&mut self, earlier: &Self) {
+        assert_eq!(
+            (self.members, self.parts.len()),
+            (earlier.members, earlier.parts.len()),
+            "buffers of different groups"
+        );
+        for (now, before) in self.readings.iter_mut().zip(&earlier.readings) {
+            *now = now.since(before);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The text form of events: names, terms, modifiers and groups, both ways.
