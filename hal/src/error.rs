@@ -98,9 +98,10 @@ impl fmt::Display for ErrorKind {
 /// assert!(format!("{e:#}").ends_with("set kernel.perf_event_paranoid to 1 or lower"));
 /// assert_eq!(size_of::<Error>(), size_of::<usize>());
 /// ```
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
     kind: ErrorKind,
     attempted: String,

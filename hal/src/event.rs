@@ -17,6 +17,8 @@ pub use pmu::{PmuEvent, Term, TermValue};
 pub use raw::RawEvent;
 pub use software::Software;
 
+use crate::Filter;
+
 /// Something that can be counted.
 ///
 /// The text form is the one people know from `perf list`; see [`crate::text`].
@@ -52,6 +54,18 @@ impl Event {
         Self::Tracepoint {
             system: system.into(),
             name: name.into(),
+        }
+    }
+
+    /// The privilege levels at which the event can occur at all. Context switches, migrations and
+    /// tracepoints occur in the kernel only: counted in user mode they would read 0.
+    pub const fn levels(&self) -> Filter {
+        match self {
+            Self::Software(
+                Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches,
+            )
+            | Self::Tracepoint { .. } => Filter::KERNEL,
+            _ => Filter::LEVELS,
         }
     }
 }

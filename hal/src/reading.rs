@@ -235,18 +235,20 @@ impl ReadBuf {
         total(self.member(member))
     }
 
-    /// Turns every reading into its difference from `earlier`, a buffer of the same group.
+    /// Turns the readings of one member into their difference from `earlier`, a buffer of the same
+    /// group ([`Reading::since`]).
     ///
     /// # Panics
-    /// When the buffers have different shapes.
-    pub fn subtract(&mut self, earlier: &Self) {
+    /// When the buffers have different shapes, or `member` is out of range.
+    pub fn subtract(&mut self, member: usize, earlier: &Self) {
         assert_eq!(
             (self.members, self.parts.len()),
             (earlier.members, earlier.parts.len()),
             "buffers of different groups"
         );
-        for (now, before) in self.readings.iter_mut().zip(&earlier.readings) {
-            *now = now.since(before);
+        for part in 0..self.parts.len() {
+            let now = &mut self.part_mut(part)[member];
+            *now = now.since(earlier.get(part, member));
         }
     }
 }
