@@ -122,8 +122,11 @@ pub struct EventInfo {
     /// The parts of a [`Filter`] that this event honours. An event may ignore filters (clocks count
     /// in every mode whatever is asked), and a report has to say so.
     pub honours: Filter,
-    /// The longest run of events a second, where it is known; it bounds the time in which a narrow
-    /// counter can wrap.
+    /// The privilege levels at which the event can occur at all. A context switch occurs in the kernel
+    /// only: counted in user mode it would read an exact-looking 0.
+    pub occurs_in: Filter,
+    /// The most events a second, where it is known; it bounds the time in which a narrow counter can
+    /// wrap.
     pub max_rate: Option<u64>,
     /// Known errata, one sentence each.
     pub errata: Vec<String>,
@@ -138,6 +141,7 @@ impl EventInfo {
             scale: 1.0,
             kind: ValueKind::Counter,
             honours: Filter::all(),
+            occurs_in: Filter::LEVELS,
             max_rate: None,
             errata: Vec::new(),
         }
@@ -147,6 +151,13 @@ impl EventInfo {
     #[must_use]
     pub fn with_unit(mut self, unit: impl Into<Cow<'static, str>>) -> Self {
         self.unit = unit.into();
+        self
+    }
+
+    /// The same occurring at these privilege levels only.
+    #[must_use]
+    pub fn occurring_in(mut self, levels: Filter) -> Self {
+        self.occurs_in = levels;
         self
     }
 
