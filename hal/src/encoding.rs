@@ -3,11 +3,13 @@
 //! One module per scheme knows its layout. A database makes encodings, a backend consumes them, and
 //! neither knows the other.
 
+mod armv8;
 mod fixed;
 mod p5;
 mod perf;
 mod x86;
 
+pub use armv8::Armv8Event;
 pub use fixed::FixedCounter;
 pub use p5::P5Function;
 pub use perf::PerfConfig;
@@ -23,6 +25,8 @@ pub enum Encoding {
     P5(P5Function),
     /// An Intel fixed-function counter.
     Fixed(FixedCounter),
+    /// An ARMv8 PMU event type.
+    Armv8(Armv8Event),
     /// A perf_event type and its config words.
     Perf(PerfConfig),
     /// An event number of the simulated PMU.

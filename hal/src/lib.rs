@@ -18,7 +18,9 @@ pub mod text;
 pub use backend::{Backend, DynBackend, Group};
 pub use capabilities::{Capabilities, Features, Simultaneity};
 pub use cpu_model::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass};
-pub use encoding::{Encoding, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select};
+pub use encoding::{
+    Armv8Event, Encoding, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{
     Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, Hardware,

@@ -5,8 +5,9 @@
 
 /// An event select word and the extra registers it needs.
 ///
-/// Event and unit mask sit in bits 0-7 and 8-15; AMD extends the event by bits 32-35. The flags are
-/// the constants of this type; the counter mask sits in bits 24-31.
+/// Event and unit mask sit in bits 0-7 and 8-15; AMD extends the event by bits 32-35, Intel's version 6
+/// the unit mask by bits 40-47. The flags are the constants of this type; the counter mask sits in
+/// bits 24-31.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct X86Select {
     /// The select word.
@@ -41,6 +42,12 @@ impl X86Select {
     pub const ENABLE: u64 = 1 << 22;
     /// Invert the comparison with the counter mask (INV, bit 23).
     pub const INVERT: u64 = 1 << 23;
+    /// Intel: count in transactional regions only (IN_TX, bit 32).
+    pub const IN_TRANSACTION: u64 = 1 << 32;
+    /// Intel: leave out what aborted transactions counted (IN_TXCP, bit 33).
+    pub const IN_TRANSACTION_CHECKPOINTED: u64 = 1 << 33;
+    /// Intel, version 6: compare with the counter mask for equality (EQ, bit 36).
+    pub const EQUAL: u64 = 1 << 36;
     /// AMD: count in guests only (bit 40).
     pub const GUEST_ONLY: u64 = 1 << 40;
     /// AMD: count on the host only (bit 41).
@@ -69,7 +76,14 @@ impl X86Select {
         self
     }
 
-    /// The event number: bits 0-7 and 32-35.
+    /// The same with another second unit mask (Intel, version 6: bits 40-47).
+    #[must_use]
+    pub fn with_second_unit_mask(mut self, mask: u8) -> Self {
+        self.select = (self.select & !(0xff << 40)) | (u64::from(mask) << 40);
+        self
+    }
+
+    /// The event number: bits 0-7, and on AMD bits 32-35.
     pub const fn event(&self) -> u16 {
         ((self.select & 0xff) | ((self.select >> 24) & 0xf00)) as u16
     }
@@ -99,6 +113,10 @@ mod tests {
             .with_flags(X86Select::KERNEL | X86Select::INVERT);
         assert_eq!(intel.select, 0x0482_04a3);
         assert_eq!(intel.counter_mask(), 4);
+        assert_eq!(
+            intel.clone().with_second_unit_mask(3).select,
+            0x300_0482_04a3
+        );
         assert_eq!(intel.with_counter_mask(0xff).select, 0xff82_04a3);
     }
 }
