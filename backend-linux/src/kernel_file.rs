@@ -1,0 +1,113 @@
+//! Reading the small text files of sysfs, procfs and tracefs.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use quipu_hal::{Error, ErrorKind};
+
+/// No file read here is near this long; `/proc/mounts` of a busy container host comes closest.
+const LIMIT: u64 = 1 << 20;
+
+/// A whole file as text, without the newline at its end.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(invalid_data("the file is longer than 1 MiB"));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|_| invalid_data("the file is not text"))?;
+    text.truncate(text.trim_end().len());
+    Ok(text)
+}
+
+/// The first `limit` bytes of a file, with what is not text replaced.
+pub(crate) fn read_start(path: &Path, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// As [`read`], with a file that does not exist as `None`.
+pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
+    match read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if is_missing(&e) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// The names in a directory, sorted. Names that are not text are left out; the kernel makes none.
+pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in dir.read_dir()? {
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a name taken from input is one path component, so that it cannot lead elsewhere.
+pub(crate) fn is_component(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
+}
+
+/// Whether a file or one of the directories above it does not exist.
+pub(crate) fn is_missing(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The error for a file that cannot be read.
+pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) -> Error {
+    let kind = match e.kind() {
+        io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
+        _ => ErrorKind::Os,
+    };
+    let error = Error::new(kind, attempted);
+    match e.raw_os_error() {
+        Some(errno) => error
+            .with_errno(errno)
+            .with_reason(format!("reading {}", path.display())),
+        None => error.with_reason(format!("reading {}: {e}", path.display())),
+    }
+}
+
+fn invalid_data(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_path_component_is_one() {
+        for bad in ["", ".", "..", "a/b", "/", "a\0b"] {
+            assert!(!is_component(bad), "{bad:?}");
+        }
+        for good in ["cpu", "uncore_imc_0", "..a", "cycles.unit"] {
+            assert!(is_component(good), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn files_too_long_or_not_text_are_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, vec![b'1'; (1 << 20) + 1]).unwrap();
+        assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        let e = error("do it", &path, &read(&path).unwrap_err());
+        assert_eq!((e.kind(), e.errno()), (ErrorKind::Os, None));
+        assert!(e.to_string().ends_with("the file is not text"), "{e}");
+        std::fs::write(&path, "12 \n").unwrap();
+        assert_eq!(read(&path).unwrap(), "12");
+        assert_eq!(read_start(&path, 1).unwrap(), "1");
+        assert!(read_if_there(&path.join("x")).unwrap().is_none());
+    }
+}

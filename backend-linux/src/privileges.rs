@@ -1,0 +1,283 @@
+//! What this process may do, and what the machine is: the facts that hints and reports rest on.
+
+use std::path::Path;
+
+use crate::kernel_file;
+use crate::sysfs::SysfsPmus;
+
+/// Facts about this process and machine, read once. What cannot be read is `None`, not an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Privileges {
+    /// `/proc/sys/kernel/perf_event_paranoid`; `None` when the kernel has no perf_event_open.
+    pub perf_event_paranoid: Option<i32>,
+    /// The effective user id.
+    pub uid: Option<u32>,
+    /// The effective capabilities, a bit each (capabilities(7)).
+    pub capabilities: Option<u64>,
+    /// Whether the process is in the initial user namespace. The kernel only honours capabilities
+    /// for perf_event_open(2) there (user_namespaces(7)).
+    pub initial_user_namespace: Option<bool>,
+    /// The limit of open files (RLIMIT_NOFILE).
+    pub open_files: Option<Limit>,
+    /// The limit of locked memory in bytes (RLIMIT_MEMLOCK).
+    pub locked_memory: Option<Limit>,
+    /// Whether system calls are filtered.
+    pub seccomp: Option<Seccomp>,
+    /// Whether the kernel has a PMU of CPU cores.
+    pub has_cpu_pmu: bool,
+    /// The kernel's release: `6.12.9-amd64`.
+    pub kernel: Option<String>,
+    /// The CPU's name, as its vendor wrote it or as the kernel identifies it.
+    pub cpu: Option<String>,
+}
+
+/// A resource limit (getrlimit(2)); `None` is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// What is enforced.
+    pub soft: Option<u64>,
+    /// What the process may raise it to.
+    pub hard: Option<u64>,
+}
+
+/// Whether system calls are filtered (seccomp(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Seccomp {
+    /// They are not.
+    Disabled,
+    /// Only read, write, `_exit` and sigreturn are allowed.
+    Strict,
+    /// A program decides; container engines often refuse perf_event_open so.
+    Filter,
+}
+
+/// A capability that matters for counters (capabilities(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Capability {
+    /// `CAP_IPC_LOCK`: ring buffers of any size.
+    IpcLock,
+    /// `CAP_SYS_PTRACE`: counting other users' processes.
+    SysPtrace,
+    /// `CAP_SYS_ADMIN`: everything, on every kernel.
+    SysAdmin,
+    /// `CAP_PERFMON`: counting everywhere, since Linux 5.8.
+    Perfmon,
+}
+
+impl Capability {
+    /// Those above, by number.
+    pub const ALL: [Self; 4] = [
+        Self::IpcLock,
+        Self::SysPtrace,
+        Self::SysAdmin,
+        Self::Perfmon,
+    ];
+
+    /// Its number (`include/uapi/linux/capability.h`).
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::IpcLock => 14,
+            Self::SysPtrace => 19,
+            Self::SysAdmin => 21,
+            Self::Perfmon => 38,
+        }
+    }
+
+    /// Its name: `CAP_PERFMON`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IpcLock => "CAP_IPC_LOCK",
+            Self::SysPtrace => "CAP_SYS_PTRACE",
+            Self::SysAdmin => "CAP_SYS_ADMIN",
+            Self::Perfmon => "CAP_PERFMON",
+        }
+    }
+}
+
+impl Privileges {
+    /// The facts about this process and machine.
+    pub fn read() -> Self {
+        Self::read_under(Path::new("/"))
+    }
+
+    /// As [`read`](Self::read), with `/proc` and `/sys` below another directory than `/`.
+    pub fn read_under(root: &Path) -> Self {
+        let file = |path: &str| kernel_file::read(&root.join(path)).ok();
+        let status = file("proc/self/status").unwrap_or_default();
+        let limits = file("proc/self/limits").unwrap_or_default();
+        Self {
+            perf_event_paranoid: file("proc/sys/kernel/perf_event_paranoid")
+                .and_then(|text| text.parse().ok()),
+            uid: field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
+            capabilities: field(&status, "CapEff")
+                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
+            initial_user_namespace: file("proc/self/uid_map").map(|map| {
+                // Every id mapped to itself: only the initial namespace is so by default.
+                map.split_whitespace().eq(["0", "0", "4294967295"])
+            }),
+            open_files: limit(&limits, "Max open files"),
+            locked_memory: limit(&limits, "Max locked memory"),
+            seccomp: field(&status, "Seccomp").and_then(|mode| match mode {
+                "0" => Some(Seccomp::Disabled),
+                "1" => Some(Seccomp::Strict),
+                "2" => Some(Seccomp::Filter),
+                _ => None,
+            }),
+            has_cpu_pmu: !SysfsPmus::at(root.join("sys/bus/event_source/devices"))
+                .core_pmus()
+                .is_empty(),
+            kernel: file("proc/sys/kernel/osrelease"),
+            cpu: cpu_name(&root.join("proc/cpuinfo")),
+        }
+    }
+
+    /// Whether a capability is effective; `false` where that is not known.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities
+            .is_some_and(|bits| bits >> capability.number() & 1 == 1)
+    }
+
+    /// Whether perf_event_paranoid does not bind this process: it has `CAP_PERFMON` or
+    /// `CAP_SYS_ADMIN`, in the initial user namespace (`perfmon_capable` in
+    /// `include/linux/capability.h`).
+    pub fn is_perfmon_capable(&self) -> bool {
+        self.initial_user_namespace != Some(false)
+            && (self.has(Capability::Perfmon) || self.has(Capability::SysAdmin))
+    }
+
+    /// Whether kernel mode may be counted: perf_event_paranoid is at most 1, or does not bind.
+    pub fn may_count_kernel(&self) -> bool {
+        self.allowed_up_to(1)
+    }
+
+    /// Whether whole CPUs may be counted, with everything that runs on them: perf_event_paranoid is
+    /// at most 0, or does not bind.
+    pub fn may_count_cpus(&self) -> bool {
+        self.allowed_up_to(0)
+    }
+
+    /// Whether tracepoints may be counted that could show other users' data: perf_event_paranoid is
+    /// -1, or does not bind.
+    pub fn may_count_raw_tracepoints(&self) -> bool {
+        self.allowed_up_to(-1)
+    }
+
+    /// Whether the process's own user mode may be counted. Up to perf_event_paranoid 2 it may.
+    /// Higher values mean the same to the kernel as released, and nothing at all without privilege
+    /// to those of Debian, Ubuntu and Android: then this answers `false`.
+    pub fn may_count_user(&self) -> bool {
+        self.allowed_up_to(2)
+    }
+
+    fn allowed_up_to(&self, paranoid: i32) -> bool {
+        self.is_perfmon_capable()
+            || self
+                .perf_event_paranoid
+                .is_some_and(|current| current <= paranoid)
+    }
+}
+
+/// The value of `name:` in a file of such lines.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// The soft and hard limit in a line of `/proc/self/limits`.
+fn limit(limits: &str, name: &str) -> Option<Limit> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    let mut words = line.split_whitespace().map(|word| match word {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    });
+    Some(Limit {
+        soft: words.next()??,
+        hard: words.next()??,
+    })
+}
+
+/// The CPU's name in the first kilobytes of `/proc/cpuinfo`: x86 and others have a line for it, ARM
+/// has the parts of its MIDR only.
+fn cpu_name(path: &Path) -> Option<String> {
+    let text = kernel_file::read_start(path, 4096).ok()?;
+    let named = ["model name", "cpu model", "uarch", "cpu"]
+        .iter()
+        .find_map(|name| field(&text, name));
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        return Some(name.to_owned());
+    }
+    let implementer = field(&text, "CPU implementer")?;
+    let part = field(&text, "CPU part")?;
+    Some(format!("ARM implementer {implementer} part {part}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nobody(paranoid: i32) -> Privileges {
+        Privileges {
+            perf_event_paranoid: Some(paranoid),
+            uid: Some(1000),
+            capabilities: Some(0),
+            initial_user_namespace: Some(true),
+            open_files: None,
+            locked_memory: None,
+            seccomp: None,
+            has_cpu_pmu: false,
+            kernel: None,
+            cpu: None,
+        }
+    }
+
+    fn may(p: &Privileges) -> [bool; 4] {
+        [
+            p.may_count_user(),
+            p.may_count_kernel(),
+            p.may_count_cpus(),
+            p.may_count_raw_tracepoints(),
+        ]
+    }
+
+    #[test]
+    fn each_level_of_paranoia_takes_something_away() {
+        assert_eq!(may(&nobody(-1)), [true, true, true, true]);
+        assert_eq!(may(&nobody(0)), [true, true, true, false]);
+        assert_eq!(may(&nobody(1)), [true, true, false, false]);
+        assert_eq!(may(&nobody(2)), [true, false, false, false]);
+        assert_eq!(may(&nobody(3)), [false, false, false, false]);
+    }
+
+    #[test]
+    fn capabilities_lift_it_in_the_initial_user_namespace_only() {
+        for capability in [Capability::Perfmon, Capability::SysAdmin] {
+            let mut p = nobody(4);
+            p.capabilities = Some(1 << capability.number());
+            assert_eq!(may(&p), [true; 4]);
+            p.initial_user_namespace = Some(false);
+            assert_eq!(may(&p), [false; 4]);
+        }
+        let mut p = nobody(4);
+        p.capabilities = Some(1 << Capability::SysPtrace.number());
+        assert_eq!(may(&p), [false; 4]);
+    }
+
+    #[test]
+    fn limits_are_numbers_or_unlimited() {
+        let limits = "Limit  Soft Limit  Hard Limit  Units\n\
+                      Max open files            1024                 unlimited            files\n\
+                      Max locked memory         lots                 8388608              bytes\n";
+        assert_eq!(
+            limit(limits, "Max open files"),
+            Some(Limit {
+                soft: Some(1024),
+                hard: None
+            })
+        );
+        assert_eq!(limit(limits, "Max locked memory"), None);
+        assert_eq!(limit(limits, "Max processes"), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! The PMUs the kernel registers, from `/sys/bus/event_source/devices`.
+//!
+//! A PMU's directory has its perf_event type number, its config fields (`format`), events that have
+//! a name (`events`), and the CPUs it counts on: `cpus` for a PMU of CPU cores, `cpumask` for one
+//! that belongs to a package or the machine and is opened once on each CPU of the mask.
+
+mod format;
+mod named_event;
+mod resolve;
+
+pub use format::{ConfigWord, Field};
+pub use named_event::NamedEvent;
+pub use resolve::ResolvedPmuEvent;
+
+use std::path::PathBuf;
+
+use quipu_hal::{Error, ErrorKind, PmuEvent, Result};
+
+use crate::kernel_file;
+use crate::nearest::did_you_mean;
+use crate::topology::parse_cpu_list;
+
+/// The directory of PMUs. Nothing is kept: every call reads what is there now.
+#[derive(Debug, Clone)]
+pub struct SysfsPmus {
+    root: PathBuf,
+}
+
+/// A PMU, as its directory describes it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Pmu {
+    /// Its name: `cpu`, `msr`, `uncore_imc_0`.
+    pub name: String,
+    /// Its perf_event type (the `type` of `perf_event_attr`).
+    pub type_: u32,
+    /// The CPUs its events are opened on, once each, for the package or machine they belong to
+    /// (`cpumask`); `None` when they can be opened on any CPU or thread.
+    pub cpumask: Option<Vec<u32>>,
+    /// The CPUs it counts on (`cpus`), for a PMU of one core type; `None` when that is every CPU.
+    pub cpus: Option<Vec<u32>>,
+    /// What it says of its abilities (`caps`): name and value.
+    pub caps: Vec<(String, String)>,
+    /// The fields of its config words, sorted by name.
+    pub formats: Vec<Format>,
+    /// Its events that have a name, sorted by it.
+    pub events: Vec<NamedEvent>,
+}
+
+impl Pmu {
+    /// Whether it is a PMU of CPU cores, which counts the generalized hardware events.
+    pub fn is_core(&self) -> bool {
+        is_core_name(&self.name) || self.cpus.is_some()
+    }
+}
+
+/// A field of a PMU as its file describes it. Kept as text so that one the kernel got wrong, or
+/// that is newer than this crate, hides no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// The field's name: `event`, `umask`.
+    pub name: String,
+    /// The text of its file: `config:0-7,32-35`.
+    pub definition: String,
+}
+
+impl Format {
+    /// Where the field is.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the definition is not understood.
+    pub fn field(&self) -> Result<Field> {
+        self.definition.parse()
+    }
+}
+
+/// A PMU of CPU cores: what generalized hardware events are opened on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorePmu {
+    /// Its name: `cpu`, `cpu_core`, `armv8_cortex_a53`.
+    pub name: String,
+    /// Its perf_event type.
+    pub type_: u32,
+    /// The CPUs it counts on; empty means all that are online.
+    pub cpus: Vec<u32>,
+}
+
+impl SysfsPmus {
+    /// The PMUs of this machine.
+    pub fn new() -> Self {
+        Self::at("/sys/bus/event_source/devices")
+    }
+
+    /// The PMUs under another directory than `/sys/bus/event_source/devices`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The names of all PMUs, sorted. Empty where there is no sysfs.
+    ///
+    /// # Errors
+    /// When the directory is there and cannot be read.
+    pub fn names(&self) -> Result<Vec<String>> {
+        match kernel_file::names(&self.root) {
+            Ok(names) => Ok(names),
+            Err(e) if kernel_file::is_missing(&e) => Ok(Vec::new()),
+            Err(e) => Err(kernel_file::error("list the PMUs", &self.root, &e)),
+        }
+    }
+
+    /// Every PMU with its formats and events, sorted by name. An entry whose type or CPUs cannot be
+    /// read is left out; [`pmu`](Self::pmu) says why.
+    ///
+    /// # Errors
+    /// As [`names`](Self::names).
+    pub fn pmus(&self) -> Result<Vec<Pmu>> {
+        let names = self.names()?;
+        Ok(names
+            .iter()
+            .filter_map(|name| self.pmu(name).ok())
+            .collect())
+    }
+
+    /// One PMU with its formats and events.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when there is no PMU of this name, with the
+    /// nearest names as the hint; else when its type or its CPUs cannot be read.
+    pub fn pmu(&self, name: &str) -> Result<Pmu> {
+        let type_ = self.type_of(name)?;
+        let formats = self
+            .texts(name, "format")
+            .map(|(name, definition)| Format { name, definition })
+            .collect();
+        Ok(Pmu {
+            name: name.to_owned(),
+            type_,
+            cpumask: self.cpu_list(name, "cpumask")?,
+            cpus: self.cpu_list(name, "cpus")?,
+            caps: self.texts(name, "caps").collect(),
+            formats,
+            events: named_event::collect(self.texts(name, "events")),
+        })
+    }
+
+    /// The bits, unit and CPUs of an event that is given by terms: `cpu/event=0xc0,umask=1/`.
+    ///
+    /// A term is a field of the PMU's `format` with a number, an event of its `events` (at most
+    /// one), `config` to `config3` for a whole word, or `name`, which only names the event. Fields
+    /// that are not mentioned are zero. What the request says itself wins over what the named event
+    /// says.
+    ///
+    /// # Errors
+    /// - [`UnsupportedEvent`](ErrorKind::UnsupportedEvent): no such PMU or term; the hint has the
+    ///   nearest ones.
+    /// - [`InvalidConfiguration`](ErrorKind::InvalidConfiguration): a value is missing, not a number
+    ///   or too large for its field, a term is repeated, or the named event needs a parameter
+    ///   (`core=?`) that was not given.
+    /// - [`UnsupportedFeature`](ErrorKind::UnsupportedFeature): a term that only means something to
+    ///   perf (`period`), or a definition of the kernel's that is not understood.
+    /// - When a file cannot be read.
+    pub fn resolve(&self, event: &PmuEvent) -> Result<ResolvedPmuEvent> {
+        resolve::resolve(self, event)
+    }
+
+    /// The PMUs of CPU cores, by type number: one on most machines, one per core type on hybrid
+    /// x86 and on ARM, none in most virtual machines.
+    ///
+    /// As perf decides (`is_pmu_core` in `tools/perf/util/pmu.c`): the PMU is called `cpu` or
+    /// `cpum_cf`, or has a file `cpus`. One whose CPUs are all offline, or whose files cannot be
+    /// read, is left out.
+    pub fn core_pmus(&self) -> Vec<CorePmu> {
+        let mut pmus: Vec<CorePmu> = self
+            .names()
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|name| self.core_pmu(name))
+            .collect();
+        pmus.sort_by_key(|pmu| pmu.type_);
+        pmus
+    }
+
+    fn core_pmu(&self, name: String) -> Option<CorePmu> {
+        let cpus = match self.cpu_list(&name, "cpus").ok()? {
+            Some(cpus) if cpus.is_empty() => return None,
+            Some(cpus) => cpus,
+            None if is_core_name(&name) => Vec::new(),
+            None => return None,
+        };
+        let type_ = self.type_of(&name).ok()?;
+        Some(CorePmu { name, type_, cpus })
+    }
+
+    fn type_of(&self, name: &str) -> Result<u32> {
+        let attempted = || format!("find the PMU {}", name.escape_debug());
+        let unknown = || {
+            let names = self.names().unwrap_or_default();
+            Error::new(ErrorKind::UnsupportedEvent, attempted())
+                .with_reason("the kernel has no such PMU")
+                .with_hint(did_you_mean(name, &names, "the PMUs of this machine are"))
+        };
+        if !kernel_file::is_component(name) {
+            return Err(unknown());
+        }
+        let path = self.root.join(name).join("type");
+        let text = match kernel_file::read_if_there(&path) {
+            Ok(text) => text.ok_or_else(unknown)?,
+            Err(e) => return Err(kernel_file::error(attempted(), &path, &e)),
+        };
+        text.parse().map_err(|_| {
+            Error::new(ErrorKind::Os, attempted())
+                .with_reason(format!("{} holds no number", path.display()))
+        })
+    }
+
+    fn cpu_list(&self, pmu: &str, file: &str) -> Result<Option<Vec<u32>>> {
+        let path = self.root.join(pmu).join(file);
+        let text = kernel_file::read_if_there(&path)
+            .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, &e))?;
+        text.as_deref().map(parse_cpu_list).transpose()
+    }
+
+    /// The files of one of a PMU's directories, those that can be read, with their text.
+    fn texts<'a>(
+        &'a self,
+        pmu: &str,
+        directory: &str,
+    ) -> impl Iterator<Item = (String, String)> + use<'a> {
+        let dir = self.root.join(pmu).join(directory);
+        let names = kernel_file::names(&dir).unwrap_or_default();
+        names.into_iter().filter_map(move |name| {
+            let text = kernel_file::read(&dir.join(&name)).ok()?;
+            Some((name, text))
+        })
+    }
+}
+
+impl Default for SysfsPmus {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn is_core_name(name: &str) -> bool {
+    matches!(name, "cpu" | "cpum_cf")
+}

@@ -1,0 +1,232 @@
+//! The fields of a PMU's config words, as its `format` directory describes them.
+//!
+//! `Documentation/ABI/testing/sysfs-bus-event_source-devices-format`: a file per field, holding the
+//! word and the bits: `config:0-7,32-35`. The bits of a value go into the field from the lowest bit
+//! up, whatever the order in which the ranges are written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use quipu_hal::{Error, ErrorKind, PerfConfig, Result};
+
+/// A config word of `perf_event_attr` (perf_event_open(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConfigWord {
+    /// `config`.
+    Config,
+    /// `config1`.
+    Config1,
+    /// `config2`.
+    Config2,
+    /// `config3`, since Linux 6.3.
+    Config3,
+}
+
+impl ConfigWord {
+    const ALL: [Self; 4] = [Self::Config, Self::Config1, Self::Config2, Self::Config3];
+
+    /// Its name in format files and as a term.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Config1 => "config1",
+            Self::Config2 => "config2",
+            Self::Config3 => "config3",
+        }
+    }
+
+    /// The word of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|word| word.name() == name)
+    }
+
+    /// The word itself.
+    pub fn of(self, config: &mut PerfConfig) -> &mut u64 {
+        match self {
+            Self::Config => &mut config.config,
+            Self::Config1 => &mut config.config1,
+            Self::Config2 => &mut config.config2,
+            Self::Config3 => &mut config.config3,
+        }
+    }
+}
+
+/// A field: some bits of a config word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Field {
+    word: ConfigWord,
+    mask: u64,
+}
+
+impl Field {
+    /// The word it is in.
+    pub const fn word(self) -> ConfigWord {
+        self.word
+    }
+
+    /// Its bits in that word.
+    pub const fn mask(self) -> u64 {
+        self.mask
+    }
+
+    /// How many bits it has; at least one.
+    pub const fn width(self) -> u32 {
+        self.mask.count_ones()
+    }
+
+    /// The largest value it holds.
+    pub const fn max(self) -> u64 {
+        u64::MAX >> (64 - self.width())
+    }
+
+    /// Replaces the field in `config` by the low bits of `value`.
+    pub fn set(self, config: &mut PerfConfig, value: u64) {
+        let word = self.word.of(config);
+        *word = *word & !self.mask | deposit(value, self.mask);
+    }
+}
+
+/// The low bits of `value`, put where `mask` has its bits, lowest first.
+fn deposit(mut value: u64, mask: u64) -> u64 {
+    let mut left = mask;
+    let mut word = 0;
+    while left != 0 {
+        let bit = left & left.wrapping_neg();
+        if value & 1 == 1 {
+            word |= bit;
+        }
+        value >>= 1;
+        left ^= bit;
+    }
+    word
+}
+
+impl FromStr for Field {
+    type Err = Error;
+
+    /// Reads the text of a format file.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) for a word or a range that is not
+    /// understood.
+    fn from_str(text: &str) -> Result<Self> {
+        let fail = |reason: String| {
+            Error::new(
+                ErrorKind::UnsupportedFeature,
+                format!("understand the format `{}`", text.escape_debug()),
+            )
+            .with_reason(reason)
+        };
+        let (word, ranges) = text
+            .trim()
+            .split_once(':')
+            .ok_or_else(|| fail("it names no bits".into()))?;
+        let word = ConfigWord::from_name(word)
+            .ok_or_else(|| fail(format!("the word is none of {}", words())))?;
+        let mut mask = 0;
+        for range in ranges.split(',') {
+            mask |= range_mask(range)
+                .ok_or_else(|| fail("bits are numbers or ranges within 0-63".into()))?;
+        }
+        Ok(Self { word, mask })
+    }
+}
+
+fn words() -> String {
+    ConfigWord::ALL.map(ConfigWord::name).join(", ")
+}
+
+fn range_mask(range: &str) -> Option<u64> {
+    let (low, high) = range.split_once('-').unwrap_or((range, range));
+    let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+    (low <= high && high < 64).then(|| (u64::MAX >> (63 - (high - low))) << low)
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = ':';
+        f.write_str(self.word.name())?;
+        let mut bit = 0;
+        while bit < 64 {
+            let run = (self.mask >> bit).trailing_ones();
+            match run {
+                0 => {}
+                1 => write!(f, "{separator}{bit}")?,
+                _ => write!(f, "{separator}{bit}-{}", bit + run - 1)?,
+            }
+            if run > 0 {
+                separator = ',';
+            }
+            bit += run.max(1);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(text: &str) -> Field {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn fields_of_every_shape() {
+        for (text, word, mask, width) in [
+            ("config:0-7", ConfigWord::Config, 0xff, 8),
+            ("config:0-7,32-35", ConfigWord::Config, 0xf_0000_00ff, 12),
+            ("config:0-7,21", ConfigWord::Config, 0x20_00ff, 9),
+            ("config:18", ConfigWord::Config, 1 << 18, 1),
+            ("config1:0-63", ConfigWord::Config1, u64::MAX, 64),
+            ("config2:0-11", ConfigWord::Config2, 0xfff, 12),
+            ("config3:63", ConfigWord::Config3, 1 << 63, 1),
+        ] {
+            let field = field(text);
+            assert_eq!((field.word(), field.mask()), (word, mask), "{text}");
+            assert_eq!(field.width(), width, "{text}");
+            assert_eq!(field.max(), ((1u128 << width) - 1) as u64, "{text}");
+            assert_eq!(field.to_string(), text);
+        }
+        assert_eq!(
+            field("config1:1,6-10,44\n").to_string(),
+            "config1:1,6-10,44"
+        );
+    }
+
+    #[test]
+    fn values_are_spread_from_the_lowest_bit_up_and_replace_what_was_there() {
+        let mut config = PerfConfig::default();
+        field("config:0-7,32-35").set(&mut config, 0x1c2);
+        assert_eq!(config.config, 0x1_0000_00c2);
+        field("config:0-7,32-35").set(&mut config, 0xf01);
+        assert_eq!(config.config, 0xf_0000_0001);
+        // The order of the ranges does not matter: perf keeps them as a set of bits.
+        field("config2:32-35,0-7").set(&mut config, 0x1c2);
+        assert_eq!(config.config2, 0x1_0000_00c2);
+        field("config3:0-63").set(&mut config, u64::MAX);
+        assert_eq!(config.config3, u64::MAX);
+    }
+
+    #[test]
+    fn what_is_not_a_field_is_refused() {
+        for text in [
+            "",
+            "config",
+            "config:",
+            "config4:0-63",
+            "konfig:0",
+            "config:64",
+            "config:0-64",
+            "config:8-7",
+            "config:0,,1",
+            "config:-1",
+            "config:1-",
+            "config:99999999999999999999",
+            "config:0x1",
+        ] {
+            let e = text.parse::<Field>().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::UnsupportedFeature, "{text}");
+        }
+    }
+}

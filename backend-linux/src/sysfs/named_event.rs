@@ -1,0 +1,191 @@
+//! The events of a PMU that have a name.
+//!
+//! `Documentation/ABI/testing/sysfs-bus-event_source-devices-events`: a file per event, holding
+//! terms (`event=0x3c,umask=0x0`), with companions `NAME.unit`, `NAME.scale`, `NAME.per-pkg` and
+//! `NAME.snapshot`.
+
+use quipu_hal::{Error, ErrorKind, Result};
+
+/// What follows an event's name in the names of its companion files.
+pub(super) const COMPANIONS: [&str; 4] = [".unit", ".scale", ".per-pkg", ".snapshot"];
+
+/// An event of a PMU that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedEvent {
+    /// Its name: `cache-misses`, `energy-pkg`.
+    pub name: String,
+    /// The text of its file: `event=0x3c,umask=0x0`, `domain=0x1,core=?`.
+    pub definition: String,
+    /// The unit of its scaled values (`Joules`), empty when it has none.
+    pub unit: String,
+    /// What a value is multiplied by to be in that unit, as the kernel writes it; `None` for 1.
+    pub scale: Option<String>,
+}
+
+/// Joins the files of an `events` directory, sorted by name, to events.
+pub(super) fn collect(files: impl Iterator<Item = (String, String)>) -> Vec<NamedEvent> {
+    let (companions, events): (Vec<_>, Vec<_>) = files.partition(|(name, _)| is_companion(name));
+    let find = |name: &str, suffix: &str| {
+        let wanted = format!("{name}{suffix}");
+        let found = companions.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, text)| text.clone())
+    };
+    events
+        .into_iter()
+        .map(|(name, definition)| NamedEvent {
+            unit: find(&name, ".unit").unwrap_or_default(),
+            scale: find(&name, ".scale"),
+            name,
+            definition,
+        })
+        .collect()
+}
+
+/// Whether a file in `events` belongs to an event rather than being one.
+pub(super) fn is_companion(file: &str) -> bool {
+    COMPANIONS.iter().any(|suffix| file.ends_with(suffix))
+}
+
+/// A term of an event's definition.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DefinedTerm<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: DefinedValue,
+}
+
+/// What a definition says of a term.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DefinedValue {
+    /// A number; 1 where only the name is written.
+    Number(u64),
+    /// `?`: the request has to say it.
+    Parameter,
+}
+
+/// Reads a definition.
+///
+/// # Errors
+/// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when a value is not a number.
+pub(super) fn parse(definition: &str) -> Result<Vec<DefinedTerm<'_>>> {
+    definition
+        .split(',')
+        .map(|term| {
+            let (name, value) = term.split_once('=').unwrap_or((term, "1"));
+            let value = match value.trim() {
+                "?" => Some(DefinedValue::Parameter),
+                value => number(value).map(DefinedValue::Number),
+            };
+            let name = name.trim();
+            match value {
+                Some(value) if !name.is_empty() => Ok(DefinedTerm { name, value }),
+                _ => Err(Error::new(
+                    ErrorKind::UnsupportedFeature,
+                    format!("understand `{}`", definition.escape_debug()),
+                )
+                .with_reason(format!("`{}` is no term", term.escape_debug()))),
+            }
+        })
+        .collect()
+}
+
+/// A number as strtoull(3) reads it with base 0: hexadecimal, octal or decimal.
+fn number(text: &str) -> Option<u64> {
+    let digits = |text: &str, radix| {
+        // from_str_radix takes a sign.
+        let plain = !text.starts_with('+');
+        plain
+            .then(|| u64::from_str_radix(text, radix).ok())
+            .flatten()
+    };
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        digits(hex, 16)
+    } else if text.len() > 1 && text.starts_with('0') {
+        digits(&text[1..], 8)
+    } else {
+        digits(text, 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_three_bases() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("10", Some(10)),
+            ("010", Some(8)),
+            ("0x10", Some(16)),
+            ("0XfF", Some(255)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("08", None),
+            ("0x", None),
+            ("+1", None),
+            ("-1", None),
+            ("0x+1", None),
+            ("", None),
+            ("ten", None),
+        ] {
+            assert_eq!(number(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn definitions() {
+        use DefinedValue::{Number, Parameter};
+        let terms = |text| -> Vec<_> {
+            let terms = parse(text).unwrap().into_iter();
+            terms.map(|term| (term.name, term.value)).collect()
+        };
+        assert_eq!(
+            terms("event=0x423,inv,cmask=3"),
+            [
+                ("event", Number(0x423)),
+                ("inv", Number(1)),
+                ("cmask", Number(3))
+            ]
+        );
+        assert_eq!(
+            terms("domain=0x1,core=?"),
+            [("domain", Number(1)), ("core", Parameter)]
+        );
+        for text in [
+            "",
+            ",",
+            "event=",
+            "event=foo",
+            "=1",
+            "event=1,,umask=1",
+            "event=1=2",
+        ] {
+            let e = parse(text).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::UnsupportedFeature, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn companions_go_to_their_event() {
+        let files = [
+            ("energy-cores", "event=0x01"),
+            ("energy-cores.scale", "2.3283064365386962890625e-10"),
+            ("energy-cores.unit", "Joules"),
+            ("lost.unit", "Things"),
+            ("tsc", "event=0x00"),
+        ];
+        let events = collect(
+            files
+                .iter()
+                .map(|(n, t)| ((*n).to_owned(), (*t).to_owned())),
+        );
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].name, "energy-cores");
+        assert_eq!(events[0].unit, "Joules");
+        assert_eq!(
+            events[0].scale.as_deref(),
+            Some("2.3283064365386962890625e-10")
+        );
+        assert_eq!((events[1].unit.as_str(), &events[1].scale), ("", &None));
+    }
+}
