@@ -96,11 +96,54 @@ impl Cache {
 impl CacheOp {
     /// Every operation, in the order of the kernel's numbers.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Prefetch];
+
+    /// The second part of the canonical name of an event that counts misses: `L1-dcache-load-misses`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "load",
+            Self::Write => "store",
+            Self::Prefetch => "prefetch",
+        }
+    }
+
+    /// The second part of the canonical name of an event that counts accesses: `L1-dcache-loads`.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Read => "loads",
+            Self::Write => "stores",
+            Self::Prefetch => "prefetches",
+        }
+    }
+
+    /// Other spellings of the second part.
+    pub const fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Read => &["read"],
+            Self::Write => &["write"],
+            Self::Prefetch => &["speculative-read", "speculative-load"],
+        }
+    }
 }
 
 impl CacheResult {
     /// Both results, in the order of the kernel's numbers.
     pub const ALL: [Self; 2] = [Self::Access, Self::Miss];
+
+    /// The last part of the name. Canonical names leave it out where every access is counted.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Access => "refs",
+            Self::Miss => "misses",
+        }
+    }
+
+    /// Other spellings of the last part.
+    pub const fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Access => &["Reference", "ops", "access"],
+            Self::Miss => &["miss"],
+        }
+    }
 }
 
 impl CacheEvent {

@@ -1,0 +1,152 @@
+//! A place in the text being read, and what is wrong there.
+
+use crate::{Error, ErrorKind};
+
+/// How many characters of the text an error shows on either side of the fault.
+const SHOWN: usize = 40;
+
+/// A place in the text being read.
+pub(super) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The place, in bytes; always between two characters.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    /// Goes past `wanted` if it comes next.
+    pub(super) fn eat(&mut self, wanted: char) -> bool {
+        let eaten = self.peek() == Some(wanted);
+        if eaten {
+            self.at += wanted.len_utf8();
+        }
+        eaten
+    }
+
+    /// Goes past `wanted` if the rest starts with it.
+    pub(super) fn eat_prefix(&mut self, wanted: &str) -> bool {
+        let eaten = self.rest().starts_with(wanted);
+        if eaten {
+            self.at += wanted.len();
+        }
+        eaten
+    }
+
+    /// Goes past all characters that are `wanted`, and returns them.
+    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let len = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        self.at += len;
+        &rest[..len]
+    }
+
+    pub(super) fn skip_space(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    /// The fault of finding something else than `what` here.
+    pub(super) fn expected(&self, what: &str) -> Fault {
+        let found = match self.peek() {
+            Some(c) => format!("{c:?}"),
+            None => "the end".to_owned(),
+        };
+        Fault::new(self.at, format!("expected {what}, found {found}"))
+    }
+}
+
+/// What is wrong with the text, and where.
+#[derive(Debug)]
+pub(super) struct Fault {
+    at: usize,
+    reason: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    /// A fault `at` this many bytes into the text.
+    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self {
+            at,
+            reason: reason.into(),
+            hint: None,
+        }
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The error of reading `text` as `what`. Long text is shown around the fault only.
+    pub(super) fn into_error(self, text: &str, what: &str) -> Error {
+        let (before, after) = text.split_at_checked(self.at).unwrap_or((text, ""));
+        let first = before.char_indices().rev().nth(SHOWN - 1);
+        let first = first.map_or(0, |(at, _)| at);
+        let last = after.char_indices().nth(SHOWN);
+        let last = last.map_or(text.len(), |(at, _)| before.len() + at);
+        let shown = &text[first..last];
+        let (open, close) = (dots(first > 0), dots(last < text.len()));
+        let error = Error::new(
+            ErrorKind::InvalidConfiguration,
+            format!("read {open}{shown:?}{close} as {what}"),
+        )
+        .with_reason(format!(
+            "at character {}: {}",
+            before.chars().count() + 1,
+            self.reason
+        ));
+        match self.hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+}
+
+fn dots(cut: bool) -> &'static str {
+    if cut { "..." } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_counts_characters_and_shows_long_text_around_the_fault() {
+        let text = "é".repeat(100) + "!" + &"ü".repeat(100);
+        let error = Fault::new(200, "bad").into_error(&text, "an event");
+        assert_eq!(error.reason(), Some("at character 101: bad"));
+        let shown = format!("{}!{}", "é".repeat(40), "ü".repeat(39));
+        assert_eq!(
+            error.attempted(),
+            format!("read ...\"{shown}\"... as an event")
+        );
+    }
+
+    #[test]
+    fn short_text_is_shown_whole() {
+        let error = Fault::new(2, "bad").into_error("a\n", "an event");
+        assert_eq!(error.attempted(), "read \"a\\n\" as an event");
+        assert_eq!(error.reason(), Some("at character 3: bad"));
+    }
+}

@@ -1,0 +1,339 @@
+//! Reading one event.
+
+use crate::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermValue};
+
+use super::cursor::{Cursor, Fault};
+use super::modifiers::{Modifiers, looks_like_modifiers};
+use super::names::generalized_from_name;
+use super::quoted::{is_name, is_part, is_value, is_word, take_quoted};
+
+const QUOTE: &str = "put a name with such a character in single quotes";
+
+/// How `perf` and this module read a length that is not given.
+const DEFAULT_LEN: u8 = 4;
+
+/// Reads an event and its modifiers.
+pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
+    if let Some(name) = take_quoted(cursor)? {
+        return if cursor.eat('/') {
+            take_pmu(cursor, name)
+        } else {
+            Ok((Event::Named(name), Modifiers::after_colon(cursor)?))
+        };
+    }
+    if cursor.eat_prefix("tracepoint:") {
+        return take_tracepoint(cursor);
+    }
+    if cursor.eat_prefix("mem:") {
+        return take_breakpoint(cursor);
+    }
+    let at = cursor.at();
+    let word = cursor.take_while(is_word);
+    if word.is_empty() {
+        return Err(unexpected(cursor, "an event"));
+    }
+    if !cursor.eat('/') {
+        return bare(word, at);
+    }
+    match word.find(|c| !is_name(c)) {
+        Some(bad) => Err(Fault::new(
+            at + bad,
+            "expected the name of a PMU before '/', without ':' and '='",
+        )
+        .with_hint(QUOTE)),
+        None if word == "raw" => take_raw(cursor),
+        None => take_pmu(cursor, word.to_owned()),
+    }
+}
+
+/// The fault of finding something else than `what`, perhaps because it is part of a name.
+pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
+    let fault = cursor.expected(what);
+    match cursor.peek() {
+        Some(c) if !",{}/'".contains(c) => fault.with_hint(QUOTE),
+        _ => fault,
+    }
+}
+
+/// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
+fn bare(word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
+    let (first, after) = match word.split_once(':') {
+        Some((first, after)) => (first, Some(after)),
+        None => (word, None),
+    };
+    let known = match generalized_from_name(first) {
+        Some(event) => Some(event),
+        None => raw_bits(first, at)?.map(Event::from),
+    };
+    if let Some(event) = known {
+        let modifiers = match after {
+            None => Modifiers::NONE,
+            Some(letters) => Modifiers::read(letters, at + first.len() + 1)
+                .map_err(|fault| fault.with_hint(quote_hint(word)))?,
+        };
+        return Ok((event, modifiers));
+    }
+    let (name, modifiers) = match word.rsplit_once(':') {
+        Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
+            let letters_at = at + name.len() + 1;
+            let modifiers = Modifiers::read(letters, letters_at)
+                .map_err(|fault| fault.with_hint(quote_hint(word)))?;
+            if let Some((_, more)) = name.rsplit_once(':')
+                && looks_like_modifiers(more)
+            {
+                return Err(Fault::new(
+                    letters_at - 1,
+                    format!("modifiers stand together: \":{more}{letters}\""),
+                )
+                .with_hint(format!(
+                    "if {more:?} belongs to the name, write '{name}':{letters}"
+                )));
+            }
+            (name, modifiers)
+        }
+        _ => (word, Modifiers::NONE),
+    };
+    check_name(name, at)?;
+    Ok((Event::Named(name.to_owned()), modifiers))
+}
+
+fn quote_hint(word: &str) -> String {
+    const LONGEST: usize = 60;
+    if word.len() <= LONGEST {
+        format!("if all of it is a name, quote it: '{word}'")
+    } else {
+        "if all of it is a name, put it in single quotes".to_owned()
+    }
+}
+
+/// Refuses words that cannot be a name.
+fn check_name(name: &str, at: usize) -> Result<(), Fault> {
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
+        let reason = "expected an event, whose name starts with a letter, a digit or '_'";
+        return Err(Fault::new(at, reason));
+    }
+    let first = name.split(':').next().unwrap_or_default();
+    let hexadecimal = first.strip_prefix("0x").unwrap_or_default();
+    if first.chars().all(|c| c.is_ascii_digit())
+        || !hexadecimal.is_empty() && hexadecimal.chars().all(|c| c.is_ascii_hexdigit())
+    {
+        return Err(Fault::new(at, "expected an event, found a number")
+            .with_hint("raw bits are written r01c0 or raw/config=0x1c0/"));
+    }
+    Ok(())
+}
+
+/// The raw event that `r` and hexadecimal digits mean.
+fn raw_bits(word: &str, at: usize) -> Result<Option<RawEvent>, Fault> {
+    let Some(digits) = word.strip_prefix('r') else {
+        return Ok(None);
+    };
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        return Ok(None);
+    }
+    match u64::from_str_radix(digits, 16) {
+        Ok(config) => Ok(Some(RawEvent::new(config))),
+        Err(_) => Err(Fault::new(at, "raw event of more than 64 bits")
+            .with_hint("if it is a name, put it in single quotes")),
+    }
+}
+
+/// Reads a tracepoint after its prefix.
+fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
+    let system = take_text(cursor, is_part, "the system of a tracepoint")?;
+    if !cursor.eat(':') {
+        return Err(cursor.expected("':' and the name of the tracepoint"));
+    }
+    let name = take_text(cursor, is_part, "the name of a tracepoint")?;
+    let modifiers = Modifiers::after_colon(cursor)?;
+    Ok((Event::Tracepoint { system, name }, modifiers))
+}
+
+/// Reads a breakpoint after its prefix.
+fn take_breakpoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
+    let address = take_number(cursor, "an address")?;
+    let len = if cursor.eat('/') {
+        let at = cursor.at();
+        let len = take_number(cursor, "a length in bytes")?;
+        Some(u8::try_from(len).map_err(|_| Fault::new(at, "length of more than 255 bytes"))?)
+    } else {
+        None
+    };
+    let mut access = BreakpointAccess::ReadWrite;
+    let mut modifiers = Modifiers::NONE;
+    if cursor.eat(':') {
+        let at = cursor.at();
+        let word = cursor.take_while(is_part);
+        if word.starts_with(['r', 'w', 'x']) {
+            access = access_from_letters(word)
+                .ok_or_else(|| Fault::new(at, "expected r, w, rw or x as the access"))?;
+            modifiers = Modifiers::after_colon(cursor)?;
+        } else {
+            modifiers = Modifiers::read(word, at).map_err(|fault| {
+                fault.with_hint("an access, r, w, rw or x, comes before the modifiers")
+            })?;
+        }
+    }
+    let len = len.unwrap_or(match access {
+        BreakpointAccess::Execute => Breakpoint::EXECUTE_LEN,
+        _ => DEFAULT_LEN,
+    });
+    let breakpoint = Breakpoint {
+        address,
+        len,
+        access,
+    };
+    Ok((breakpoint.into(), modifiers))
+}
+
+fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
+    BreakpointAccess::ALL
+        .into_iter()
+        .find(|access| access.letters() == letters)
+        .or((letters == "wr").then_some(BreakpointAccess::ReadWrite))
+}
+
+/// Reads the terms of a PMU's event, the second slash, and modifiers.
+fn take_pmu(cursor: &mut Cursor<'_>, pmu: String) -> Result<(Event, Modifiers), Fault> {
+    let mut terms = Vec::new();
+    take_terms(cursor, |_, term| {
+        terms.push(term);
+        Ok(())
+    })?;
+    let modifiers = Modifiers::after_slash(cursor)?;
+    Ok((PmuEvent { pmu, terms }.into(), modifiers))
+}
+
+/// Reads the words of a raw event, the second slash, and modifiers.
+fn take_raw(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
+    let mut words = [None; 4];
+    take_terms(cursor, |at, Term { name, value }| {
+        let index = match name.as_str() {
+            "config" => 0,
+            "config1" => 1,
+            "config2" => 2,
+            "config3" => 3,
+            _ => {
+                let reason = "expected config, config1, config2 or config3";
+                return Err(Fault::new(at, reason)
+                    .with_hint("fields are the terms of a PMU: cpu/event=0xc0/"));
+            }
+        };
+        let Some(TermValue::Number(value)) = value else {
+            return Err(Fault::new(at, format!("{name} needs a number")));
+        };
+        match words[index].replace(value) {
+            Some(_) => Err(Fault::new(at, format!("{name} for the second time"))),
+            None => Ok(()),
+        }
+    })?;
+    let modifiers = Modifiers::after_slash(cursor)?;
+    let [config, config1, config2, config3] = words.map(Option::unwrap_or_default);
+    let raw = RawEvent {
+        config,
+        config1,
+        config2,
+        config3,
+    };
+    Ok((raw.into(), modifiers))
+}
+
+/// Reads terms up to and past the second slash, giving each with its place to `each`.
+fn take_terms(
+    cursor: &mut Cursor<'_>,
+    mut each: impl FnMut(usize, Term) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    cursor.skip_space();
+    if cursor.eat('/') {
+        return Ok(());
+    }
+    loop {
+        cursor.skip_space();
+        let at = cursor.at();
+        each(at, take_term(cursor)?)?;
+        cursor.skip_space();
+        if cursor.eat('/') {
+            return Ok(());
+        }
+        if !cursor.eat(',') {
+            return Err(cursor.expected("',' and another term, or '/'"));
+        }
+    }
+}
+
+fn take_term(cursor: &mut Cursor<'_>) -> Result<Term, Fault> {
+    let name = take_text(cursor, is_name, "a term")?;
+    if !cursor.eat('=') {
+        return Ok(Term { name, value: None });
+    }
+    let at = cursor.at();
+    let value = if let Some(text) = take_quoted(cursor)? {
+        TermValue::Text(text)
+    } else {
+        let word = cursor.take_while(is_value);
+        if word.is_empty() {
+            return Err(cursor.expected("a value"));
+        }
+        value(word, at)?
+    };
+    Ok(Term {
+        name,
+        value: Some(value),
+    })
+}
+
+/// Whether text stands as the value of a term without quotes.
+pub(super) fn is_plain_value(text: &str) -> bool {
+    text.chars().all(is_value)
+        && !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The value that an unquoted word means: a number if it starts with a digit.
+fn value(word: &str, at: usize) -> Result<TermValue, Fault> {
+    if is_plain_value(word) {
+        return Ok(TermValue::Text(word.to_owned()));
+    }
+    number(word, at)
+        .map(TermValue::Number)
+        .map_err(|fault| fault.with_hint("put a value that is no number in single quotes"))
+}
+
+/// Reads quoted text, or a word of these characters.
+fn take_text(
+    cursor: &mut Cursor<'_>,
+    allowed: fn(char) -> bool,
+    what: &str,
+) -> Result<String, Fault> {
+    if let Some(text) = take_quoted(cursor)? {
+        return Ok(text);
+    }
+    match cursor.take_while(allowed) {
+        "" => Err(cursor.expected(what)),
+        word => Ok(word.to_owned()),
+    }
+}
+
+fn take_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u64, Fault> {
+    let at = cursor.at();
+    match cursor.take_while(|c| c.is_ascii_alphanumeric()) {
+        "" => Err(cursor.expected(what)),
+        word => number(word, at),
+    }
+}
+
+/// A decimal number, or a hexadecimal one after `0x`.
+fn number(word: &str, at: usize) -> Result<u64, Fault> {
+    let (digits, radix) = match word.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (word, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(Fault::new(
+            at,
+            "expected a number, decimal or hexadecimal after 0x",
+        ));
+    }
+    u64::from_str_radix(digits, radix).map_err(|_| Fault::new(at, "number of more than 64 bits"))
+}

@@ -1,0 +1,170 @@
+//! The names of generalized events.
+
+use std::fmt;
+
+use crate::{Cache, CacheEvent, CacheOp, CacheResult, Event, Hardware, Software};
+
+macro_rules! plain_names {
+    ($($kind:ident),*) => {$(
+        impl $kind {
+            /// The event of this name or alias; letter case counts, as it does for `perf`.
+            ///
+            #[doc = concat!("```\nuse quipu_hal::", stringify!($kind), ";\n")]
+            #[doc = concat!("for event in ", stringify!($kind), "::ALL {")]
+            #[doc = concat!("    assert_eq!(", stringify!($kind), "::from_name(event.name()), Some(event));\n}\n```")]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL
+                    .into_iter()
+                    .find(|event| event.name() == name || event.aliases().contains(&name))
+            }
+        }
+
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    )*};
+}
+
+plain_names!(Hardware, Software);
+
+impl CacheEvent {
+    /// The event of a name made of a cache, an operation and a result, joined by `-`; in any letter
+    /// case, in the spellings of [`Cache::aliases`], [`CacheOp::aliases`] and
+    /// [`CacheResult::aliases`].
+    ///
+    /// As for `perf`, operation and result may change places; without an operation reads are
+    /// meant, without a result every access. `branches` and `branch-misses` are read too, although
+    /// an [`Event`] of that name is [`Hardware`]'s.
+    ///
+    /// ```
+    /// use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult};
+    ///
+    /// let event = CacheEvent::new(Cache::Dtlb, CacheOp::Write, CacheResult::Miss);
+    /// assert_eq!(event.to_string(), "dTLB-store-misses");
+    /// assert_eq!(CacheEvent::from_name("Data-TLB-write-miss"), Some(event));
+    /// ```
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (cache, mut rest) = take_one(name, Cache::ALL, |cache| {
+            spellings(&[cache.name()], cache.aliases())
+        })?;
+        let (mut op, mut result) = (None, None);
+        while let Some(part) = rest {
+            let as_op = take_one(part, CacheOp::ALL, |op| {
+                spellings(&[op.name(), op.plural()], op.aliases())
+            });
+            rest = match as_op {
+                Some((found, rest)) if op.is_none() => {
+                    op = Some(found);
+                    rest
+                }
+                _ if result.is_none() => {
+                    let (found, rest) = take_one(part, CacheResult::ALL, |result| {
+                        spellings(&[result.name()], result.aliases())
+                    })?;
+                    result = Some(found);
+                    rest
+                }
+                _ => return None,
+            };
+        }
+        Some(Self {
+            cache,
+            op: op.unwrap_or(CacheOp::Read),
+            result: result.unwrap_or(CacheResult::Access),
+        })
+    }
+}
+
+fn spellings<const N: usize>(
+    names: &[&'static str; N],
+    aliases: &'static [&'static str],
+) -> impl Iterator<Item = &'static str> + use<N> {
+    (*names).into_iter().chain(aliases.iter().copied())
+}
+
+/// The one of `all` whose spelling starts `text` and ends at its end or at a `-`, with what
+/// follows that `-`.
+fn take_one<T: Copy, I: Iterator<Item = &'static str>>(
+    text: &str,
+    all: impl IntoIterator<Item = T>,
+    spellings: impl Fn(T) -> I,
+) -> Option<(T, Option<&str>)> {
+    for one in all {
+        for spelling in spellings(one) {
+            let Some((start, rest)) = text.split_at_checked(spelling.len()) else {
+                continue;
+            };
+            if !start.eq_ignore_ascii_case(spelling) {
+                continue;
+            }
+            if rest.is_empty() {
+                return Some((one, None));
+            }
+            if let Some(rest) = rest.strip_prefix('-') {
+                return Some((one, Some(rest)));
+            }
+        }
+    }
+    None
+}
+
+impl fmt::Display for CacheEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cache = self.cache.name();
+        match self.result {
+            CacheResult::Access => write!(f, "{cache}-{}", self.op.plural()),
+            miss => write!(f, "{cache}-{}-{}", self.op.name(), miss.name()),
+        }
+    }
+}
+
+/// A generalized event with its names; see [`generalized`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generalized {
+    /// The event: hardware, software or cache.
+    pub event: Event,
+    /// Its canonical name, the event's own text.
+    pub name: String,
+    /// Its other names. Empty for cache events, whose parts have them; see [`CacheEvent::from_name`].
+    pub aliases: &'static [&'static str],
+}
+
+/// Every generalized event with its names: hardware, software, then cache events.
+///
+/// ```
+/// let mut all = quipu_hal::text::generalized();
+/// let cycles = all.next().unwrap();
+/// assert_eq!((cycles.name.as_str(), cycles.aliases), ("cycles", &["cpu-cycles"][..]));
+/// assert_eq!(all.last().unwrap().name, "node-prefetch-misses");
+/// ```
+pub fn generalized() -> impl Iterator<Item = Generalized> {
+    let hardware = Hardware::ALL
+        .into_iter()
+        .map(|event| with_names(event, event.aliases()));
+    let software = Software::ALL
+        .into_iter()
+        .map(|event| with_names(event, event.aliases()));
+    let cache = CacheEvent::all().map(|event| with_names(event, &[]));
+    hardware.chain(software).chain(cache)
+}
+
+fn with_names(
+    event: impl Into<Event> + fmt::Display,
+    aliases: &'static [&'static str],
+) -> Generalized {
+    Generalized {
+        name: event.to_string(),
+        event: event.into(),
+        aliases,
+    }
+}
+
+/// The generalized event of a name or alias: hardware, then software, then cache.
+pub(super) fn generalized_from_name(name: &str) -> Option<Event> {
+    Hardware::from_name(name)
+        .map(Event::from)
+        .or_else(|| Software::from_name(name).map(Event::from))
+        .or_else(|| CacheEvent::from_name(name).map(Event::from))
+}

@@ -1,0 +1,82 @@
+//! Which names somebody may have meant.
+
+use strsim::damerau_levenshtein;
+
+use super::names::generalized;
+
+/// How many names are offered.
+const MOST: usize = 3;
+
+/// The longest name that is compared; comparing takes time by the product of the lengths.
+const LONGEST: usize = 128;
+
+/// The names nearest to one that is not known, at most three, the nearest first.
+///
+/// The candidates are all generalized names with their aliases, and `extra`: a database's native
+/// names, say. A candidate is near when at most a third of the letters, and four at most, are
+/// wrong, missing, too many or swapped (Damerau-Levenshtein distance), or when it begins with the
+/// name. Letter case does not count, nor whether `-`, `_`, `.` or `:` joins the parts, and a last
+/// segment after `:` may be a mistyped modifier.
+///
+/// ```
+/// use quipu_hal::text::nearest;
+///
+/// assert_eq!(nearest("cylces", []), ["cycles"]);
+/// assert_eq!(nearest("INST_RETIRED_ANY", ["INST_RETIRED.ANY"]), ["INST_RETIRED.ANY"]);
+/// assert!(nearest("xyzzy", []).is_empty());
+/// ```
+pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    if name.is_empty() || name.len() > LONGEST {
+        return Vec::new();
+    }
+    let wanted = folded(name);
+    let stem = name.rsplit_once(':').map(|(stem, _)| folded(stem));
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut offer = |candidate: &str| {
+        let folded = folded(candidate);
+        let whole = distance(&wanted, &folded);
+        let stem = stem.as_deref().and_then(|stem| distance(stem, &folded));
+        let Some(far) = whole.into_iter().chain(stem.map(|far| far + 1)).min() else {
+            return;
+        };
+        let place = found.partition_point(|(other, _)| *other <= far);
+        if place < MOST && !found.iter().any(|(_, other)| other == candidate) {
+            found.insert(place, (far, candidate.to_owned()));
+            found.truncate(MOST);
+        }
+    };
+    for known in generalized() {
+        offer(&known.name);
+        known.aliases.iter().for_each(|alias| offer(alias));
+    }
+    extra.into_iter().for_each(&mut offer);
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The name with what people do not remember exactly taken out.
+fn folded(name: &str) -> String {
+    name.chars()
+        .map(|c| match c {
+            '_' | '.' | ':' => '-',
+            c => c.to_ascii_lowercase(),
+        })
+        .collect()
+}
+
+/// How far a candidate is from what was written, if it is near.
+fn distance(wanted: &str, candidate: &str) -> Option<usize> {
+    if candidate.len() > LONGEST {
+        return None;
+    }
+    let letters = wanted.chars().count();
+    let tolerated = (letters / 3).min(4);
+    let difference = candidate.chars().count().abs_diff(letters);
+    if letters >= 3 && candidate.starts_with(wanted) {
+        return Some(difference.min(tolerated));
+    }
+    if difference > tolerated {
+        return None;
+    }
+    let far = damerau_levenshtein(wanted, candidate);
+    (far <= tolerated).then_some(far)
+}

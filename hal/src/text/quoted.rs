@@ -1,0 +1,140 @@
+//! Words, and the quotes around what is not one.
+
+use std::fmt;
+
+use super::cursor::{Cursor, Fault};
+
+/// Whether a character stands in a word without quotes.
+///
+/// Letters, digits, and what names of vendors, PAPI, libpfm4, sysfs and tracefs have besides.
+pub(super) fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_.-+:=@#~*?[]".contains(c)
+}
+
+/// Whether a character stands in the system or name of a tracepoint without quotes.
+pub(super) fn is_part(c: char) -> bool {
+    is_word(c) && c != ':'
+}
+
+/// Whether a character stands in the value of a term without quotes.
+pub(super) fn is_value(c: char) -> bool {
+    is_word(c) && c != '='
+}
+
+/// Whether a character stands in the name of a PMU or of a term without quotes.
+pub(super) fn is_name(c: char) -> bool {
+    is_part(c) && is_value(c)
+}
+
+/// Reads text in single quotes if there is any; `\\`, `\'` and `\u{7f}` stand for a character.
+pub(super) fn take_quoted(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
+    let open = cursor.at();
+    if !cursor.eat('\'') {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    loop {
+        text += cursor.take_while(|c| c != '\'' && c != '\\');
+        match cursor.next() {
+            Some('\'') => return Ok(Some(text)),
+            Some(_) => text.push(take_escaped(cursor)?),
+            None => return Err(Fault::new(open, "this quote is never closed")),
+        }
+    }
+}
+
+/// Reads what follows a backslash.
+fn take_escaped(cursor: &mut Cursor<'_>) -> Result<char, Fault> {
+    for literal in ['\'', '\\'] {
+        if cursor.eat(literal) {
+            return Ok(literal);
+        }
+    }
+    let at = cursor.at();
+    if cursor.eat_prefix("u{") {
+        let digits = cursor.take_while(|c| c.is_ascii_hexdigit());
+        let number = u32::from_str_radix(digits, 16).ok();
+        if let Some(c) = number.and_then(char::from_u32)
+            && cursor.eat('}')
+        {
+            return Ok(c);
+        }
+        return Err(Fault::new(at, "no character has this number"));
+    }
+    Err(cursor.expected(r"\\, \' or \u{NUMBER} for one character"))
+}
+
+/// Displays text as it is if it is `plain`, in quotes otherwise.
+pub(super) struct MaybeQuoted<'a> {
+    pub(super) text: &'a str,
+    pub(super) plain: bool,
+}
+
+impl<'a> MaybeQuoted<'a> {
+    /// Text that is plain when it is not empty and consists of `allowed` characters.
+    pub(super) fn unless_all(text: &'a str, allowed: fn(char) -> bool) -> Self {
+        Self {
+            text,
+            plain: !text.is_empty() && text.chars().all(allowed),
+        }
+    }
+}
+
+impl fmt::Display for MaybeQuoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        if self.plain {
+            return f.write_str(self.text);
+        }
+        f.write_char('\'')?;
+        for c in self.text.chars() {
+            match c {
+                '\'' | '\\' => write!(f, "\\{c}")?,
+                c if c.is_control() => write!(f, "{}", c.escape_unicode())?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('\'')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<String>, String> {
+        let mut cursor = Cursor::new(text);
+        take_quoted(&mut cursor).map_err(|fault| fault.into_error(text, "text").to_string())
+    }
+
+    #[test]
+    fn escapes_are_read_and_anything_else_is_refused() {
+        assert_eq!(read("word"), Ok(None));
+        assert_eq!(read("''"), Ok(Some(String::new())));
+        assert_eq!(
+            read(r"'a\'b\\c\u{7f}\u{1F600}d'"),
+            Ok(Some("a'b\\c\u{7f}\u{1F600}d".to_owned()))
+        );
+        for (text, character) in [
+            ("'open", 1),
+            (r"'\'", 1),
+            (r"'\n'", 3),
+            (r"'\u{d800}'", 3),
+            (r"'\u{123456789}'", 3),
+            (r"'\u{}'", 3),
+            (r"'\u{41'", 3),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(
+                error.contains(&format!("at character {character}:")),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn control_characters_are_written_as_escapes() {
+        let quoted = MaybeQuoted::unless_all("a b\n\u{1b}'\\é", is_word);
+        assert_eq!(quoted.to_string(), r"'a b\u{a}\u{1b}\'\\é'");
+    }
+}
