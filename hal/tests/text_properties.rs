@@ -64,6 +64,7 @@ fn event() -> impl Strategy<Value = Event> {
         text().prop_map(TermValue::Text),
     ];
     let term = (text(), prop::option::of(value)).prop_map(|(name, value)| Term { name, value });
+    let pmu = prop_oneof![Just("raw".to_owned()), Just("cpu".to_owned()), text()];
     let caches: Vec<_> = CacheEvent::all().collect();
     prop_oneof![
         prop::sample::select(Hardware::ALL.to_vec()).prop_map(Event::from),
@@ -89,11 +90,8 @@ fn event() -> impl Strategy<Value = Event> {
                 access
             }
             .into()),
-        (text(), prop::collection::vec(term, 0..4)).prop_map(|(pmu, terms)| PmuEvent {
-            pmu,
-            terms
-        }
-        .into()),
+        (pmu, prop::collection::vec(term, 0..4))
+            .prop_map(|(pmu, terms)| PmuEvent { pmu, terms }.into()),
         (text(), text()).prop_map(|(system, name)| Event::Tracepoint { system, name }),
         text().prop_map(Event::Named),
     ]

@@ -35,11 +35,8 @@ impl fmt::Display for Event {
 
 /// Whether text without quotes is read as this name and nothing else.
 fn reads_as_name(text: &str) -> bool {
-    let mut cursor = Cursor::new(text);
-    match take_event(&mut cursor) {
-        Ok((Event::Named(name), modifiers)) => name == text && modifiers.at.is_none(),
-        _ => false,
-    }
+    let read = take_event(&mut Cursor::new(text));
+    matches!(read, Ok((Event::Named(name), _)) if name == text)
 }
 
 /// `r01c0`, or `raw/config=0x1c0,config1=0x3ff/` where extra words are not zero.
