@@ -1,4 +1,23 @@
 //! The `quipu` command.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod failure;
+mod info;
+mod list;
+mod stat;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Stat(options) => stat::run(&options),
+        Command::List(options) => list::run(&options),
+        Command::Info(options) => info::run(&options),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

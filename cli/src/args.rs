@@ -1,0 +1,27 @@
+//! The command line: `quipu` and its subcommands.
+
+use clap::{Parser, Subcommand};
+
+use crate::{info, list, stat};
+
+/// Count CPU and software events: cycles, cache misses, page faults and thousands more.
+#[derive(Debug, Parser)]
+#[command(name = "quipu", version, propagate_version = true)]
+#[command(after_help = "Try:\n  \
+    quipu stat -- make          what a build costs\n  \
+    quipu list page             events with \"page\" in their name\n  \
+    quipu info                  what can be counted here, and why the rest cannot")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Count what a command, a process or the whole machine does
+    Stat(Box<stat::Options>),
+    /// List the events that can be counted
+    List(list::Options),
+    /// Show what this machine can count, and why the rest cannot be counted
+    Info(info::Options),
+}

@@ -1,0 +1,42 @@
+//! How `quipu` itself fails: a message for a person and an exit status for a script.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why the command could not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    status: u8,
+}
+
+impl Failure {
+    /// The exit status of a failure that is quipu's own and not that of a measured command.
+    pub(crate) const STATUS: u8 = 125;
+
+    /// A failure of quipu's own.
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self::with_status(message, Self::STATUS)
+    }
+
+    /// A failure with another exit status.
+    pub(crate) fn with_status(message: impl fmt::Display, status: u8) -> Self {
+        Self {
+            message: message.to_string(),
+            status,
+        }
+    }
+
+    /// Tells the person, and the script.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("quipu: {}", self.message);
+        ExitCode::from(self.status)
+    }
+}
+
+impl From<quipu::hal::Error> for Failure {
+    /// The error in one sentence, with its hint.
+    fn from(error: quipu::hal::Error) -> Self {
+        Self::new(format_args!("{error:#}"))
+    }
+}
