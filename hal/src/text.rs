@@ -110,7 +110,7 @@ mod nearest;
 mod quoted;
 
 pub use names::{Generalized, generalized};
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_of};
 
 use cursor::{Cursor, Fault};
 use event::{take_event, unexpected};
