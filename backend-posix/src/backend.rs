@@ -1,0 +1,205 @@
+//! The backend: which targets and requests it takes, and why not the others.
+
+use quipu_hal::{
+    Attributes, Backend, Capabilities, Error, ErrorKind, EventSpec, Features, Filter, GroupSpec,
+    Precision, Result, Simultaneity, Target, TargetKinds,
+};
+
+use crate::events::Quantity;
+use crate::group::PosixGroup;
+use crate::meter::Scope;
+use crate::sys;
+
+/// Counts the software events that getrusage(2) and clock_gettime(2) tell of.
+///
+/// - [`Target::CurrentThread`]: this thread. On NetBSD and macOS only its clocks: their getrusage(2)
+///   knows no threads.
+/// - [`Target::Process`] with this process's id: all its threads, those it makes later too; with
+///   [`inherit`](Attributes::inherit) also each child, from the moment it was waited for.
+/// - [`Target::Process`] with the id of a child, and `inherit`: the child and those it has waited
+///   for, from fork to end, as wait4(2) tells it. It has a value once it has been waited for, by
+///   whatever call; until then it reads as not counted. What other children used that were
+///   waited for in the same span is in it too. It cannot be disabled or reset before it has ended.
+///
+/// Counters never wait for a turn, so time running always equals time enabled. Both are CPU time:
+/// they stand still while the target sleeps.
+///
+/// ```
+/// use quipu_hal::{Backend, Group, GroupSpec, Software, Target};
+/// use quipu_posix::PosixBackend;
+///
+/// let backend = PosixBackend::new();
+/// let spec = GroupSpec::new([Software::TaskClock, Software::PageFaults]);
+/// let me = Target::Process(std::process::id() as i32);
+/// let mut group = backend.open(&spec, &me)?;
+/// let mut counts = group.read_buf();
+/// let pages = vec![1u8; 64 << 12];
+/// group.read(&mut counts)?;
+/// println!("{} faults for {} bytes", counts.get(0, 1).value, pages.len());
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PosixBackend {
+    capabilities: Capabilities,
+}
+
+impl PosixBackend {
+    /// The backend; it holds nothing and is there on every Unix.
+    pub fn new() -> Self {
+        let mut capabilities = Capabilities::none();
+        capabilities.targets = TargetKinds::CURRENT_THREAD | TargetKinds::PROCESS;
+        capabilities.features = Features::SOFTWARE_EVENTS | Features::PINNED;
+        capabilities.filters = Filter::empty();
+        capabilities.simultaneity = Simultaneity::Atomic;
+        Self { capabilities }
+    }
+}
+
+impl Default for PosixBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend for PosixBackend {
+    type Group = PosixGroup;
+
+    fn name(&self) -> &'static str {
+        "posix"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<PosixGroup> {
+        let Some(leader) = spec.members.first() else {
+            return Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                "open a group without events",
+            ));
+        };
+        let mut quantities = Vec::with_capacity(spec.members.len());
+        for (index, member) in spec.members.iter().enumerate() {
+            let quantity = quantity(member)
+                .map_err(|refused| opening(member, target, refused).with_member(index))?;
+            quantities.push(quantity);
+        }
+        let subject = subject(target, &spec.attributes)
+            .map_err(|refused| opening(leader, target, refused).with_member(0))?;
+        for (index, quantity) in quantities.iter().enumerate() {
+            if let Err(reason) = subject.can_tell(*quantity) {
+                let refused = (ErrorKind::UnsupportedEvent, reason);
+                return Err(opening(&spec.members[index], target, refused).with_member(index));
+            }
+        }
+        let counts = !spec.attributes.disabled || spec.attributes.enable_on_exec;
+        match subject {
+            Subject::Own(scope) => PosixGroup::of_own(quantities, scope, counts),
+            Subject::Child(pid) => PosixGroup::of_child(quantities, pid, counts),
+        }
+    }
+}
+
+/// A refusal: its kind and the reason.
+type Refusal = (ErrorKind, &'static str);
+
+fn opening(member: &EventSpec, target: &Target, (kind, reason): Refusal) -> Error {
+    Error::new(kind, format!("open {member} on {target}")).with_reason(reason)
+}
+
+/// What a target means to getrusage(2).
+enum Subject {
+    Own(Scope),
+    Child(i32),
+}
+
+impl Subject {
+    fn can_tell(&self, quantity: Quantity) -> Result<(), &'static str> {
+        match self {
+            Self::Own(Scope::Thread) if !sys::HAS_THREAD_USAGE && quantity.is_from_rusage() => {
+                Err("getrusage(2) of this system tells of whole processes only")
+            }
+            Self::Own(Scope::Thread) if quantity == Quantity::PeakMemory => {
+                Err("memory belongs to a process, not to a thread")
+            }
+            Self::Child(_) if quantity == Quantity::WallTime => Err(
+                "the system does not tell when a child ended; take the time around waiting for it",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn subject(target: &Target, attributes: &Attributes) -> Result<Subject, Refusal> {
+    let unsupported = |reason| Err((ErrorKind::UnsupportedFeature, reason));
+    if attributes.exclusive {
+        return unsupported("these events are on no PMU that a group could have for itself");
+    }
+    let subject = match *target {
+        Target::CurrentThread if attributes.inherit => {
+            return unsupported("getrusage(2) does not add up a thread and those it makes");
+        }
+        Target::CurrentThread => Subject::Own(Scope::Thread),
+        Target::Process(pid) if i64::from(pid) == i64::from(std::process::id()) => {
+            Subject::Own(if attributes.inherit {
+                Scope::ProcessAndChildren
+            } else {
+                Scope::Process
+            })
+        }
+        Target::Process(pid) => return child(pid, attributes),
+        _ => {
+            return unsupported(
+                "getrusage(2) tells of this thread, this process and its children only",
+            );
+        }
+    };
+    if attributes.enable_on_exec {
+        return unsupported("counting cannot start at execve(2) here, only at once");
+    }
+    Ok(subject)
+}
+
+fn child(pid: i32, attributes: &Attributes) -> Result<Subject, Refusal> {
+    match sys::is_unwaited_child(pid) {
+        Ok(true) if attributes.inherit => Ok(Subject::Child(pid)),
+        Ok(true) => Err((
+            ErrorKind::UnsupportedFeature,
+            "wait4(2) adds up a child and those it has waited for; ask with inherit",
+        )),
+        _ if sys::process_exists(pid) => Err((
+            ErrorKind::UnsupportedFeature,
+            "getrusage(2) tells of this process and its children only",
+        )),
+        _ => Err((ErrorKind::NoSuchTarget, "there is no such process")),
+    }
+}
+
+/// The quantity a member asks for, if it can be had as it is asked for.
+fn quantity(member: &EventSpec) -> Result<Quantity, Refusal> {
+    let Some(quantity) = Quantity::of(&member.event) else {
+        return Err((
+            ErrorKind::UnsupportedEvent,
+            "getrusage(2) and clock_gettime(2) do not tell of it",
+        ));
+    };
+    if member.precision != Precision::Any {
+        return Err((
+            ErrorKind::UnsupportedFeature,
+            "precision is a matter of hardware events",
+        ));
+    }
+    let where_it_counts = quantity
+        .info()
+        .occurs_in
+        .difference(Filter::HYPERVISOR)
+        .union(Filter::WORLDS);
+    if !quantity.is_clock() && !member.filter.contains(where_it_counts) {
+        return Err((
+            ErrorKind::UnsupportedFeature,
+            "getrusage(2) does not tell where it happened",
+        ));
+    }
+    Ok(quantity)
+}

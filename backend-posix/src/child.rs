@@ -1,0 +1,135 @@
+//! A child process, which has a value once it has been waited for.
+
+use quipu_hal::{Error, ErrorKind, Reading, Result};
+
+use crate::Quantity;
+use crate::sys::{self, Who};
+use crate::usage::Usage;
+
+/// A child from fork to end.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: i32,
+    /// Whether it was ever enabled; if not, nothing was counted.
+    counts: bool,
+    /// Wall time when it was opened.
+    opened: u64,
+    /// What the children waited for had used when it was opened.
+    others: Usage,
+    /// What it used, once that is known; the peak is `None` when another child's was higher.
+    ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    usage: Usage,
+    peak_is_known: bool,
+    was_reset: bool,
+}
+
+impl Child {
+    pub(crate) fn new(pid: i32, counts: bool) -> Result<Self> {
+        Ok(Self {
+            pid,
+            counts,
+            opened: sys::wall_time()?,
+            others: sys::usage(Who::Children)?,
+            ended: None,
+        })
+    }
+
+    pub(crate) fn enable(&mut self) -> Result<()> {
+        if self.end()?.is_some() && !self.counts {
+            return Err(self.cannot("enable", "it has ended already"));
+        }
+        self.counts = true;
+        Ok(())
+    }
+
+    pub(crate) fn disable(&mut self) -> Result<()> {
+        if self.counts && self.end()?.is_none() {
+            return Err(self.cannot(
+                "disable",
+                "its use is known as a whole only, when it has ended",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        if !self.counts {
+            return Ok(());
+        }
+        if self.end()?.is_none() {
+            return Err(self.cannot(
+                "reset",
+                "its use is known as a whole only, when it has ended",
+            ));
+        }
+        if let Some(ended) = &mut self.ended {
+            ended.was_reset = true;
+        }
+        Ok(())
+    }
+
+    /// Reads the events into `out`, which has a place for each.
+    pub(crate) fn read(&mut self, quantities: &[Quantity], out: &mut [Reading]) -> Result<()> {
+        let ended = self.end()?;
+        let waiting = match ended {
+            None if self.counts => sys::wall_time()?.saturating_sub(self.opened).max(1),
+            _ => 0,
+        };
+        for (quantity, out) in quantities.iter().zip(out) {
+            *out = match ended {
+                _ if !self.counts => Reading::default(),
+                None => Reading::new(0, waiting, 0),
+                Some(ended) => ended.reading(*quantity),
+            };
+        }
+        Ok(())
+    }
+
+    /// What the child used, if it has been waited for. Looked up once.
+    fn end(&mut self) -> Result<Option<Ended>> {
+        if self.ended.is_none() && !sys::is_unwaited_child(self.pid)? {
+            let all = sys::usage(Who::Children)?;
+            self.ended = Some(Ended {
+                usage: all.since(&self.others),
+                peak_is_known: all.peak_memory > self.others.peak_memory,
+                was_reset: false,
+            });
+        }
+        Ok(self.ended)
+    }
+
+    fn cannot(&self, what: &str, reason: &str) -> Error {
+        Error::new(
+            ErrorKind::UnsupportedFeature,
+            format!("{what} counters of child process {}", self.pid),
+        )
+        .with_reason(reason)
+    }
+}
+
+impl Ended {
+    fn reading(&self, quantity: Quantity) -> Reading {
+        // A child that used less than the resolution of its times was enabled all the same.
+        let time = self.usage.cpu.max(1);
+        let running = if quantity == Quantity::PeakMemory && !self.peak_is_known {
+            0
+        } else {
+            time
+        };
+        let all = Reading::new(self.usage.value(quantity), time, running);
+        if self.was_reset {
+            Reading {
+                value: 0,
+                time_enabled: 0,
+                time_running: 0,
+                ..all
+            }
+        } else {
+            all
+        }
+    }
+}

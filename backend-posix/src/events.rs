@@ -1,0 +1,149 @@
+//! The events of this backend, their names and what is known of them.
+
+use quipu_hal::{Event, EventInfo, Filter, Software, ValueKind};
+
+/// An event this backend can count.
+///
+/// Those that have no generalized event go by a name of their own. `user_time`, `system_time` and
+/// `duration_time` are the names `perf` has for the same (its tool events); a `-` does for the `_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// `task-clock`: nanoseconds on a CPU (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID` and
+    /// `CLOCK_PROCESS_CPUTIME_ID`; of a child `ru_utime` + `ru_stime`).
+    TaskClock,
+    /// `duration_time`: nanoseconds of wall time while enabled (the monotonic clock).
+    WallTime,
+    /// `user_time`: nanoseconds in user mode (`ru_utime`).
+    UserTime,
+    /// `system_time`: nanoseconds in the kernel (`ru_stime`).
+    SystemTime,
+    /// `page-faults`: minor and major ones.
+    PageFaults,
+    /// `minor-faults`: served without input or output (`ru_minflt`).
+    MinorFaults,
+    /// `major-faults`: needed input or output (`ru_majflt`).
+    MajorFaults,
+    /// `context-switches`: voluntary and involuntary ones.
+    ContextSwitches,
+    /// `voluntary-switches`: the CPU was given up, mostly to wait (`ru_nvcsw`).
+    VoluntarySwitches,
+    /// `involuntary-switches`: the CPU was taken away (`ru_nivcsw`).
+    InvoluntarySwitches,
+    /// `peak-memory`: the most bytes resident at once since the process began (`ru_maxrss`), a gauge.
+    PeakMemory,
+}
+
+impl Quantity {
+    /// Every event of this backend.
+    pub const ALL: [Self; 11] = [
+        Self::TaskClock,
+        Self::WallTime,
+        Self::UserTime,
+        Self::SystemTime,
+        Self::PageFaults,
+        Self::MinorFaults,
+        Self::MajorFaults,
+        Self::ContextSwitches,
+        Self::VoluntarySwitches,
+        Self::InvoluntarySwitches,
+        Self::PeakMemory,
+    ];
+
+    /// The name it is asked for by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TaskClock => Software::TaskClock.name(),
+            Self::WallTime => "duration_time",
+            Self::UserTime => "user_time",
+            Self::SystemTime => "system_time",
+            Self::PageFaults => Software::PageFaults.name(),
+            Self::MinorFaults => Software::MinorFaults.name(),
+            Self::MajorFaults => Software::MajorFaults.name(),
+            Self::ContextSwitches => Software::ContextSwitches.name(),
+            Self::VoluntarySwitches => "voluntary-switches",
+            Self::InvoluntarySwitches => "involuntary-switches",
+            Self::PeakMemory => "peak-memory",
+        }
+    }
+
+    /// The event to ask for: a generalized one where there is one, else a name.
+    pub fn event(self) -> Event {
+        match self {
+            Self::TaskClock => Software::TaskClock.into(),
+            Self::PageFaults => Software::PageFaults.into(),
+            Self::MinorFaults => Software::MinorFaults.into(),
+            Self::MajorFaults => Software::MajorFaults.into(),
+            Self::ContextSwitches => Software::ContextSwitches.into(),
+            other => Event::Named(other.name().to_owned()),
+        }
+    }
+
+    /// The quantity an event means, if it is one of this backend's.
+    pub fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::Named(name) => Self::ALL.into_iter().find(|q| same_name(q.name(), name)),
+            Event::Software(_) => Self::ALL.into_iter().find(|q| q.event() == *event),
+            _ => None,
+        }
+    }
+
+    /// What is known of it. None of these can be split by privilege level, so no filter is honoured.
+    pub fn info(self) -> EventInfo {
+        let info = EventInfo::counter(self.name()).honouring(Filter::empty());
+        match self {
+            Self::TaskClock | Self::WallTime => info.with_unit("ns"),
+            Self::UserTime => info.with_unit("ns").occurring_in(Filter::USER),
+            Self::SystemTime => info.with_unit("ns").occurring_in(Filter::KERNEL),
+            Self::ContextSwitches | Self::VoluntarySwitches | Self::InvoluntarySwitches => {
+                info.occurring_in(Filter::KERNEL)
+            }
+            Self::PeakMemory => EventInfo {
+                kind: ValueKind::Gauge,
+                ..info.with_unit("bytes")
+            },
+            Self::PageFaults | Self::MinorFaults | Self::MajorFaults => info,
+        }
+    }
+
+    /// Whether its value comes from getrusage(2) rather than from a clock.
+    pub(crate) const fn is_from_rusage(self) -> bool {
+        !matches!(self, Self::TaskClock | Self::WallTime)
+    }
+
+    /// Whether it is a time, which counts where it counts whatever a filter says.
+    pub(crate) const fn is_clock(self) -> bool {
+        matches!(self, Self::TaskClock | Self::WallTime)
+    }
+}
+
+/// Whether two names are the same but for `-` and `_`.
+fn same_name(a: &str, b: &str) -> bool {
+    let dashed = |name: &str| name.replace('_', "-");
+    dashed(a) == dashed(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_quantity_is_found_by_its_event_and_by_its_name() {
+        for quantity in Quantity::ALL {
+            assert_eq!(Quantity::of(&quantity.event()), Some(quantity));
+            let named = Event::Named(quantity.name().replace('_', "-"));
+            assert_eq!(Quantity::of(&named), Some(quantity));
+        }
+    }
+
+    #[test]
+    fn others_are_not_taken_for_one() {
+        for event in Software::ALL.map(Event::from) {
+            let known = Quantity::of(&event).map(Quantity::event);
+            assert!(known.is_none() || known == Some(event));
+        }
+        assert_eq!(Quantity::of(&Software::CpuMigrations.into()), None);
+        assert_eq!(Quantity::of(&Event::Named("user".to_owned())), None);
+        assert_eq!(Quantity::of(&quipu_hal::Hardware::Cycles.into()), None);
+    }
+}

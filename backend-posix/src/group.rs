@@ -1,0 +1,142 @@
+//! An open group: a meter of this thread or process, or a child.
+
+use std::thread::{self, ThreadId};
+
+use quipu_hal::{Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity};
+
+use crate::Quantity;
+use crate::child::Child;
+use crate::meter::{Meter, Scope};
+
+/// A group of a [`PosixBackend`](crate::PosixBackend).
+///
+/// A group on the calling thread answers [`WrongThread`](ErrorKind::WrongThread) on any other.
+#[derive(Debug)]
+pub struct PosixGroup {
+    quantities: Box<[Quantity]>,
+    infos: Box<[EventInfo]>,
+    parts: [Part; 1],
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// This process; the thread, where only that one can meter itself.
+    Own(Meter, Option<ThreadId>),
+    Child(Child),
+}
+
+impl PosixGroup {
+    pub(crate) fn of_own(quantities: Vec<Quantity>, scope: Scope, counts: bool) -> Result<Self> {
+        let meter = Meter::new(&quantities, scope, counts)?;
+        let thread = (scope == Scope::Thread).then(|| thread::current().id());
+        let mut infos: Vec<EventInfo> = quantities.iter().map(|q| q.info()).collect();
+        if scope == Scope::ProcessAndChildren {
+            note(&mut infos, "children count once they have been waited for");
+        }
+        Ok(Self::new(quantities, infos, Kind::Own(meter, thread)))
+    }
+
+    pub(crate) fn of_child(quantities: Vec<Quantity>, pid: i32, counts: bool) -> Result<Self> {
+        let child = Child::new(pid, counts)?;
+        let mut infos: Vec<EventInfo> = quantities.iter().map(|q| q.info()).collect();
+        note(
+            &mut infos,
+            "counted from fork to end, known once the process has been waited for",
+        );
+        Ok(Self::new(quantities, infos, Kind::Child(child)))
+    }
+
+    fn new(quantities: Vec<Quantity>, infos: Vec<EventInfo>, kind: Kind) -> Self {
+        Self {
+            quantities: quantities.into(),
+            infos: infos.into(),
+            parts: [Part::whole()],
+            kind,
+        }
+    }
+}
+
+fn note(infos: &mut [EventInfo], sentence: &str) {
+    for info in infos {
+        info.errata.push(sentence.to_owned());
+    }
+}
+
+impl Kind {
+    /// The meter, on the thread it can be used on.
+    fn meter(meter: &mut Meter, thread: Option<ThreadId>) -> Result<&mut Meter> {
+        if thread.is_some_and(|t| t != thread::current().id()) {
+            return Err(
+                Error::new(ErrorKind::WrongThread, "count the usage of another thread")
+                    .with_reason("getrusage(2) tells of the calling thread only"),
+            );
+        }
+        Ok(meter)
+    }
+}
+
+impl Group for PosixGroup {
+    fn members(&self) -> &[EventInfo] {
+        &self.infos
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        match &self.kind {
+            Kind::Own(meter, _) if !meter.is_one_snapshot() => Simultaneity::Sequential,
+            _ => Simultaneity::Atomic,
+        }
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Own(meter, thread) => Kind::meter(meter, *thread)?.enable(),
+            Kind::Child(child) => child.enable(),
+        }
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Own(meter, thread) => Kind::meter(meter, *thread)?.disable(),
+            Kind::Child(child) => child.disable(),
+        }
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Own(meter, thread) => Kind::meter(meter, *thread)?.reset(),
+            Kind::Child(child) => child.reset(),
+        }
+    }
+
+    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if out.members() != self.quantities.len() || out.parts() != self.parts {
+            return Err(
+                Error::new(ErrorKind::InvalidConfiguration, "read a group of counters")
+                    .with_reason("the buffer was made by another group"),
+            );
+        }
+        let out = out.part_mut(0);
+        match &mut self.kind {
+            Kind::Own(meter, thread) => {
+                let metered = Kind::meter(meter, *thread)?.read()?;
+                let (time, raw) = (metered.usage.cpu, metered.cpu_since_opening);
+                for (out, quantity) in out.iter_mut().zip(&self.quantities) {
+                    *out = Reading {
+                        value: metered.usage.value(*quantity),
+                        time_enabled: time,
+                        time_running: time,
+                        raw_time_enabled: raw,
+                        raw_time_running: raw,
+                    };
+                }
+                Ok(())
+            }
+            Kind::Child(child) => child.read(&self.quantities, out),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+#![cfg(unix)]
+
+mod backend;
+mod child;
+mod events;
+mod group;
+mod meter;
+mod sys;
+mod usage;
+
+pub use backend::PosixBackend;
+pub use events::Quantity;
+pub use group::PosixGroup;

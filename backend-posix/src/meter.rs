@@ -1,0 +1,145 @@
+//! Metering of this thread or process: differences of what it has used.
+
+use quipu_hal::Result;
+
+use crate::Quantity;
+use crate::sys::{self, Who};
+use crate::usage::Usage;
+
+/// What is metered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The thread that reads.
+    Thread,
+    /// This process.
+    Process,
+    /// This process and the children it has waited for.
+    ProcessAndChildren,
+}
+
+/// Sums up what is used while enabled.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    sources: Sources,
+    /// The usage when it was last enabled or reset; `None` while disabled.
+    since: Option<Usage>,
+    /// What was used in earlier spans since the last reset.
+    before: Usage,
+    /// CPU time metered before the last reset.
+    before_reset: u64,
+}
+
+/// Which calls a group's events need.
+#[derive(Debug, Clone, Copy)]
+struct Sources {
+    scope: Scope,
+    rusage: bool,
+    cpu_clock: bool,
+    wall_clock: bool,
+}
+
+/// What a meter says: usage since the last reset, and the CPU time before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Metered {
+    /// Since the last reset.
+    pub(crate) usage: Usage,
+    /// Nanoseconds of CPU time metered since opening.
+    pub(crate) cpu_since_opening: u64,
+}
+
+impl Meter {
+    /// A meter for these events; `counts` says whether it starts at once.
+    pub(crate) fn new(quantities: &[Quantity], scope: Scope, counts: bool) -> Result<Self> {
+        let rusage = quantities.iter().any(|q| q.is_from_rusage());
+        let sources = Sources {
+            scope,
+            rusage,
+            cpu_clock: !rusage || quantities.contains(&Quantity::TaskClock),
+            wall_clock: quantities.contains(&Quantity::WallTime),
+        };
+        let mut meter = Self {
+            sources,
+            since: None,
+            before: Usage::default(),
+            before_reset: 0,
+        };
+        if counts {
+            meter.enable()?;
+        }
+        Ok(meter)
+    }
+
+    /// Whether one call tells everything.
+    pub(crate) fn is_one_snapshot(&self) -> bool {
+        let Sources {
+            scope,
+            rusage,
+            cpu_clock,
+            wall_clock,
+        } = self.sources;
+        u8::from(rusage) + u8::from(cpu_clock) + u8::from(wall_clock) == 1
+            && scope != Scope::ProcessAndChildren
+    }
+
+    pub(crate) fn enable(&mut self) -> Result<()> {
+        if self.since.is_none() {
+            self.since = Some(self.sources.usage()?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn disable(&mut self) -> Result<()> {
+        if let Some(since) = self.since {
+            self.before = self.before.plus(&self.sources.usage()?.since(&since));
+            self.since = None;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        let mut cpu = self.before.cpu;
+        if let Some(since) = &mut self.since {
+            let now = self.sources.usage()?;
+            cpu = cpu.saturating_add(now.since(since).cpu);
+            *since = now;
+        }
+        self.before_reset = self.before_reset.saturating_add(cpu);
+        self.before = Usage::default();
+        Ok(())
+    }
+
+    pub(crate) fn read(&self) -> Result<Metered> {
+        let usage = match &self.since {
+            Some(since) => self.before.plus(&self.sources.usage()?.since(since)),
+            None => self.before,
+        };
+        Ok(Metered {
+            usage,
+            cpu_since_opening: self.before_reset.saturating_add(usage.cpu),
+        })
+    }
+}
+
+impl Sources {
+    fn usage(self) -> Result<Usage> {
+        let who = match self.scope {
+            Scope::Thread => Who::Thread,
+            Scope::Process | Scope::ProcessAndChildren => Who::Process,
+        };
+        let mut usage = if self.rusage {
+            sys::usage(who)?
+        } else {
+            Usage::default()
+        };
+        if self.cpu_clock {
+            usage.cpu = sys::cpu_time(who)?;
+        }
+        if self.scope == Scope::ProcessAndChildren {
+            usage = usage.plus(&sys::usage(Who::Children)?);
+        }
+        if self.wall_clock {
+            usage.wall = sys::wall_time()?;
+        }
+        Ok(usage)
+    }
+}

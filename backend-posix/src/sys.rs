@@ -1,0 +1,230 @@
+//! The system calls: getrusage(2), clock_gettime(2), waitid(2).
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use quipu_hal::{Error, ErrorKind, Result};
+
+use crate::usage::Usage;
+
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "netbsd")] {
+        /// NetBSD has no `RUSAGE_THREAD`.
+        const RUSAGE_THREAD: Option<libc::c_int> = None;
+        // <sys/time.h> of NetBSD 7 and later; missing in the libc crate.
+        const THREAD_CLOCK: libc::clockid_t = 0x2000_0000;
+        const PROCESS_CLOCK: libc::clockid_t = 0x4000_0000;
+    } else if #[cfg(target_vendor = "apple")] {
+        /// macOS has no `RUSAGE_THREAD`.
+        const RUSAGE_THREAD: Option<libc::c_int> = None;
+        const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
+        const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+    } else {
+        /// `RUSAGE_THREAD` is 1 on Linux, OpenBSD, FreeBSD and DragonFly (<sys/resource.h>).
+        const RUSAGE_THREAD: Option<libc::c_int> = Some(1);
+        const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
+        const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+    }
+}
+
+/// Bytes in a unit of `ru_maxrss`: kibibytes, but bytes on macOS (getrusage(2) of each).
+const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
+    1
+} else {
+    1024
+};
+
+/// Whose usage is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The calling thread.
+    Thread,
+    /// All threads of this process.
+    Process,
+    /// The children that this process has waited for, with those they have waited for.
+    Children,
+}
+
+/// Whether getrusage(2) can tell of the calling thread alone.
+pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
+
+/// The resource usage, without wall time; CPU time is user plus system time.
+///
+/// # Errors
+/// `UnsupportedFeature` for a thread where the system cannot tell of one; else the system's refusal.
+pub(crate) fn usage(who: Who) -> Result<Usage> {
+    let who_number = match who {
+        Who::Thread => RUSAGE_THREAD.ok_or_else(|| {
+            Error::new(ErrorKind::UnsupportedFeature, "read the usage of a thread")
+                .with_reason("getrusage(2) of this system tells of whole processes only")
+        })?,
+        Who::Process => libc::RUSAGE_SELF,
+        Who::Children => libc::RUSAGE_CHILDREN,
+    };
+    let mut raw = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `raw` is writable and as large as getrusage(2) wants; it is zeroed, and all zeros is a
+    // valid rusage, so it is initialized whatever the call does.
+    let (status, raw) = unsafe {
+        (
+            libc::getrusage(who_number, raw.as_mut_ptr()),
+            raw.assume_init(),
+        )
+    };
+    if status != 0 {
+        return Err(last_os_error("read the resource usage"));
+    }
+    let (user, system) = (timeval_ns(raw.ru_utime), timeval_ns(raw.ru_stime));
+    Ok(Usage {
+        cpu: user.saturating_add(system),
+        wall: 0,
+        user,
+        system,
+        minor_faults: count(raw.ru_minflt),
+        major_faults: count(raw.ru_majflt),
+        voluntary: count(raw.ru_nvcsw),
+        involuntary: count(raw.ru_nivcsw),
+        peak_memory: count(raw.ru_maxrss).saturating_mul(MAXRSS_UNIT),
+    })
+}
+
+/// Nanoseconds that the calling thread, or this process, has been on a CPU.
+///
+/// # Errors
+/// `InvalidConfiguration` for children, which have no clock; else the system's refusal.
+pub(crate) fn cpu_time(who: Who) -> Result<u64> {
+    let clock = match who {
+        Who::Thread => THREAD_CLOCK,
+        Who::Process => PROCESS_CLOCK,
+        Who::Children => {
+            return Err(
+                Error::new(ErrorKind::InvalidConfiguration, "read the CPU-time clock")
+                    .with_reason("there is none for children"),
+            );
+        }
+    };
+    clock_ns(clock)
+}
+
+/// Nanoseconds of the monotonic clock.
+///
+/// # Errors
+/// The system's refusal.
+pub(crate) fn wall_time() -> Result<u64> {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Whether a process is a child of this one that has not been waited for.
+///
+/// # Errors
+/// The system's refusal, other than that there is no such child.
+pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
+    // 0 and below mean groups of processes.
+    let id = match libc::id_t::try_from(pid) {
+        Ok(id) if id > 0 => id,
+        _ => return Ok(false),
+    };
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: `info` is writable and as large as waitid(2) wants. WNOWAIT leaves the child
+        // waitable, so nothing is taken from whoever waits for it.
+        let status = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                id,
+                info.as_mut_ptr(),
+                libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
+            )
+        };
+        if status == 0 {
+            return Ok(true);
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::ECHILD) => return Ok(false),
+            Some(libc::EINTR) => {}
+            _ => return Err(last_os_error("look at a child process")),
+        }
+    }
+}
+
+/// Whether any process has this id.
+pub(crate) fn process_exists(pid: i32) -> bool {
+    if pid <= 0 {
+        return false;
+    }
+    // SAFETY: signal 0 is never delivered; kill(2) only checks whether it could be.
+    let status = unsafe { libc::kill(pid, 0) };
+    status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> Result<u64> {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `now` is writable and as large as clock_gettime(2) wants; it is zeroed, and all zeros
+    // is a valid timespec, so it is initialized whatever the call does.
+    let (status, now) = unsafe {
+        (
+            libc::clock_gettime(clock, now.as_mut_ptr()),
+            now.assume_init(),
+        )
+    };
+    if status != 0 {
+        return Err(last_os_error("read a clock"));
+    }
+    Ok(count(now.tv_sec)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(count(now.tv_nsec)))
+}
+
+fn timeval_ns(time: libc::timeval) -> u64 {
+    count(time.tv_sec)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(count(time.tv_usec).saturating_mul(1_000))
+}
+
+/// A number that the interface declares signed, though it never is negative.
+fn count(signed: impl TryInto<u64>) -> u64 {
+    signed.try_into().unwrap_or(0)
+}
+
+fn last_os_error(attempted: &str) -> Error {
+    let error = Error::new(ErrorKind::Os, attempted);
+    match io::Error::last_os_error().raw_os_error() {
+        Some(errno) => error.with_errno(errno),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_used_no_more_than_its_process() {
+        let process_before = cpu_time(Who::Process).unwrap();
+        let thread = cpu_time(Who::Thread).unwrap();
+        let process = cpu_time(Who::Process).unwrap();
+        assert!(process_before <= process && thread <= process);
+        if HAS_THREAD_USAGE {
+            let thread = usage(Who::Thread).unwrap();
+            let process = usage(Who::Process).unwrap();
+            assert!(thread.minor_faults <= process.minor_faults);
+            assert_eq!(thread.cpu, thread.user + thread.system);
+            assert!(process.peak_memory > 4096);
+        }
+    }
+
+    #[test]
+    fn this_process_is_not_its_own_child_and_neither_is_nonsense() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        for pid in [me, 1, 0, -1, i32::MIN, i32::MAX] {
+            assert_eq!(is_unwaited_child(pid), Ok(false), "{pid}");
+        }
+        assert!(process_exists(me) && process_exists(1));
+        assert!(!process_exists(0) && !process_exists(-1));
+    }
+
+    #[test]
+    fn children_have_no_clock() {
+        let refused = cpu_time(Who::Children).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidConfiguration);
+    }
+}

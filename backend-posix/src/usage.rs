@@ -1,0 +1,139 @@
+//! What a thread or process has used: the numbers every event of this backend is made of.
+
+use crate::Quantity;
+
+/// Resource usage up to a moment, or between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    /// Nanoseconds on a CPU, from the CPU-time clock; for children user plus system time.
+    pub(crate) cpu: u64,
+    /// Nanoseconds of wall time.
+    pub(crate) wall: u64,
+    /// Nanoseconds in user mode.
+    pub(crate) user: u64,
+    /// Nanoseconds in the kernel.
+    pub(crate) system: u64,
+    /// Page faults served without input or output.
+    pub(crate) minor_faults: u64,
+    /// Page faults that needed input or output.
+    pub(crate) major_faults: u64,
+    /// Times the CPU was given up.
+    pub(crate) voluntary: u64,
+    /// Times the CPU was taken away.
+    pub(crate) involuntary: u64,
+    /// The most memory that was resident at once, in bytes: not a difference, but as it stands.
+    pub(crate) peak_memory: u64,
+}
+
+impl Usage {
+    /// What was used since an earlier moment; what would run backwards is 0.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            wall: self.wall.saturating_sub(earlier.wall),
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
+            peak_memory: self.peak_memory,
+        }
+    }
+
+    /// Both added up; the peak is the higher one. The other must not overlap this one.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_add(other.cpu),
+            wall: self.wall.saturating_add(other.wall),
+            user: self.user.saturating_add(other.user),
+            system: self.system.saturating_add(other.system),
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+            voluntary: self.voluntary.saturating_add(other.voluntary),
+            involuntary: self.involuntary.saturating_add(other.involuntary),
+            peak_memory: self.peak_memory.max(other.peak_memory),
+        }
+    }
+
+    /// The value of one event.
+    pub(crate) fn value(&self, quantity: Quantity) -> u64 {
+        match quantity {
+            Quantity::TaskClock => self.cpu,
+            Quantity::WallTime => self.wall,
+            Quantity::UserTime => self.user,
+            Quantity::SystemTime => self.system,
+            Quantity::PageFaults => self.minor_faults.saturating_add(self.major_faults),
+            Quantity::MinorFaults => self.minor_faults,
+            Quantity::MajorFaults => self.major_faults,
+            Quantity::ContextSwitches => self.voluntary.saturating_add(self.involuntary),
+            Quantity::VoluntarySwitches => self.voluntary,
+            Quantity::InvoluntarySwitches => self.involuntary,
+            Quantity::PeakMemory => self.peak_memory,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLIER: Usage = Usage {
+        cpu: 1,
+        wall: 2,
+        user: 3,
+        system: 4,
+        minor_faults: 5,
+        major_faults: 6,
+        voluntary: 7,
+        involuntary: 8,
+        peak_memory: 90,
+    };
+    const DIFFERENCE: Usage = Usage {
+        cpu: 10,
+        wall: 200,
+        user: 3_000,
+        system: 40_000,
+        minor_faults: 500_000,
+        major_faults: 6_000_000,
+        voluntary: 70_000_000,
+        involuntary: 800_000_000,
+        peak_memory: 70,
+    };
+
+    #[test]
+    fn a_sum_less_one_part_is_the_other_and_a_peak_is_no_sum() {
+        let later = EARLIER.plus(&DIFFERENCE);
+        assert_eq!(later.peak_memory, 90);
+        let back = later.since(&EARLIER);
+        assert_eq!(
+            back,
+            Usage {
+                peak_memory: 90,
+                ..DIFFERENCE
+            }
+        );
+        assert_eq!(EARLIER.since(&later).value(Quantity::PageFaults), 0);
+    }
+
+    #[test]
+    fn every_event_is_its_own_number() {
+        let values = Quantity::ALL.map(|q| DIFFERENCE.value(q));
+        assert_eq!(
+            values,
+            [
+                10,
+                200,
+                3_000,
+                40_000,
+                6_500_000,
+                500_000,
+                6_000_000,
+                870_000_000,
+                70_000_000,
+                800_000_000,
+                70
+            ]
+        );
+    }
+}
