@@ -1,0 +1,27 @@
+//! The kernel's interface, as thin as it can be: one module for each thing the kernel knows.
+
+mod attr;
+mod counter_fd;
+mod open;
+
+pub(crate) use attr::{AttrFlags, PerfEventAttr, ReadFormat};
+pub(crate) use counter_fd::CounterFd;
+pub(crate) use open::{Attach, OpenFailure, perf_event_open};
+
+/// `PERF_TYPE_*`: the kinds of event the kernel numbers itself
+/// (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).
+pub(crate) mod event_type {
+    pub(crate) const HARDWARE: u32 = 0;
+    pub(crate) const SOFTWARE: u32 = 1;
+    pub(crate) const TRACEPOINT: u32 = 2;
+    pub(crate) const HW_CACHE: u32 = 3;
+    pub(crate) const RAW: u32 = 4;
+    pub(crate) const BREAKPOINT: u32 = 5;
+}
+
+/// The error number of the system call that just failed on this thread.
+pub(crate) fn last_errno() -> i32 {
+    std::io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}

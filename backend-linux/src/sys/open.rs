@@ -1,0 +1,174 @@
+//! The system call perf_event_open(2), with the ladder of attr sizes for older kernels.
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{CounterFd, PerfEventAttr, last_errno};
+
+/// `PERF_FLAG_PID_CGROUP`: the pid argument is a file descriptor of a cgroup directory.
+const PERF_FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
+/// `PERF_FLAG_FD_CLOEXEC`: the counter does not leak into executed programs.
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// What a counter is attached to: the `pid`, `cpu` and cgroup flag of perf_event_open(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attach {
+    /// A thread (0 for the calling one), -1 for every task of a CPU, or a cgroup's descriptor.
+    pub(crate) pid: i32,
+    /// A CPU, or -1 for any.
+    pub(crate) cpu: i32,
+    /// Whether `pid` is the descriptor of a cgroup directory.
+    pub(crate) cgroup: bool,
+}
+
+/// Why the kernel opened no counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenFailure {
+    /// It said so.
+    Errno(i32),
+    /// Its `perf_event_attr` ends before a field that is needed.
+    AttrTooNew {
+        /// The field, by the kernel's name.
+        field: &'static str,
+    },
+}
+
+/// The attr size to offer: the full one, until a kernel has named a smaller one.
+static ATTR_SIZE: AtomicU32 = AtomicU32::new(PerfEventAttr::SIZE);
+
+/// Opens a counter, close-on-exec always; in the group of `leader` if there is one.
+pub(crate) fn perf_event_open(
+    attr: &PerfEventAttr,
+    attach: Attach,
+    leader: Option<&CounterFd>,
+) -> Result<CounterFd, OpenFailure> {
+    let mut flags = PERF_FLAG_FD_CLOEXEC;
+    if attach.cgroup {
+        flags |= PERF_FLAG_PID_CGROUP;
+    }
+    let group_fd = leader.map_or(-1, CounterFd::raw);
+    climb_down(attr, &ATTR_SIZE, |attr| {
+        call(attr, attach.pid, attach.cpu, group_fd, flags)
+    })
+    .map(CounterFd::new)
+}
+
+/// Calls `open` with the attr, and again with the size that the kernel named if it was too large
+/// and what is beyond it is zero. Remembers that size.
+///
+/// Linux itself takes larger attrs as long as the excess is zero (`perf_copy_attr`,
+/// `kernel/events/core.c`), but not everything that answers this call is Linux itself.
+fn climb_down<T>(
+    attr: &PerfEventAttr,
+    known_size: &AtomicU32,
+    mut open: impl FnMut(&mut PerfEventAttr) -> Result<T, i32>,
+) -> Result<T, OpenFailure> {
+    let mut attr = *attr;
+    let offered = known_size.load(Ordering::Relaxed);
+    if let Some(field) = attr.first_field_beyond(offered) {
+        return Err(OpenFailure::AttrTooNew { field });
+    }
+    attr.size = offered;
+    match open(&mut attr) {
+        Err(libc::E2BIG) => {}
+        other => return other.map_err(OpenFailure::Errno),
+    }
+    let named = std::mem::replace(&mut attr.size, 0);
+    if !(PerfEventAttr::MIN_SIZE..offered).contains(&named) {
+        return Err(OpenFailure::Errno(libc::E2BIG));
+    }
+    if let Some(field) = attr.first_field_beyond(named) {
+        return Err(OpenFailure::AttrTooNew { field });
+    }
+    attr.size = named;
+    let opened = open(&mut attr).map_err(OpenFailure::Errno)?;
+    known_size.store(named, Ordering::Relaxed);
+    Ok(opened)
+}
+
+/// The bare system call; the C library has no wrapper for it.
+fn call(
+    attr: &mut PerfEventAttr,
+    pid: i32,
+    cpu: i32,
+    group_fd: RawFd,
+    flags: libc::c_ulong,
+) -> Result<OwnedFd, i32> {
+    // SAFETY: `attr` is a live, exclusively borrowed perf_event_attr of at least `attr.size` bytes
+    // (`climb_down` never raises the size); the kernel reads it, and writes its size field at most.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_mut(attr),
+            pid,
+            cpu,
+            group_fd,
+            flags,
+        )
+    };
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: the call succeeded, so `fd` is a new descriptor (which fits an int) owned by nobody
+    // else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel that knows `size` bytes and refuses anything larger, whatever it contains.
+    fn strict(size: u32) -> impl FnMut(&mut PerfEventAttr) -> Result<u32, i32> {
+        move |attr| {
+            if attr.size > size {
+                attr.size = size;
+                return Err(libc::E2BIG);
+            }
+            Ok(attr.size)
+        }
+    }
+
+    #[test]
+    fn an_older_kernels_size_is_used_and_remembered() {
+        let known = AtomicU32::new(PerfEventAttr::SIZE);
+        let attr = PerfEventAttr::default();
+        assert_eq!(climb_down(&attr, &known, strict(112)), Ok(112));
+        assert_eq!(known.load(Ordering::Relaxed), 112);
+        let mut calls = 0;
+        let mut kernel = strict(112);
+        let again = climb_down(&attr, &known, |attr| {
+            calls += 1;
+            kernel(attr)
+        });
+        assert_eq!((again, calls), (Ok(112), 1));
+    }
+
+    #[test]
+    fn a_field_the_kernel_does_not_know_is_named_not_dropped() {
+        let attr = PerfEventAttr {
+            config3: 7,
+            ..Default::default()
+        };
+        let too_new = Err(OpenFailure::AttrTooNew { field: "config3" });
+        let known = AtomicU32::new(PerfEventAttr::SIZE);
+        assert_eq!(climb_down(&attr, &known, strict(128)), too_new);
+        known.store(128, Ordering::Relaxed);
+        assert_eq!(climb_down(&attr, &known, |_| Ok(0)), too_new);
+    }
+
+    #[test]
+    fn a_size_that_makes_no_sense_is_not_tried() {
+        for nonsense in [0, 63, PerfEventAttr::SIZE, u32::MAX] {
+            let known = AtomicU32::new(PerfEventAttr::SIZE);
+            let mut calls = 0;
+            let result: Result<(), _> = climb_down(&PerfEventAttr::default(), &known, |attr| {
+                calls += 1;
+                attr.size = nonsense;
+                Err(libc::E2BIG)
+            });
+            assert_eq!(result, Err(OpenFailure::Errno(libc::E2BIG)));
+            assert_eq!(calls, 1);
+        }
+    }
+}
