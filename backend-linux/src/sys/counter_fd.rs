@@ -39,13 +39,19 @@ const PERF_IOC_FLAG_GROUP: libc::c_ulong = 1;
 pub(crate) struct CounterFd(OwnedFd);
 
 impl CounterFd {
-    pub(super) fn new(fd: OwnedFd) -> Self {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
     /// The descriptor, still owned by this counter.
     pub(crate) fn raw(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+
+    /// Another descriptor of the same counter.
+    #[cfg(test)]
+    pub(crate) fn duplicate(&self) -> Self {
+        Self(self.0.try_clone().expect("a free descriptor"))
     }
 
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.

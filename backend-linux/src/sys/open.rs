@@ -21,6 +21,26 @@ pub(crate) struct Attach {
     pub(crate) cgroup: bool,
 }
 
+impl Attach {
+    /// One thread on any CPU; 0 is the calling one.
+    pub(crate) fn thread(tid: i32) -> Self {
+        Self {
+            pid: tid,
+            cpu: -1,
+            cgroup: false,
+        }
+    }
+
+    /// Everything that runs on one CPU. A number the kernel cannot have becomes one it refuses.
+    pub(crate) fn cpu(cpu: u32) -> Self {
+        Self {
+            pid: -1,
+            cpu: cpu.try_into().unwrap_or(i32::MAX),
+            cgroup: false,
+        }
+    }
+}
+
 /// Why the kernel opened no counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenFailure {

@@ -1,0 +1,181 @@
+//! From an event to the bits of an attr: the numbers the kernel itself defines.
+
+use quipu_hal::{
+    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, EventInfo, Filter,
+    Hardware, PerfConfig, RawEvent, Software,
+};
+
+use crate::sys::event_type;
+
+/// The fields of an attr that say what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EventBits {
+    /// `type`, `config` and its extensions.
+    pub(crate) config: PerfConfig,
+    /// `bp_type`, 0 for everything but breakpoints.
+    pub(crate) bp_type: u32,
+}
+
+impl EventBits {
+    fn new(type_: u32, config: u64) -> Self {
+        Self::of(PerfConfig {
+            type_,
+            config,
+            ..PerfConfig::default()
+        })
+    }
+
+    /// The bits of an event that is fully described by its config words.
+    pub(crate) fn of(config: PerfConfig) -> Self {
+        Self { config, bp_type: 0 }
+    }
+
+    /// `enum perf_hw_id`.
+    pub(crate) fn hardware(event: Hardware) -> Self {
+        Self::new(event_type::HARDWARE, position(&Hardware::ALL, event))
+    }
+
+    /// `enum perf_sw_ids`.
+    pub(crate) fn software(event: Software) -> Self {
+        Self::new(event_type::SOFTWARE, position(&Software::ALL, event))
+    }
+
+    /// `enum perf_hw_cache_id`, `perf_hw_cache_op_id` and `perf_hw_cache_op_result_id`.
+    pub(crate) fn cache(event: CacheEvent) -> Self {
+        Self::new(
+            event_type::HW_CACHE,
+            position(&Cache::ALL, event.cache)
+                | position(&CacheOp::ALL, event.op) << 8
+                | position(&CacheResult::ALL, event.result) << 16,
+        )
+    }
+
+    /// The bits of the CPU's own PMU: `PERF_TYPE_RAW`, or the type of one core PMU.
+    pub(crate) fn raw(event: RawEvent) -> Self {
+        Self::of(PerfConfig {
+            type_: event_type::RAW,
+            config: event.config,
+            config1: event.config1,
+            config2: event.config2,
+            config3: event.config3,
+        })
+    }
+
+    /// A tracepoint, by the number in its `id` file.
+    pub(crate) fn tracepoint(id: u64) -> Self {
+        Self::new(event_type::TRACEPOINT, id)
+    }
+
+    /// `HW_BREAKPOINT_*` of `include/uapi/linux/hw_breakpoint.h`, with the address and length in
+    /// the words that `config1` and `config2` share.
+    pub(crate) fn breakpoint(event: Breakpoint) -> Self {
+        Self {
+            config: PerfConfig {
+                type_: event_type::BREAKPOINT,
+                config1: event.address,
+                config2: event.len.into(),
+                ..PerfConfig::default()
+            },
+            bp_type: match event.access {
+                BreakpointAccess::Read => 1,
+                BreakpointAccess::Write => 2,
+                BreakpointAccess::ReadWrite => 3,
+                BreakpointAccess::Execute => 4,
+            },
+        }
+    }
+
+    /// The same event on one core PMU of several: generalized events carry its type in bits 32-63
+    /// of `config` (`PERF_PMU_TYPE_SHIFT`), raw ones take it as their own.
+    pub(crate) fn on_core(mut self, pmu_type: u32) -> Self {
+        match self.config.type_ {
+            event_type::HARDWARE | event_type::HW_CACHE => {
+                self.config.config |= u64::from(pmu_type) << 32;
+            }
+            _ => self.config.type_ = pmu_type,
+        }
+        self
+    }
+}
+
+/// The kernel's number of a value: its place in a list that is in the kernel's order.
+fn position<T: PartialEq>(all: &[T], value: T) -> u64 {
+    // A value that the list lacks gets a number the kernel refuses.
+    all.iter().position(|v| *v == value).unwrap_or(all.len()) as u64
+}
+
+/// What is known of a software event.
+pub(crate) fn software_info(event: Software) -> EventInfo {
+    let info = EventInfo::counter(event.name());
+    match event {
+        // Time passes in every mode: the kernel reads a clock and looks at no filter
+        // (`cpu_clock_event_read`, `task_clock_event_read` in `kernel/events/core.c`).
+        Software::CpuClock | Software::TaskClock => {
+            info.with_unit("ns").honouring(Filter::empty())
+        }
+        // The kernel counts these in its own mode only, whoever caused them (`perf_sw_event_sched`).
+        Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches => {
+            info.honouring(Filter::KERNEL)
+        }
+        // By the registers at the time (`perf_exclude_event`).
+        _ => info.honouring(Filter::USER | Filter::KERNEL),
+    }
+}
+
+/// The parts of a filter that the CPU's own PMU honours.
+///
+/// x86 selects by ring and by world; the other levels do not exist there, and the kernel ignores
+/// `exclude_idle` (`x86_pmu_hw_config`, `arch/x86/events/core.c`).
+pub(crate) const HARDWARE_FILTER: Filter = if cfg!(any(target_arch = "x86", target_arch = "x86_64"))
+{
+    Filter::USER.union(Filter::KERNEL).union(Filter::WORLDS)
+} else {
+    Filter::LEVELS.union(Filter::WORLDS)
+};
+
+/// The parts of a filter that breakpoints honour (`perf_bp_event`).
+pub(crate) const BREAKPOINT_FILTER: Filter = Filter::USER.union(Filter::KERNEL);
+
+/// The parts of a filter that tracepoints honour: they are left out where the kernel is
+/// (`perf_tp_event_match`).
+pub(crate) const TRACEPOINT_FILTER: Filter = Filter::KERNEL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generalized_events_have_the_kernels_numbers() {
+        let hw = |e| EventBits::hardware(e).config;
+        assert_eq!((hw(Hardware::Cycles).type_, hw(Hardware::Cycles).config), (0, 0));
+        assert_eq!(hw(Hardware::RefCycles).config, 9);
+        let sw = |e| EventBits::software(e).config;
+        assert_eq!((sw(Software::CpuClock).type_, sw(Software::CpuClock).config), (1, 0));
+        assert_eq!(sw(Software::PageFaults).config, 2);
+        assert_eq!(sw(Software::Dummy).config, 9);
+        assert_eq!(sw(Software::CgroupSwitches).config, 11);
+        let ll = CacheEvent::new(Cache::Ll, CacheOp::Write, CacheResult::Miss);
+        let cache = EventBits::cache(ll).config;
+        assert_eq!((cache.type_, cache.config), (3, 0x1_0102));
+    }
+
+    #[test]
+    fn breakpoints_go_where_the_union_puts_them() {
+        let bits = EventBits::breakpoint(Breakpoint {
+            address: 0x1000,
+            len: 4,
+            access: BreakpointAccess::ReadWrite,
+        });
+        assert_eq!(bits.bp_type, 3);
+        let c = bits.config;
+        assert_eq!((c.type_, c.config, c.config1, c.config2), (5, 0, 0x1000, 4));
+    }
+
+    #[test]
+    fn a_core_type_goes_into_the_upper_half_or_replaces_raw() {
+        let cycles = EventBits::hardware(Hardware::Instructions).on_core(10).config;
+        assert_eq!((cycles.type_, cycles.config), (0, 10 << 32 | 1));
+        let raw = EventBits::raw(RawEvent::new(0x1c0)).on_core(8).config;
+        assert_eq!((raw.type_, raw.config), (8, 0x1c0));
+    }
+}

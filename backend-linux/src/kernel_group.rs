@@ -1,0 +1,324 @@
+//! One kernel group: its counters, and the system call that reads them.
+
+use quipu_hal::Reading;
+
+use crate::sys::{CounterFd, ReadFormat};
+
+/// The words of a group read before the members: how many there are, and both times.
+const GROUP_HEADER: usize = 3;
+/// The words of a group read for each member: value and id.
+const GROUP_ENTRY: usize = 2;
+/// The words of a single read: value and both times.
+const SINGLE: usize = 3;
+
+/// How a kernel group is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadPlan {
+    /// The leader is all there is.
+    Single,
+    /// One read of the leader returns every member.
+    Snapshot,
+    /// A read for each member, one after the other.
+    OneByOne,
+}
+
+impl ReadPlan {
+    /// The format that the counters have to be opened with.
+    pub(crate) fn format(self) -> ReadFormat {
+        match self {
+            Self::Single | Self::OneByOne => ReadFormat::TIMES,
+            Self::Snapshot => ReadFormat::TIMES | ReadFormat::GROUP | ReadFormat::ID,
+        }
+    }
+
+    /// How many words a read of `members` needs.
+    pub(crate) fn words(self, members: usize) -> usize {
+        match self {
+            Self::Single | Self::OneByOne => SINGLE,
+            Self::Snapshot => GROUP_HEADER + GROUP_ENTRY * members,
+        }
+    }
+}
+
+/// Why a kernel group was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadFailure {
+    /// The kernel refused.
+    Errno(i32),
+    /// End of file: the group is pinned and not on the PMU.
+    ErrorState,
+    /// The kernel wrote something else than was asked for.
+    Malformed,
+}
+
+/// What a counter is recognised by in a group read, and what it read at the last reset.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    id: u64,
+    value: u64,
+    enabled: u64,
+    running: u64,
+}
+
+impl Counter {
+    /// What the kernel's words mean since the last reset. The kernel's times may go backwards by a
+    /// little between CPUs; they stop at zero here.
+    #[inline]
+    fn since_reset(&self, value: u64, enabled: u64, running: u64) -> Reading {
+        Reading {
+            value: value.saturating_sub(self.value),
+            time_enabled: enabled.saturating_sub(self.enabled),
+            time_running: running.saturating_sub(self.running),
+            raw_time_enabled: enabled,
+            raw_time_running: running,
+        }
+    }
+}
+
+/// The counters that the kernel schedules together: one part of a group. Dropping it closes them.
+#[derive(Debug)]
+pub(crate) struct KernelGroup {
+    plan: ReadPlan,
+    /// The leader comes first.
+    fds: Box<[CounterFd]>,
+    counters: Box<[Counter]>,
+}
+
+impl KernelGroup {
+    /// A kernel group of open counters, the leader first; there is at least one.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refused to tell a counter's id.
+    pub(crate) fn new(plan: ReadPlan, fds: Vec<CounterFd>) -> Result<Self, i32> {
+        let mut counters = vec![Counter::default(); fds.len()];
+        if plan == ReadPlan::Snapshot {
+            for (counter, fd) in counters.iter_mut().zip(&fds) {
+                counter.id = fd.id()?;
+            }
+        }
+        Ok(Self {
+            plan,
+            fds: fds.into(),
+            counters: counters.into(),
+        })
+    }
+
+    /// Starts every member.
+    ///
+    /// The ioctl goes to all of them, because [`stop_own_counters`](crate::stop_own_counters) stops
+    /// them one by one.
+    pub(crate) fn enable(&self) -> Result<(), i32> {
+        self.fds[0].enable_group()
+    }
+
+    /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is
+    /// enough to stop that, and exact.
+    pub(crate) fn disable(&self) -> Result<(), i32> {
+        self.fds[0].disable()
+    }
+
+    /// Reads every member into `out`, which has one reading for each, by way of `words`, which has
+    /// room for the plan's words.
+    #[inline]
+    pub(crate) fn read(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+        match self.plan {
+            ReadPlan::Snapshot => self.read_snapshot(words, out),
+            ReadPlan::Single | ReadPlan::OneByOne => self.read_each(words, out),
+        }
+    }
+
+    /// Makes this moment the one that values and times count from, except for the values of members
+    /// that `keeps_value` says. Uses `out` for what it reads.
+    ///
+    /// The kernel's own reset (`PERF_EVENT_IOC_RESET`) is not enough: it leaves the counts that
+    /// children have added when they ended, and it tells no times, which a second call would read
+    /// at another moment.
+    pub(crate) fn reset(
+        &mut self,
+        words: &mut [u64],
+        out: &mut [Reading],
+        keeps_value: impl Fn(usize) -> bool,
+    ) -> Result<(), ReadFailure> {
+        self.read(words, out)?;
+        for (i, (counter, read)) in self.counters.iter_mut().zip(out).enumerate() {
+            if !keeps_value(i) {
+                counter.value += read.value;
+            }
+            counter.enabled = read.raw_time_enabled;
+            counter.running = read.raw_time_running;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+        let words = &mut words[..self.plan.words(self.fds.len())];
+        read_exactly(&self.fds[0], words)?;
+        let (header, entries) = words.split_at(GROUP_HEADER);
+        let (enabled, running) = (header[1], header[2]);
+        if header[0] != self.fds.len() as u64 {
+            return Err(ReadFailure::Malformed);
+        }
+        let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
+        for ((counter, entry), out) in self.counters.iter().zip(entries).zip(out) {
+            // The kernel lists members in the order they joined, so this is always the one.
+            let &[value, id] = entry;
+            let value = if id == counter.id {
+                value
+            } else {
+                find(entries, counter.id)?
+            };
+            *out = counter.since_reset(value, enabled, running);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_each(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+        let words = &mut words[..SINGLE];
+        for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
+            read_exactly(fd, words)?;
+            *out = counter.since_reset(words[0], words[1], words[2]);
+        }
+        Ok(())
+    }
+}
+
+/// The value of the member with this id.
+#[cold]
+fn find(entries: &[[u64; GROUP_ENTRY]], id: u64) -> Result<u64, ReadFailure> {
+    let entry = entries.iter().find(|entry| entry[1] == id);
+    entry.map(|entry| entry[0]).ok_or(ReadFailure::Malformed)
+}
+
+/// Fills `words` from a counter, in one system call.
+#[inline]
+fn read_exactly(fd: &CounterFd, words: &mut [u64]) -> Result<(), ReadFailure> {
+    let wanted = size_of_val(words);
+    match fd.read(words) {
+        Ok(n) if n == wanted => Ok(()),
+        Ok(0) => Err(ReadFailure::ErrorState),
+        Ok(_) => Err(ReadFailure::Malformed),
+        Err(errno) => Err(ReadFailure::Errno(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    /// A kernel group of `ids` that reads what is written into the pipe.
+    fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let fd = CounterFd::new(OwnedFd::from(reader));
+        let counter = |id: &u64| Counter {
+            id: *id,
+            ..Counter::default()
+        };
+        let group = KernelGroup {
+            plan,
+            fds: ids.iter().map(|_| fd.duplicate()).collect(),
+            counters: ids.iter().map(counter).collect(),
+        };
+        (writer, group)
+    }
+
+    fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
+        pipe.write_all(&bytes).expect("room in the pipe");
+    }
+
+    fn read(group: &KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
+        let mut out = vec![Reading::default(); group.fds.len()];
+        group.read(&mut [0; 16], &mut out)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn members_are_matched_by_id_in_any_order() {
+        let (mut pipe, group) = from_pipe(ReadPlan::Snapshot, &[10, 11, 12]);
+        let expected: Vec<_> = [5, 6, 7].map(|v| Reading::new(v, 100, 90)).into();
+        write(&mut pipe, &[3, 100, 90, 5, 10, 6, 11, 7, 12]);
+        assert_eq!(read(&group).as_ref(), Ok(&expected));
+        write(&mut pipe, &[3, 100, 90, 7, 12, 5, 10, 6, 11]);
+        assert_eq!(read(&group).as_ref(), Ok(&expected));
+    }
+
+    /// One system call: what a second one would find stays in the pipe.
+    #[test]
+    fn one_syscall_per_read() {
+        for (plan, ids, words) in [
+            (ReadPlan::Single, &[1][..], &[5, 100, 90][..]),
+            (ReadPlan::Snapshot, &[1, 2], &[2, 100, 90, 5, 1, 6, 2]),
+        ] {
+            let (mut pipe, group) = from_pipe(plan, ids);
+            // A pipe gives what it holds, so a read that asked again would block or find this.
+            write(&mut pipe, words);
+            write(&mut pipe, words);
+            assert_eq!(read(&group).map(|r| r[0].value), Ok(5));
+            assert_eq!(read(&group).map(|r| r[0].value), Ok(5));
+            drop(pipe);
+            assert_eq!(read(&group), Err(ReadFailure::ErrorState));
+        }
+    }
+
+    #[test]
+    fn short_read_is_an_error() {
+        for (plan, ids) in [(ReadPlan::Single, &[1][..]), (ReadPlan::Snapshot, &[1, 2])] {
+            let (mut pipe, group) = from_pipe(plan, ids);
+            write(&mut pipe, &[2, 100]);
+            assert_eq!(read(&group), Err(ReadFailure::Malformed));
+        }
+    }
+
+    #[test]
+    fn end_of_file_is_the_error_state() {
+        for plan in [ReadPlan::Single, ReadPlan::Snapshot, ReadPlan::OneByOne] {
+            let (pipe, group) = from_pipe(plan, &[1]);
+            drop(pipe);
+            assert_eq!(read(&group), Err(ReadFailure::ErrorState));
+        }
+    }
+
+    #[test]
+    fn foreign_members_are_an_error() {
+        let (mut pipe, group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
+        write(&mut pipe, &[3, 100, 90, 5, 1, 6, 2]);
+        assert_eq!(read(&group), Err(ReadFailure::Malformed));
+        write(&mut pipe, &[2, 100, 90, 5, 1, 6, 9]);
+        assert_eq!(read(&group), Err(ReadFailure::Malformed));
+    }
+
+    #[test]
+    fn running_longer_than_enabled_never_panics() {
+        let (mut pipe, mut group) = from_pipe(ReadPlan::Single, &[1]);
+        write(&mut pipe, &[5, 90, 100]);
+        assert_eq!(read(&group), Ok(vec![Reading::new(5, 90, 100)]));
+        write(&mut pipe, &[5, 90, 100]);
+        let mut out = [Reading::default()];
+        assert_eq!(group.reset(&mut [0; 3], &mut out, |_| false), Ok(()));
+        // Everything runs backwards.
+        write(&mut pipe, &[4, 80, 99]);
+        let after = read(&group).expect("a reading")[0];
+        assert_eq!((after.value, after.time_enabled, after.time_running), (0, 0, 0));
+        assert_eq!((after.raw_time_enabled, after.raw_time_running), (80, 99));
+    }
+
+    #[test]
+    fn resets_add_up_and_gauges_keep_their_value() {
+        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
+        let mut out = [Reading::default(); 2];
+        for round in 1..=2 {
+            write(&mut pipe, &[2, round * 100, round * 50, round * 10, 1, 40, 2]);
+            let reset = group.reset(&mut [0; 7], &mut out, |member| member == 1);
+            assert_eq!(reset, Ok(()));
+        }
+        write(&mut pipe, &[2, 230, 110, 27, 1, 40, 2]);
+        let after = read(&group).expect("a reading");
+        assert_eq!((after[0].value, after[1].value), (7, 40));
+        assert_eq!((after[0].time_enabled, after[0].time_running), (30, 10));
+        assert_eq!(after[0].raw_time_enabled, 230);
+    }
+}

@@ -1,0 +1,217 @@
+//! How a group fans out: which parts a target has, and what each part counts.
+
+use quipu_hal::Part;
+
+use crate::event_bits::EventBits;
+use crate::sys::Attach;
+
+/// A core PMU: the counters of one type of core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CorePmu {
+    /// Its name in sysfs: `cpu_core`, `armv8_cortex_a72`.
+    pub(crate) name: String,
+    /// Its number in sysfs.
+    pub(crate) type_: u32,
+    /// The CPUs that have it.
+    pub(crate) cpus: Vec<u32>,
+}
+
+/// Where an event can be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// On every CPU, with the same bits.
+    Anywhere(EventBits),
+    /// On these core PMUs (by position), with bits for each.
+    Cores(Vec<(usize, EventBits)>),
+    /// On these CPUs only, each standing for the part of the machine around it.
+    Cpus(Vec<u32>, EventBits),
+}
+
+impl Placement {
+    /// The bits of the event on a core PMU and CPU, if it can be counted there.
+    fn bits(&self, core: Option<usize>, cpu: Option<u32>) -> Option<EventBits> {
+        match self {
+            Self::Anywhere(bits) => Some(*bits),
+            Self::Cores(cores) => {
+                let core = core?;
+                let (_, bits) = cores.iter().find(|(i, _)| *i == core)?;
+                Some(*bits)
+            }
+            Self::Cpus(cpus, bits) => cpu
+                .is_none_or(|cpu| cpus.contains(&cpu))
+                .then_some(*bits),
+        }
+    }
+}
+
+/// A place to attach counters to: a thread, a CPU, a cgroup on a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) attach: Attach,
+    pub(crate) part: Part,
+}
+
+/// One kernel group to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlannedPart {
+    pub(crate) attach: Attach,
+    pub(crate) part: Part,
+    /// What each member counts here.
+    pub(crate) bits: Vec<EventBits>,
+}
+
+/// The kernel groups of a group whose members go to `members`, on `places`: one for each place and
+/// core PMU. Siblings (the core PMUs of one place) are neighbours. On a CPU there is only the core
+/// PMU that the CPU has, and nothing where a member cannot be counted.
+pub(crate) fn plan(members: &[Placement], cores: &[CorePmu], places: &[Place]) -> Vec<PlannedPart> {
+    let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
+    let mut planned = Vec::with_capacity(places.len());
+    for place in places {
+        let mut add = |core: Option<(usize, &CorePmu)>| {
+            let bits: Option<Vec<_>> = members
+                .iter()
+                .map(|m| m.bits(core.map(|(i, _)| i), place.part.cpu))
+                .collect();
+            let Some(bits) = bits else { return };
+            let part = place.part.clone();
+            planned.push(PlannedPart {
+                attach: place.attach,
+                part: match core {
+                    Some((_, core)) => part.with_core(core.name.as_str()),
+                    None => part,
+                },
+                bits,
+            });
+        };
+        if on_cores {
+            for (i, core) in cores.iter().enumerate() {
+                if place.part.cpu.is_none_or(|cpu| core.cpus.contains(&cpu)) {
+                    add(Some((i, core)));
+                }
+            }
+        } else {
+            add(None);
+        }
+    }
+    planned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_hal::{Hardware, Software};
+
+    fn hybrid() -> Vec<CorePmu> {
+        let core = |name: &str, type_, cpus: &[u32]| CorePmu {
+            name: name.into(),
+            type_,
+            cpus: cpus.into(),
+        };
+        vec![core("cpu_core", 4, &[0, 1]), core("cpu_atom", 10, &[2])]
+    }
+
+    fn on_every_core(event: Hardware) -> Placement {
+        let bits = EventBits::hardware(event);
+        let on = |(i, core): (usize, &CorePmu)| (i, bits.on_core(core.type_));
+        Placement::Cores(hybrid().iter().enumerate().map(on).collect())
+    }
+
+    fn anywhere() -> Placement {
+        Placement::Anywhere(EventBits::software(Software::TaskClock))
+    }
+
+    fn thread(tid: i32) -> Place {
+        Place {
+            attach: Attach {
+                pid: tid,
+                cpu: -1,
+                cgroup: false,
+            },
+            part: Part::of_thread(tid),
+        }
+    }
+
+    fn cpu(n: u32) -> Place {
+        Place {
+            attach: Attach {
+                pid: -1,
+                cpu: n as i32,
+                cgroup: false,
+            },
+            part: Part::on_cpu(n),
+        }
+    }
+
+    fn shape(parts: &[PlannedPart]) -> Vec<(String, Vec<u64>)> {
+        parts
+            .iter()
+            .map(|p| {
+                let configs = p.bits.iter().map(|b| b.config.config).collect();
+                (p.part.to_string(), configs)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_thread_on_a_hybrid_machine_has_a_part_for_each_core_type() {
+        let members = [on_every_core(Hardware::Instructions), anywhere()];
+        let planned = plan(&members, &hybrid(), &[thread(7), thread(8)]);
+        let (p, e) = (4 << 32 | 1, 10 << 32 | 1);
+        assert_eq!(
+            shape(&planned),
+            [
+                ("thread 7, cpu_core".into(), vec![p, 1]),
+                ("thread 7, cpu_atom".into(), vec![e, 1]),
+                ("thread 8, cpu_core".into(), vec![p, 1]),
+                ("thread 8, cpu_atom".into(), vec![e, 1]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cpu_has_a_part_for_its_own_core_type_only() {
+        let places = [cpu(0), cpu(1), cpu(2)];
+        let planned = plan(&[on_every_core(Hardware::Cycles)], &hybrid(), &places);
+        assert_eq!(
+            shape(&planned),
+            [
+                ("CPU 0, cpu_core".into(), vec![4 << 32]),
+                ("CPU 1, cpu_core".into(), vec![4 << 32]),
+                ("CPU 2, cpu_atom".into(), vec![10 << 32]),
+            ]
+        );
+    }
+
+    #[test]
+    fn events_that_no_core_owns_are_not_split() {
+        let planned = plan(&[anywhere()], &hybrid(), &[thread(7), cpu(2)]);
+        assert_eq!(
+            shape(&planned),
+            [("thread 7".into(), vec![1]), ("CPU 2".into(), vec![1])]
+        );
+    }
+
+    #[test]
+    fn an_event_of_one_core_type_takes_the_group_there() {
+        let atom = EventBits::hardware(Hardware::Cycles).on_core(10);
+        let members = [on_every_core(Hardware::Cycles), Placement::Cores(vec![(1, atom)])];
+        let planned = plan(&members, &hybrid(), &[thread(7), cpu(0), cpu(2)]);
+        assert_eq!(
+            shape(&planned),
+            [
+                ("thread 7, cpu_atom".into(), vec![10 << 32; 2]),
+                ("CPU 2, cpu_atom".into(), vec![10 << 32; 2]),
+            ]
+        );
+        let core = EventBits::hardware(Hardware::Cycles).on_core(4);
+        let members = [Placement::Cores(vec![(0, core)]), Placement::Cores(vec![(1, atom)])];
+        assert_eq!(plan(&members, &hybrid(), &[thread(7)]), []);
+    }
+
+    #[test]
+    fn an_uncore_event_is_counted_once_for_each_box() {
+        let uncore = Placement::Cpus(vec![0], EventBits::default());
+        let planned = plan(&[uncore], &[], &[cpu(0), cpu(1), cpu(2)]);
+        assert_eq!(shape(&planned), [("CPU 0".into(), vec![0])]);
+    }
+}
