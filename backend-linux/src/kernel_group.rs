@@ -103,6 +103,12 @@ impl KernelGroup {
         })
     }
 
+    /// How this group is read.
+    #[inline]
+    pub(crate) fn plan(&self) -> ReadPlan {
+        self.plan
+    }
+
     /// Starts every member.
     ///
     /// The ioctl goes to all of them, because [`stop_own_counters`](crate::stop_own_counters) stops

@@ -4,17 +4,7 @@ use quipu_hal::Part;
 
 use crate::event_bits::EventBits;
 use crate::sys::Attach;
-
-/// A core PMU: the counters of one type of core.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CorePmu {
-    /// Its name in sysfs: `cpu_core`, `armv8_cortex_a72`.
-    pub(crate) name: String,
-    /// Its number in sysfs.
-    pub(crate) type_: u32,
-    /// The CPUs that have it.
-    pub(crate) cpus: Vec<u32>,
-}
+use crate::sysfs::CorePmu;
 
 /// Where an event can be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +75,8 @@ pub(crate) fn plan(members: &[Placement], cores: &[CorePmu], places: &[Place]) -
         };
         if on_cores {
             for (i, core) in cores.iter().enumerate() {
-                if place.part.cpu.is_none_or(|cpu| core.cpus.contains(&cpu)) {
+                let there = |cpu| core.cpus.is_empty() || core.cpus.contains(&cpu);
+                if place.part.cpu.is_none_or(there) {
                     add(Some((i, core)));
                 }
             }

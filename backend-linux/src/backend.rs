@@ -1,0 +1,173 @@
+//! The backend: opening groups on targets.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use quipu_hal::{
+    Backend, Capabilities, Error, ErrorKind, EventMap, GroupSpec, Part, Result, Software, Target,
+};
+
+use crate::event_bits::EventBits;
+use crate::event_source::EventSource;
+use crate::group::LinuxGroup;
+use crate::kernel_group::KernelGroup;
+use crate::open::open_part;
+use crate::parts::{Place, Placement, plan};
+use crate::refusal;
+use crate::sys::{Attach, OpenFailure, perf_event_open};
+use crate::sysfs::SysfsPmus;
+use crate::{probe, targets};
+
+/// How often the threads of a process are listed until no new one appears.
+const MOST_LISTINGS: usize = 100;
+
+/// Counting with perf_event_open(2).
+///
+/// Cheap to make: events and targets are looked up when a group is opened.
+pub struct LinuxBackend {
+    events: EventSource,
+    capabilities: OnceLock<Capabilities>,
+}
+
+impl LinuxBackend {
+    /// The backend for this machine.
+    ///
+    /// # Errors
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel was built without perf_event_open;
+    /// [`NoPermission`](ErrorKind::NoPermission) when this process may not even count its own user
+    /// mode, with the reason: the setting of the kernel, or a filter of the sandbox it runs in.
+    pub fn new() -> Result<Self> {
+        probe::usable()?;
+        Ok(Self {
+            events: EventSource::new(SysfsPmus::new()),
+            capabilities: OnceLock::new(),
+        })
+    }
+
+    /// The same backend with native event names from a database.
+    #[must_use]
+    pub fn with_event_map(mut self, map: Arc<dyn EventMap>) -> Self {
+        self.events.set_map(map);
+        self
+    }
+}
+
+impl Backend for LinuxBackend {
+    type Group = LinuxGroup;
+
+    fn name(&self) -> &'static str {
+        "linux"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.capabilities.get_or_init(probe::capabilities)
+    }
+
+    /// Opens a group, in every part of the target. All members of a part start at the same moment.
+    ///
+    /// A process is counted thread by thread. Threads it starts meanwhile are found by listing them
+    /// again; with [`inherit`](quipu_hal::Attributes::inherit) they are counted by those that
+    /// started them, so they are listed once only, lest one is counted twice. A thread that ends
+    /// meanwhile is left out.
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
+        if spec.members.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
+                .with_reason("it has no members"));
+        }
+        let mut placements = Vec::with_capacity(spec.members.len());
+        let mut infos = Vec::with_capacity(spec.members.len());
+        for (i, member) in spec.members.iter().enumerate() {
+            let resolved = self.events.resolve(member).map_err(|e| e.with_member(i))?;
+            placements.push(resolved.placement);
+            infos.push(resolved.info);
+        }
+        let opener = Opener {
+            spec,
+            target,
+            events: &self.events,
+            placements,
+        };
+        let mut group = LinuxGroup::new(infos, opener.open_everywhere()?);
+        if !spec.attributes.disabled {
+            quipu_hal::Group::enable(&mut group)?;
+        }
+        Ok(group)
+    }
+}
+
+/// One call of [`Backend::open`], its members resolved.
+struct Opener<'a> {
+    spec: &'a GroupSpec,
+    target: &'a Target,
+    events: &'a EventSource,
+    placements: Vec<Placement>,
+}
+
+impl Opener<'_> {
+    fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
+        let places = targets::places(self.target)?;
+        let mut opened = Vec::new();
+        let mut planned = self.open_at(&places.list, &mut opened)?;
+        if let Target::Process(pid) = self.target
+            && !self.spec.attributes.inherit
+        {
+            let known = places.list.iter().filter_map(|place| place.part.thread);
+            planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
+        }
+        if !opened.is_empty() {
+            return Ok(opened);
+        }
+        let names: Vec<_> = self.spec.members.iter().map(ToString::to_string).collect();
+        let attempted = format!("open {} on {}", names.join(","), self.target);
+        Err(if planned == 0 {
+            Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("no CPU of the target can count all of these events")
+        } else {
+            Error::new(ErrorKind::NoSuchTarget, attempted).with_reason("it has ended")
+        })
+    }
+
+    /// Opens the group in the threads that have appeared since, until there are none.
+    fn open_new_threads(
+        &self,
+        pid: i32,
+        mut known: BTreeSet<i32>,
+        opened: &mut Vec<(Part, KernelGroup)>,
+    ) -> Result<usize> {
+        let mut planned = 0;
+        for _ in 0..MOST_LISTINGS {
+            // The process may have ended; what was counted of it is still there to be read.
+            let threads = targets::threads_of(pid).unwrap_or_default();
+            let new: Vec<Place> = threads
+                .into_iter()
+                .filter(|tid| known.insert(*tid))
+                .map(targets::thread)
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            planned += self.open_at(&new, opened)?;
+        }
+        Ok(planned)
+    }
+
+    /// Opens the group at each of these places; how many parts that were to be.
+    fn open_at(&self, places: &[Place], opened: &mut Vec<(Part, KernelGroup)>) -> Result<usize> {
+        let parts = plan(&self.placements, self.events.cores(), places);
+        let count = parts.len();
+        for part in parts {
+            match open_part(self.spec, &part, perf_event_open) {
+                Ok(group) => opened.push((part.part, group)),
+                Err(refused)
+                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                        && matches!(self.target, Target::Process(_)) => {}
+                Err(refused) => {
+                    // The counters that did open may be what there was no room beside.
+                    opened.clear();
+                    return Err(refusal::explain(&refused, self.spec, self.target, &part));
+                }
+            }
+        }
+        Ok(count)
+    }
+}

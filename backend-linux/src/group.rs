@@ -1,0 +1,132 @@
+//! An open group: its kernel groups, one for each part of the target.
+
+use quipu_hal::{
+    Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, ValueKind,
+};
+
+use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
+
+/// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
+///
+/// Any thread may use it. A read is one read(2) for each part, with both times and all members of
+/// one moment (`PERF_FORMAT_GROUP`); see [`Group::simultaneity`] for the exception.
+#[derive(Debug)]
+pub struct LinuxGroup {
+    members: Box<[EventInfo]>,
+    parts: Box<[Part]>,
+    kernel_groups: Box<[KernelGroup]>,
+    /// Where the kernel writes to; as long as the longest read.
+    words: Box<[u64]>,
+}
+
+impl LinuxGroup {
+    pub(crate) fn new(members: Vec<EventInfo>, opened: Vec<(Part, KernelGroup)>) -> Self {
+        let longest = opened
+            .iter()
+            .map(|(_, group)| group.plan().words(members.len()))
+            .max()
+            .unwrap_or(0);
+        let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        Self {
+            members: members.into(),
+            parts: parts.into(),
+            kernel_groups: kernel_groups.into(),
+            words: vec![0; longest].into(),
+        }
+    }
+
+    /// Does something to every kernel group; `attempted` is what.
+    fn for_each(
+        &self,
+        attempted: &str,
+        operation: impl Fn(&KernelGroup) -> Result<(), i32>,
+    ) -> Result<()> {
+        for (i, group) in self.kernel_groups.iter().enumerate() {
+            operation(group).map_err(|errno| {
+                let what = format!("{attempted} ({})", self.parts[i]);
+                Error::new(ErrorKind::Os, what).with_errno(errno)
+            })?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
+        let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
+        match failure {
+            ReadFailure::ErrorState => error(ErrorKind::CounterInErrorState)
+                .with_reason("the group is pinned and could not be put on the PMU")
+                .with_hint("disable and enable the group to try again"),
+            ReadFailure::Malformed => {
+                error(ErrorKind::Os).with_reason("the kernel returned something else than a reading")
+            }
+            ReadFailure::Errno(errno @ libc::ENODEV) => error(ErrorKind::NoSuchDevice)
+                .with_errno(errno)
+                .with_reason("the PMU is gone"),
+            ReadFailure::Errno(errno) => error(ErrorKind::Os).with_errno(errno),
+        }
+    }
+}
+
+impl Group for LinuxGroup {
+    fn members(&self) -> &[EventInfo] {
+        &self.members
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// [`Atomic`](Simultaneity::Atomic), except with [`inherit`](quipu_hal::Attributes::inherit) on
+    /// kernels before 4.13, where the members are read one after the other.
+    fn simultaneity(&self) -> Simultaneity {
+        let one_by_one = |group: &KernelGroup| group.plan() == ReadPlan::OneByOne;
+        if self.kernel_groups.iter().any(one_by_one) {
+            Simultaneity::Sequential
+        } else {
+            Simultaneity::Atomic
+        }
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        self.for_each("start the counters", KernelGroup::enable)
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        self.for_each("stop the counters", KernelGroup::disable)
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        let members = &self.members;
+        let mut out = vec![Reading::default(); members.len()];
+        let gauge = |i: usize| members[i].kind == ValueKind::Gauge;
+        let failed = self
+            .kernel_groups
+            .iter_mut()
+            .enumerate()
+            .find_map(|(i, group)| Some((i, group.reset(&mut self.words, &mut out, gauge).err()?)));
+        match failed {
+            Some((part, failure)) => Err(self.read_error(part, failure)),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if out.members() != self.members.len() || out.parts().len() != self.parts.len() {
+            return Err(other_shape());
+        }
+        for (i, group) in self.kernel_groups.iter().enumerate() {
+            if let Err(failure) = group.read(&mut self.words, out.part_mut(i)) {
+                return Err(self.read_error(i, failure));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn other_shape() -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, "read the counters")
+        .with_reason("the buffer was made by another group")
+}

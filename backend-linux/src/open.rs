@@ -1,0 +1,232 @@
+//! Opening one kernel group: the attr of each member, and the order of the calls.
+
+use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
+
+use crate::event_bits::EventBits;
+use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::parts::PlannedPart;
+use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
+
+/// A member that the kernel refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal {
+    /// Its position in the group.
+    pub(crate) member: usize,
+    /// What was asked for.
+    pub(crate) attr: PerfEventAttr,
+    /// Where.
+    pub(crate) attach: Attach,
+    /// Why not.
+    pub(crate) failure: OpenFailure,
+}
+
+/// Opens the counters of one part, not counting yet. When a member is refused, those before it are
+/// closed again.
+///
+/// `open` is [`perf_event_open`](crate::sys::perf_event_open).
+pub(crate) fn open_part(
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+) -> Result<KernelGroup, Refusal> {
+    if spec.members.len() == 1 {
+        return open_as(ReadPlan::Single, spec, planned, &mut open);
+    }
+    match open_as(ReadPlan::Snapshot, spec, planned, &mut open) {
+        // Kernels before 4.13 refuse an inherited counter that reads its whole group
+        // (`perf_event_alloc`, `kernel/events/core.c`).
+        Err(refusal) if refusal.failure == OpenFailure::Errno(libc::EINVAL)
+            && refusal.member == 0
+            && spec.attributes.inherit =>
+        {
+            open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refusal)
+        }
+        other => other,
+    }
+}
+
+fn open_as(
+    plan: ReadPlan,
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+) -> Result<KernelGroup, Refusal> {
+    let attach = planned.attach;
+    let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len());
+    let mut last = PerfEventAttr::default();
+    for (member, (event, bits)) in spec.members.iter().zip(&planned.bits).enumerate() {
+        let levels: &[u8] = match event.precision {
+            Precision::Any => &[0],
+            Precision::Constant => &[1],
+            Precision::RequestedZero => &[2],
+            Precision::RequiredZero => &[3],
+            Precision::Best => &[3, 2, 1, 0],
+        };
+        let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
+        for level in levels {
+            last = attr(event, *bits, spec.attributes, plan, member == 0, *level);
+            opened = open(&last, attach, fds.first());
+            if opened.is_ok() {
+                break;
+            }
+        }
+        fds.push(opened.map_err(|failure| Refusal {
+            member,
+            attr: last,
+            attach,
+            failure,
+        })?);
+    }
+    KernelGroup::new(plan, fds).map_err(|errno| Refusal {
+        member: 0,
+        attr: last,
+        attach,
+        failure: OpenFailure::Errno(errno),
+    })
+}
+
+/// The attr of one member. The leader starts disabled, so that no member counts before all are
+/// there; what schedules the group as a whole is the leader's alone.
+fn attr(
+    event: &EventSpec,
+    bits: EventBits,
+    attributes: Attributes,
+    plan: ReadPlan,
+    leader: bool,
+    precise_ip: u8,
+) -> PerfEventAttr {
+    let mut flags = exclusions(event.filter) | AttrFlags::precise_ip(precise_ip);
+    flags.set(AttrFlags::INHERIT, attributes.inherit);
+    if leader {
+        flags |= AttrFlags::DISABLED;
+        flags.set(AttrFlags::PINNED, attributes.pinned);
+        flags.set(AttrFlags::EXCLUSIVE, attributes.exclusive);
+        flags.set(AttrFlags::ENABLE_ON_EXEC, attributes.enable_on_exec);
+    }
+    PerfEventAttr {
+        type_: bits.config.type_,
+        config: bits.config.config,
+        config1: bits.config.config1,
+        config2: bits.config.config2,
+        config3: bits.config.config3,
+        bp_type: bits.bp_type,
+        read_format: plan.format(),
+        flags,
+        ..PerfEventAttr::default()
+    }
+}
+
+/// Where not to count, for a filter of where to count.
+fn exclusions(filter: Filter) -> AttrFlags {
+    let mut flags = AttrFlags::empty();
+    for (part, exclusion) in [
+        (Filter::USER, AttrFlags::EXCLUDE_USER),
+        (Filter::KERNEL, AttrFlags::EXCLUDE_KERNEL),
+        (Filter::HYPERVISOR, AttrFlags::EXCLUDE_HV),
+        (Filter::IDLE, AttrFlags::EXCLUDE_IDLE),
+        (Filter::HOST, AttrFlags::EXCLUDE_HOST),
+        (Filter::GUEST, AttrFlags::EXCLUDE_GUEST),
+    ] {
+        flags.set(exclusion, !filter.contains(part));
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_hal::{Hardware, Part, Software};
+
+    fn part(bits: Vec<EventBits>) -> PlannedPart {
+        PlannedPart {
+            attach: Attach::thread(0),
+            part: Part::whole(),
+            bits,
+        }
+    }
+
+    fn two() -> (GroupSpec, PlannedPart) {
+        let clock = EventBits::software(Software::TaskClock);
+        let faults = EventBits::software(Software::PageFaults);
+        let spec = GroupSpec::new([Software::TaskClock, Software::PageFaults]);
+        (spec, part(vec![clock, faults]))
+    }
+
+    fn some_fd() -> CounterFd {
+        CounterFd::new(std::fs::File::open("/dev/null").expect("it is there").into())
+    }
+
+    #[test]
+    fn a_filter_becomes_its_complement() {
+        assert_eq!(exclusions(Filter::all()), AttrFlags::empty());
+        assert_eq!(exclusions(Filter::empty()), AttrFlags::EXCLUSIONS);
+        assert_eq!(
+            exclusions(Filter::USER_ONLY),
+            AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV
+        );
+    }
+
+    #[test]
+    fn scheduling_is_asked_of_the_leader_only() {
+        let (mut spec, part) = two();
+        spec.attributes = Attributes {
+            inherit: true,
+            pinned: true,
+            exclusive: true,
+            enable_on_exec: true,
+            disabled: false,
+        };
+        let mut seen = Vec::new();
+        // The second is refused, which ends it before the ids are asked for.
+        let refusal = open_part(&spec, &part, |attr, _, leader| {
+            seen.push((attr.flags, leader.is_some()));
+            if leader.is_some() {
+                return Err(OpenFailure::Errno(libc::ENOSPC));
+            }
+            Ok(some_fd())
+        })
+        .expect_err("the second was refused");
+        assert_eq!(refusal.member, 1);
+        let common = AttrFlags::INHERIT;
+        let leaders = AttrFlags::DISABLED
+            | AttrFlags::PINNED
+            | AttrFlags::EXCLUSIVE
+            | AttrFlags::ENABLE_ON_EXEC;
+        assert_eq!(seen, [(common | leaders, false), (common, true)]);
+    }
+
+    #[test]
+    fn members_are_read_one_by_one_where_the_kernel_has_no_inherited_group_read() {
+        let (mut spec, part) = two();
+        let old_kernel = |attr: &PerfEventAttr, _: Attach, _: Option<&CounterFd>| {
+            let group = attr.read_format.contains(crate::sys::ReadFormat::GROUP);
+            if group && attr.flags.contains(AttrFlags::INHERIT) {
+                return Err(OpenFailure::Errno(libc::EINVAL));
+            }
+            Ok(some_fd())
+        };
+        spec.attributes.inherit = true;
+        let group = open_part(&spec, &part, old_kernel).expect("opened one by one");
+        assert_eq!(group.plan(), ReadPlan::OneByOne);
+        // Refused either way, it says what the first try said.
+        let refusal = open_part(&spec, &part, |_, _, _| Err(OpenFailure::Errno(libc::EINVAL)))
+            .expect_err("refused");
+        assert_eq!(refusal.attr.read_format, ReadPlan::Snapshot.format());
+    }
+
+    #[test]
+    fn the_best_precision_is_the_first_that_opens() {
+        let event = EventSpec::new(Hardware::Cycles).with_precision(Precision::Best);
+        let part = part(vec![EventBits::hardware(Hardware::Cycles)]);
+        let mut tried = Vec::new();
+        open_part(&GroupSpec::single(event), &part, |attr, _, _| {
+            tried.push(attr.flags - AttrFlags::DISABLED);
+            if tried.len() < 3 {
+                return Err(OpenFailure::Errno(libc::EOPNOTSUPP));
+            }
+            Ok(some_fd())
+        })
+        .expect("the third opens");
+        assert_eq!(tried, [3, 2, 1].map(AttrFlags::precise_ip));
+    }
+}
