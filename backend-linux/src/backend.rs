@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventMap, GroupSpec, Part, Result, Software, Target,
+    Backend, Capabilities, Error, ErrorKind, EventMap, GroupSpec, Part, Result, Target,
 };
 
-use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 use crate::open::open_part;
 use crate::parts::{Place, Placement, plan};
 use crate::refusal;
-use crate::sys::{Attach, OpenFailure, perf_event_open};
+use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::{probe, targets};
 

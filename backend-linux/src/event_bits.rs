@@ -32,21 +32,21 @@ impl EventBits {
 
     /// `enum perf_hw_id`.
     pub(crate) fn hardware(event: Hardware) -> Self {
-        Self::new(event_type::HARDWARE, position(&Hardware::ALL, event))
+        Self::new(event_type::HARDWARE, position(&Hardware::ALL, &event))
     }
 
     /// `enum perf_sw_ids`.
     pub(crate) fn software(event: Software) -> Self {
-        Self::new(event_type::SOFTWARE, position(&Software::ALL, event))
+        Self::new(event_type::SOFTWARE, position(&Software::ALL, &event))
     }
 
     /// `enum perf_hw_cache_id`, `perf_hw_cache_op_id` and `perf_hw_cache_op_result_id`.
     pub(crate) fn cache(event: CacheEvent) -> Self {
         Self::new(
             event_type::HW_CACHE,
-            position(&Cache::ALL, event.cache)
-                | position(&CacheOp::ALL, event.op) << 8
-                | position(&CacheResult::ALL, event.result) << 16,
+            position(&Cache::ALL, &event.cache)
+                | position(&CacheOp::ALL, &event.op) << 8
+                | position(&CacheResult::ALL, &event.result) << 16,
         )
     }
 
@@ -99,9 +99,9 @@ impl EventBits {
 }
 
 /// The kernel's number of a value: its place in a list that is in the kernel's order.
-fn position<T: PartialEq>(all: &[T], value: T) -> u64 {
+fn position<T: PartialEq>(all: &[T], value: &T) -> u64 {
     // A value that the list lacks gets a number the kernel refuses.
-    all.iter().position(|v| *v == value).unwrap_or(all.len()) as u64
+    all.iter().position(|v| v == value).unwrap_or(all.len()) as u64
 }
 
 /// What is known of a software event.
@@ -110,9 +110,7 @@ pub(crate) fn software_info(event: Software) -> EventInfo {
     match event {
         // Time passes in every mode: the kernel reads a clock and looks at no filter
         // (`cpu_clock_event_read`, `task_clock_event_read` in `kernel/events/core.c`).
-        Software::CpuClock | Software::TaskClock => {
-            info.with_unit("ns").honouring(Filter::empty())
-        }
+        Software::CpuClock | Software::TaskClock => info.with_unit("ns").honouring(Filter::empty()),
         // The kernel counts these in its own mode only, whoever caused them (`perf_sw_event_sched`).
         Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches => {
             info.honouring(Filter::KERNEL)
@@ -147,10 +145,16 @@ mod tests {
     #[test]
     fn generalized_events_have_the_kernels_numbers() {
         let hw = |e| EventBits::hardware(e).config;
-        assert_eq!((hw(Hardware::Cycles).type_, hw(Hardware::Cycles).config), (0, 0));
+        assert_eq!(
+            (hw(Hardware::Cycles).type_, hw(Hardware::Cycles).config),
+            (0, 0)
+        );
         assert_eq!(hw(Hardware::RefCycles).config, 9);
         let sw = |e| EventBits::software(e).config;
-        assert_eq!((sw(Software::CpuClock).type_, sw(Software::CpuClock).config), (1, 0));
+        assert_eq!(
+            (sw(Software::CpuClock).type_, sw(Software::CpuClock).config),
+            (1, 0)
+        );
         assert_eq!(sw(Software::PageFaults).config, 2);
         assert_eq!(sw(Software::Dummy).config, 9);
         assert_eq!(sw(Software::CgroupSwitches).config, 11);
@@ -173,7 +177,9 @@ mod tests {
 
     #[test]
     fn a_core_type_goes_into_the_upper_half_or_replaces_raw() {
-        let cycles = EventBits::hardware(Hardware::Instructions).on_core(10).config;
+        let cycles = EventBits::hardware(Hardware::Instructions)
+            .on_core(10)
+            .config;
         assert_eq!((cycles.type_, cycles.config), (0, 10 << 32 | 1));
         let raw = EventBits::raw(RawEvent::new(0x1c0)).on_core(8).config;
         assert_eq!((raw.type_, raw.config), (8, 0x1c0));

@@ -64,15 +64,18 @@ impl EventSource {
             info: EventInfo::counter(spec.event.to_string()).honouring(honours),
         };
         match &spec.event {
-            Event::Hardware(event) => {
-                Ok(named(self.on_cores(EventBits::hardware(*event)), HARDWARE_FILTER))
-            }
-            Event::Cache(event) => {
-                Ok(named(self.on_cores(EventBits::cache(*event)), HARDWARE_FILTER))
-            }
-            Event::Raw(event) => {
-                Ok(named(self.on_cores(EventBits::raw(*event)), HARDWARE_FILTER))
-            }
+            Event::Hardware(event) => Ok(named(
+                self.on_cores(EventBits::hardware(*event)),
+                HARDWARE_FILTER,
+            )),
+            Event::Cache(event) => Ok(named(
+                self.on_cores(EventBits::cache(*event)),
+                HARDWARE_FILTER,
+            )),
+            Event::Raw(event) => Ok(named(
+                self.on_cores(EventBits::raw(*event)),
+                HARDWARE_FILTER,
+            )),
             Event::Software(event) => Ok(Resolved {
                 placement: Placement::Anywhere(EventBits::software(*event)),
                 info: software_info(*event),
@@ -94,13 +97,19 @@ impl EventSource {
             return Placement::Anywhere(bits);
         }
         let each = self.cores.iter().enumerate();
-        Placement::Cores(each.map(|(i, core)| (i, bits.on_core(core.type_))).collect())
+        Placement::Cores(
+            each.map(|(i, core)| (i, bits.on_core(core.type_)))
+                .collect(),
+        )
     }
 
     fn pmu_event(&self, event: &PmuEvent) -> Result<Resolved> {
         let resolved = self.pmus.resolve(event)?;
         let bits = EventBits::of(resolved.config);
-        let core = self.cores.iter().position(|core| core.type_ == resolved.config.type_);
+        let core = self
+            .cores
+            .iter()
+            .position(|core| core.type_ == resolved.config.type_);
         let placement = match (core, resolved.cpumask) {
             (Some(core), _) => Placement::Cores(vec![(core, bits)]),
             (None, Some(cpus)) => Placement::Cpus(cpus, bits),
@@ -145,9 +154,9 @@ impl EventSource {
     fn on_cores_of(&self, map: &dyn EventMap, bits: EventBits) -> Placement {
         let core_type = map.cpu().core_type.as_deref();
         let own = core_type.and_then(|core_type| {
-            self.cores.iter().position(|core| {
-                core.name.strip_prefix("cpu_") == Some(core_type)
-            })
+            self.cores
+                .iter()
+                .position(|core| core.name.strip_prefix("cpu_") == Some(core_type))
         });
         match own {
             Some(i) => Placement::Cores(vec![(i, bits.on_core(self.cores[i].type_))]),
@@ -188,8 +197,10 @@ fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
                     config1: extra.value,
                     ..RawEvent::default()
                 })),
-                _ => Err(Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
-                    .with_reason("Linux sets one extra register for an event, not several")),
+                _ => Err(
+                    Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
+                        .with_reason("Linux sets one extra register for an event, not several"),
+                ),
             }
         }
         // Codes by which the kernel knows the events of the fixed counters (`fixed_events`,

@@ -57,9 +57,8 @@ impl LinuxGroup {
             ReadFailure::ErrorState => error(ErrorKind::CounterInErrorState)
                 .with_reason("the group is pinned and could not be put on the PMU")
                 .with_hint("disable and enable the group to try again"),
-            ReadFailure::Malformed => {
-                error(ErrorKind::Os).with_reason("the kernel returned something else than a reading")
-            }
+            ReadFailure::Malformed => error(ErrorKind::Os)
+                .with_reason("the kernel returned something else than a reading"),
             ReadFailure::Errno(errno @ libc::ENODEV) => error(ErrorKind::NoSuchDevice)
                 .with_errno(errno)
                 .with_reason("the PMU is gone"),

@@ -308,7 +308,10 @@ mod tests {
         // Everything runs backwards.
         write(&mut pipe, &[4, 80, 99]);
         let after = read(&group).expect("a reading")[0];
-        assert_eq!((after.value, after.time_enabled, after.time_running), (0, 0, 0));
+        assert_eq!(
+            (after.value, after.time_enabled, after.time_running),
+            (0, 0, 0)
+        );
         assert_eq!((after.raw_time_enabled, after.raw_time_running), (80, 99));
     }
 
@@ -317,7 +320,10 @@ mod tests {
         let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
         let mut out = [Reading::default(); 2];
         for round in 1..=2 {
-            write(&mut pipe, &[2, round * 100, round * 50, round * 10, 1, 40, 2]);
+            write(
+                &mut pipe,
+                &[2, round * 100, round * 50, round * 10, 1, 40, 2],
+            );
             let reset = group.reset(&mut [0; 7], &mut out, |member| member == 1);
             assert_eq!(reset, Ok(()));
         }

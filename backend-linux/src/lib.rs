@@ -1,8 +1,36 @@
 #![doc = include_str!("../README.md")]
 
-mod kernel_file;
-mod nearest;
-pub mod privileges;
-pub mod sysfs;
-pub mod topology;
-pub mod tracefs;
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "linux")] {
+        mod anchor;
+        mod backend;
+        mod event_bits;
+        mod event_source;
+        mod group;
+        mod held_command;
+        mod kernel_file;
+        mod kernel_group;
+        mod nearest;
+        mod open;
+        mod own_counters;
+        mod parts;
+        pub mod privileges;
+        mod probe;
+        mod refusal;
+        mod sys;
+        pub mod sysfs;
+        mod targets;
+        pub mod topology;
+        pub mod tracefs;
+
+        pub use anchor::Anchors;
+        pub use backend::LinuxBackend;
+        pub use group::LinuxGroup;
+        pub use held_command::{Exit, HeldCommand, Running};
+        pub use own_counters::{start_own_counters, stop_own_counters};
+    } else {
+        mod elsewhere;
+
+        pub use elsewhere::{LinuxBackend, LinuxGroup};
+    }
+}

@@ -8,12 +8,12 @@ use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
 /// A member that the kernel refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     /// Its position in the group.
     pub(crate) member: usize,
     /// What was asked for.
-    pub(crate) attr: PerfEventAttr,
+    pub(crate) attr: Box<PerfEventAttr>,
     /// Where.
     pub(crate) attach: Attach,
     /// Why not.
@@ -35,9 +35,10 @@ pub(crate) fn open_part(
     match open_as(ReadPlan::Snapshot, spec, planned, &mut open) {
         // Kernels before 4.13 refuse an inherited counter that reads its whole group
         // (`perf_event_alloc`, `kernel/events/core.c`).
-        Err(refusal) if refusal.failure == OpenFailure::Errno(libc::EINVAL)
-            && refusal.member == 0
-            && spec.attributes.inherit =>
+        Err(refusal)
+            if refusal.failure == OpenFailure::Errno(libc::EINVAL)
+                && refusal.member == 0
+                && spec.attributes.inherit =>
         {
             open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refusal)
         }
@@ -72,14 +73,14 @@ fn open_as(
         }
         fds.push(opened.map_err(|failure| Refusal {
             member,
-            attr: last,
+            attr: Box::new(last),
             attach,
             failure,
         })?);
     }
     KernelGroup::new(plan, fds).map_err(|errno| Refusal {
         member: 0,
-        attr: last,
+        attr: Box::new(last),
         attach,
         failure: OpenFailure::Errno(errno),
     })
@@ -153,7 +154,11 @@ mod tests {
     }
 
     fn some_fd() -> CounterFd {
-        CounterFd::new(std::fs::File::open("/dev/null").expect("it is there").into())
+        CounterFd::new(
+            std::fs::File::open("/dev/null")
+                .expect("it is there")
+                .into(),
+        )
     }
 
     #[test]
@@ -209,8 +214,10 @@ mod tests {
         let group = open_part(&spec, &part, old_kernel).expect("opened one by one");
         assert_eq!(group.plan(), ReadPlan::OneByOne);
         // Refused either way, it says what the first try said.
-        let refusal = open_part(&spec, &part, |_, _, _| Err(OpenFailure::Errno(libc::EINVAL)))
-            .expect_err("refused");
+        let refusal = open_part(&spec, &part, |_, _, _| {
+            Err(OpenFailure::Errno(libc::EINVAL))
+        })
+        .expect_err("refused");
         assert_eq!(refusal.attr.read_format, ReadPlan::Snapshot.format());
     }
 

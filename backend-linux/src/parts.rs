@@ -27,9 +27,7 @@ impl Placement {
                 let (_, bits) = cores.iter().find(|(i, _)| *i == core)?;
                 Some(*bits)
             }
-            Self::Cpus(cpus, bits) => cpu
-                .is_none_or(|cpu| cpus.contains(&cpu))
-                .then_some(*bits),
+            Self::Cpus(cpus, bits) => cpu.is_none_or(|cpu| cpus.contains(&cpu)).then_some(*bits),
         }
     }
 }
@@ -185,7 +183,10 @@ mod tests {
     #[test]
     fn an_event_of_one_core_type_takes_the_group_there() {
         let atom = EventBits::hardware(Hardware::Cycles).on_core(10);
-        let members = [on_every_core(Hardware::Cycles), Placement::Cores(vec![(1, atom)])];
+        let members = [
+            on_every_core(Hardware::Cycles),
+            Placement::Cores(vec![(1, atom)]),
+        ];
         let planned = plan(&members, &hybrid(), &[thread(7), cpu(0), cpu(2)]);
         assert_eq!(
             shape(&planned),
@@ -195,7 +196,10 @@ mod tests {
             ]
         );
         let core = EventBits::hardware(Hardware::Cycles).on_core(4);
-        let members = [Placement::Cores(vec![(0, core)]), Placement::Cores(vec![(1, atom)])];
+        let members = [
+            Placement::Cores(vec![(0, core)]),
+            Placement::Cores(vec![(1, atom)]),
+        ];
         assert_eq!(plan(&members, &hybrid(), &[thread(7)]), []);
     }
 

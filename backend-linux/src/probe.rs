@@ -40,11 +40,11 @@ fn refused_altogether(errno: i32) -> Error {
         Some(level) if !privileges.may_count_user() => error
             .with_reason(format!("kernel.perf_event_paranoid is {level}"))
             .with_hint("set it to 2 or lower, or run with CAP_PERFMON"),
-        _ if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) => error
-            .with_reason("a seccomp filter forbids it")
-            .with_hint(
+        _ if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) => {
+            error.with_reason("a seccomp filter forbids it").with_hint(
                 "allow perf_event_open in the profile of the container or service this runs in",
-            ),
+            )
+        }
         _ => error.with_reason("a security module forbids it"),
     }
 }

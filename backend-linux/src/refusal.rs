@@ -3,11 +3,11 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Target};
+use quipu_hal::{Error, ErrorKind, Event, GroupSpec, Part, Target};
 
+use crate::open::Refusal;
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
-use crate::open::Refusal;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::topology::Topology;
 
@@ -74,9 +74,7 @@ fn meaning(
                 return meaning;
             }
             match (errno, event) {
-                (libc::ENOSPC, Event::Breakpoint(_)) => {
-                    (K::Busy, "all debug registers are taken")
-                }
+                (libc::ENOSPC, Event::Breakpoint(_)) => (K::Busy, "all debug registers are taken"),
                 (libc::ENOSPC, _) => (K::Busy, "all counters for this event are taken"),
                 (libc::EOPNOTSUPP, Event::Breakpoint(_)) => {
                     (K::UnsupportedEvent, "this CPU has no such breakpoints")
@@ -104,8 +102,14 @@ fn meaning(
         libc::EBUSY => (K::Busy, "somebody has the PMU for themselves"),
         libc::EINTR => (K::Busy, "ftrace is using the same probe"),
         libc::ENOSYS => (K::NoSuchDevice, "this kernel has no perf_event_open"),
-        libc::E2BIG => (K::UnsupportedFeature, "this kernel's perf_event_attr is another"),
-        libc::EOVERFLOW => (K::InvalidConfiguration, "a value is larger than the kernel allows"),
+        libc::E2BIG => (
+            K::UnsupportedFeature,
+            "this kernel's perf_event_attr is another",
+        ),
+        libc::EOVERFLOW => (
+            K::InvalidConfiguration,
+            "a value is larger than the kernel allows",
+        ),
         libc::EMFILE => (K::Os, "this process has as many open files as it may"),
         libc::ENFILE => (K::Os, "the machine has as many open files as it may"),
         _ => (K::Os, ""),
@@ -114,13 +118,10 @@ fn meaning(
 
 /// What was asked too much, found by asking for less: the first thing without which the counter
 /// opens by itself.
-fn too_much(
-    refused: &Refusal,
-    opens: impl Fn(&PerfEventAttr, Attach) -> bool,
-) -> Option<Meaning> {
+fn too_much(refused: &Refusal, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> Option<Meaning> {
     use ErrorKind as K;
     // By itself, idle, as quietly as possible: it must not disturb what is being measured.
-    let mut attr = refused.attr;
+    let mut attr = *refused.attr;
     attr.flags |= AttrFlags::DISABLED;
     attr.flags -= AttrFlags::ENABLE_ON_EXEC | AttrFlags::PINNED | AttrFlags::EXCLUSIVE;
     if opens(&attr, refused.attach) {
@@ -168,7 +169,9 @@ fn is_offline(attach: Attach) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
     };
-    Topology::new().online().is_ok_and(|online| !online.contains(&cpu))
+    Topology::new()
+        .online()
+        .is_ok_and(|online| !online.contains(&cpu))
 }
 
 /// What a person can do about it, as far as the facts of this machine tell.
@@ -196,7 +199,11 @@ fn permission_hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Op
     let (allowed, needed, instead) = if refused.attach.pid < 0 || refused.attach.cgroup {
         (privileges.may_count_cpus(), 0, "")
     } else if counts_kernel {
-        (privileges.may_count_kernel(), 1, ", or count user mode only (:u)")
+        (
+            privileges.may_count_kernel(),
+            1,
+            ", or count user mode only (:u)",
+        )
     } else {
         (privileges.may_count_user(), 2, "")
     };
@@ -224,7 +231,6 @@ fn permission_hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Op
     None
 }
 
-/// The parts of a filter that are excluded, for tests of what was asked.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,10 +260,10 @@ mod tests {
     fn refused(type_: u32, member: usize) -> Refusal {
         Refusal {
             member,
-            attr: PerfEventAttr {
+            attr: Box::new(PerfEventAttr {
                 type_,
                 ..PerfEventAttr::default()
-            },
+            }),
             attach: Attach::thread(0),
             failure: OpenFailure::Errno(0),
         }
@@ -304,7 +310,14 @@ mod tests {
     fn a_missing_event_is_told_from_a_missing_pmu() {
         let event = Event::Hardware(Hardware::Cycles);
         let reason = |type_, event: &Event, pmu| {
-            meaning(libc::ENOENT, &refused(type_, 0), event, &machine(pmu), |_, _| false).1
+            meaning(
+                libc::ENOENT,
+                &refused(type_, 0),
+                event,
+                &machine(pmu),
+                |_, _| false,
+            )
+            .1
         };
         assert_eq!(
             reason(event_type::HARDWARE, &event, false),
@@ -355,11 +368,13 @@ mod tests {
         privileges.capabilities = Some(0);
         privileges.perf_event_paranoid = Some(2);
         let mut refused = refused(event_type::HARDWARE, 0);
-        let text = |refused: &Refusal, p: &Privileges| {
-            hint(libc::EACCES, refused, p).unwrap_or_default()
-        };
+        let text =
+            |refused: &Refusal, p: &Privileges| hint(libc::EACCES, refused, p).unwrap_or_default();
         let kernel = text(&refused, &privileges);
-        assert!(kernel.starts_with("kernel.perf_event_paranoid is 2; set it to 1"), "{kernel}");
+        assert!(
+            kernel.starts_with("kernel.perf_event_paranoid is 2; set it to 1"),
+            "{kernel}"
+        );
         assert!(kernel.ends_with("(:u)"), "{kernel}");
         refused.attr.flags = AttrFlags::EXCLUDE_KERNEL;
         assert_eq!(text(&refused, &privileges), "");

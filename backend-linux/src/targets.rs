@@ -39,15 +39,17 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
         }]),
         Target::Thread(tid) => Places::new(vec![thread(checked_id(target, *tid)?)]),
         Target::Process(pid) => {
-            let threads = threads_of(checked_id(target, *pid)?)
-                .map_err(|e| no_such_process(target, &e))?;
+            let threads =
+                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
             Places::new(threads.into_iter().map(thread).collect())
         }
         Target::CurrentCpu => Places::new(cpus(&[current_cpu()?])),
         Target::Cpu(cpu) => Places::new(cpus(&[*cpu])),
         Target::Cpus(list) if list.is_empty() => {
-            return Err(Error::new(ErrorKind::InvalidConfiguration, attempted(target))
-                .with_reason("the list of CPUs is empty"));
+            return Err(
+                Error::new(ErrorKind::InvalidConfiguration, attempted(target))
+                    .with_reason("the list of CPUs is empty"),
+            );
         }
         Target::Cpus(list) => Places::new(cpus(list)),
         Target::AllCpus => Places::new(cpus(&Topology::new().online()?)),
@@ -72,10 +74,8 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
             Places { list, _cgroup: dir }
         }
         other => {
-            return Err(
-                Error::new(ErrorKind::UnsupportedFeature, attempted(other))
-                    .with_reason("this backend does not know this kind of target"),
-            );
+            return Err(Error::new(ErrorKind::UnsupportedFeature, attempted(other))
+                .with_reason("this backend does not know this kind of target"));
         }
     })
 }
@@ -123,8 +123,10 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
     if id > 0 {
         return Ok(id);
     }
-    Err(Error::new(ErrorKind::InvalidConfiguration, attempted(target))
-        .with_reason("ids of threads and processes start at 1"))
+    Err(
+        Error::new(ErrorKind::InvalidConfiguration, attempted(target))
+            .with_reason("ids of threads and processes start at 1"),
+    )
 }
 
 fn no_such_process(target: &Target, e: &io::Error) -> Error {
@@ -151,8 +153,9 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let full = if path.is_absolute() {
         path.to_owned()
     } else {
-        let mounts = kernel_file::read(Path::new("/proc/self/mounts"))
-            .map_err(|e| kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e))?;
+        let mounts = kernel_file::read(Path::new("/proc/self/mounts")).map_err(|e| {
+            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e)
+        })?;
         cgroup_mount(&mounts)
             .ok_or_else(|| {
                 fail(ErrorKind::NoSuchTarget)
@@ -224,13 +227,24 @@ mod tests {
         let perf = "cgroup /sys/fs/cgroup/perf\\040event cgroup rw,perf_event 0 0";
         let mount = |lines: &[&str]| cgroup_mount(&lines.join("\n"));
         assert_eq!(mount(&[cpu]), None);
-        assert_eq!(mount(&["", "x", cpu, unified]), Some("/sys/fs/cgroup/unified".into()));
-        assert_eq!(mount(&[unified, perf]), Some("/sys/fs/cgroup/perf event".into()));
+        assert_eq!(
+            mount(&["", "x", cpu, unified]),
+            Some("/sys/fs/cgroup/unified".into())
+        );
+        assert_eq!(
+            mount(&[unified, perf]),
+            Some("/sys/fs/cgroup/perf event".into())
+        );
     }
 
     #[test]
     fn escapes_that_are_none_stay_as_they_are() {
-        for (text, path) in [("/a\\134b", "/a\\b"), ("/a\\9", "/a\\9"), ("/a\\", "/a\\"), ("\\04ü", "\\04ü")] {
+        for (text, path) in [
+            ("/a\\134b", "/a\\b"),
+            ("/a\\9", "/a\\9"),
+            ("/a\\", "/a\\"),
+            ("\\04ü", "\\04ü"),
+        ] {
             assert_eq!(unescape(text), PathBuf::from(path), "{text}");
         }
     }
@@ -241,7 +255,10 @@ mod tests {
         let list = places(&Target::Process(pid)).expect("this process").list;
         assert!(list.iter().any(|p| p.part.thread == Some(pid)));
         let list = places(&Target::Cpus(vec![1, 0, 1])).expect("two CPUs").list;
-        assert_eq!(list.iter().map(|p| p.attach.cpu).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(
+            list.iter().map(|p| p.attach.cpu).collect::<Vec<_>>(),
+            [1, 0]
+        );
     }
 
     #[test]
@@ -253,6 +270,9 @@ mod tests {
         assert_eq!(kind(Target::Process(i32::MAX)), ErrorKind::NoSuchTarget);
         let cgroup = Cgroup::Path("/nowhere/at/all".into());
         let cpus = vec![];
-        assert_eq!(kind(Target::Cgroup { cgroup, cpus }), ErrorKind::NoSuchTarget);
+        assert_eq!(
+            kind(Target::Cgroup { cgroup, cpus }),
+            ErrorKind::NoSuchTarget
+        );
     }
 }
