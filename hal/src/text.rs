@@ -56,7 +56,8 @@
 //!
 //! After a generalized event or raw bits, `:` is always followed by modifiers. After another name,
 //! the last segment is modifiers when it consists of the letters above alone (`X:Y:u`), and part of
-//! the name otherwise (`X:Y`); quotes decide where a name ends (`'X:I'`, `'X:I':u`).
+//! the name otherwise (`X:Y`); quotes decide where a name ends (`'X:I'`, `'X:I':u`). So
+//! libpfm4's edge detection is `X:Y:e=1` here, as `X:Y:e` is an exclusive group.
 //!
 //! # Examples
 //!
@@ -110,7 +111,7 @@ mod nearest;
 mod quoted;
 
 pub use names::{Generalized, generalized};
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_of};
 
 use cursor::{Cursor, Fault};
 use event::{take_event, unexpected};

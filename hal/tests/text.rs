@@ -465,6 +465,7 @@ fn nearest_names_are_few_and_near() {
         .len(),
         3
     );
+    assert_eq!(nearest("cycels", ["cycles", "cycle"]), ["cycles", "cycle"]);
     for far in ["", "x", "qqqqqqqq", "INST_RETIRED.ANY"] {
         assert!(nearest(far, []).is_empty(), "{far}");
     }

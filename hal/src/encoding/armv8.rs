@@ -1,6 +1,6 @@
 //! An event of the ARMv8 PMU: what goes into `PMEVTYPER<n>_EL0`.
 //!
-//! Arm Architecture Reference Manual (DDI 0487), "PMEVTYPER<n>_EL0"; Linux `include/linux/perf/arm_pmuv3.h`.
+//! Arm Architecture Reference Manual (DDI 0487), `PMEVTYPER<n>_EL0`; Linux `include/linux/perf/arm_pmuv3.h`.
 
 /// An event type register: the event in bits 0-15, and where it is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,5 +1,8 @@
 //! Which names somebody may have meant.
 
+use std::borrow::Cow;
+use std::iter::once;
+
 use strsim::damerau_levenshtein;
 
 use super::names::generalized;
@@ -13,10 +16,7 @@ const LONGEST: usize = 128;
 /// The names nearest to one that is not known, at most three, the nearest first.
 ///
 /// The candidates are all generalized names with their aliases, and `extra`: a database's native
-/// names, say. A candidate is near when at most a third of the letters, and four at most, are
-/// wrong, missing, too many or swapped (Damerau-Levenshtein distance), or when it begins with the
-/// name. Letter case does not count, nor whether `-`, `_`, `.` or `:` joins the parts, and a last
-/// segment after `:` may be a mistyped modifier.
+/// names, say. [`nearest_of`] says what is near.
 ///
 /// ```
 /// use quipu_hal::text::nearest;
@@ -26,30 +26,51 @@ const LONGEST: usize = 128;
 /// assert!(nearest("xyzzy", []).is_empty());
 /// ```
 pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let known = generalized().flat_map(|known| {
+        let aliases = known.aliases.iter().copied().map(Cow::Borrowed);
+        once(Cow::Owned(known.name)).chain(aliases)
+    });
+    let extra = extra.into_iter().map(Cow::Borrowed);
+    let near = nearest_of(name, known.chain(extra));
+    near.into_iter().map(Cow::into_owned).collect()
+}
+
+/// The candidates nearest to a name, at most three, the nearest first.
+///
+/// A candidate is near when at most a third of the letters, and four at most, are wrong, missing,
+/// too many or swapped (Damerau-Levenshtein distance), or when it begins with the name. Letter case
+/// does not count, nor whether `-`, `_`, `.` or `:` joins the parts, and a last segment after `:`
+/// may be a mistyped modifier.
+///
+/// ```
+/// use quipu_hal::text::nearest_of;
+///
+/// assert_eq!(nearest_of("umsk", ["event", "umask", "cmask"]), ["umask"]);
+/// ```
+pub fn nearest_of<S>(name: &str, candidates: impl IntoIterator<Item = S>) -> Vec<S>
+where
+    S: AsRef<str> + PartialEq,
+{
     if name.is_empty() || name.len() > LONGEST {
         return Vec::new();
     }
     let wanted = folded(name);
     let stem = name.rsplit_once(':').map(|(stem, _)| folded(stem));
-    let mut found: Vec<(usize, String)> = Vec::new();
-    let mut offer = |candidate: &str| {
-        let folded = folded(candidate);
+    let mut found: Vec<(usize, S)> = Vec::new();
+    for candidate in candidates {
+        let folded = folded(candidate.as_ref());
         let whole = distance(&wanted, &folded);
         let stem = stem.as_deref().and_then(|stem| distance(stem, &folded));
         let Some(far) = whole.into_iter().chain(stem.map(|far| far + 1)).min() else {
-            return;
+            continue;
         };
         let place = found.partition_point(|(other, _)| *other <= far);
-        if place < MOST && !found.iter().any(|(_, other)| other == candidate) {
-            found.insert(place, (far, candidate.to_owned()));
+        let found_already = found.iter().any(|(_, other)| *other == candidate);
+        if place < MOST && !found_already {
+            found.insert(place, (far, candidate));
             found.truncate(MOST);
         }
-    };
-    for known in generalized() {
-        offer(&known.name);
-        known.aliases.iter().for_each(|alias| offer(alias));
     }
-    extra.into_iter().for_each(&mut offer);
     found.into_iter().map(|(_, name)| name).collect()
 }
 
