@@ -1,4 +1,24 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod backends;
+mod counts;
+mod event_set;
+mod measure;
+mod request;
+
+pub use backends::{BackendStatus, Machine};
+pub use counts::{Counts, EventCount};
+pub use event_set::{EventSet, EventSetBuilder, SetEvent};
+pub use measure::{Measurement, measure};
+pub use request::IntoGroups;
+
 pub use quipu_hal as hal;
+pub use quipu_hal::{
+    Attributes, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec, Hardware, Part,
+    Reading, Result, Scaled, Software, Target, Total,
+};
+
+/// What Linux alone offers: its backend, sysfs, tracefs, and commands held before they execute.
+#[cfg(target_os = "linux")]
+pub use quipu_linux as linux;

@@ -1,0 +1,111 @@
+//! The backends of the machine it runs on: usable, or why not.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use quipu_hal::{DynBackend, Error, ErrorKind, Result};
+
+/// The backends of this machine, in order of preference.
+pub struct Machine {
+    backends: Vec<BackendStatus>,
+}
+
+/// One backend: usable, or the reason why it is not.
+pub struct BackendStatus {
+    name: &'static str,
+    state: Result<Arc<dyn DynBackend>>,
+}
+
+impl Machine {
+    /// This machine; looked at once, on the first call.
+    pub fn this() -> &'static Self {
+        static THIS: OnceLock<Machine> = OnceLock::new();
+        THIS.get_or_init(|| Self {
+            backends: vec![linux()],
+        })
+    }
+
+    /// Every backend Quipu knows, with its state here.
+    pub fn backends(&self) -> &[BackendStatus] {
+        &self.backends
+    }
+
+    /// The backends that can be used here, in order of preference.
+    pub fn usable(&self) -> impl Iterator<Item = &Arc<dyn DynBackend>> {
+        self.backends.iter().filter_map(|b| b.state.as_ref().ok())
+    }
+
+    /// The usable backends, or one error that says why there is none.
+    ///
+    /// # Errors
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) with every backend's reason when none is usable.
+    pub fn require(&self) -> Result<Vec<Arc<dyn DynBackend>>> {
+        let usable: Vec<_> = self.usable().cloned().collect();
+        if !usable.is_empty() {
+            return Ok(usable);
+        }
+        let reasons: Vec<String> = self
+            .backends
+            .iter()
+            .filter_map(|b| Some(format!("{}: {:#}", b.name, b.error()?)))
+            .collect();
+        Err(
+            Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine")
+                .with_reason(reasons.join("; ")),
+        )
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.backends).finish()
+    }
+}
+
+impl BackendStatus {
+    fn new<B: DynBackend + 'static>(name: &'static str, state: Result<B>) -> Self {
+        Self {
+            name,
+            state: state.map(|b| Arc::new(b) as Arc<dyn DynBackend>),
+        }
+    }
+
+    /// The backend's name: `linux`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The backend, when it can be used here.
+    pub fn backend(&self) -> Option<&Arc<dyn DynBackend>> {
+        self.state.as_ref().ok()
+    }
+
+    /// Why it cannot be used here.
+    pub fn error(&self) -> Option<&Error> {
+        self.state.as_ref().err()
+    }
+}
+
+impl fmt::Debug for BackendStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.as_ref().map(|b| b.capabilities());
+        f.debug_struct("BackendStatus")
+            .field("name", &self.name)
+            .field("state", &state)
+            .finish()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn linux() -> BackendStatus {
+    BackendStatus::new("linux", quipu_linux::LinuxBackend::new())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn linux() -> BackendStatus {
+    BackendStatus {
+        name: "linux",
+        state: Err(Error::new(ErrorKind::NoSuchDevice, "use perf_event_open")
+            .with_reason("not on this system")),
+    }
+}

@@ -1,0 +1,157 @@
+//! What an event set counted: readings in request order.
+
+use std::sync::Arc;
+
+use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Total};
+
+use crate::SetEvent;
+
+/// Where an event's readings are: which open group, and which member of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) group: usize,
+    pub(crate) member: usize,
+}
+
+/// The readings of an [`EventSet`](crate::EventSet), event by event in request order.
+///
+/// Made by [`EventSet::counts`](crate::EventSet::counts) and filled by
+/// [`EventSet::read`](crate::EventSet::read).
+#[derive(Clone)]
+pub struct Counts {
+    events: Arc<[SetEvent]>,
+    bufs: Vec<ReadBuf>,
+    errors: Vec<Option<Error>>,
+}
+
+/// What was counted of one event.
+#[derive(Clone, Copy)]
+pub struct EventCount<'a> {
+    event: &'a SetEvent,
+    counts: &'a Counts,
+}
+
+impl Counts {
+    pub(crate) fn new(events: Arc<[SetEvent]>, bufs: Vec<ReadBuf>) -> Self {
+        Self {
+            errors: bufs.iter().map(|_| None).collect(),
+            events,
+            bufs,
+        }
+    }
+
+    pub(crate) fn belongs_to(&self, events: &Arc<[SetEvent]>) -> bool {
+        Arc::ptr_eq(&self.events, events)
+    }
+
+    pub(crate) fn groups_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&mut ReadBuf, &mut Option<Error>)> {
+        self.bufs.iter_mut().zip(&mut self.errors)
+    }
+
+    /// How many events were asked for.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether no event was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// One event, by its position in the request.
+    ///
+    /// # Panics
+    /// When there are not so many events, as indexing does.
+    pub fn event(&self, index: usize) -> EventCount<'_> {
+        EventCount {
+            event: &self.events[index],
+            counts: self,
+        }
+    }
+
+    /// Every event, in request order.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
+        self.events.iter().map(|event| EventCount {
+            event,
+            counts: self,
+        })
+    }
+
+    /// The first event of this name, as [`EventCount::name`] gives it.
+    pub fn by_name(&self, name: &str) -> Option<EventCount<'_>> {
+        self.events().find(|e| e.name() == name)
+    }
+
+    /// Turns the readings into what was counted since an earlier reading of the same set.
+    ///
+    /// Gauges keep their present value. An event that could not be read then or now has an error.
+    ///
+    /// # Panics
+    /// When `earlier` is of another set.
+    pub fn subtract(&mut self, earlier: &Self) {
+        assert!(self.belongs_to(&earlier.events), "counts of another set");
+        for (now, then) in self.errors.iter_mut().zip(&earlier.errors) {
+            if now.is_none() {
+                now.clone_from(then);
+            }
+        }
+        for event in self.events.iter() {
+            if let (Ok(place), false) = (event.place(), event.is_gauge()) {
+                self.bufs[place.group].subtract(place.member, &earlier.bufs[place.group]);
+            }
+        }
+    }
+}
+
+impl<'a> EventCount<'a> {
+    /// The event as it was asked for, as text: `page-faults:u`.
+    pub fn name(&self) -> &'a str {
+        self.event.name()
+    }
+
+    /// What was asked for, and what became of it.
+    pub fn event(&self) -> &'a SetEvent {
+        self.event
+    }
+
+    /// The total over all parts, each scaled by its own times.
+    ///
+    /// # Errors
+    /// Why the event could not be opened, or its group not be read. A gauge has no total over
+    /// several parts ([`UnsupportedFeature`](ErrorKind::UnsupportedFeature)).
+    pub fn total(&self) -> Result<Total> {
+        let (buf, place) = self.read()?;
+        if !self.event.is_gauge() {
+            return Ok(buf.total(place.member));
+        }
+        match buf.parts().len() {
+            1 => Ok(Total::Exact(buf.get(0, place.member).value.into())),
+            parts => Err(Error::new(
+                ErrorKind::UnsupportedFeature,
+                format!("add up {}", self.name()),
+            )
+            .with_reason(format!(
+                "it is a gauge, read in {parts} parts; look at each"
+            ))),
+        }
+    }
+
+    /// The readings, part by part.
+    ///
+    /// # Errors
+    /// Why the event could not be opened, or its group not be read.
+    pub fn parts(&self) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)>> {
+        let (buf, place) = self.read()?;
+        Ok(buf.member(place.member))
+    }
+
+    fn read(&self) -> Result<(&'a ReadBuf, Place)> {
+        let place = self.event.place().map_err(Clone::clone)?;
+        match &self.counts.errors[place.group] {
+            Some(error) => Err(error.clone()),
+            None => Ok((&self.counts.bufs[place.group], place)),
+        }
+    }
+}
