@@ -1,0 +1,146 @@
+//! An event map from a table: for the simulated PMU, and for tests.
+
+use std::collections::HashMap;
+
+use crate::{
+    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter,
+    ResolvedEvent, Result, Scheme, SimSelect, SlotSet,
+};
+
+/// An [`EventMap`] of simulated events.
+///
+/// An event is entered under its native name with its number, and is found by that name, by that
+/// number as a raw event, and by every event it is [also](Self::also) entered as.
+///
+/// ```
+/// use quipu_hal::{Event, EventInfo, EventMap, Filter, Hardware, SlotSet, TableMap};
+///
+/// let map = TableMap::new()
+///     .event(7, EventInfo::counter("DIV_BUSY"), SlotSet::general(0b1))
+///     .also(Hardware::StalledCyclesBackend);
+/// let by_name = map.resolve(&Event::Named("DIV_BUSY".into()), Filter::default())?;
+/// let by_kind = map.resolve(&Hardware::StalledCyclesBackend.into(), Filter::default())?;
+/// assert_eq!(by_name, by_kind);
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TableMap {
+    cpu: CpuModel,
+    entries: Vec<Entry>,
+    index: HashMap<Event, usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    number: u32,
+    info: EventInfo,
+    slots: SlotSet,
+}
+
+impl TableMap {
+    /// A map without events, for a simulated CPU.
+    pub fn new() -> Self {
+        Self {
+            cpu: CpuModel {
+                identity: CpuIdentity::X86 {
+                    vendor: "QuipuSimPmu".into(),
+                    family: 0,
+                    model: 0,
+                    stepping: 0,
+                },
+                core_type: None,
+                scheme: Scheme::Simulated,
+                counters: Vec::new(),
+            },
+            entries: Vec::new(),
+            index: HashMap::new(),
+        }
+    }
+
+    /// The same for a CPU with another description.
+    #[must_use]
+    pub fn for_cpu(mut self, cpu: CpuModel) -> Self {
+        self.cpu = cpu;
+        self
+    }
+
+    /// The same with an event: its number on the simulated PMU, what is known of it, and the slots
+    /// that can count it. An event entered later under the same name or number hides the earlier.
+    #[must_use]
+    pub fn event(mut self, number: u32, info: EventInfo, slots: SlotSet) -> Self {
+        let entry = self.entries.len();
+        self.index.insert(Event::Named(info.name.clone()), entry);
+        let raw = crate::RawEvent::new(number.into());
+        self.index.insert(raw.into(), entry);
+        self.entries.push(Entry {
+            number,
+            info,
+            slots,
+        });
+        self
+    }
+
+    /// The same with the event that was entered last found by another event too. Does nothing while
+    /// there is none.
+    #[must_use]
+    pub fn also(mut self, event: impl Into<Event>) -> Self {
+        if let Some(last) = self.entries.len().checked_sub(1) {
+            self.index.insert(event.into(), last);
+        }
+        self
+    }
+}
+
+impl Default for TableMap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EventMap for TableMap {
+    fn cpu(&self) -> &CpuModel {
+        &self.cpu
+    }
+
+    fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
+        let Some(&entry) = self.index.get(event) else {
+            return Err(self.unknown(event));
+        };
+        let entry = &self.entries[entry];
+        let ignored = Filter::all() - filter - entry.info.honours;
+        if !ignored.is_empty() {
+            let attempted = format!("filter {}", entry.info.name);
+            return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("the simulated PMU tells only user and kernel mode apart"));
+        }
+        let mut select = SimSelect::new(entry.number);
+        select.user = filter.contains(Filter::USER);
+        select.kernel = filter.contains(Filter::KERNEL);
+        Ok(ResolvedEvent {
+            encoding: Encoding::Simulated(select.bits()),
+            slots: entry.slots,
+            info: entry.info.clone(),
+        })
+    }
+}
+
+impl TableMap {
+    fn unknown(&self, event: &Event) -> Error {
+        let name = match event {
+            Event::Named(name) => name.clone(),
+            Event::Hardware(hardware) => hardware.name().into(),
+            other => format!("{other:?}"),
+        };
+        let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
+            .with_reason("the simulated PMU has no such event");
+        let names = self.entries.iter().map(|entry| entry.info.name.as_str());
+        let likeness = |other: &&str| {
+            let (a, b) = (name.to_lowercase(), other.to_lowercase());
+            (strsim::jaro_winkler(&a, &b) * 1e6) as u64
+        };
+        match names.max_by_key(likeness) {
+            Some(nearest) => error.with_hint(format!("the nearest name is {nearest}")),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The virtual PMU: a [`Backend`] over bare registers.
+
+mod assignment;
+mod engine;
+mod group;
+mod request;
+mod rotator;
+mod schedule;
+mod seat;
+mod tally;
+mod times;
+mod widening;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use group::VirtualGroup;
+
+use self::assignment::MAX_SLOTS;
+use self::engine::Engine;
+use crate::{
+    Access, Backend, Capabilities, Clock, Error, ErrorKind, EventMap, Features, Filter, GroupSpec,
+    Pmu, Result, Target, TargetKinds,
+};
+
+/// Makes the counter registers of any [`Pmu`] look like counters that a kernel virtualises: 64
+/// bits wide, in groups that take turns when there are more of them than fit, with time enabled and
+/// time running.
+///
+/// # What it does
+///
+/// - **Slots.** A group gets slots that its events can use whenever there are any, also by moving
+///   other groups' events. A group that fits on no empty PMU is refused when it is opened.
+/// - **Turns.** Pinned groups go first and stay; one that does not fit goes into the error state.
+///   Then come the others in a ring, up to the first that does not fit; each
+///   [interval](Scheduling::interval) the ring turns by one group. An exclusive group counts alone.
+/// - **Widening.** Counters of any width are followed through their wraps, provided they are read
+///   once a wrap. Where a background thread may run, it does so in time. Where nobody did for longer
+///   than the event's [maximum rate](crate::EventInfo::max_rate) allows, reading is an error until
+///   the group is reset.
+/// - **Restoring.** The counters of a CPU are taken when the first group is opened there, and what
+///   was in them is put back when the last is dropped.
+/// - **Interference.** A span in which somebody else changed a register is neither counted nor time
+///   running, and the next read says so once.
+///
+/// It counts on CPUs. Tasks, inheritance and enabling on exec need the operating system's scheduler
+/// and are refused.
+///
+/// # Who drives it
+///
+/// See [`Rotation`]. Reading takes no lock and allocates nothing; only where the reading thread is
+/// also the one that rotates, a read now and then does that as well.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use quipu_hal::{Backend, Group, GroupSpec, Hardware, ManualClock, Scaled, SimPmu, Target, VirtualPmu};
+///
+/// let clock = ManualClock::new();
+/// let pmu = SimPmu::new(clock.clone());
+/// let map = pmu.event_map();
+/// let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map))?;
+/// let mut group = backend.open(&GroupSpec::new([Hardware::Cycles]), &Target::Cpu(0))?;
+/// clock.advance(Duration::from_millis(1));
+/// let mut out = group.read_buf();
+/// group.read(&mut out)?;
+/// assert_eq!(out.get(0, 0).scaled(), Scaled::Exact(3_000_000));
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+pub struct VirtualPmu<P: Pmu, C: Clock> {
+    engine: Arc<Engine<P, C>>,
+    map: Arc<dyn EventMap>,
+    capabilities: Capabilities,
+}
+
+/// How groups take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduling {
+    /// How long a group counts before the ring turns. 4 ms by default, as long as a tick of Linux
+    /// at 250 Hz.
+    pub interval: Duration,
+    /// What makes the ring turn.
+    pub rotation: Rotation,
+}
+
+impl Default for Scheduling {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(4),
+            rotation: Rotation::Automatic,
+        }
+    }
+}
+
+/// What makes the ring of groups turn, and reads narrow counters in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rotation {
+    /// Only [`VirtualPmu::tick`] with a [manual clock](Clock::is_manual); a thread in the
+    /// background where any thread may drive the PMU; else the measuring thread's reads.
+    #[default]
+    Automatic,
+    /// Every read that comes after the interval, and [`VirtualPmu::tick`].
+    Reads,
+    /// Only [`VirtualPmu::tick`].
+    Manual,
+}
+
+/// What [`Rotation`] comes down to on a given PMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Drive {
+    Background,
+    Reads,
+    Manual,
+}
+
+impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
+    /// A backend over `pmu`, with times from `clock` and events from `map`.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the driver describes a PMU
+    /// that cannot be: no slot or CPU or more than 64 slots, one of them twice, or a width out of
+    /// range.
+    pub fn new(pmu: P, clock: C, map: Arc<dyn EventMap>) -> Result<Self> {
+        Self::with_scheduling(pmu, clock, map, Scheduling::default())
+    }
+
+    /// The same with another interval or another way to rotate.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_scheduling(
+        pmu: P,
+        clock: C,
+        map: Arc<dyn EventMap>,
+        scheduling: Scheduling,
+    ) -> Result<Self> {
+        check(&pmu)?;
+        let any_thread = pmu.access() == Access::AnyThread;
+        let drive = match scheduling.rotation {
+            Rotation::Automatic if clock.is_manual() => Drive::Manual,
+            Rotation::Automatic if any_thread => Drive::Background,
+            Rotation::Automatic | Rotation::Reads => Drive::Reads,
+            Rotation::Manual => Drive::Manual,
+        };
+        Ok(Self {
+            capabilities: capabilities(&pmu),
+            engine: Arc::new(Engine::new(pmu, clock, scheduling.interval, drive)),
+            map,
+        })
+    }
+
+    /// Gives the next groups their turn on every CPU, and reads counters that may wrap soon,
+    /// whether the interval has passed or not.
+    ///
+    /// # Errors
+    /// [`WrongThread`](ErrorKind::WrongThread) when the PMU is driven by another thread.
+    pub fn tick(&self) -> Result<()> {
+        self.engine.core.check_ticker()?;
+        self.engine.core.tick();
+        Ok(())
+    }
+
+    /// The driver.
+    pub fn pmu(&self) -> &P {
+        &self.engine.core.pmu
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.engine.core.clock
+    }
+}
+
+impl<P: Pmu, C: Clock> fmt::Debug for VirtualPmu<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualPmu")
+            .field("name", &self.pmu().name())
+            .field("capabilities", &self.capabilities)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Pmu, C: Clock> Backend for VirtualPmu<P, C> {
+    type Group = VirtualGroup<P, C>;
+
+    fn name(&self) -> &'static str {
+        self.pmu().name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Self::Group> {
+        let core = &self.engine.core;
+        request::check_attributes(spec)?;
+        let cpus = request::cpus(core, target)?;
+        let (infos, members) = request::members(&core.pmu, &*self.map, spec)?;
+        VirtualGroup::open(&self.engine, infos, &members, &cpus, &spec.attributes)
+    }
+}
+
+fn capabilities<P: Pmu>(pmu: &P) -> Capabilities {
+    let mut features =
+        Features::PINNED | Features::EXCLUSIVE | Features::MULTIPLEXING | Features::HARDWARE_EVENTS;
+    let mut targets = TargetKinds::CURRENT_CPU;
+    if pmu.access() == Access::AnyThread {
+        features |= Features::ANY_THREAD;
+        targets |= TargetKinds::CPU | TargetKinds::ALL_CPUS;
+    }
+    Capabilities {
+        targets,
+        features,
+        filters: Filter::LEVELS,
+        simultaneity: pmu.simultaneity(),
+        slots: Some(pmu.slots().len()),
+    }
+}
+
+/// Whether a driver's description makes sense.
+fn check<P: Pmu>(pmu: &P) -> Result<()> {
+    let wrong = |reason: String| {
+        let attempted = format!("make a virtual PMU over the driver {}", pmu.name());
+        Err(Error::new(ErrorKind::InvalidConfiguration, attempted).with_reason(reason))
+    };
+    let (slots, cpus) = (pmu.slots(), pmu.cpus());
+    if slots.is_empty() || slots.len() > MAX_SLOTS {
+        return wrong(format!(
+            "it has {} slots, not 1 to {MAX_SLOTS}",
+            slots.len()
+        ));
+    }
+    for (i, slot) in slots.iter().enumerate() {
+        if !(1..=64).contains(&slot.width) {
+            return wrong(format!("{slot} is {} bits wide", slot.width));
+        }
+        let same = |other: &&crate::Slot| (other.class, other.number) == (slot.class, slot.number);
+        if slots[..i].iter().any(|other| same(&other)) {
+            return wrong(format!("{slot} is listed twice"));
+        }
+    }
+    if cpus.is_empty() {
+        return wrong("it has no CPU".into());
+    }
+    for (i, cpu) in cpus.iter().enumerate() {
+        if cpus[..i].contains(cpu) {
+            return wrong(format!("CPU {cpu} is listed twice"));
+        }
+    }
+    Ok(())
+}

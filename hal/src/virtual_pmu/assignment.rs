@@ -1,0 +1,211 @@
+//! Which event goes on which slot: bipartite matching by augmenting paths (Kuhn's algorithm), so an
+//! assignment is found whenever one exists.
+
+/// More slots than this a PMU cannot have; sets of slots are the bits of a `u64`.
+pub(super) const MAX_SLOTS: usize = 64;
+
+const FREE: u8 = u8::MAX;
+
+/// A matching of events, numbered in the order they were added, with slots.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matching {
+    events: usize,
+    allowed: [u64; MAX_SLOTS],
+    slot_of: [u8; MAX_SLOTS],
+    event_on: [u8; MAX_SLOTS],
+}
+
+/// Events that together have fewer slots than they are: why a matching does not exist (Hall's
+/// theorem).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shortage {
+    /// The event that found no slot, and those that hold the slots it could have, in order.
+    pub(super) events: Vec<usize>,
+    /// All slots that any of them can use; one fewer than the events.
+    pub(super) slots: u64,
+}
+
+impl Matching {
+    pub(super) const fn new() -> Self {
+        Self {
+            events: 0,
+            allowed: [0; MAX_SLOTS],
+            slot_of: [FREE; MAX_SLOTS],
+            event_on: [FREE; MAX_SLOTS],
+        }
+    }
+
+    /// The slot of an event that was added.
+    pub(super) fn slot_of(&self, event: usize) -> usize {
+        usize::from(self.slot_of[event])
+    }
+
+    /// Adds events (the slots each can use, and the one it would rather have), or none of them.
+    pub(super) fn add_all(
+        &mut self,
+        events: impl Iterator<Item = (u64, Option<usize>)>,
+    ) -> Result<(), Shortage> {
+        let before = *self;
+        for (allowed, wish) in events {
+            if let Err(shortage) = self.add(allowed, wish) {
+                *self = before;
+                return Err(shortage);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one event; those that were added before keep a slot, though it may be another one.
+    fn add(&mut self, allowed: u64, wish: Option<usize>) -> Result<(), Shortage> {
+        let event = self.events;
+        if event == MAX_SLOTS {
+            return Err(Shortage {
+                events: (0..=event).collect(),
+                slots: u64::MAX,
+            });
+        }
+        self.allowed[event] = allowed;
+        let mut visited = 0;
+        if let Some(slot) = wish
+            && allowed >> slot & 1 == 1
+            && self.event_on[slot] == FREE
+        {
+            self.put(event, slot);
+        } else if !self.augment(event, &mut visited) {
+            let mut events: Vec<usize> = bits(visited)
+                .map(|slot| usize::from(self.event_on[slot]))
+                .collect();
+            events.sort_unstable();
+            events.push(event);
+            return Err(Shortage {
+                events,
+                slots: visited,
+            });
+        }
+        self.events += 1;
+        Ok(())
+    }
+
+    fn augment(&mut self, event: usize, visited: &mut u64) -> bool {
+        let allowed = self.allowed[event];
+        if let Some(slot) = bits(allowed).find(|&slot| self.event_on[slot] == FREE) {
+            self.put(event, slot);
+            return true;
+        }
+        for slot in bits(allowed) {
+            if *visited >> slot & 1 == 1 {
+                continue;
+            }
+            *visited |= 1 << slot;
+            if self.augment(usize::from(self.event_on[slot]), visited) {
+                self.put(event, slot);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn put(&mut self, event: usize, slot: usize) {
+        // Both fit: there are at most 64 of each.
+        self.slot_of[event] = slot as u8;
+        self.event_on[slot] = event as u8;
+    }
+}
+
+/// The positions of the bits that are set, from the lowest.
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let slot = mask.trailing_zeros() as usize;
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            slot
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn matching(events: &[u64]) -> Result<Matching, Shortage> {
+        let mut matching = Matching::new();
+        matching.add_all(events.iter().map(|&allowed| (allowed, None)))?;
+        Ok(matching)
+    }
+
+    /// Tries every assignment.
+    fn exists(events: &[u64], taken: u64) -> bool {
+        let Some((&first, rest)) = events.split_first() else {
+            return true;
+        };
+        bits(first & !taken).any(|slot| exists(rest, taken | 1 << slot))
+    }
+
+    proptest! {
+        #[test]
+        fn an_assignment_is_found_exactly_when_one_exists(
+            events in prop::collection::vec(0..1u64 << 6, 0..8),
+            wishes in prop::collection::vec(prop::option::of(0..6usize), 8),
+        ) {
+            let mut got = Matching::new();
+            let found = got.add_all(events.iter().copied().zip(wishes));
+            prop_assert_eq!(found.is_ok(), exists(&events, 0));
+            if let Err(shortage) = found {
+                let union = shortage.events.iter().fold(0, |all, &e| all | events[e]);
+                prop_assert_eq!(union, shortage.slots);
+                prop_assert_eq!(shortage.events.len(), shortage.slots.count_ones() as usize + 1);
+                prop_assert!(shortage.events.is_sorted());
+                prop_assert_eq!(got.events, 0);
+            } else {
+                let mut taken = 0u64;
+                for (event, allowed) in events.iter().enumerate() {
+                    let bit = 1 << got.slot_of(event);
+                    prop_assert!(allowed & bit != 0 && taken & bit == 0);
+                    taken |= bit;
+                }
+            }
+        }
+
+        #[test]
+        fn what_was_added_stays_whatever_is_refused_later(
+            groups in prop::collection::vec(prop::collection::vec(1..1u64 << 4, 1..4), 1..6),
+        ) {
+            let mut got = Matching::new();
+            let mut held: Vec<u64> = Vec::new();
+            for group in groups {
+                let all: Vec<u64> = held.iter().chain(&group).copied().collect();
+                let added = got.add_all(group.iter().map(|&a| (a, None))).is_ok();
+                prop_assert_eq!(added, exists(&all, 0));
+                if added {
+                    held = all;
+                }
+                prop_assert_eq!(got.events, held.len());
+                for (event, allowed) in held.iter().enumerate() {
+                    prop_assert!(allowed >> got.slot_of(event) & 1 == 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_shortage_leaves_out_who_has_no_part_in_it() {
+        let refused = matching(&[0b1100, 0b0001, 0b0001]).unwrap_err();
+        assert_eq!(refused.events, [1, 2]);
+        assert_eq!(refused.slots, 0b0001);
+    }
+
+    #[test]
+    fn sixty_four_slots_hold_sixty_four_events_and_no_more() {
+        assert!(matching(&[u64::MAX; 64]).is_ok());
+        assert_eq!(matching(&[u64::MAX; 65]).unwrap_err().events.len(), 65);
+    }
+
+    #[test]
+    fn a_wish_is_granted_where_it_can_be() {
+        let mut got = Matching::new();
+        got.add_all([(0b11, Some(1)), (0b11, Some(1))].into_iter())
+            .unwrap();
+        assert_eq!((got.slot_of(0), got.slot_of(1)), (1, 0));
+    }
+}

@@ -1,0 +1,138 @@
+//! An open group of the virtual PMU.
+
+use std::sync::Arc;
+use std::thread::ThreadId;
+
+use super::engine::{Engine, Reader, wrong_thread};
+use super::seat::{Member, Seat};
+use super::times::State;
+use crate::{
+    Attributes, Clock, Error, ErrorKind, EventInfo, Group, Part, Pmu, ReadBuf, Result, Simultaneity,
+};
+
+/// A group of counters on the slots of a [`Pmu`], in a part for each CPU.
+///
+/// Made by [`VirtualPmu`](crate::VirtualPmu). Dropping it closes it; the last one on a CPU puts back
+/// what was found there.
+#[derive(Debug)]
+pub struct VirtualGroup<P: Pmu, C: Clock> {
+    engine: Arc<Engine<P, C>>,
+    members: Vec<EventInfo>,
+    parts: Vec<Part>,
+    seats: Vec<Arc<Seat>>,
+    reader: Reader,
+    thread: Option<ThreadId>,
+}
+
+impl<P: Pmu, C: Clock> VirtualGroup<P, C> {
+    pub(super) fn open(
+        engine: &Arc<Engine<P, C>>,
+        infos: Vec<EventInfo>,
+        members: &Arc<[Member]>,
+        cpus: &[usize],
+        attributes: &Attributes,
+    ) -> Result<Self> {
+        let core = &engine.core;
+        let mut group = Self {
+            thread: core.enter()?,
+            reader: Reader::new(infos.len(), cpus.len()),
+            engine: Arc::clone(engine),
+            members: infos,
+            parts: Vec::with_capacity(cpus.len()),
+            seats: Vec::with_capacity(cpus.len()),
+        };
+        for &cpu in cpus {
+            core.open(cpu)?;
+            group.parts.push(Part::on_cpu(core.number(cpu)));
+            let members = Arc::clone(members);
+            let seat = Seat::new(cpu, members, attributes.pinned, attributes.exclusive);
+            group.seats.push(Arc::new(seat));
+        }
+        if !attributes.disabled {
+            group.enable()?;
+        }
+        Ok(group)
+    }
+
+    fn check_thread(&self, attempted: &str) -> Result<()> {
+        match self.thread {
+            Some(thread) if thread != std::thread::current().id() => Err(wrong_thread(attempted)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
+    fn members(&self) -> &[EventInfo] {
+        &self.members
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        self.engine.core.pmu.simultaneity()
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        self.check_thread("enable a group")?;
+        let mut started: Vec<&Arc<Seat>> = Vec::with_capacity(self.seats.len());
+        for seat in &self.seats {
+            if matches!(seat.tally.state(), State::Inactive | State::Active) {
+                continue;
+            }
+            if let Err(e) = self.engine.enable(seat) {
+                for seat in started {
+                    // The first error is the one to tell.
+                    let _ = self.engine.core.disable(seat);
+                }
+                return Err(e);
+            }
+            started.push(seat);
+        }
+        Ok(())
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        self.check_thread("disable a group")?;
+        let mut result = Ok(());
+        for seat in &self.seats {
+            let done = self.engine.core.disable(seat);
+            result = result.and(done);
+        }
+        result
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.check_thread("reset a group")?;
+        for seat in &self.seats {
+            self.engine.core.reset(seat, &mut self.reader)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+        self.check_thread("read a group")?;
+        if out.members() != self.members.len() || out.parts() != self.parts {
+            return Err(Error::new(ErrorKind::InvalidConfiguration, "read a group")
+                .with_reason("the buffer was made by another group"));
+        }
+        for (part, seat) in self.seats.iter().enumerate() {
+            let out = out.part_mut(part);
+            self.engine.core.read(seat, &mut self.reader, part, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Pmu, C: Clock> Drop for VirtualGroup<P, C> {
+    fn drop(&mut self) {
+        for seat in &self.seats {
+            // There is nobody to tell; what was found is put back all the same.
+            let _ = self.engine.core.disable(seat);
+            self.engine.core.close(seat.cpu);
+        }
+        self.engine.core.leave();
+    }
+}

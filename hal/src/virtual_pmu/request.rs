@@ -1,0 +1,171 @@
+//! From what is asked for to what the engine counts, or the reason why not.
+
+use std::sync::Arc;
+
+use super::assignment::{Matching, Shortage, bits};
+use super::engine::Core;
+use super::seat::Member;
+use crate::{
+    Access, Clock, Error, ErrorKind, EventInfo, EventMap, EventSpec, Filter, GroupSpec, Pmu,
+    Precision, Result, Slot, Target, TargetKinds, ValueKind,
+};
+
+/// Refuses what only an operating system can do.
+pub(super) fn check_attributes(spec: &GroupSpec) -> Result<()> {
+    if spec.members.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
+            .with_reason("it has no members"));
+    }
+    let refuse = |what: &str| {
+        Err(unsupported("open a group").with_reason(format!(
+            "{what} needs the operating system to follow tasks, and these are bare registers of a CPU"
+        )))
+    };
+    if spec.attributes.inherit {
+        return refuse("inheritance");
+    }
+    if spec.attributes.enable_on_exec {
+        return refuse("enabling on exec");
+    }
+    Ok(())
+}
+
+/// The positions of the CPUs of a target.
+pub(super) fn cpus<P: Pmu, C: Clock>(core: &Core<P, C>, target: &Target) -> Result<Vec<usize>> {
+    let attempted = || format!("count on {target}");
+    let find = |number: u32| {
+        core.position(number).ok_or_else(|| {
+            Error::new(ErrorKind::NoSuchTarget, attempted())
+                .with_reason(format!("there is no CPU {number} here"))
+        })
+    };
+    let kinds = TargetKinds::CURRENT_CPU | TargetKinds::CPU | TargetKinds::ALL_CPUS;
+    if !kinds.contains(target.kind()) {
+        return Err(unsupported(attempted())
+            .with_reason("these are bare registers, which count on a CPU whatever runs there"));
+    }
+    let current = core.pmu.access() == Access::MeasuringThread;
+    if current && !matches!(target, Target::CurrentCpu) {
+        return Err(unsupported(attempted()).with_reason(
+            "only the counters of the CPU that the calling thread is on can be reached",
+        ));
+    }
+    match target {
+        Target::CurrentCpu => Ok(vec![find(core.pmu.current_cpu()?)?]),
+        Target::Cpu(number) => Ok(vec![find(*number)?]),
+        Target::Cpus(numbers) => {
+            let invalid = |reason: String| {
+                Err(Error::new(ErrorKind::InvalidConfiguration, attempted()).with_reason(reason))
+            };
+            if numbers.is_empty() {
+                return invalid("no CPU is named".into());
+            }
+            if let Some(twice) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
+                return invalid(format!("CPU {} is named twice", numbers[twice]));
+            }
+            numbers.iter().map(|&number| find(number)).collect()
+        }
+        _ => Ok((0..core.cpus()).collect()),
+    }
+}
+
+/// What the members are counted as; checks that they can all be counted at once.
+pub(super) fn members<P: Pmu>(
+    pmu: &P,
+    map: &dyn EventMap,
+    spec: &GroupSpec,
+) -> Result<(Vec<EventInfo>, Arc<[Member]>)> {
+    let mut infos = Vec::with_capacity(spec.members.len());
+    let mut members = Vec::with_capacity(spec.members.len());
+    for (i, asked) in spec.members.iter().enumerate() {
+        let (info, member) = member(pmu, map, asked).map_err(|e| e.with_member(i))?;
+        infos.push(info);
+        members.push(member);
+    }
+    let events = members.iter().map(|member| (member.allowed, None));
+    if let Err(shortage) = Matching::new().add_all(events) {
+        let culprit = shortage.events.last().copied().unwrap_or_default();
+        return Err(Error::new(ErrorKind::TooManyEvents, "open a group")
+            .with_reason(explain(&shortage, &infos, pmu.slots()))
+            .with_hint("put them into different groups, which take turns")
+            .with_member(culprit));
+    }
+    Ok((infos, members.into()))
+}
+
+fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(EventInfo, Member)> {
+    let resolved = map.resolve(&asked.event, asked.filter)?;
+    let name = &resolved.info.name;
+    if !matches!(asked.precision, Precision::Any | Precision::Best) {
+        return Err(unsupported(format!("count {name}")).with_reason(
+            "a precision was asked for, and these counters take no samples to be precise about",
+        ));
+    }
+    let ignored = Filter::all() - asked.filter - resolved.info.honours;
+    if !ignored.is_empty() {
+        return Err(unsupported(format!("count {name}"))
+            .with_reason(format!("it cannot leave out {}", words(ignored))));
+    }
+    let slots = pmu.slots().iter().enumerate();
+    let usable = |&(i, slot): &(usize, &Slot)| {
+        resolved.slots.contains(slot.class, slot.number) && pmu.accepts(i, &resolved.encoding)
+    };
+    let allowed = slots.filter(usable).fold(0, |mask, (i, _)| mask | 1 << i);
+    if allowed == 0 {
+        return Err(
+            Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
+                .with_reason("no counter here can count it"),
+        );
+    }
+    let member = Member {
+        encoding: resolved.encoding,
+        allowed,
+        max_rate: resolved.info.max_rate,
+        gauge: resolved.info.kind == ValueKind::Gauge,
+    };
+    Ok((resolved.info, member))
+}
+
+/// Why events have too few slots: `FLOPS and CYCLES_DIV_BUSY both need counter 0`.
+fn explain(shortage: &Shortage, infos: &[EventInfo], slots: &[Slot]) -> String {
+    let names = shortage.events.iter().map(|&i| infos[i].name.as_str());
+    let counters = bits(shortage.slots)
+        .filter_map(|i| slots.get(i))
+        .map(Slot::to_string);
+    match (shortage.events.len(), shortage.slots.count_ones()) {
+        (2, 1) => format!("{} both need {}", list(names), list(counters)),
+        (events, have) => format!(
+            "{} are {events} events for {have} counters: they can only use {}",
+            list(names),
+            list(counters)
+        ),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(items: impl Iterator<Item = impl ToString>) -> String {
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    match &*items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A filter's parts in words.
+fn words(filter: Filter) -> String {
+    let names = [
+        (Filter::USER, "user mode"),
+        (Filter::KERNEL, "kernel mode"),
+        (Filter::HYPERVISOR, "hypervisor mode"),
+        (Filter::IDLE, "idle time"),
+        (Filter::HOST, "the host"),
+        (Filter::GUEST, "guests"),
+    ];
+    let named = names.iter().filter(|(part, _)| filter.contains(*part));
+    list(named.map(|(_, name)| name))
+}
+
+fn unsupported(attempted: impl Into<String>) -> Error {
+    Error::new(ErrorKind::UnsupportedFeature, attempted)
+}
