@@ -86,9 +86,9 @@ impl Backend for LinuxBackend {
             events: &self.events,
             placements,
         };
-        let mut group = LinuxGroup::new(infos, opener.open_everywhere()?);
+        let group = LinuxGroup::new(infos, opener.open_everywhere()?);
         if !spec.attributes.disabled {
-            quipu_hal::Group::enable(&mut group)?;
+            group.start()?;
         }
         Ok(group)
     }

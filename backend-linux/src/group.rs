@@ -35,6 +35,11 @@ impl LinuxGroup {
         }
     }
 
+    /// Starts a group that has just been opened.
+    pub(crate) fn start(&self) -> Result<()> {
+        self.for_each("start the counters", KernelGroup::start)
+    }
+
     /// Does something to every kernel group; `attempted` is what.
     fn for_each(
         &self,

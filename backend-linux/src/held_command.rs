@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_hal::{Error, ErrorKind, Result};
@@ -16,6 +17,9 @@ use crate::sys::last_errno;
 mod exec;
 
 use exec::Program;
+
+/// Held while a child's end of its link is open in this process.
+static SPAWNING: Mutex<()> = Mutex::new(());
 
 /// A command that has its process but not yet its program: it waits until it is released, so that
 /// counters can be attached to it first, with [`enable_on_exec`] and [`inherit`].
@@ -105,6 +109,9 @@ impl HeldCommand {
                 )
                 .with_reason("an argument contains a NUL byte")
             })?;
+        // A child forked by another thread in between would hold this child's end of the link too,
+        // and keep `release` waiting.
+        let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
         // Both ends are close-on-exec: the child's goes when the program is executed.
         let (link, child_link) = UnixStream::pair().map_err(|e| fail(&e))?;
         // SAFETY: the child runs `exec::child` only, which makes async-signal-safe calls only and

@@ -109,12 +109,19 @@ impl KernelGroup {
         self.plan
     }
 
-    /// Starts every member.
+    /// Starts every member at the same moment, as long as none was ever stopped by itself.
+    pub(crate) fn start(&self) -> Result<(), i32> {
+        self.fds[0].enable()
+    }
+
+    /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) has
+    /// stopped one by one.
     ///
-    /// The ioctl goes to all of them, because [`stop_own_counters`](crate::stop_own_counters) stops
-    /// them one by one.
+    /// The leader comes last, and takes the others onto the PMU. `PERF_IOC_FLAG_GROUP` would start
+    /// it first; members that are started under a leader that counts already stay off the PMU until
+    /// the next context switch, with nothing in the leader's times to show for it (seen on 6.18).
     pub(crate) fn enable(&self) -> Result<(), i32> {
-        self.fds[0].enable_group()
+        self.fds.iter().rev().try_for_each(CounterFd::enable)
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is

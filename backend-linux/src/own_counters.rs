@@ -1,5 +1,7 @@
 //! Stopping and starting everything the calling thread counts, in one system call each.
 
+use std::time::Duration;
+
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::sys::last_errno;
@@ -23,13 +25,19 @@ pub fn stop_own_counters() -> Result<()> {
 /// Starts every counter that the calling thread has created, also those that were opened without
 /// counting or stopped by `disable` (prctl(2), `PR_TASK_PERF_EVENTS_ENABLE`).
 ///
+/// It sleeps for an instant (some 100 microseconds): the kernel starts the members of a group one by
+/// one, and puts those that follow a leader that counts already onto the PMU at the next context
+/// switch only.
+///
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn start_own_counters() -> Result<()> {
     prctl(
         libc::PR_TASK_PERF_EVENTS_ENABLE,
         "start this thread's counters",
-    )
+    )?;
+    std::thread::sleep(Duration::from_micros(50));
+    Ok(())
 }
 
 fn prctl(operation: libc::c_int, attempted: &str) -> Result<()> {

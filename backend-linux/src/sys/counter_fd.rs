@@ -31,9 +31,6 @@ mod request {
     pub(super) const ID: Ioctl = (READ | (size_of::<usize>() as c_ulong) << 16 | TYPE | 7) as Ioctl;
 }
 
-/// `PERF_IOC_FLAG_GROUP`: the ioctl goes to every member of the group.
-const PERF_IOC_FLAG_GROUP: libc::c_ulong = 1;
-
 /// The descriptor of a counter. Dropping it closes the counter.
 #[derive(Debug)]
 pub(crate) struct CounterFd(OwnedFd);
@@ -62,14 +59,15 @@ impl CounterFd {
         usize::try_from(n).map_err(|_| last_errno())
     }
 
-    /// Starts the counter and, if it leads a group, every member.
-    pub(crate) fn enable_group(&self) -> Result<(), i32> {
-        self.ioctl(request::ENABLE, PERF_IOC_FLAG_GROUP)
+    /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU
+    /// with it.
+    pub(crate) fn enable(&self) -> Result<(), i32> {
+        self.ioctl(request::ENABLE)
     }
 
     /// Stops the counter; if it leads a group, the whole group leaves the PMU with it.
     pub(crate) fn disable(&self) -> Result<(), i32> {
-        self.ioctl(request::DISABLE, 0)
+        self.ioctl(request::DISABLE)
     }
 
     /// The id by which a group read names this counter.
@@ -80,9 +78,10 @@ impl CounterFd {
         if rc < 0 { Err(last_errno()) } else { Ok(id) }
     }
 
-    fn ioctl(&self, request: libc::Ioctl, argument: libc::c_ulong) -> Result<(), i32> {
-        // SAFETY: these requests take an integer argument and touch no memory of ours.
-        let rc = unsafe { libc::ioctl(self.raw(), request, argument) };
+    fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
+        // SAFETY: these requests take an integer argument (flags: none, so this counter and not its
+        // group) and touch no memory of ours.
+        let rc = unsafe { libc::ioctl(self.raw(), request, 0) };
         if rc < 0 { Err(last_errno()) } else { Ok(()) }
     }
 }
@@ -104,7 +103,7 @@ mod tests {
     fn ioctl_error_propagates() {
         let null = std::fs::File::open("/dev/null").expect("every Linux has it");
         let fd = CounterFd::new(null.into());
-        assert_eq!(fd.enable_group(), Err(libc::ENOTTY));
+        assert_eq!(fd.enable(), Err(libc::ENOTTY));
         assert_eq!(fd.disable(), Err(libc::ENOTTY));
         assert_eq!(fd.id(), Err(libc::ENOTTY));
     }

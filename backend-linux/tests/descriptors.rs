@@ -1,0 +1,84 @@
+//! Descriptors: every one is given back, and none leaks into an executed program.
+//!
+//! One test, because it counts what the whole process has open.
+
+mod machine;
+
+use std::panic::AssertUnwindSafe;
+
+use machine::{backend, open_descriptors, skip, user};
+use quipu_hal::{Attributes, Backend, GroupSpec, PmuEvent, Software, Target};
+use quipu_linux::{Anchors, HeldCommand};
+
+const NAME: &str = "descriptors";
+
+/// Whether every perf_event descriptor of this process is close-on-exec, and how many there are.
+fn counters_close_on_exec() -> (bool, usize) {
+    let mut count = 0;
+    let mut all = true;
+    for entry in std::fs::read_dir("/proc/self/fd").expect("proc is mounted") {
+        let path = entry.expect("an entry").path();
+        let Ok(target) = std::fs::read_link(&path) else {
+            continue;
+        };
+        if !target.to_string_lossy().contains("perf_event") {
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let fd = name.and_then(|name| name.parse().ok()).expect("a number");
+        // SAFETY: the call takes integers; the descriptor was open a moment ago.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        all &= flags & libc::FD_CLOEXEC != 0;
+        count += 1;
+    }
+    (all, count)
+}
+
+#[test]
+fn every_descriptor_is_given_back_and_none_leaks_into_programs() {
+    let Some(backend) = backend(NAME) else { return };
+    let kinds = [Software::PageFaults, Software::ContextSwitches];
+    let anchors = match Anchors::hold(&kinds) {
+        Ok(anchors) => anchors,
+        Err(e) => return skip(NAME, e),
+    };
+    assert_eq!(counters_close_on_exec(), (true, kinds.len()));
+    anchors.release();
+    assert_eq!(counters_close_on_exec(), (true, 0));
+    backend.capabilities();
+    let before = open_descriptors();
+
+    let good = GroupSpec::new([user(Software::TaskClock), user(Software::Dummy)]).with_attributes(
+        Attributes {
+            disabled: true,
+            ..Attributes::default()
+        },
+    );
+    let bad = GroupSpec::new([
+        user(Software::TaskClock),
+        user(PmuEvent::new("software").with_value("config", 9999)),
+    ]);
+    let group = backend.open(&good, &Target::CurrentThread).expect("opens");
+    assert_eq!(counters_close_on_exec(), (true, 2));
+    drop(group);
+    for i in 0..10_000 {
+        let group = backend.open(&good, &Target::CurrentThread).expect("opens");
+        drop(group);
+        if i % 100 == 0 {
+            assert!(backend.open(&bad, &Target::CurrentThread).is_err());
+            let held = HeldCommand::spawn("true", [""; 0]).expect("a process");
+            drop(held);
+            let missing = HeldCommand::spawn("/nowhere/at/all", [""; 0]).expect("a process");
+            assert!(missing.release().is_err());
+        }
+    }
+    assert_eq!(open_descriptors(), before);
+
+    // Dropped while a panic passes through.
+    let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let _group = backend.open(&good, &Target::CurrentThread).expect("opens");
+        std::panic::resume_unwind(Box::new(()));
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(open_descriptors(), before);
+}

@@ -1,0 +1,160 @@
+//! Commands that are held until they are released.
+
+mod machine;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::time::Duration;
+
+use machine::{open, read, user};
+use quipu_hal::{Attributes, ErrorKind, Group, GroupSpec, Reading, Software, Target};
+use quipu_linux::{Exit, HeldCommand};
+
+fn run(program: &str, arguments: &[&str]) -> Exit {
+    let held = HeldCommand::spawn(program, arguments).expect("a process");
+    let mut running = held.release().expect("it executes");
+    running.wait().expect("it ends")
+}
+
+/// What a shell writes to the file `$1`.
+fn output_of(script: &str) -> String {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("out");
+    let path = file.to_str().expect("text");
+    assert!(run("sh", &["-c", script, "sh", path]).status.success());
+    std::fs::read_to_string(file).expect("it was written")
+}
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let exit = run("true", &[]);
+    assert!(exit.status.success());
+    assert!(exit.max_resident > 0);
+    assert_eq!(run("sh", &["-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(run("sh", &["-c", "kill -9 $$"]).status.signal(), Some(9));
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_told_with_its_errno() {
+    let fail = |program: &Path| {
+        let held = HeldCommand::spawn(program, [""; 0]).expect("a process");
+        let pid = held.pid();
+        let e = held.release().expect_err("no such program");
+        // SAFETY: signal 0 only asks whether the process exists.
+        assert_eq!(unsafe { libc::kill(pid, 0) }, -1, "its process is gone");
+        (e.kind(), e.errno())
+    };
+    let missing = (ErrorKind::NoSuchTarget, Some(libc::ENOENT));
+    // With a directory in PATH that may not be searched, it may be there (execvp(3)).
+    let (kind, _) = fail(Path::new("no-such-program-anywhere"));
+    assert!(matches!(
+        kind,
+        ErrorKind::NoSuchTarget | ErrorKind::NoPermission
+    ));
+    assert_eq!(fail(Path::new("/nowhere/at/all")), missing);
+    assert_eq!(fail(Path::new("")), missing);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("data");
+    std::fs::write(&file, "echo").expect("written");
+    let forbidden = (ErrorKind::NoPermission, Some(libc::EACCES));
+    assert_eq!(fail(&file), forbidden);
+    assert_eq!(fail(dir.path()), forbidden);
+    let nul = HeldCommand::spawn("true", ["a\0b"]).expect_err("a NUL");
+    assert_eq!(nul.kind(), ErrorKind::InvalidConfiguration);
+}
+
+#[test]
+fn a_script_without_an_interpreter_line_goes_to_the_shell() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("script");
+    std::fs::write(&file, "exit $(($1 + $#))\n").expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    let path = file.to_str().expect("text");
+    assert_eq!(run(path, &["3", "x"]).status.code(), Some(5));
+}
+
+#[test]
+fn dropped_unreleased_it_is_gone() {
+    let held = HeldCommand::spawn("sleep", ["1000"]).expect("a process");
+    let pid = held.pid();
+    drop(held);
+    // SAFETY: signal 0 only asks whether the process exists.
+    assert_eq!(unsafe { libc::kill(pid, 0) }, -1);
+}
+
+#[test]
+fn the_wait_can_end_before_the_command() {
+    let held = HeldCommand::spawn("sleep", ["1000"]).expect("a process");
+    let mut running = held.release().expect("it executes");
+    let waited = running.wait_timeout(Duration::from_millis(1));
+    assert_eq!(waited, Ok(None));
+    running.signal(libc::SIGTERM).expect("it is ours");
+    let exit = running.wait().expect("it ends");
+    assert_eq!(exit.status.signal(), Some(libc::SIGTERM));
+    assert_eq!(running.wait(), Ok(exit));
+    assert_eq!(running.wait_timeout(Duration::MAX), Ok(Some(exit)));
+    assert_eq!(running.signal(libc::SIGTERM), Ok(()));
+}
+
+/// Nothing of the launcher is left in the command: no descriptor, no ignored or blocked signal.
+#[test]
+fn the_command_starts_clean() {
+    let signals = output_of("grep -E '^Sig(Blk|Ign)' /proc/self/status >\"$1\"");
+    let masks: Vec<u64> = signals
+        .lines()
+        .filter_map(|line| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok())
+        .collect();
+    let [blocked, ignored] = masks[..] else {
+        panic!("{signals}");
+    };
+    assert_eq!(blocked, 0);
+    assert_eq!(ignored >> (libc::SIGPIPE - 1) & 1, 0);
+    let descriptors = output_of("ls -l /proc/self/fd >\"$1\"");
+    for leak in ["socket", "perf_event"] {
+        assert!(!descriptors.contains(leak), "{descriptors}");
+    }
+}
+
+#[test]
+fn the_environment_and_the_arguments_are_passed_on() {
+    let path = std::env::var("PATH").expect("there is a PATH");
+    assert_eq!(output_of("printf %s \"$PATH\" >\"$1\""), path);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("out");
+    let file = file.to_str().expect("text");
+    let script = "out=$1; shift; printf '[%s]' \"$@\" >\"$out\"";
+    run("sh", &["-c", script, "sh", file, "a b", "", "ü*"]);
+    assert_eq!(
+        std::fs::read_to_string(file).expect("written"),
+        "[a b][][ü*]"
+    );
+}
+
+/// Counting starts with the program, covers its children, and nothing of the wait before.
+#[test]
+fn counters_start_with_the_program() {
+    let name = "counters_start_with_the_program";
+    let held = HeldCommand::spawn("sh", ["-c", "true & wait; /bin/true"]).expect("a process");
+    let spec = GroupSpec::new([user(Software::TaskClock), user(Software::PageFaults)])
+        .with_attributes(Attributes {
+            inherit: true,
+            enable_on_exec: true,
+            disabled: true,
+            ..Attributes::default()
+        });
+    let Some(mut group) = open(name, &spec, &Target::Thread(held.pid())) else {
+        return;
+    };
+    assert_eq!(*read(&mut group).get(0, 0), Reading::default());
+    let exit = held.release().and_then(|mut r| r.wait()).expect("it ends");
+    assert!(exit.status.success());
+    let buf = read(&mut group);
+    let (clock, faults) = (buf.get(0, 0), buf.get(0, 1));
+    assert!(clock.value > 0 && faults.value > 0);
+    assert!(clock.time_enabled >= clock.value);
+    assert_eq!(clock.time_enabled, clock.time_running);
+    let used = exit.user_time + exit.system_time;
+    assert!(used <= exit.elapsed * 8, "{used:?} in {:?}", exit.elapsed);
+    group.disable().expect("disable");
+}
