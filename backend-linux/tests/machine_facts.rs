@@ -195,11 +195,7 @@ fn tracepoints_by_name() {
         ]
     );
     for (system, name, hint) in [
-        (
-            "sched",
-            "sched_swich",
-            "did you mean sched_switch, sched_wakeup?",
-        ),
+        ("sched", "sched_swich", "did you mean sched_switch?"),
         ("shced", "sched_switch", "did you mean sched?"),
         ("sched", "../sched/sched_switch", "sched has sched_switch"),
         ("..", "events", "the systems are sched, syscalls"),

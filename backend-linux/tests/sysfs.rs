@@ -196,7 +196,7 @@ fn units_scales_masks_and_gauges() {
     assert_eq!(resolve("amd", "amd_l3/event=4/").cpumask, Some(vec![0, 8]));
     assert_eq!(
         resolve("amd", "cpu/event=0xc0,umask=1/").info.name,
-        "cpu/event=0xc0,umask=0x1/"
+        "cpu/event=0xc0,umask=1/"
     );
 }
 

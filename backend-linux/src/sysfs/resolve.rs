@@ -61,7 +61,7 @@ const PERF_TERMS: [&str; 23] = [
 ];
 
 pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuEvent> {
-    let text = text(event);
+    let text = event.to_string();
     let request = Request {
         type_: pmus.type_of(&event.pmu)?,
         dir: pmus.root.join(&event.pmu),
@@ -324,18 +324,4 @@ impl Request<'_> {
 
 fn shown(term: &Term) -> std::str::EscapeDebug<'_> {
     term.name.escape_debug()
-}
-
-/// The event as it is written: `cpu/event=0xc0,umask=0x1/`.
-fn text(event: &PmuEvent) -> String {
-    let terms: Vec<String> = event
-        .terms
-        .iter()
-        .map(|term| match &term.value {
-            None => term.name.clone(),
-            Some(TermValue::Number(number)) => format!("{}={number:#x}", term.name),
-            Some(TermValue::Text(text)) => format!("{}={text}", term.name),
-        })
-        .collect();
-    format!("{}/{}/", event.pmu, terms.join(","))
 }
