@@ -30,6 +30,8 @@ pub struct Privileges {
     pub kernel: Option<String>,
     /// The CPU's name, as its vendor wrote it or as the kernel identifies it.
     pub cpu: Option<String>,
+    /// Whether this is a virtual machine, by the `hypervisor` flag of x86 CPUs; `None` elsewhere.
+    pub virtual_machine: Option<bool>,
 }
 
 /// A resource limit (getrlimit(2)); `None` is unlimited.
@@ -106,6 +108,8 @@ impl Privileges {
         let file = |path: &str| kernel_file::read(&root.join(path)).ok();
         let status = file("proc/self/status").unwrap_or_default();
         let limits = file("proc/self/limits").unwrap_or_default();
+        // The first CPU's lines; those of all CPUs of a large machine fill megabytes.
+        let cpuinfo = kernel_file::read_start(&root.join("proc/cpuinfo"), 8192).unwrap_or_default();
         Self {
             perf_event_paranoid: file("proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
@@ -128,7 +132,9 @@ impl Privileges {
                 .core_pmus()
                 .is_empty(),
             kernel: file("proc/sys/kernel/osrelease"),
-            cpu: cpu_name(&root.join("proc/cpuinfo")),
+            cpu: cpu_name(&cpuinfo),
+            virtual_machine: field(&cpuinfo, "flags")
+                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         }
     }
 
@@ -199,18 +205,17 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     })
 }
 
-/// The CPU's name in the first kilobytes of `/proc/cpuinfo`: x86 and others have a line for it, ARM
-/// has the parts of its MIDR only.
-fn cpu_name(path: &Path) -> Option<String> {
-    let text = kernel_file::read_start(path, 4096).ok()?;
+/// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
+/// MIDR only.
+fn cpu_name(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu model", "uarch", "cpu"]
         .iter()
-        .find_map(|name| field(&text, name));
+        .find_map(|name| field(cpuinfo, name));
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         return Some(name.to_owned());
     }
-    let implementer = field(&text, "CPU implementer")?;
-    let part = field(&text, "CPU part")?;
+    let implementer = field(cpuinfo, "CPU implementer")?;
+    let part = field(cpuinfo, "CPU part")?;
     Some(format!("ARM implementer {implementer} part {part}"))
 }
 
@@ -230,6 +235,7 @@ mod tests {
             has_cpu_pmu: false,
             kernel: None,
             cpu: None,
+            virtual_machine: None,
         }
     }
 

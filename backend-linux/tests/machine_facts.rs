@@ -118,7 +118,7 @@ fn privileges_of_a_process_in_a_container() {
     write(
         root,
         "proc/cpuinfo",
-        "processor\t: 0\nmodel name\t: Some CPU @ 3.00GHz\n",
+        "processor\t: 0\nmodel name\t: Some CPU @ 3.00GHz\nflags\t\t: fpu hypervisor lahf_lm\n",
     );
     write(root, "sys/bus/event_source/devices/cpu/type", "4\n");
     let p = Privileges::read_under(root);
@@ -134,6 +134,7 @@ fn privileges_of_a_process_in_a_container() {
     assert!(p.has_cpu_pmu);
     assert_eq!(p.kernel.as_deref(), Some("6.8.0-45-generic"));
     assert_eq!(p.cpu.as_deref(), Some("Some CPU @ 3.00GHz"));
+    assert_eq!(p.virtual_machine, Some(true));
 }
 
 #[test]
@@ -152,6 +153,7 @@ fn privileges_where_nothing_can_be_read() {
     );
     let p = Privileges::read_under(dir.path());
     assert_eq!(p.cpu.as_deref(), Some("ARM implementer 0x41 part 0xd0b"));
+    assert_eq!(p.virtual_machine, None);
 }
 
 #[test]
