@@ -1,14 +1,61 @@
-//! `quipu list`: the events that can be counted.
+//! `quipu list`: the events there are, and which of them open here.
+
+mod catalog;
+mod descriptions;
+mod probe;
+mod report;
+mod selection;
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::terminal::{self, Layout};
+use catalog::Catalog;
+use selection::Selection;
+
+/// How long tracepoints may be probed altogether; opening and closing one takes some 37 ms.
+const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {}
+pub(crate) struct Options {
+    /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
+    /// anything
+    #[arg(value_name = "KIND|TEXT")]
+    filters: Vec<String>,
 
-pub(crate) fn run(_options: &Options) -> Result<ExitCode, Failure> {
-    Err(Failure::new("list is not available in this version"))
+    /// List what does not open here too, with the reason
+    #[arg(short, long)]
+    all: bool,
+
+    /// Print one JSON array
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Lists the events that were asked for on standard output. The exit status is 1 when no event
+/// matches at all.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let selection = Selection::new(&options.filters);
+    let mut catalog = Catalog::of_this_machine(&selection);
+    if catalog.entries.is_empty() && !selection.texts().is_empty() {
+        return Err(Failure::with_status(catalog.nothing_matches(&selection), 1));
+    }
+    let mut spent = None;
+    probe::probe(&mut catalog.entries, &probe::open_here, &mut || {
+        // The clock starts at the second tracepoint: the first is probed in any case.
+        spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
+    });
+    let layout = Layout::of_stdout();
+    let text = if options.json {
+        report::json(&catalog, options.all)?
+    } else {
+        // Thousands of tracepoints would push everything else off the screen.
+        let fold = layout.width.is_some() && selection.is_everything() && !options.all;
+        report::text(&catalog, options.all, fold, layout)
+    };
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
 }

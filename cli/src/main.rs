@@ -6,6 +6,7 @@ mod failure;
 mod info;
 mod list;
 mod stat;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,209 @@
+//! What the report says, as JSON has it. What could not be found out is `null`.
+
+use quipu::hal::{Capabilities, Error, Features, Simultaneity, TargetKinds};
+use quipu::{BackendStatus, Machine};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    /// The version of this command.
+    pub(super) quipu: &'static str,
+    pub(super) machine: MachineFacts,
+    #[serde(flatten)]
+    pub(super) linux: Option<LinuxFacts>,
+    pub(super) backends: Vec<BackendFacts>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct MachineFacts {
+    pub(super) system: &'static str,
+    pub(super) kernel: Option<String>,
+    pub(super) cpu: Option<String>,
+    pub(super) cpus_online: Option<usize>,
+    pub(super) sockets: Option<usize>,
+    /// Whether this is a virtual machine, where the CPU tells.
+    pub(super) virtual_machine: Option<bool>,
+}
+
+/// What only Linux has.
+#[derive(Debug, Serialize)]
+pub(super) struct LinuxFacts {
+    pub(super) pmus: Vec<PmuFacts>,
+    /// Whether one of them is of CPU cores.
+    pub(super) has_cpu_pmu: bool,
+    pub(super) privileges: PrivilegeFacts,
+    pub(super) limits: LimitFacts,
+    pub(super) tracepoints: TracepointFacts,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PmuFacts {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) type_: u32,
+    pub(super) fields: usize,
+    pub(super) events: usize,
+    /// The CPUs it counts on or is opened on; `null` for any.
+    pub(super) cpus: Option<Vec<u32>>,
+    /// Whether it counts whole CPUs only.
+    pub(super) system_wide: bool,
+    pub(super) core: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PrivilegeFacts {
+    pub(super) user_id: Option<u32>,
+    pub(super) perf_event_paranoid: Option<i32>,
+    /// Whether that setting does not bind this process.
+    pub(super) exempt: bool,
+    pub(super) may_count: MayCount,
+    /// The effective capabilities that matter for counting.
+    pub(super) capabilities: Vec<&'static str>,
+    pub(super) initial_user_namespace: Option<bool>,
+    /// `disabled`, `strict` or `filter`.
+    pub(super) seccomp: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MayCount {
+    pub(super) user_mode: bool,
+    pub(super) kernel_mode: bool,
+    pub(super) whole_cpus: bool,
+    pub(super) raw_tracepoints: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LimitFacts {
+    pub(super) open_files: Option<LimitFact>,
+    pub(super) locked_memory: Option<LimitFact>,
+}
+
+/// A resource limit; `null` is unlimited.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct LimitFact {
+    pub(super) soft: Option<u64>,
+    pub(super) hard: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TracepointFacts {
+    /// Where tracefs is mounted.
+    pub(super) path: Option<String>,
+    pub(super) systems: Option<usize>,
+    #[serde(flatten)]
+    pub(super) refusal: Option<Refusal>,
+}
+
+/// Why something cannot be used, and what would help.
+#[derive(Debug, Serialize)]
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    pub(super) hint: Option<String>,
+}
+
+impl From<&Error> for Refusal {
+    fn from(error: &Error) -> Self {
+        Self {
+            reason: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct BackendFacts {
+    pub(super) name: &'static str,
+    pub(super) usable: bool,
+    #[serde(flatten)]
+    pub(super) abilities: Option<Abilities>,
+    #[serde(flatten)]
+    pub(super) refusal: Option<Refusal>,
+}
+
+/// What a usable backend can do here.
+#[derive(Debug, Serialize)]
+pub(super) struct Abilities {
+    pub(super) events: Vec<&'static str>,
+    /// Kinds of event that cannot be counted with it here.
+    pub(super) no_events: Vec<&'static str>,
+    pub(super) targets: Vec<&'static str>,
+    pub(super) features: Vec<&'static str>,
+    /// `atomic`, `sequential` or `none`.
+    pub(super) simultaneity: &'static str,
+    pub(super) slots: Option<usize>,
+}
+
+impl Facts {
+    pub(super) fn of_this_machine() -> Self {
+        let facts = Self {
+            quipu: env!("CARGO_PKG_VERSION"),
+            machine: MachineFacts {
+                system: std::env::consts::OS,
+                ..MachineFacts::default()
+            },
+            linux: None,
+            backends: Machine::this().backends().iter().map(backend).collect(),
+        };
+        #[cfg(target_os = "linux")]
+        let facts = super::linux::add(facts, std::path::Path::new("/"));
+        facts
+    }
+}
+
+fn backend(status: &BackendStatus) -> BackendFacts {
+    BackendFacts {
+        name: status.name(),
+        usable: status.backend().is_some(),
+        abilities: status.backend().map(|b| abilities(b.capabilities())),
+        refusal: status.error().map(Refusal::from),
+    }
+}
+
+/// The kinds of event, as abilities of a backend.
+const EVENTS: [(Features, &str); 5] = [
+    (Features::HARDWARE_EVENTS, "hardware events"),
+    (Features::SOFTWARE_EVENTS, "software events"),
+    (Features::BREAKPOINTS, "breakpoints"),
+    (Features::TRACEPOINTS, "tracepoints"),
+    (Features::NAMED_PMUS, "events of named PMUs"),
+];
+
+const FEATURES: [(Features, &str); 6] = [
+    (Features::INHERIT, "inherit"),
+    (Features::PINNED, "pinned"),
+    (Features::EXCLUSIVE, "exclusive"),
+    (Features::ENABLE_ON_EXEC, "enable on exec"),
+    (Features::MULTIPLEXING, "multiplexing"),
+    (Features::ANY_THREAD, "any thread"),
+];
+
+const TARGETS: [(TargetKinds, &str); 7] = [
+    (TargetKinds::CURRENT_THREAD, "this thread"),
+    (TargetKinds::THREAD, "a thread"),
+    (TargetKinds::PROCESS, "a process"),
+    (TargetKinds::CURRENT_CPU, "this CPU"),
+    (TargetKinds::CPU, "a CPU"),
+    (TargetKinds::ALL_CPUS, "all CPUs"),
+    (TargetKinds::CGROUP, "a control group"),
+];
+
+fn abilities(capabilities: &Capabilities) -> Abilities {
+    let features = capabilities.features;
+    Abilities {
+        events: names(&EVENTS, |kind| features.contains(kind)),
+        no_events: names(&EVENTS, |kind| !features.contains(kind)),
+        targets: names(&TARGETS, |kind| capabilities.targets.contains(kind)),
+        features: names(&FEATURES, |feature| features.contains(feature)),
+        simultaneity: match capabilities.simultaneity {
+            Simultaneity::None => "none",
+            Simultaneity::Sequential => "sequential",
+            Simultaneity::Atomic => "atomic",
+        },
+        slots: capabilities.slots,
+    }
+}
+
+fn names<T: Copy>(table: &[(T, &'static str)], has: impl Fn(T) -> bool) -> Vec<&'static str> {
+    let those = table.iter().filter(|(flag, _)| has(*flag));
+    those.map(|(_, name)| *name).collect()
+}

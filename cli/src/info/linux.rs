@@ -1,0 +1,105 @@
+//! Facts about a Linux machine, from its `/proc` and `/sys`.
+
+use std::path::Path;
+
+use quipu::linux::privileges::{Capability, Limit, Privileges, Seccomp};
+use quipu::linux::sysfs::{Pmu, SysfsPmus};
+use quipu::linux::topology::Topology;
+use quipu::linux::tracefs::Tracefs;
+
+use super::facts::{
+    Facts, LimitFact, LimitFacts, LinuxFacts, MachineFacts, MayCount, PmuFacts, PrivilegeFacts,
+    Refusal, TracepointFacts,
+};
+
+/// The facts with what the machine below `root` tells.
+pub(super) fn add(facts: Facts, root: &Path) -> Facts {
+    let privileges = Privileges::read_under(root);
+    let topology = Topology::at(root.join("sys/devices/system/cpu"));
+    let pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices"));
+    let linux = LinuxFacts {
+        pmus: pmus.pmus().unwrap_or_default().iter().map(pmu).collect(),
+        has_cpu_pmu: privileges.has_cpu_pmu,
+        limits: LimitFacts {
+            open_files: privileges.open_files.map(limit),
+            locked_memory: privileges.locked_memory.map(limit),
+        },
+        privileges: privilege_facts(&privileges),
+        tracepoints: tracepoints(root),
+    };
+    Facts {
+        machine: MachineFacts {
+            system: facts.machine.system,
+            cpus_online: topology.online().ok().map(|cpus| cpus.len()),
+            sockets: topology.sockets().ok(),
+            virtual_machine: privileges.virtual_machine,
+            kernel: privileges.kernel,
+            cpu: privileges.cpu,
+        },
+        linux: Some(linux),
+        ..facts
+    }
+}
+
+fn pmu(pmu: &Pmu) -> PmuFacts {
+    PmuFacts {
+        name: pmu.name.clone(),
+        type_: pmu.type_,
+        fields: pmu.formats.len(),
+        events: pmu.events.len(),
+        cpus: pmu.cpumask.clone().or_else(|| pmu.cpus.clone()),
+        system_wide: pmu.cpumask.is_some(),
+        core: pmu.is_core(),
+    }
+}
+
+fn limit(limit: Limit) -> LimitFact {
+    LimitFact {
+        soft: limit.soft,
+        hard: limit.hard,
+    }
+}
+
+fn privilege_facts(privileges: &Privileges) -> PrivilegeFacts {
+    let capabilities = Capability::ALL.into_iter();
+    PrivilegeFacts {
+        user_id: privileges.uid,
+        perf_event_paranoid: privileges.perf_event_paranoid,
+        exempt: privileges.is_perfmon_capable(),
+        may_count: MayCount {
+            user_mode: privileges.may_count_user(),
+            kernel_mode: privileges.may_count_kernel(),
+            whole_cpus: privileges.may_count_cpus(),
+            raw_tracepoints: privileges.may_count_raw_tracepoints(),
+        },
+        capabilities: capabilities
+            .filter(|capability| privileges.has(*capability))
+            .map(Capability::name)
+            .collect(),
+        initial_user_namespace: privileges.initial_user_namespace,
+        seccomp: privileges.seccomp.map(|mode| match mode {
+            Seccomp::Disabled => "disabled",
+            Seccomp::Strict => "strict",
+            Seccomp::Filter => "filter",
+        }),
+    }
+}
+
+fn tracepoints(root: &Path) -> TracepointFacts {
+    let found = Tracefs::find_under(root).and_then(|tracefs| {
+        let systems = tracefs.systems()?.len();
+        Ok((tracefs.root().display().to_string(), systems))
+    });
+    match found {
+        Ok((path, systems)) => TracepointFacts {
+            path: Some(path),
+            systems: Some(systems),
+            refusal: None,
+        },
+        Err(error) => TracepointFacts {
+            path: None,
+            systems: None,
+            refusal: Some(Refusal::from(&error)),
+        },
+    }
+}

@@ -1,0 +1,459 @@
+//! The listing, for people and as JSON.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use quipu::Error;
+use serde::Serialize;
+
+use super::catalog::{Catalog, Entry};
+use super::probe::State;
+use super::selection::Kind;
+use crate::failure::Failure;
+use crate::terminal::Layout;
+
+/// On a terminal, names longer than this do not widen their column.
+const WIDEST_NAME: usize = 40;
+
+#[derive(Serialize)]
+struct JsonEntry<'a> {
+    event: &'a str,
+    kind: &'static str,
+    aliases: &'a [&'static str],
+    description: &'a str,
+    /// `opens`, `refused`, `not probed`, or `form` for text that has parts to fill in.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_mode_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+/// The listing as one JSON array; what does not open is in it if `all`.
+pub(super) fn json(catalog: &Catalog, all: bool) -> Result<String, Failure> {
+    let entries: Vec<JsonEntry<'_>> = catalog
+        .entries
+        .iter()
+        .filter(|entry| all || !is_refused(entry))
+        .map(json_entry)
+        .collect();
+    let mut text = serde_json::to_string_pretty(&entries).map_err(Failure::new)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn json_entry(entry: &Entry) -> JsonEntry<'_> {
+    let mut json = JsonEntry {
+        event: &entry.name,
+        kind: entry.kind.name(),
+        aliases: entry.aliases,
+        description: &entry.description,
+        state: "form",
+        backend: None,
+        user_mode_only: None,
+        reason: None,
+        hint: None,
+    };
+    match &entry.state {
+        State::Form => {}
+        State::NotProbed => json.state = "not probed",
+        State::Opens(opened) => {
+            json.state = "opens";
+            json.backend = Some(opened.backend);
+            json.user_mode_only = Some(opened.user_only);
+        }
+        State::Refused(error) => {
+            json.state = "refused";
+            json.reason = Some(reason(error));
+            json.hint = error.hint();
+        }
+    }
+    json
+}
+
+/// The listing for people; what does not open is in it if `all`. Folded, tracepoints are counted by
+/// system instead of listed.
+pub(super) fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> String {
+    let mut report = Report {
+        out: String::new(),
+        layout,
+        all,
+        hints: BTreeSet::new(),
+    };
+    for kind in Kind::ALL {
+        let entries: Vec<&Entry> = catalog.entries.iter().filter(|e| e.kind == kind).collect();
+        let unavailable = catalog.unavailable.iter().find(|(k, _)| *k == kind);
+        if !entries.is_empty() || unavailable.is_some() {
+            report.section(kind, &entries, fold && kind == Kind::Tracepoint);
+        }
+        if let Some((_, error)) = unavailable {
+            report.why(error);
+        }
+    }
+    let refused = catalog.entries.iter().filter(|e| is_refused(e)).count();
+    if refused > 0 && !all {
+        let events = if refused == 1 {
+            "event does"
+        } else {
+            "events do"
+        };
+        let rest =
+            format!("\n{refused} {events} not open here; --all lists them with the reason.\n");
+        report.out.push_str(&rest);
+    }
+    report.out
+}
+
+struct Report<'a> {
+    out: String,
+    layout: Layout,
+    all: bool,
+    /// The hints given so far; each is given once.
+    hints: BTreeSet<&'a str>,
+}
+
+impl<'a> Report<'a> {
+    fn section(&mut self, kind: Kind, entries: &[&'a Entry], fold: bool) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        let heading = self.layout.bold(kind.heading()).into_owned();
+        self.line(&format!("{heading}: {}", tally(entries)));
+        let common = common_refusal(entries);
+        if let Some(error) = common {
+            self.why(error);
+        }
+        if fold && !entries.is_empty() {
+            return self.systems(entries);
+        }
+        let shown: Vec<&Entry> = entries
+            .iter()
+            .copied()
+            .filter(|entry| self.all || !is_refused(entry))
+            .collect();
+        self.table(&shown, common.is_some());
+        if self.all && common.is_none() {
+            for error in entries.iter().filter_map(|entry| refusal(entry)) {
+                self.hint(error);
+            }
+        }
+    }
+
+    /// One line per entry: name, other names, description and state, in columns.
+    fn table(&mut self, entries: &[&Entry], reason_is_known: bool) {
+        let widest = self.layout.width.map_or(usize::MAX, |_| WIDEST_NAME);
+        let width = |texts: &mut dyn Iterator<Item = usize>| {
+            texts.filter(|&len| len <= widest).max().unwrap_or(0)
+        };
+        let names = width(&mut entries.iter().map(|e| e.name.chars().count()));
+        let aliases: Vec<String> = entries.iter().map(|e| e.aliases.join(", ")).collect();
+        let aliases_width = width(&mut aliases.iter().map(|a| a.chars().count()));
+        let indent = 2 + names + 2 + aliases_width + if aliases_width > 0 { 2 } else { 0 };
+        for (entry, aliases) in entries.iter().zip(&aliases) {
+            let mut start = format!("  {:names$}", entry.name);
+            if aliases_width > 0 {
+                let _ = write!(start, "  {aliases:aliases_width$}");
+            }
+            let remark = remark(entry, reason_is_known);
+            let lines = self.layout.wrap(&remark, indent);
+            let mut lines = lines.iter();
+            // A name too long for its column gets a line of its own where lines have to fit.
+            if start.chars().count() + 2 > indent && self.layout.width.is_some() {
+                self.line(&self.faded(entry, &start));
+            } else if let Some(first) = lines.next() {
+                self.line(&self.faded(entry, &format!("{start}  {first}")));
+            }
+            for line in lines.filter(|line| !line.is_empty()) {
+                self.line(&self.faded(entry, &format!("{:indent$}{line}", "")));
+            }
+        }
+    }
+
+    /// The systems of tracepoints, with how many each has.
+    fn systems(&mut self, entries: &[&Entry]) {
+        let mut systems: Vec<(&str, usize)> = Vec::new();
+        for entry in entries {
+            let system = entry.name.split(':').next().unwrap_or_default();
+            match systems.last_mut() {
+                Some((last, count)) if *last == system => *count += 1,
+                _ => systems.push((system, 1)),
+            }
+        }
+        let all: Vec<String> = systems.iter().map(|(s, n)| format!("{s} ({n})")).collect();
+        for line in self.layout.wrap(&format!("in {}", all.join(", ")), 2) {
+            self.line(&format!("  {line}"));
+        }
+        self.line("  `quipu list tracepoint` lists them, `quipu list sched:` those of sched.");
+    }
+
+    /// A reason with its hint, below a heading.
+    fn why(&mut self, error: &'a Error) {
+        self.paragraph("  why:  ", &reason(error));
+        self.hint(error);
+    }
+
+    fn hint(&mut self, error: &'a Error) {
+        if let Some(hint) = error.hint()
+            && self.hints.insert(hint)
+        {
+            self.paragraph("  hint: ", hint);
+        }
+    }
+
+    fn paragraph(&mut self, label: &str, text: &str) {
+        let mut start = label.to_owned();
+        for line in self.layout.wrap(text, label.len()) {
+            self.line(&format!("{start}{line}"));
+            start = " ".repeat(label.len());
+        }
+    }
+
+    fn faded(&self, entry: &Entry, line: &str) -> String {
+        if is_refused(entry) {
+            self.layout.dim(line).into_owned()
+        } else {
+            line.to_owned()
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+}
+
+fn refusal(entry: &Entry) -> Option<&Error> {
+    match &entry.state {
+        State::Refused(error) => Some(error),
+        _ => None,
+    }
+}
+
+fn is_refused(entry: &Entry) -> bool {
+    refusal(entry).is_some()
+}
+
+/// The refusal that all entries that can be opened at all share, if they do.
+fn common_refusal<'a>(entries: &[&'a Entry]) -> Option<&'a Error> {
+    let mut probed = entries.iter().filter(|entry| entry.state != State::Form);
+    let first = refusal(probed.next()?)?;
+    let same = |entry: &&Entry| {
+        refusal(entry).is_some_and(|error| {
+            (error.kind(), error.reason(), error.hint())
+                == (first.kind(), first.reason(), first.hint())
+        })
+    };
+    probed.all(same).then_some(first)
+}
+
+/// How many of the entries open, in words.
+fn tally(entries: &[&Entry]) -> String {
+    let count = |is: fn(&State) -> bool| entries.iter().filter(|e| is(&e.state)).count();
+    let opens = count(|state| matches!(state, State::Opens(_)));
+    let refused = count(|state| matches!(state, State::Refused(_)));
+    let not_probed = count(|state| matches!(state, State::NotProbed));
+    let total = opens + refused + not_probed;
+    match (opens, refused, not_probed) {
+        (0, 0, 0) if entries.is_empty() => "none listed".to_owned(),
+        (0, 0, 0) => "by pattern".to_owned(),
+        (0, _, 0) => format!("{total}, none opens here"),
+        (_, 0, 0) => format!("{total}, all open here"),
+        (_, _, 0) => format!("{total}, {opens} open here"),
+        (_, 0, _) => format!("{total}, {opens} probed, all open here"),
+        _ => format!("{total}, {} probed, {opens} open here", opens + refused),
+    }
+}
+
+/// What there is to say of an entry.
+fn remark(entry: &Entry, reason_is_known: bool) -> String {
+    let state = match &entry.state {
+        State::Opens(opened) if opened.user_only => "(user mode only)".to_owned(),
+        State::NotProbed => "(not probed)".to_owned(),
+        State::Refused(error) if !reason_is_known => format!("({})", reason(error)),
+        State::Opens(_) | State::Refused(_) | State::Form => String::new(),
+    };
+    match (entry.description.as_str(), state.as_str()) {
+        ("", state) => state.to_owned(),
+        (description, "") => description.to_owned(),
+        (description, state) => format!("{description} {state}"),
+    }
+}
+
+/// Why, without what was attempted.
+fn reason(error: &Error) -> String {
+    match error.reason() {
+        Some(reason) => format!("{}: {reason}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu::{Error, ErrorKind, EventSpec, Software, Target};
+
+    use super::super::probe::Opened;
+    use super::*;
+
+    fn entry(kind: Kind, name: &str, description: &str, state: State) -> Entry {
+        Entry {
+            kind,
+            name: name.to_owned(),
+            aliases: &[],
+            description: description.to_owned(),
+            probe: Some((EventSpec::new(Software::Dummy), Target::CurrentThread)),
+            state,
+        }
+    }
+
+    fn opens(user_only: bool) -> State {
+        State::Opens(Opened {
+            backend: "linux",
+            user_only,
+        })
+    }
+
+    fn refused(reason: &str) -> State {
+        let error = Error::new(ErrorKind::NoPermission, "open it");
+        State::Refused(error.with_reason(reason).with_hint(format!("end {reason}")))
+    }
+
+    fn catalog() -> Catalog {
+        let mut faults = entry(Kind::Software, "page-faults", "page faults", opens(true));
+        faults.aliases = &["faults"];
+        Catalog {
+            entries: vec![
+                entry(Kind::Hardware, "cycles", "CPU cycles", refused("no PMU")),
+                entry(Kind::Hardware, "branches", "", refused("no PMU")),
+                faults,
+                entry(Kind::Software, "cs", "switches", refused("kernel only")),
+                entry(Kind::Raw, "cpu/event=N/", "event config:0-7", State::Form),
+                entry(Kind::Tracepoint, "sched:sched_switch", "", opens(false)),
+                entry(Kind::Tracepoint, "sched:sched_wakeup", "", State::NotProbed),
+                entry(Kind::Tracepoint, "irq:softirq_entry", "", State::NotProbed),
+            ],
+            unavailable: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_opens_and_what_is_in_the_way() {
+        assert_eq!(
+            text(&catalog(), false, false, Layout::PLAIN),
+            "\
+Hardware events: 2, none opens here
+  why:  not permitted: no PMU
+  hint: end no PMU
+
+Software events: 2, 1 open here
+  page-faults  faults  page faults (user mode only)
+
+Raw events: by pattern
+  cpu/event=N/  event config:0-7
+
+Tracepoints: 3, 1 probed, all open here
+  sched:sched_switch
+  sched:sched_wakeup  (not probed)
+  irq:softirq_entry   (not probed)
+
+3 events do not open here; --all lists them with the reason.
+"
+        );
+    }
+
+    #[test]
+    fn everything_with_its_reason_fits_a_narrow_terminal() {
+        let layout = Layout {
+            width: Some(48),
+            colour: false,
+        };
+        let all = text(&catalog(), true, true, layout);
+        assert_eq!(
+            all,
+            "\
+Hardware events: 2, none opens here
+  why:  not permitted: no PMU
+  hint: end no PMU
+  cycles    CPU cycles
+  branches
+
+Software events: 2, 1 open here
+  page-faults  faults  page faults (user mode
+                       only)
+  cs                   switches (not permitted:
+                       kernel only)
+  hint: end kernel only
+
+Raw events: by pattern
+  cpu/event=N/  event config:0-7
+
+Tracepoints: 3, 1 probed, all open here
+  in sched (2), irq (1)
+  `quipu list tracepoint` lists them, `quipu list sched:` those of sched.
+"
+        );
+    }
+
+    #[test]
+    fn colours_mark_headings_and_what_does_not_open() {
+        let layout = Layout {
+            width: Some(80),
+            colour: true,
+        };
+        let all = text(&catalog(), true, false, layout);
+        assert!(all.contains("\x1b[1mSoftware events\x1b[0m: 2"));
+        assert!(all.contains("\x1b[2m  cycles    CPU cycles\x1b[0m\n"));
+    }
+
+    #[test]
+    fn kinds_that_cannot_be_listed_say_why() {
+        let error = Error::new(ErrorKind::NoSuchDevice, "read the tracepoints")
+            .with_reason("tracefs is not mounted")
+            .with_hint("mount it");
+        let catalog = Catalog {
+            entries: Vec::new(),
+            unavailable: vec![(Kind::Tracepoint, error)],
+        };
+        assert_eq!(
+            text(&catalog, false, true, Layout::PLAIN),
+            "\
+Tracepoints: none listed
+  why:  no such device: tracefs is not mounted
+  hint: mount it
+"
+        );
+    }
+
+    #[test]
+    fn json_has_every_state() {
+        let entries: Vec<serde_json::Value> =
+            serde_json::from_str(&json(&catalog(), true).unwrap()).unwrap();
+        let states: Vec<&str> = entries.iter().filter_map(|e| e["state"].as_str()).collect();
+        assert_eq!(
+            states,
+            [
+                "refused",
+                "refused",
+                "opens",
+                "refused",
+                "form",
+                "opens",
+                "not probed",
+                "not probed"
+            ]
+        );
+        assert_eq!(entries[0]["reason"], "not permitted: no PMU");
+        assert_eq!(entries[0]["hint"], "end no PMU");
+        assert_eq!(entries[2]["aliases"][0], "faults");
+        assert_eq!(entries[2]["user_mode_only"], true);
+        assert_eq!(entries[5]["backend"], "linux");
+        assert!(entries[5].get("reason").is_none());
+
+        let opening: Vec<serde_json::Value> =
+            serde_json::from_str(&json(&catalog(), false).unwrap()).unwrap();
+        assert_eq!(opening.len(), 5);
+    }
+}

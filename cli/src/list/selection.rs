@@ -1,0 +1,173 @@
+//! What `quipu list` was asked for: kinds of event, and parts of names.
+
+/// A kind of event, in the order of the listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Hardware,
+    Software,
+    Cache,
+    Raw,
+    Breakpoint,
+    Pmu,
+    Tracepoint,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Hardware,
+        Self::Software,
+        Self::Cache,
+        Self::Raw,
+        Self::Breakpoint,
+        Self::Pmu,
+        Self::Tracepoint,
+    ];
+
+    /// Its name in JSON and on the command line.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware",
+            Self::Software => "software",
+            Self::Cache => "cache",
+            Self::Raw => "raw",
+            Self::Breakpoint => "breakpoint",
+            Self::Pmu => "pmu",
+            Self::Tracepoint => "tracepoint",
+        }
+    }
+
+    /// Its heading.
+    pub(super) const fn heading(self) -> &'static str {
+        match self {
+            Self::Hardware => "Hardware events",
+            Self::Software => "Software events",
+            Self::Cache => "Cache events",
+            Self::Raw => "Raw events",
+            Self::Breakpoint => "Breakpoints",
+            Self::Pmu => "PMU events",
+            Self::Tracepoint => "Tracepoints",
+        }
+    }
+
+    /// The kind meant by a word on the command line, `perf list`'s words included.
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "hw" | "hardware" => Self::Hardware,
+            "sw" | "software" => Self::Software,
+            "cache" | "hwcache" => Self::Cache,
+            "raw" => Self::Raw,
+            "breakpoint" | "mem" => Self::Breakpoint,
+            "pmu" => Self::Pmu,
+            "tracepoint" | "tp" => Self::Tracepoint,
+            _ => return None,
+        })
+    }
+}
+
+/// Which events are listed: those of one of the kinds that have one of the texts in their name.
+#[derive(Debug)]
+pub(super) struct Selection {
+    kinds: Vec<Kind>,
+    texts: Vec<String>,
+}
+
+impl Selection {
+    pub(super) fn new(filters: &[String]) -> Self {
+        let mut selection = Self {
+            kinds: Vec::new(),
+            texts: Vec::new(),
+        };
+        for filter in filters {
+            match Kind::from_word(filter) {
+                Some(kind) => selection.kinds.push(kind),
+                None => selection.texts.push(filter.to_lowercase()),
+            }
+        }
+        selection
+    }
+
+    /// Whether nothing is left out.
+    pub(super) fn is_everything(&self) -> bool {
+        self.kinds.is_empty() && self.texts.is_empty()
+    }
+
+    /// The parts of names asked for, in lower case.
+    pub(super) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    pub(super) fn has_kind(&self, kind: Kind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// Whether an event of these names is asked for; letter case does not count.
+    pub(super) fn has_name<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        self.texts.is_empty()
+            || names.into_iter().any(|name| {
+                let name = name.to_lowercase();
+                self.texts.iter().any(|text| contains(&name, text))
+            })
+    }
+}
+
+/// Whether the pieces of `pattern` between its `*` occur in `name`, one after the other.
+fn contains(name: &str, pattern: &str) -> bool {
+    let mut rest = name;
+    pattern.split('*').all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(filters: &[&str]) -> Selection {
+        let filters: Vec<String> = filters.iter().map(|f| (*f).to_owned()).collect();
+        Selection::new(&filters)
+    }
+
+    #[test]
+    fn kinds_and_texts_narrow_each_other() {
+        let all = selection(&[]);
+        assert!(all.is_everything() && all.has_kind(Kind::Raw) && all.has_name(["x"]));
+
+        let faults = selection(&["sw", "FAULTS"]);
+        assert!(faults.has_kind(Kind::Software) && !faults.has_kind(Kind::Hardware));
+        assert!(faults.has_name(["page-faults"]) && !faults.has_name(["cpu-clock"]));
+        assert!(!faults.is_everything());
+
+        let either = selection(&["hw", "cache", "miss", "cycles"]);
+        assert!(either.has_kind(Kind::Cache) && either.has_kind(Kind::Hardware));
+        assert!(either.has_name(["bus-cycles"]) && either.has_name(["x", "cache-misses"]));
+    }
+
+    #[test]
+    fn every_kind_is_a_word() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_word(kind.name()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, matches) in [
+            ("sched:*", true),
+            ("*switch", true),
+            ("sch*swi*ch", true),
+            ("switch*sched:", false),
+            ("d:s", true),
+            ("schedswitch", false),
+        ] {
+            assert_eq!(
+                contains("sched:sched_switch", pattern),
+                matches,
+                "{pattern}"
+            );
+        }
+    }
+}
