@@ -1,8 +1,8 @@
 //! From an event to the bits of an attr: the numbers the kernel itself defines.
 
 use quipu_hal::{
-    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, EventInfo, Filter,
-    Hardware, PerfConfig, RawEvent, Software,
+    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, EventInfo,
+    Filter, Hardware, PerfConfig, RawEvent, Software,
 };
 
 use crate::sys::event_type;
@@ -106,7 +106,7 @@ fn position<T: PartialEq>(all: &[T], value: &T) -> u64 {
 
 /// What is known of a software event.
 pub(crate) fn software_info(event: Software) -> EventInfo {
-    let info = EventInfo::counter(event.name());
+    let info = EventInfo::counter(event.name()).occurring_in(Event::from(event).levels());
     match event {
         // Time passes in every mode: the kernel reads a clock and looks at no filter
         // (`cpu_clock_event_read`, `task_clock_event_read` in `kernel/events/core.c`).
@@ -183,5 +183,17 @@ mod tests {
         assert_eq!((cycles.type_, cycles.config), (0, 10 << 32 | 1));
         let raw = EventBits::raw(RawEvent::new(0x1c0)).on_core(8).config;
         assert_eq!((raw.type_, raw.config), (8, 0x1c0));
+    }
+
+    #[test]
+    fn what_happens_in_the_kernel_only_says_so() {
+        for event in Software::ALL {
+            let kernel_only = software_info(event).occurs_in == Filter::KERNEL;
+            let switches = matches!(
+                event,
+                Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches
+            );
+            assert_eq!(kernel_only, switches, "{event}");
+        }
     }
 }

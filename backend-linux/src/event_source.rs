@@ -169,7 +169,9 @@ fn tracepoint(system: &str, name: &str) -> Result<Resolved> {
     let id = Tracefs::find()?.id(system, name)?;
     Ok(Resolved {
         placement: Placement::Anywhere(EventBits::tracepoint(id)),
-        info: EventInfo::counter(format!("{system}:{name}")).honouring(TRACEPOINT_FILTER),
+        info: EventInfo::counter(format!("{system}:{name}"))
+            .honouring(TRACEPOINT_FILTER)
+            .occurring_in(Filter::KERNEL),
     })
 }
 
