@@ -3,7 +3,7 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use quipu_hal::{Error, ErrorKind, Event, GroupSpec, Part, Target};
+use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Target};
 
 use crate::open::Refusal;
 use crate::parts::PlannedPart;
@@ -46,7 +46,8 @@ pub(crate) fn explain(
     if !reason.is_empty() {
         error = error.with_reason(reason);
     }
-    match hint(errno, refused, &privileges) {
+    let in_user_mode = opens_in_user_mode(refused, &member.event, opens);
+    match hint(errno, refused, &privileges, in_user_mode) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
@@ -63,7 +64,18 @@ fn meaning(
     use ErrorKind as K;
     let hardware = is_hardware(&refused.attr);
     match errno {
-        libc::EACCES | libc::EPERM => (K::NoPermission, ""),
+        libc::EACCES | libc::EPERM => {
+            let in_the_way = counts_kernel(refused)
+                && privileges.may_count_user()
+                && !privileges.may_count_kernel();
+            match event {
+                Event::Pmu(_) if in_the_way && !opens_in_user_mode(refused, event, opens) => (
+                    K::NoPermission,
+                    "its PMU cannot leave the kernel out, which is not permitted to be counted",
+                ),
+                _ => (K::NoPermission, ""),
+            }
+        }
         libc::ESRCH => (K::NoSuchTarget, "it has ended or never was"),
         libc::EBADF if refused.attach.cgroup => (K::NoSuchTarget, "this is no cgroup's directory"),
         libc::EINVAL | libc::ENODEV if is_offline(refused.attach) => {
@@ -165,6 +177,21 @@ fn is_hardware(attr: &PerfEventAttr) -> bool {
     )
 }
 
+fn counts_kernel(refused: &Refusal) -> bool {
+    !refused.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL)
+}
+
+/// Whether counting user mode only is permitted and means something.
+fn opens_in_user_mode(
+    refused: &Refusal,
+    event: &Event,
+    opens: impl Fn(&PerfEventAttr, Attach) -> bool,
+) -> bool {
+    let mut attr = refused.attr.clone();
+    attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    event.levels().contains(Filter::USER) && opens(&attr, refused.attach)
+}
+
 fn is_offline(attach: Attach) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
@@ -175,7 +202,12 @@ fn is_offline(attach: Attach) -> bool {
 }
 
 /// What a person can do about it, as far as the facts of this machine tell.
-fn hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Option<String> {
+fn hint(
+    errno: i32,
+    refused: &Refusal,
+    privileges: &Privileges,
+    in_user_mode: bool,
+) -> Option<String> {
     match errno {
         libc::EMFILE => {
             let limit = privileges.open_files.and_then(|limit| limit.soft);
@@ -189,21 +221,26 @@ fn hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Option<String
         {
             Some("virtual machines often hide the PMU; software events still count".into())
         }
-        libc::EACCES | libc::EPERM => permission_hint(errno, refused, privileges),
+        libc::EACCES | libc::EPERM => permission_hint(errno, refused, privileges, in_user_mode),
         _ => None,
     }
 }
 
-fn permission_hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Option<String> {
-    let counts_kernel = !refused.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL);
+fn permission_hint(
+    errno: i32,
+    refused: &Refusal,
+    privileges: &Privileges,
+    in_user_mode: bool,
+) -> Option<String> {
     let (allowed, needed, instead) = if refused.attach.pid < 0 || refused.attach.cgroup {
         (privileges.may_count_cpus(), 0, "")
-    } else if counts_kernel {
-        (
-            privileges.may_count_kernel(),
-            1,
-            ", or count user mode only (:u)",
-        )
+    } else if counts_kernel(refused) {
+        let instead = if in_user_mode {
+            ", or count user mode only (:u)"
+        } else {
+            ""
+        };
+        (privileges.may_count_kernel(), 1, instead)
     } else {
         (privileges.may_count_user(), 2, "")
     };
@@ -234,7 +271,7 @@ fn permission_hint(errno: i32, refused: &Refusal, privileges: &Privileges) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu_hal::{Hardware, RawEvent, Software};
+    use quipu_hal::{Hardware, PmuEvent, RawEvent, Software};
 
     const EVERY_ERRNO: [i32; 18] = [
         libc::E2BIG,
@@ -368,19 +405,45 @@ mod tests {
         privileges.capabilities = Some(0);
         privileges.perf_event_paranoid = Some(2);
         let mut refused = refused(event_type::HARDWARE, 0);
-        let text =
-            |refused: &Refusal, p: &Privileges| hint(libc::EACCES, refused, p).unwrap_or_default();
+        let text = |refused: &Refusal, p: &Privileges| {
+            hint(libc::EACCES, refused, p, true).unwrap_or_default()
+        };
         let kernel = text(&refused, &privileges);
         assert!(
             kernel.starts_with("kernel.perf_event_paranoid is 2; set it to 1"),
             "{kernel}"
         );
         assert!(kernel.ends_with("(:u)"), "{kernel}");
+        let elsewhere = hint(libc::EACCES, &refused, &privileges, false).unwrap();
+        assert!(elsewhere.ends_with("CAP_PERFMON"), "{elsewhere}");
         refused.attr.flags = AttrFlags::EXCLUDE_KERNEL;
         assert_eq!(text(&refused, &privileges), "");
         refused.attach = Attach::cpu(0);
         assert!(text(&refused, &privileges).contains("set it to 0"));
         refused.attach = Attach::thread(1);
         assert!(text(&refused, &privileges).contains("somebody else's process"));
+    }
+
+    #[test]
+    fn user_mode_is_offered_only_where_it_opens_and_means_something() {
+        let tsc = Event::Pmu(PmuEvent::new("msr").with("tsc"));
+        let switches = Event::from(Software::ContextSwitches);
+        let faults = Event::from(Software::PageFaults);
+        let refused = refused(event_type::SOFTWARE, 0);
+        let without_kernel =
+            |attr: &PerfEventAttr, _| attr.flags.contains(AttrFlags::EXCLUDE_KERNEL);
+        assert!(opens_in_user_mode(&refused, &faults, without_kernel));
+        assert!(!opens_in_user_mode(&refused, &switches, without_kernel));
+        assert!(!opens_in_user_mode(&refused, &tsc, |_, _| false));
+
+        let mut privileges = machine(false);
+        privileges.capabilities = Some(0);
+        privileges.perf_event_paranoid = Some(2);
+        let reason = |event, opens: bool| {
+            meaning(libc::EACCES, &refused, event, &privileges, |_, _| opens).1
+        };
+        assert!(reason(&tsc, false).starts_with("its PMU cannot leave the kernel out"));
+        assert_eq!(reason(&tsc, true), "");
+        assert_eq!(reason(&faults, false), "");
     }
 }
