@@ -227,3 +227,118 @@ impl Report {
 fn or_unknown<T: ToString>(fact: Option<&T>) -> String {
     fact.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// What an ordinary user of a machine with these PMUs is told, without its backends.
+    fn report(machine: &str, layout: Layout) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let devices = root.join("sys/bus/event_source");
+        fs::create_dir_all(&devices).unwrap();
+        let fixtures =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../backend-linux/tests/fixtures");
+        std::os::unix::fs::symlink(fixtures.join(machine), devices.join("devices")).unwrap();
+        write(root, "sys/devices/system/cpu/online", "0\n");
+        let topology = "sys/devices/system/cpu/cpu0/topology";
+        write(root, &format!("{topology}/core_id"), "0\n");
+        write(root, &format!("{topology}/physical_package_id"), "0\n");
+        write(root, "proc/sys/kernel/osrelease", "6.12.9-amd64\n");
+        write(root, "proc/sys/kernel/perf_event_paranoid", "2\n");
+        write(
+            root,
+            "proc/cpuinfo",
+            "model name\t: Some CPU\nflags\t\t: fpu hypervisor\n",
+        );
+        write(
+            root,
+            "proc/self/status",
+            "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nSeccomp:\t2\n",
+        );
+        write(root, "proc/self/uid_map", "0 0 4294967295\n");
+        write(
+            root,
+            "proc/self/limits",
+            "Max open files  1024  524288  files\nMax locked memory  8388608  8388608  bytes\n",
+        );
+        let facts = Facts {
+            quipu: "0",
+            machine: MachineFacts {
+                system: "linux",
+                ..MachineFacts::default()
+            },
+            linux: None,
+            backends: Vec::new(),
+        };
+        text(&super::super::linux::add(facts, root), layout)
+    }
+
+    #[test]
+    fn an_ordinary_user_of_a_hybrid_machine() {
+        assert_eq!(
+            report("hybrid", Layout::PLAIN),
+            "\
+Machine
+  kernel              Linux 6.12.9-amd64
+  CPU                 Some CPU, in a virtual machine
+  CPUs                1 online, 1 socket
+
+PMUs (performance monitoring units) the kernel knows
+  name      type  fields  events  CPUs
+  cpu_atom    10       7       3  16-23
+  cpu_core     4       8       4  0-15
+
+Privileges
+  user id             1000
+  may count           user mode; not kernel mode, whole CPUs, every tracepoint
+  paranoid setting    2: everybody may count their own processes, in user mode only
+  capabilities        none of those that matter for counting
+  seccomp             filter: system calls are filtered; the profile of a container may forbid \
+perf_event_open
+  what would help     to count kernel mode, as root: sysctl kernel.perf_event_paranoid=1 (it is 2), \
+or run with CAP_PERFMON
+
+Limits
+  open files          1024, may be raised to 524288; an event takes one for each thread or CPU counted
+  locked memory       8 MiB; counting needs none
+
+Tracepoints
+  tracefs             cannot read the tracepoints: no such device: tracefs is not mounted
+    what would help   as root: mount -t tracefs nodev /sys/kernel/tracing
+
+Backends (ways to count)
+"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let layout = Layout {
+            width: Some(64),
+            colour: false,
+        };
+        for machine in ["amd", "intel", "arm", "power"] {
+            for line in report(machine, layout).lines() {
+                assert!(line.chars().count() <= 64, "{line}");
+            }
+        }
+        let power = report("power", layout);
+        assert!(
+            power.contains("hv_24x7    11       6       2  0, whole CPUs only\n"),
+            "{power}"
+        );
+        assert!(power.contains("None of them is of CPU cores"));
+        assert!(power.contains("Whoever runs this virtual machine"));
+    }
+}
