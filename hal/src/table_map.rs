@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::text::nearest_of;
 use crate::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter,
     ResolvedEvent, Result, Scheme, SimSelect, SlotSet,
@@ -126,19 +127,11 @@ impl EventMap for TableMap {
 
 impl TableMap {
     fn unknown(&self, event: &Event) -> Error {
-        let name = match event {
-            Event::Named(name) => name.clone(),
-            Event::Hardware(hardware) => hardware.name().into(),
-            other => format!("{other:?}"),
-        };
+        let name = event.to_string();
         let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
             .with_reason("the simulated PMU has no such event");
         let names = self.entries.iter().map(|entry| entry.info.name.as_str());
-        let likeness = |other: &&str| {
-            let (a, b) = (name.to_lowercase(), other.to_lowercase());
-            (strsim::jaro_winkler(&a, &b) * 1e6) as u64
-        };
-        match names.max_by_key(likeness) {
+        match nearest_of(&name, names).first() {
             Some(nearest) => error.with_hint(format!("the nearest name is {nearest}")),
             None => error,
         }

@@ -30,12 +30,13 @@ impl Rate {
 /// use std::time::Duration;
 /// use quipu_hal::{Rate, Script};
 ///
-/// let idle_half_the_time = Script::phases([
+/// let busy_half_the_time = Script::phases([
 ///     (Duration::from_millis(1), Rate::new(2000, 0)),
 ///     (Duration::from_millis(1), Rate::default()),
 /// ])
 /// .with_burst(Duration::from_micros(1500), 40, 2);
-/// assert_eq!(idle_half_the_time.user_count(3_500_000), 2 * 2_000_000 + 40 + 1_000_000 * 0);
+/// assert_eq!(busy_half_the_time.user_count(1_000_000), 2_000_000);
+/// assert_eq!(busy_half_the_time.user_count(2_500_000), 2_000_000 + 40 + 1_000_000);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {

@@ -17,12 +17,21 @@ pub(super) struct Matching {
 
 /// Events that together have fewer slots than they are: why a matching does not exist (Hall's
 /// theorem).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shortage {
-    /// The event that found no slot, and those that hold the slots it could have, in order.
-    pub(super) events: Vec<usize>,
+    /// The event that found no slot, which is the last, and those that hold the slots it could
+    /// have; a bit each, of which there can be one more than slots.
+    events: u128,
     /// All slots that any of them can use; one fewer than the events.
     pub(super) slots: u64,
+}
+
+impl Shortage {
+    /// The events, in order.
+    pub(super) fn events(&self) -> impl Iterator<Item = usize> {
+        let events = self.events;
+        (0..=MAX_SLOTS).filter(move |&event| events >> event & 1 == 1)
+    }
 }
 
 impl Matching {
@@ -60,7 +69,7 @@ impl Matching {
         let event = self.events;
         if event == MAX_SLOTS {
             return Err(Shortage {
-                events: (0..=event).collect(),
+                events: u128::MAX >> (127 - MAX_SLOTS),
                 slots: u64::MAX,
             });
         }
@@ -72,13 +81,9 @@ impl Matching {
         {
             self.put(event, slot);
         } else if !self.augment(event, &mut visited) {
-            let mut events: Vec<usize> = bits(visited)
-                .map(|slot| usize::from(self.event_on[slot]))
-                .collect();
-            events.sort_unstable();
-            events.push(event);
+            let holders = bits(visited).map(|slot| self.event_on[slot]);
             return Err(Shortage {
-                events,
+                events: holders.fold(1 << event, |all, holder| all | 1 << holder),
                 slots: visited,
             });
         }
@@ -152,10 +157,10 @@ mod tests {
             let found = got.add_all(events.iter().copied().zip(wishes));
             prop_assert_eq!(found.is_ok(), exists(&events, 0));
             if let Err(shortage) = found {
-                let union = shortage.events.iter().fold(0, |all, &e| all | events[e]);
+                let union = shortage.events().fold(0, |all, e| all | events[e]);
                 prop_assert_eq!(union, shortage.slots);
-                prop_assert_eq!(shortage.events.len(), shortage.slots.count_ones() as usize + 1);
-                prop_assert!(shortage.events.is_sorted());
+                let (short, have) = (shortage.events().count(), shortage.slots.count_ones());
+                prop_assert_eq!(short, have as usize + 1);
                 prop_assert_eq!(got.events, 0);
             } else {
                 let mut taken = 0u64;
@@ -191,14 +196,14 @@ mod tests {
     #[test]
     fn the_shortage_leaves_out_who_has_no_part_in_it() {
         let refused = matching(&[0b1100, 0b0001, 0b0001]).unwrap_err();
-        assert_eq!(refused.events, [1, 2]);
+        assert_eq!(refused.events().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(refused.slots, 0b0001);
     }
 
     #[test]
     fn sixty_four_slots_hold_sixty_four_events_and_no_more() {
         assert!(matching(&[u64::MAX; 64]).is_ok());
-        assert_eq!(matching(&[u64::MAX; 65]).unwrap_err().events.len(), 65);
+        assert_eq!(matching(&[u64::MAX; 65]).unwrap_err().events().count(), 65);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{Access, Clock, Error, ErrorKind, Pmu, Reading, Result};
 
 /// What the groups of one virtual PMU share. The last of them ends the rotator.
 #[derive(Debug)]
-pub(super) struct Engine<P, C> {
+pub(super) struct Engine<P: Pmu, C: Clock> {
     // First, so that the thread has ended before anything else is dropped.
     rotator: Rotator,
     pub(super) core: Arc<Core<P, C>>,
@@ -22,7 +22,7 @@ pub(super) struct Engine<P, C> {
 
 /// The part that the rotator works on too.
 #[derive(Debug)]
-pub(super) struct Core<P, C> {
+pub(super) struct Core<P: Pmu, C: Clock> {
     pub(super) pmu: P,
     pub(super) clock: C,
     pub(super) interval: u64,
@@ -143,26 +143,12 @@ impl<P: Pmu, C: Clock> Core<P, C> {
         done
     }
 
-    /// A group opens on a CPU: the first takes the counters.
     pub(super) fn open(&self, cpu: usize) -> Result<()> {
-        self.with(cpu, |schedule, at| {
-            if schedule.open == 0 {
-                at.pmu.acquire(at.cpu)?;
-            }
-            schedule.open += 1;
-            Ok(())
-        })
+        self.with(cpu, Schedule::open)
     }
 
-    /// A group closes on a CPU: the last puts back what was found.
     pub(super) fn close(&self, cpu: usize) {
-        self.with(cpu, |schedule, at| {
-            schedule.open -= 1;
-            if schedule.open == 0 && at.pmu.release(at.cpu).is_err() {
-                // What was interrupted may do a second time, and there is nobody to tell.
-                let _ = at.pmu.release(at.cpu);
-            }
-        });
+        self.with(cpu, Schedule::close);
     }
 
     pub(super) fn disable(&self, seat: &Arc<Seat>) -> Result<()> {
@@ -368,6 +354,17 @@ impl<P: Pmu, C: Clock> Core<P, C> {
             }
         }
         Ok(())
+    }
+}
+
+impl<P: Pmu, C: Clock> Drop for Core<P, C> {
+    /// Tries once more where giving back failed.
+    fn drop(&mut self) {
+        for cpu in &mut self.cpus {
+            let schedule = cpu.schedule.get_mut();
+            let schedule = schedule.unwrap_or_else(PoisonError::into_inner);
+            schedule.give_back(&self.pmu, cpu.number);
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::{
     Precision, Result, Slot, Target, TargetKinds, ValueKind,
 };
 
+const TAKE_TURNS: &str = "put them into different groups, which take turns";
+
 /// Refuses what only an operating system can do.
 pub(super) fn check_attributes(spec: &GroupSpec) -> Result<()> {
     if spec.members.is_empty() {
@@ -82,12 +84,23 @@ pub(super) fn members<P: Pmu>(
         infos.push(info);
         members.push(member);
     }
+    for (i, member) in members.iter().enumerate() {
+        if let Some((j, register)) = member.conflict(&members[..i]) {
+            let (a, b): (&str, &str) = (&infos[j].name, &infos[i].name);
+            return Err(Error::new(ErrorKind::TooManyEvents, "open a group")
+                .with_reason(format!(
+                    "{a} and {b} need different values in register {register:#x}"
+                ))
+                .with_hint(TAKE_TURNS)
+                .with_member(i));
+        }
+    }
     let events = members.iter().map(|member| (member.allowed, None));
     if let Err(shortage) = Matching::new().add_all(events) {
-        let culprit = shortage.events.last().copied().unwrap_or_default();
+        let culprit = shortage.events().last().unwrap_or_default();
         return Err(Error::new(ErrorKind::TooManyEvents, "open a group")
             .with_reason(explain(&shortage, &infos, pmu.slots()))
-            .with_hint("put them into different groups, which take turns")
+            .with_hint(TAKE_TURNS)
             .with_member(culprit));
     }
     Ok((infos, members.into()))
@@ -128,11 +141,11 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
 
 /// Why events have too few slots: `FLOPS and CYCLES_DIV_BUSY both need counter 0`.
 fn explain(shortage: &Shortage, infos: &[EventInfo], slots: &[Slot]) -> String {
-    let names = shortage.events.iter().map(|&i| infos[i].name.as_str());
+    let names = shortage.events().map(|i| infos[i].name.as_str());
     let counters = bits(shortage.slots)
         .filter_map(|i| slots.get(i))
         .map(Slot::to_string);
-    match (shortage.events.len(), shortage.slots.count_ones()) {
+    match (shortage.events().count(), shortage.slots.count_ones()) {
         (2, 1) => format!("{} both need {}", list(names), list(counters)),
         (events, have) => format!(
             "{} are {events} events for {have} counters: they can only use {}",

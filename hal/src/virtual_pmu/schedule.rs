@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::assignment::Matching;
 use super::seat::Seat;
 use super::times::State;
-use crate::{Clock, ErrorKind, Gating, Pmu};
+use crate::{Clock, ErrorKind, Gating, Pmu, Result};
 
 /// No moment at all.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -24,8 +24,10 @@ pub(super) struct Registers<'a, P, C> {
 /// The groups of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Groups that are open here; the PMU is held while there are any.
-    pub(super) open: usize,
+    /// Groups that are open here.
+    open: usize,
+    /// Whether the counters are ours.
+    held: bool,
     /// Enabled pinned groups that are not in error, in the order they were enabled.
     pinned: Vec<Arc<Seat>>,
     /// Other enabled groups; the one at the front has the first choice.
@@ -49,6 +51,34 @@ struct Scratch {
 }
 
 impl Schedule {
+    /// A group is opened: the first takes the counters.
+    pub(super) fn open<P: Pmu, C>(&mut self, at: &Registers<'_, P, C>) -> Result<()> {
+        if !self.held {
+            at.pmu.acquire(at.cpu)?;
+            self.held = true;
+        }
+        self.open += 1;
+        Ok(())
+    }
+
+    /// A group is closed: the last gives the counters back.
+    pub(super) fn close<P: Pmu, C>(&mut self, at: &Registers<'_, P, C>) {
+        self.open -= 1;
+        if self.open == 0 {
+            // What was interrupted may do a second time.
+            self.give_back(at.pmu, at.cpu);
+            self.give_back(at.pmu, at.cpu);
+        }
+    }
+
+    /// Puts back what was found. There is nobody to tell when that fails; the counters stay ours
+    /// then, for the next group or the next try.
+    pub(super) fn give_back<P: Pmu>(&mut self, pmu: &P, cpu: u32) {
+        if self.held {
+            self.held = pmu.release(cpu).is_err();
+        }
+    }
+
     /// A group is enabled: it goes on now if it fits beside those that are on.
     pub(super) fn enable<P: Pmu, C: Clock>(&mut self, at: &Registers<'_, P, C>, seat: &Arc<Seat>) {
         if matches!(seat.tally.state(), State::Inactive | State::Active) {
@@ -186,7 +216,10 @@ impl Schedule {
         let mut matching = Matching::new();
         let mut alone = false;
         let mut take = |seat: &Arc<Seat>| {
-            if alone || (seat.exclusive && !next.is_empty()) {
+            if alone
+                || (seat.exclusive && !next.is_empty())
+                || next.iter().any(|other| seat.conflicts(other))
+            {
                 return false;
             }
             let counts = seat.is_active();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::tally::Tally;
-use super::times::State;
+use super::times::{State, Times};
 use super::widening::{UNSTATED_RATE, patience};
 use crate::{Encoding, Error, Slot};
 
@@ -40,6 +40,12 @@ impl Seat {
             exclusive,
             fault: Mutex::new(None),
         }
+    }
+
+    /// Whether an event of each group need different values in a shared register.
+    pub(super) fn conflicts(&self, other: &Self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| member.conflict(&other.members).is_some())
     }
 
     pub(super) fn is_active(&self) -> bool {
@@ -166,7 +172,7 @@ impl Seat {
     }
 
     /// Changes only its state and times.
-    pub(super) fn change_times(&self, change: impl FnOnce(&mut super::times::Times)) {
+    pub(super) fn change_times(&self, change: impl FnOnce(&mut Times)) {
         let tally = &self.tally;
         tally.sequence.write(|| {
             let mut times = tally.times();
@@ -177,6 +183,24 @@ impl Seat {
 }
 
 impl Member {
+    /// The first of other events that needs another value in a register besides its slot's, and the
+    /// register's address. Such registers are shared by all slots.
+    pub(super) fn conflict(&self, others: &[Self]) -> Option<(usize, u32)> {
+        let Encoding::X86(own) = &self.encoding else {
+            return None;
+        };
+        own.extra.iter().find_map(|mine| {
+            let differs = |other: &Self| match &other.encoding {
+                Encoding::X86(select) => select
+                    .extra
+                    .iter()
+                    .any(|theirs| theirs.address == mine.address && theirs.value != mine.value),
+                _ => false,
+            };
+            Some((others.iter().position(differs)?, mine.address))
+        })
+    }
+
     /// What a raw value says: a gauge shows itself, a counter goes on.
     pub(super) fn count(&self, raw: u64, mask: u64, widen: impl FnOnce() -> u64) -> u64 {
         if self.gauge { raw & mask } else { widen() }
