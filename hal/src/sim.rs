@@ -211,6 +211,11 @@ impl SimPmu {
         self.machine.faults.add(None, nth, errno);
     }
 
+    /// Forgets the failures that were asked for and have not come yet.
+    pub fn forget_failures(&self) {
+        self.machine.faults.forget();
+    }
+
     /// How often an operation was called.
     pub fn calls(&self, operation: SimOperation) -> u64 {
         self.machine.faults.calls(operation)

@@ -79,6 +79,12 @@ impl Faults {
         self.armed.store(true, Ordering::Release);
     }
 
+    pub(super) fn forget(&self) {
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        planned.clear();
+        self.armed.store(false, Ordering::Release);
+    }
+
     pub(super) fn calls(&self, operation: SimOperation) -> u64 {
         self.calls[operation as usize].load(Ordering::Relaxed)
     }
@@ -142,6 +148,9 @@ mod tests {
         assert_eq!(call(SimOperation::Read), Err(ErrorKind::Busy));
         assert_eq!(call(SimOperation::Read), Ok(()));
         assert_eq!(faults.calls(SimOperation::Read), 3);
+        faults.add(None, 1, 5);
+        faults.forget();
+        assert_eq!(faults.check(SimOperation::Release, 3), Ok(()));
         faults.add(None, 1, 5);
         let e = faults.check(SimOperation::Release, 3).unwrap_err();
         assert_eq!((e.kind(), e.errno()), (ErrorKind::Os, Some(5)));

@@ -13,7 +13,6 @@ use super::times::State;
 use crate::{Access, Clock, Error, ErrorKind, Pmu, Reading, Result};
 
 /// What the groups of one virtual PMU share. The last of them ends the rotator.
-#[derive(Debug)]
 pub(super) struct Engine<P: Pmu, C: Clock> {
     // First, so that the thread has ended before anything else is dropped.
     rotator: Rotator,
@@ -21,7 +20,6 @@ pub(super) struct Engine<P: Pmu, C: Clock> {
 }
 
 /// The part that the rotator works on too.
-#[derive(Debug)]
 pub(super) struct Core<P: Pmu, C: Clock> {
     pub(super) pmu: P,
     pub(super) clock: C,
@@ -48,7 +46,6 @@ struct Owner {
 }
 
 /// Room for reading one group, and what has been reported of it.
-#[derive(Debug)]
 pub(super) struct Reader {
     slots: Box<[usize]>,
     raw: Box<[u64]>,

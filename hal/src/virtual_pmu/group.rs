@@ -1,5 +1,6 @@
 //! An open group of the virtual PMU.
 
+use std::fmt;
 use std::sync::Arc;
 use std::thread::ThreadId;
 
@@ -14,7 +15,6 @@ use crate::{
 ///
 /// Made by [`VirtualPmu`](crate::VirtualPmu). Dropping it closes it; the last one on a CPU puts back
 /// what was found there.
-#[derive(Debug)]
 pub struct VirtualGroup<P: Pmu, C: Clock> {
     engine: Arc<Engine<P, C>>,
     members: Vec<EventInfo>,
@@ -59,6 +59,16 @@ impl<P: Pmu, C: Clock> VirtualGroup<P, C> {
             Some(thread) if thread != std::thread::current().id() => Err(wrong_thread(attempted)),
             _ => Ok(()),
         }
+    }
+}
+
+impl<P: Pmu, C: Clock> fmt::Debug for VirtualGroup<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualGroup")
+            .field("members", &self.members)
+            .field("parts", &self.parts)
+            .field("seats", &self.seats)
+            .finish_non_exhaustive()
     }
 }
 

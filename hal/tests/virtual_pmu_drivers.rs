@@ -1,0 +1,258 @@
+//! The virtual PMU over drivers with the peculiarities of real registers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_hal::{
+    Access, Backend, CpuModel, Encoding, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
+    Filter, Gating, Group, GroupSpec, ManualClock, Pmu, ResolvedEvent, Result, SimModel, SimPmu,
+    Simultaneity, Slot, SlotSet, TableMap, Target, VirtualPmu, X86Select,
+};
+
+/// A driver that passes everything on to the simulated PMU, with its own quirk.
+struct Quirky {
+    sim: SimPmu,
+    quirk: Quirk,
+    slots: Vec<Slot>,
+    cpus: Vec<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Quirk {
+    None,
+    /// Raw values are sign-extended, as writes to 0xC1 and up are on the P6.
+    SignExtends,
+    /// Counters cannot be cleared, as a time stamp counter cannot.
+    KeepsCounting,
+    /// Stopping zeroes the counter, as setting the function to 0 does through pctr(4).
+    ZeroesWhenStopped,
+}
+
+impl Quirky {
+    fn new(quirk: Quirk, width: u8, clock: &ManualClock) -> Self {
+        let model = SimModel {
+            slots: (0..4).map(|n| Slot::general(n, width)).collect(),
+            ..SimModel::default()
+        };
+        Self {
+            slots: model.slots.clone(),
+            cpus: model.cpus.clone(),
+            sim: SimPmu::with_model(model, clock.clone()),
+            quirk,
+        }
+    }
+
+    fn change(&self, slots: &[usize], raw: &mut [u64]) {
+        for (&slot, raw) in slots.iter().zip(raw) {
+            let slot = self.slots[slot];
+            if self.quirk == Quirk::SignExtends && *raw >> (slot.width - 1) == 1 {
+                *raw |= !slot.mask();
+            }
+        }
+    }
+}
+
+/// The event of a select word is the simulated event's number.
+fn simulated(encoding: &Encoding) -> Encoding {
+    match encoding {
+        Encoding::X86(select) => Encoding::Simulated(select.event().into()),
+        other => other.clone(),
+    }
+}
+
+impl Pmu for Quirky {
+    fn name(&self) -> &'static str {
+        "quirky"
+    }
+
+    fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    fn current_cpu(&self) -> Result<u32> {
+        self.sim.current_cpu()
+    }
+
+    fn gating(&self) -> Gating {
+        self.sim.gating()
+    }
+
+    fn access(&self) -> Access {
+        self.sim.access()
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        Simultaneity::Sequential
+    }
+
+    fn accepts(&self, slot: usize, encoding: &Encoding) -> bool {
+        self.sim.accepts(slot, &simulated(encoding))
+    }
+
+    fn acquire(&self, cpu: u32) -> Result<()> {
+        self.sim.acquire(cpu)
+    }
+
+    fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
+        self.sim.program(cpu, slot, &simulated(encoding))
+    }
+
+    fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
+        if self.quirk == Quirk::KeepsCounting {
+            return Ok(());
+        }
+        self.sim.clear(cpu, slot)
+    }
+
+    fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.sim.start(cpu, slots, raw)?;
+        self.change(slots, raw);
+        Ok(())
+    }
+
+    fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.sim.stop(cpu, slots, raw)?;
+        self.change(slots, raw);
+        if self.quirk == Quirk::ZeroesWhenStopped {
+            for &slot in slots {
+                self.sim.clear(cpu, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.sim.read(cpu, slots, raw)?;
+        self.change(slots, raw);
+        Ok(())
+    }
+
+    fn release(&self, cpu: u32) -> Result<()> {
+        self.sim.release(cpu)
+    }
+}
+
+#[test]
+fn no_quirk_of_raw_values_shows_in_readings() {
+    for quirk in [
+        Quirk::SignExtends,
+        Quirk::KeepsCounting,
+        Quirk::ZeroesWhenStopped,
+    ] {
+        let clock = ManualClock::new();
+        let pmu = Quirky::new(quirk, 32, &clock);
+        let (sim, map) = (pmu.sim.clone(), Arc::new(pmu.sim.event_map()));
+        let backend = VirtualPmu::new(pmu, clock.clone(), map).unwrap();
+        let branches = Event::Named("BRANCHES".into());
+        let open = |n| {
+            let spec = GroupSpec::new(std::iter::repeat_n(branches.clone(), n));
+            backend.open(&spec, &Target::Cpu(0)).unwrap()
+        };
+        let (mut one, mut two) = (open(3), open(3));
+        for _ in 0..40 {
+            // Four fifths of a wrap each time.
+            clock.advance(Duration::from_millis(3336));
+            for group in [&mut one, &mut two] {
+                let mut out = group.read_buf();
+                group.read(&mut out).unwrap();
+                let reading = out.get(0, 1);
+                let truth = sim.truth_at(3, 0, Filter::all(), reading.time_running);
+                assert_eq!(reading.value, truth);
+            }
+            backend.tick().unwrap();
+        }
+    }
+}
+
+/// Two events of one off-core response register, and one that does not use it.
+struct OffCore(TableMap);
+
+impl EventMap for OffCore {
+    fn cpu(&self) -> &CpuModel {
+        self.0.cpu()
+    }
+
+    fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
+        let name = event.to_string();
+        let mut select = X86Select::new(3, 0);
+        let value = match &*name {
+            "DEMAND_READS" => Some(0x1),
+            "DEMAND_WRITES" => Some(0x2),
+            _ => None,
+        };
+        let register = |value| ExtraRegister {
+            address: 0x1a6,
+            value,
+        };
+        select.extra.extend(value.map(register));
+        Ok(ResolvedEvent {
+            encoding: Encoding::X86(select),
+            slots: SlotSet::ANY_GENERAL,
+            info: EventInfo::counter(name),
+        })
+    }
+}
+
+#[test]
+fn events_that_disagree_on_a_shared_register_are_never_on_together() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::None, 48, &clock);
+    let map = Arc::new(OffCore(TableMap::new()));
+    let backend = VirtualPmu::new(pmu, clock.clone(), map).unwrap();
+    let open = |names: &[&str]| {
+        let events = names.iter().map(|name| Event::Named((*name).into()));
+        backend.open(&GroupSpec::new(events), &Target::Cpu(0))
+    };
+    let e = open(&["OTHER", "DEMAND_READS", "DEMAND_WRITES"]).unwrap_err();
+    assert_eq!((e.kind(), e.member()), (ErrorKind::TooManyEvents, Some(2)));
+    assert_eq!(
+        e.reason(),
+        Some("DEMAND_READS and DEMAND_WRITES need different values in register 0x1a6")
+    );
+    let mut groups = [
+        open(&["OTHER", "DEMAND_READS", "DEMAND_READS"]).unwrap(),
+        open(&["DEMAND_WRITES"]).unwrap(),
+    ];
+    for _ in 0..10 {
+        clock.advance(Duration::from_micros(1));
+        backend.tick().unwrap();
+    }
+    for group in &mut groups {
+        let mut out = group.read_buf();
+        group.read(&mut out).unwrap();
+        assert_eq!(out.get(0, 0).time_running, 5_000);
+    }
+}
+
+#[test]
+fn a_description_that_cannot_be_is_refused() {
+    let refuse = |slots: Vec<Slot>, cpus: Vec<u32>| {
+        let clock = ManualClock::new();
+        let mut pmu = Quirky::new(Quirk::None, 48, &clock);
+        (pmu.slots, pmu.cpus) = (slots, cpus);
+        let made = VirtualPmu::new(pmu, clock, Arc::new(TableMap::new()));
+        let e = made.unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidConfiguration);
+        e.reason().unwrap().to_owned()
+    };
+    let slot = |n| Slot::general(n, 48);
+    assert_eq!(refuse(vec![], vec![0]), "it has 0 slots, not 1 to 64");
+    let many = (0..65).map(slot).collect();
+    assert_eq!(refuse(many, vec![0]), "it has 65 slots, not 1 to 64");
+    assert_eq!(
+        refuse(vec![slot(0), slot(1), slot(0)], vec![0]),
+        "counter 0 is listed twice"
+    );
+    for width in [0, 65] {
+        assert_eq!(
+            refuse(vec![Slot::fixed(1, width)], vec![0]),
+            format!("fixed counter 1 is {width} bits wide")
+        );
+    }
+    assert_eq!(refuse(vec![slot(0)], vec![]), "it has no CPU");
+    assert_eq!(refuse(vec![slot(0)], vec![2, 2]), "CPU 2 is listed twice");
+}
