@@ -3,6 +3,8 @@
 mod facts;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod linux_facts;
 mod report;
 mod words;
 

@@ -2,6 +2,8 @@
 
 mod catalog;
 mod descriptions;
+#[cfg(target_os = "linux")]
+mod linux;
 mod probe;
 mod report;
 mod selection;

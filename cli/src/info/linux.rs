@@ -7,9 +7,9 @@ use quipu::linux::sysfs::{Pmu, SysfsPmus};
 use quipu::linux::topology::Topology;
 use quipu::linux::tracefs::Tracefs;
 
-use super::facts::{
-    Facts, LimitFact, LimitFacts, LinuxFacts, MachineFacts, MayCount, PmuFacts, PrivilegeFacts,
-    Refusal, TracepointFacts,
+use super::facts::{Facts, MachineFacts, Refusal};
+use super::linux_facts::{
+    LimitFact, LimitFacts, LinuxFacts, MayCount, PmuFacts, PrivilegeFacts, TracepointFacts,
 };
 
 /// The facts with what the machine below `root` tells.

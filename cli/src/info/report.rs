@@ -1,8 +1,7 @@
 //! The report for people.
 
-use super::facts::{
-    BackendFacts, Facts, LinuxFacts, MachineFacts, PmuFacts, PrivilegeFacts, Refusal,
-};
+use super::facts::{BackendFacts, Facts, MachineFacts, Refusal};
+use super::linux_facts::{LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
 use crate::terminal::Layout;
 

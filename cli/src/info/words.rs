@@ -1,6 +1,6 @@
 //! Facts in words.
 
-use super::facts::{LimitFact, PrivilegeFacts};
+use super::linux_facts::{LimitFact, PrivilegeFacts};
 
 /// What the user may count, and what not.
 pub(super) fn may_count(privileges: &PrivilegeFacts) -> String {
@@ -97,7 +97,7 @@ pub(super) fn bytes(size: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::MayCount;
+    use super::super::linux_facts::MayCount;
     use super::*;
 
     #[test]

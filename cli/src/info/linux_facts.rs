@@ -1,0 +1,74 @@
+//! What the report says of Linux alone. What could not be found out is `null`.
+
+use serde::Serialize;
+
+use super::facts::Refusal;
+
+/// What only Linux has.
+#[derive(Debug, Serialize)]
+pub(super) struct LinuxFacts {
+    pub(super) pmus: Vec<PmuFacts>,
+    /// Whether one of them is of CPU cores.
+    pub(super) has_cpu_pmu: bool,
+    pub(super) privileges: PrivilegeFacts,
+    pub(super) limits: LimitFacts,
+    pub(super) tracepoints: TracepointFacts,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PmuFacts {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) type_: u32,
+    pub(super) fields: usize,
+    pub(super) events: usize,
+    /// The CPUs it counts on or is opened on; `null` for any.
+    pub(super) cpus: Option<Vec<u32>>,
+    /// Whether it counts whole CPUs only.
+    pub(super) system_wide: bool,
+    pub(super) core: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PrivilegeFacts {
+    pub(super) user_id: Option<u32>,
+    pub(super) perf_event_paranoid: Option<i32>,
+    /// Whether that setting does not bind this process.
+    pub(super) exempt: bool,
+    pub(super) may_count: MayCount,
+    /// The effective capabilities that matter for counting.
+    pub(super) capabilities: Vec<&'static str>,
+    pub(super) initial_user_namespace: Option<bool>,
+    /// `disabled`, `strict` or `filter`.
+    pub(super) seccomp: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MayCount {
+    pub(super) user_mode: bool,
+    pub(super) kernel_mode: bool,
+    pub(super) whole_cpus: bool,
+    pub(super) raw_tracepoints: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LimitFacts {
+    pub(super) open_files: Option<LimitFact>,
+    pub(super) locked_memory: Option<LimitFact>,
+}
+
+/// A resource limit; `null` is unlimited.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct LimitFact {
+    pub(super) soft: Option<u64>,
+    pub(super) hard: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TracepointFacts {
+    /// Where tracefs is mounted.
+    pub(super) path: Option<String>,
+    pub(super) systems: Option<usize>,
+    #[serde(flatten)]
+    pub(super) refusal: Option<Refusal>,
+}
