@@ -1,0 +1,402 @@
+//! One CPU's table: its events, masks, constraints, generalized events and presets, through all layers.
+
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass, SlotSet};
+
+use crate::database::{Database, Layer, LayerFile};
+use crate::encode::{Interface, slots};
+use crate::event_map::CpuEvents;
+use crate::formula::Formula;
+use crate::name::Names;
+use crate::packed::{CpuView, EntryView, MappingView};
+use crate::source::model::{Bits, Counters, flag};
+
+/// One CPU's table, through all layers of a [`Database`].
+#[derive(Debug, Clone)]
+pub struct CpuTable {
+    database: Database,
+    /// Layer and position of each part: the CPU's own entries from the top layer down, then its base's.
+    sections: Vec<(usize, usize)>,
+    id: String,
+    name: String,
+    scheme: Scheme,
+    model: CpuModel,
+}
+
+/// An event, or an event with one of its unit masks, for listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventDetails {
+    /// The name: `EVENT` or `EVENT.MASK`.
+    pub name: String,
+    /// The event's part of the name.
+    pub event: String,
+    /// The mask's part of the name; empty for the event alone.
+    pub mask: String,
+    /// The event number.
+    pub code: u16,
+    /// The unit mask.
+    pub unit_mask: u8,
+    /// The second unit mask (Intel, version 6).
+    pub second_mask: u8,
+    /// The counter mask.
+    pub counter_mask: u8,
+    /// Flags of the select word and other properties, in words: `edge`, `invert`, `combines`.
+    pub flags: Vec<&'static str>,
+    /// The counters that can count it.
+    pub slots: SlotSet,
+    /// The extra register it needs, and its value.
+    pub register: Option<(u32, u64)>,
+    /// Whether the event alone cannot be counted because it needs a mask.
+    pub needs_mask: bool,
+    /// Whether the mask is taken when none is named.
+    pub is_default: bool,
+    /// Whether the vendor advises against it.
+    pub is_deprecated: bool,
+    /// What to use instead, where that is known.
+    pub instead: Option<String>,
+    /// The entry that has the same bits on purpose.
+    pub same_as: Option<String>,
+    /// Our own words, where there are any.
+    pub description: Option<String>,
+    /// The numbers of its errata.
+    pub errata: Vec<String>,
+    /// The layer it came from.
+    pub layer: LayerFile,
+}
+
+/// A generalized event of a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generalized {
+    /// The name, as `perf list` has it.
+    pub name: String,
+    /// The native event, or why there is none.
+    pub event: Result<String, String>,
+}
+
+/// A preset of a CPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preset {
+    /// The name: `PAPI_TOT_INS`.
+    pub name: String,
+    /// The formula, or why the CPU has none.
+    pub formula: Result<Formula, String>,
+}
+
+impl CpuTable {
+    /// The longest chain of bases that is followed.
+    const DEEPEST: usize = 8;
+
+    pub(crate) fn new(database: Database, id: &str) -> Option<Self> {
+        let mut sections = Vec::new();
+        let mut next = id.to_owned();
+        for _ in 0..Self::DEEPEST {
+            let mut base = String::new();
+            for (layer, view) in database.views(&next) {
+                let at = database.layers[layer]
+                    .table
+                    .cpus()
+                    .position(|cpu| cpu.id() == next)?;
+                sections.push((layer, at));
+                if base.is_empty() {
+                    base = view.base().to_owned();
+                }
+            }
+            if base.is_empty() {
+                break;
+            }
+            next = base;
+        }
+        let views = || {
+            sections
+                .iter()
+                .filter_map(|&(layer, at)| database.layers.get(layer)?.table.cpu(at))
+        };
+        if views().next()?.id() != id {
+            return None;
+        }
+        let scheme = views().find_map(|view| view.scheme())?;
+        let own = |view: &CpuView<'_>| view.id() == id;
+        let name = views()
+            .filter(own)
+            .map(|view| view.name().to_owned())
+            .find(|name| !name.is_empty())
+            .unwrap_or_else(|| id.to_owned());
+        let mut counters = Vec::new();
+        let general = views().find_map(|view| view.general());
+        let fixed = views().find_map(|view| view.fixed());
+        for (class, bank) in [(SlotClass::General, general), (SlotClass::Fixed, fixed)] {
+            if let Some(Counters { number, width }) = bank
+                && number > 0
+            {
+                counters.push(CounterBank {
+                    class,
+                    number,
+                    width,
+                });
+            }
+        }
+        let model = CpuModel {
+            identity: identity(views().filter(own)),
+            core_type: views()
+                .filter(own)
+                .flat_map(|view| view.rules())
+                .map(|rule| rule.core_type().to_owned())
+                .find(|core_type| !core_type.is_empty()),
+            scheme,
+            counters,
+        };
+        Some(Self {
+            sections,
+            id: id.to_owned(),
+            name,
+            scheme,
+            model,
+            database,
+        })
+    }
+
+    /// The same as identified on a machine: its own identity and counters instead of the table's.
+    pub(crate) fn with_model(mut self, identity: CpuIdentity, counters: Vec<CounterBank>) -> Self {
+        self.model.identity = identity;
+        for bank in counters {
+            match self
+                .model
+                .counters
+                .iter_mut()
+                .find(|known| known.class == bank.class)
+            {
+                Some(known) => *known = bank,
+                None => self.model.counters.push(bank),
+            }
+        }
+        self
+    }
+
+    /// The id: `intel-p5`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The scheme its events are encoded in.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The CPU in the vocabulary of backends.
+    pub fn model(&self) -> &CpuModel {
+        &self.model
+    }
+
+    /// Where the table's facts come from.
+    pub fn source(&self) -> &str {
+        self.views()
+            .map(|(_, view)| view.source())
+            .find(|source| !source.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// The backends for an operating system (`linux`, `openbsd`, ...), in order of preference.
+    pub fn backends(&self, os: &str) -> Vec<&str> {
+        self.views()
+            .map(|(_, view)| view.backends(os).collect::<Vec<_>>())
+            .find(|backends| !backends.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// The table for an interface: what a backend resolves events with.
+    pub fn events_for(&self, interface: Interface) -> CpuEvents {
+        CpuEvents::new(self.clone(), interface)
+    }
+
+    /// Every event and mask, sorted by name; of those in several layers the one in force.
+    pub fn events(&self) -> Vec<EventDetails> {
+        let mut events = Vec::new();
+        self.for_each_entry_in_force(|layer, entry| events.push(details(layer, &entry)));
+        events.sort_by_cached_key(|event: &EventDetails| event.name.to_ascii_uppercase());
+        events
+    }
+
+    /// One event or mask by name, without modifiers.
+    pub fn event(&self, name: &str) -> Option<EventDetails> {
+        let (event, mask) = name.split_once('.').unwrap_or((name, ""));
+        self.views().find_map(|(layer, view)| {
+            let entry = view.find(event, mask).or_else(|| view.find(name, ""))?;
+            Some(details(layer, &entry))
+        })
+    }
+
+    /// The generalized events, in the order of their names.
+    pub fn generalized(&self) -> Vec<Generalized> {
+        self.mappings(|view| view.generalized().collect())
+            .into_iter()
+            .map(|mapping| Generalized {
+                name: mapping.name().to_owned(),
+                event: mapping.text().map(str::to_owned).map_err(str::to_owned),
+            })
+            .collect()
+    }
+
+    /// The presets, in the order of their names.
+    pub fn presets(&self) -> Vec<Preset> {
+        self.mappings(|view| view.presets().collect())
+            .into_iter()
+            .map(preset)
+            .collect()
+    }
+
+    /// A preset by name, in any letter case.
+    pub fn preset(&self, name: &str) -> Option<Preset> {
+        self.views()
+            .flat_map(|(_, view)| view.presets())
+            .find(|mapping| mapping.name().eq_ignore_ascii_case(name))
+            .map(preset)
+    }
+
+    /// The native event that a generalized one stands for, or why there is none.
+    pub(crate) fn generalized_event(&self, name: &str) -> Option<Result<&str, &str>> {
+        self.views()
+            .flat_map(|(_, view)| view.generalized())
+            .find(|mapping| mapping.name() == name)
+            .map(|mapping| mapping.text())
+    }
+
+    fn mappings<'t>(
+        &'t self,
+        list: impl Fn(&CpuView<'t>) -> Vec<MappingView<'t>>,
+    ) -> Vec<MappingView<'t>> {
+        let mut all: Vec<MappingView<'t>> = Vec::new();
+        for (_, view) in self.views() {
+            for mapping in list(&view) {
+                if !all.iter().any(|known| known.name() == mapping.name()) {
+                    all.push(mapping);
+                }
+            }
+        }
+        all.sort_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+
+    /// The parts of the table, those in force first.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (&Layer, CpuView<'_>)> {
+        self.sections.iter().filter_map(|&(layer, at)| {
+            let layer = self.database.layers.get(layer)?;
+            Some((layer, layer.table.cpu(at)?))
+        })
+    }
+
+    /// An entry and the layer it is in force from.
+    pub(crate) fn entry(&self, event: &str, mask: &str) -> Option<EntryView<'_>> {
+        self.views().find_map(|(_, view)| view.find(event, mask))
+    }
+
+    fn for_each_entry_in_force<'t>(&'t self, mut f: impl FnMut(&'t Layer, EntryView<'t>)) {
+        let views: Vec<(&Layer, CpuView<'_>)> = self.views().collect();
+        for (at, (layer, view)) in views.iter().enumerate() {
+            for entry in view.entries() {
+                let hidden = views[..at]
+                    .iter()
+                    .any(|(_, above)| above.find(entry.event(), entry.mask()).is_some());
+                if !hidden {
+                    f(layer, entry);
+                }
+            }
+        }
+    }
+
+    /// Every entry in force.
+    pub(crate) fn for_each_entry<'t>(&'t self, mut f: impl FnMut(EntryView<'t>)) {
+        self.for_each_entry_in_force(|_, entry| f(entry));
+    }
+
+    /// The first entry in force that fits.
+    pub(crate) fn find_entry(
+        &self,
+        fits: impl Fn(&EntryView<'_>) -> bool,
+    ) -> Option<EntryView<'_>> {
+        let mut found = None;
+        self.for_each_entry(|entry| {
+            if found.is_none() && fits(&entry) {
+                found = Some(entry);
+            }
+        });
+        found
+    }
+}
+
+impl Names for CpuTable {
+    fn find(&self, event: &str, mask: &str) -> Option<Bits> {
+        self.entry(event, mask).map(|entry| entry.bits())
+    }
+
+    fn default_masks(&self, event: &str) -> Vec<Bits> {
+        self.views()
+            .find(|(_, view)| view.find(event, "").is_some())
+            .map(|(_, view)| view.default_masks(event))
+            .unwrap_or_default()
+    }
+}
+
+/// The first CPU that the rules of an entry describe.
+fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
+    match views.into_iter().flat_map(|view| view.rules()).next() {
+        Some(rule) if rule.is_x86() => CpuIdentity::X86 {
+            vendor: rule.vendor().to_owned(),
+            family: rule.family() as u16,
+            model: rule.first_model() as u16,
+            stepping: rule.first_stepping() as u8,
+        },
+        Some(rule) => CpuIdentity::Arm {
+            midr: u64::from(rule.implementer().unwrap_or(0)) << 24
+                | 0xf << 16
+                | u64::from(rule.part().unwrap_or(0)) << 4,
+        },
+        None => CpuIdentity::Arm { midr: 0 },
+    }
+}
+
+fn preset(mapping: MappingView<'_>) -> Preset {
+    Preset {
+        name: mapping.name().to_owned(),
+        formula: match mapping.text() {
+            Ok(text) => Formula::parse(text).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.to_owned()),
+        },
+    }
+}
+
+fn details(layer: &Layer, entry: &EntryView<'_>) -> EventDetails {
+    let bits = entry.bits();
+    let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let mut flags: Vec<&'static str> = flag::KEYS
+        .iter()
+        .filter(|(_, flag)| bits.flags & flag != 0)
+        .map(|(name, _)| *name)
+        .collect();
+    if bits.flags & flag::COMBINES != 0 {
+        flags.push("combines");
+    }
+    EventDetails {
+        name: entry.name().to_owned(),
+        event: entry.event().to_owned(),
+        mask: entry.mask().to_owned(),
+        code: bits.code,
+        unit_mask: bits.unit_mask,
+        second_mask: bits.second_mask,
+        counter_mask: bits.counter_mask,
+        flags,
+        slots: slots(bits, Interface::Msr),
+        register: (bits.register != 0).then_some((bits.register, bits.value)),
+        needs_mask: bits.flags & flag::NEEDS_MASK != 0,
+        is_default: bits.flags & flag::DEFAULT != 0,
+        is_deprecated: bits.flags & flag::DEPRECATED != 0,
+        instead: word(entry.instead()),
+        same_as: word(entry.same_as()),
+        description: word(entry.description()),
+        errata: entry.errata().map(str::to_owned).collect(),
+        layer: layer.origin.clone(),
+    }
+}

@@ -1,0 +1,313 @@
+//! The database: the embedded tables, and users' layers on top of them.
+
+use std::env;
+use std::fs;
+use std::io::ErrorKind as IoErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quipu_hal::{Error, ErrorKind, Result, Scheme};
+
+use crate::cpu_table::CpuTable;
+use crate::name::{Names, select};
+use crate::packed::{self, CpuView, Table};
+use crate::source::diagnostics::Diagnostic;
+use crate::source::fields::nearest;
+use crate::source::model::Bits;
+use crate::source::{Below, LARGEST_FILE, read_layer};
+
+/// The tables that the build script made of `db/*.toml`.
+static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
+
+/// Event tables in layers: later layers add entries or override them one by one.
+///
+/// Cloning is cheap, and opening the embedded layer decodes nothing.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub(crate) layers: Arc<Vec<Layer>>,
+}
+
+/// One layer: its table, and where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) table: Table,
+    pub(crate) origin: LayerFile,
+}
+
+/// Where a layer came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LayerFile {
+    /// The database in the program itself.
+    Embedded,
+    /// A file.
+    File(PathBuf),
+}
+
+/// A CPU entry in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuSummary {
+    /// The id: `intel-p5`.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// The scheme its events are encoded in.
+    pub scheme: Scheme,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The layer.
+    pub layer: LayerFile,
+    /// The CPU entry it belongs to: the CPU's own, or its base.
+    pub cpu: String,
+    /// The file: for the embedded layer its path in the source tree.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The name as it is written there.
+    pub name: String,
+}
+
+impl Database {
+    /// The embedded database alone.
+    pub fn embedded() -> Self {
+        Self {
+            layers: Arc::new(vec![Layer {
+                table: Table::new(EMBEDDED),
+                origin: LayerFile::Embedded,
+            }]),
+        }
+    }
+
+    /// The embedded database with the layers of this system and user: `/etc/quipu/events.toml`,
+    /// `$XDG_CONFIG_HOME/quipu/events.toml`, `$QUIPU_EVENTS`, then `file`. The first two may be missing.
+    ///
+    /// # Errors
+    /// As [`with_file`](Self::with_file).
+    pub fn open(file: Option<&Path>) -> Result<Self> {
+        let mut database = Self::embedded();
+        for path in standard_files() {
+            if path.is_file() {
+                database = database.with_file(&path)?;
+            }
+        }
+        let named = env::var_os("QUIPU_EVENTS").filter(|name| !name.is_empty());
+        for path in named.map(PathBuf::from).as_deref().into_iter().chain(file) {
+            database = database.with_file(path)?;
+        }
+        Ok(database)
+    }
+
+    /// The same with a file on top.
+    ///
+    /// # Errors
+    /// [`Os`](ErrorKind::Os) and its like when the file cannot be read;
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is anything wrong with what
+    /// it says, with the first finding as the reason.
+    pub fn with_file(&self, path: &Path) -> Result<Self> {
+        let text = read(path)?;
+        self.with_text(path, &text)
+    }
+
+    /// The same with the text of a file on top; `path` is what it is called.
+    ///
+    /// # Errors
+    /// As [`with_file`](Self::with_file).
+    pub fn with_text(&self, path: &Path, text: &str) -> Result<Self> {
+        let name = path.display().to_string();
+        let cpus = read_layer(&[(&name, text)], self).map_err(|findings| {
+            let first = findings.first().map(ToString::to_string);
+            Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!("use the event file {name}"),
+            )
+            .with_reason(first.unwrap_or_default())
+            .with_hint(format!(
+                "`quipu events check {name}` lists all {}",
+                findings.len()
+            ))
+        })?;
+        let mut layers = (*self.layers).clone();
+        layers.push(Layer {
+            table: Table::new(packed::write(&cpus, &[&name])),
+            origin: LayerFile::File(path.to_owned()),
+        });
+        Ok(Self {
+            layers: Arc::new(layers),
+        })
+    }
+
+    /// The CPU entries, in the order in which they are tried.
+    pub fn cpus(&self) -> Vec<CpuSummary> {
+        let mut cpus: Vec<CpuSummary> = Vec::new();
+        for layer in self.layers.iter() {
+            for view in layer.table.cpus() {
+                if cpus.iter().any(|known| known.id == view.id()) {
+                    continue;
+                }
+                if let Ok(table) = self.cpu(view.id()) {
+                    cpus.push(CpuSummary {
+                        id: table.id().to_owned(),
+                        name: table.name().to_owned(),
+                        scheme: table.scheme(),
+                    });
+                }
+            }
+        }
+        cpus
+    }
+
+    /// The table of a CPU by id.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such entry, with the
+    /// nearest id as the hint.
+    pub fn cpu(&self, id: &str) -> Result<CpuTable> {
+        CpuTable::new(self.clone(), id).ok_or_else(|| {
+            let error = Error::new(ErrorKind::InvalidConfiguration, format!("use the CPU {id}"))
+                .with_reason("the event database has no such CPU");
+            let ids = self
+                .layers
+                .iter()
+                .flat_map(|layer| layer.table.cpus().map(|cpu| cpu.id()));
+            match nearest(id, ids) {
+                Some(nearest) => error.with_hint(format!("did you mean {nearest}?")),
+                None => error.with_hint("`quipu list cpus` lists them"),
+            }
+        })
+    }
+
+    /// Everywhere that an event of a CPU is defined, what is in force first.
+    ///
+    /// # Errors
+    /// As [`cpu`](Self::cpu).
+    pub fn which(&self, cpu: &str, name: &str) -> Result<Vec<Origin>> {
+        Ok(self.cpu(cpu)?.origins(name))
+    }
+
+    /// The views of a CPU entry, the top layer first.
+    pub(crate) fn views<'d>(&'d self, id: &'d str) -> impl Iterator<Item = (usize, CpuView<'d>)> {
+        self.layers
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(move |(at, layer)| {
+                let view = layer.table.cpus().find(|cpu| cpu.id() == id)?;
+                Some((at, view))
+            })
+    }
+}
+
+impl Below for Database {
+    fn scheme(&self, id: &str) -> Option<Scheme> {
+        Some(CpuTable::new(self.clone(), id)?.scheme())
+    }
+
+    fn counters(&self, id: &str) -> (Option<u8>, Option<u8>) {
+        let first = |number: fn(&CpuView<'_>) -> Option<u8>| {
+            self.views(id).find_map(|(_, view)| number(&view))
+        };
+        (
+            first(|view| view.general().map(|counters| counters.number)),
+            first(|view| view.fixed().map(|counters| counters.number)),
+        )
+    }
+
+    fn find(&self, id: &str, event: &str, mask: &str) -> Option<Bits> {
+        Names::find(&CpuTable::new(self.clone(), id)?, event, mask)
+    }
+
+    fn default_masks(&self, id: &str, event: &str) -> Vec<Bits> {
+        CpuTable::new(self.clone(), id)
+            .map(|table| Names::default_masks(&table, event))
+            .unwrap_or_default()
+    }
+}
+
+impl CpuTable {
+    /// Everywhere that a name is defined, what is in force first.
+    fn origins(&self, name: &str) -> Vec<Origin> {
+        let head = name.split(':').next().unwrap_or(name);
+        let known = select(self, name).is_ok() || self.bits_of(head).is_some();
+        let (event, mask) = head.split_once('.').unwrap_or((head, ""));
+        let first_mask = name.split(':').nth(1).unwrap_or_default();
+        let mut origins = Vec::new();
+        for (layer, view) in self.views() {
+            let entry = view
+                .find(event, mask)
+                .filter(|_| mask.is_empty() && first_mask.is_empty() || !mask.is_empty())
+                .or_else(|| view.find(event, first_mask))
+                .or_else(|| view.find(event, mask));
+            let mapping = view
+                .presets()
+                .chain(view.generalized())
+                .find(|mapping| mapping.name() == name);
+            let found = match (entry, mapping) {
+                (Some(entry), _) if known => (entry.name(), entry.line()),
+                (_, Some(mapping)) => (mapping.name(), mapping.line()),
+                _ => continue,
+            };
+            origins.push(Origin {
+                layer: layer.origin.clone(),
+                cpu: view.id().to_owned(),
+                file: view.file().to_owned(),
+                line: found.1,
+                name: found.0.to_owned(),
+            });
+        }
+        origins
+    }
+}
+
+/// The files that are read where they exist.
+fn standard_files() -> Vec<PathBuf> {
+    let config = env::var_os("XDG_CONFIG_HOME")
+        .filter(|home| Path::new(home).is_absolute())
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
+    std::iter::once(PathBuf::from("/etc"))
+        .chain(config)
+        .map(|folder| folder.join("quipu/events.toml"))
+        .collect()
+}
+
+fn read(path: &Path) -> Result<String> {
+    let refuse = |kind| Error::new(kind, format!("read the event file {}", path.display()));
+    let os = |error: std::io::Error| {
+        let kind = match error.kind() {
+            IoErrorKind::PermissionDenied => ErrorKind::NoPermission,
+            _ => ErrorKind::Os,
+        };
+        match error.raw_os_error() {
+            Some(errno) => refuse(kind).with_errno(errno),
+            None => refuse(kind).with_reason(error.to_string()),
+        }
+    };
+    let size = fs::metadata(path).map_err(os)?.len();
+    if size > LARGEST_FILE as u64 {
+        return Err(refuse(ErrorKind::InvalidConfiguration)
+            .with_reason(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
+    }
+    let bytes = fs::read(path).map_err(os)?;
+    String::from_utf8(bytes).map_err(|error| {
+        refuse(ErrorKind::InvalidConfiguration).with_reason(format!(
+            "it is not UTF-8 from byte {} on",
+            error.utf8_error().valid_up_to()
+        ))
+    })
+}
+
+/// Everything that is wrong with an event file, read as a layer over `below`.
+///
+/// # Errors
+/// When the file cannot be read at all.
+pub fn check_file(path: &Path, below: &Database) -> Result<Vec<Diagnostic>> {
+    let text = read(path)?;
+    Ok(check_text(&path.display().to_string(), &text, below))
+}
+
+/// Everything that is wrong with the text of an event file.
+pub fn check_text(name: &str, text: &str, below: &Database) -> Vec<Diagnostic> {
+    read_layer(&[(name, text)], below).err().unwrap_or_default()
+}

@@ -1,0 +1,298 @@
+//! From bits back to a name.
+
+use quipu_hal::{Encoding, Error, ErrorKind, Filter, FixedCounter, P5Function, Result, X86Select};
+
+use crate::cpu_table::CpuTable;
+use crate::encode::SELECT_FLAGS;
+use crate::name::{Names, select};
+use crate::packed::EntryView;
+use crate::source::model::{Bits, Scheme, flag};
+
+/// What an encoding counts on a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// A name that encodes to the same bits, modifiers included.
+    pub name: String,
+    /// The privilege levels it counts at; `None` where the encoding does not say (Linux keeps them
+    /// elsewhere).
+    pub levels: Option<Filter>,
+}
+
+impl CpuTable {
+    /// The name of what an encoding counts on this CPU.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the CPU has no event with this number;
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the encoding is of another scheme.
+    pub fn decode(&self, encoding: &Encoding) -> Result<Decoded> {
+        let (bits, levels) = self.take_apart(encoding)?;
+        match self.name_of(bits) {
+            Some(name) => Ok(Decoded { name, levels }),
+            None => Err(Error::new(
+                ErrorKind::UnsupportedEvent,
+                format!("decode {encoding:x?} on {}", self.id()),
+            )
+            .with_reason(format!("there is no event {:#x}", bits.code))),
+        }
+    }
+
+    fn take_apart(&self, encoding: &Encoding) -> Result<(Bits, Option<Filter>)> {
+        let scheme = self.scheme();
+        match (encoding, scheme) {
+            (Encoding::P5(function), Scheme::P5) => Ok(p5(*function)),
+            (Encoding::Armv8(event), Scheme::Armv8) => Ok((
+                Bits {
+                    code: event.event(),
+                    ..Bits::default()
+                },
+                None,
+            )),
+            (Encoding::Perf(perf), Scheme::Armv8) => Ok((
+                Bits {
+                    code: perf.config as u16,
+                    ..Bits::default()
+                },
+                None,
+            )),
+            (
+                Encoding::Perf(perf),
+                Scheme::P6 | Scheme::IntelArchitectural | Scheme::AmdK7 | Scheme::Amd10h,
+            ) => {
+                let mut bits = x86(scheme, perf.config);
+                bits.value = perf.config1;
+                if scheme == Scheme::IntelArchitectural && bits.code == 0 {
+                    // Linux names the fixed counters so; see `encode`.
+                    bits.fixed = bits.unit_mask;
+                }
+                Ok((bits, None))
+            }
+            (
+                Encoding::X86(word),
+                Scheme::P6 | Scheme::IntelArchitectural | Scheme::AmdK7 | Scheme::Amd10h,
+            ) => {
+                let mut bits = x86(scheme, word.select);
+                if let Some(extra) = word.extra.first() {
+                    bits.register = extra.address;
+                    bits.value = extra.value;
+                }
+                Ok((bits, Some(x86_levels(word.select))))
+            }
+            (Encoding::Fixed(counter), Scheme::IntelArchitectural) => Ok(fixed(*counter)),
+            _ => Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!("decode {encoding:x?} on {}", self.id()),
+            )
+            .with_reason("the encoding is of another scheme than the CPU's")),
+        }
+    }
+
+    /// A name for these numbers: the entry that has them, masks put together, or the event with what
+    /// is left written as modifiers.
+    fn name_of(&self, wanted: Bits) -> Option<String> {
+        if wanted.fixed > 0 {
+            let entry = self.find_entry(|entry| {
+                entry.bits().fixed == wanted.fixed && entry.same_as().is_empty()
+            })?;
+            return Some(entry.name().to_owned());
+        }
+        let same_code = |entry: &EntryView<'_>| {
+            let bits = entry.bits();
+            bits.code == wanted.code && bits.fixed == 0
+        };
+        let exact = |entry: &EntryView<'_>, plain: bool| {
+            let bits = entry.bits();
+            same_code(entry)
+                && bits.flags & flag::NEEDS_MASK == 0
+                && (!plain || entry.same_as().is_empty())
+                && numbers(bits) == numbers(wanted)
+        };
+        let entry = self
+            .find_entry(|entry| exact(entry, true) && entry.bits().value == wanted.value)
+            .or_else(|| {
+                self.find_entry(|entry| exact(entry, false) && entry.bits().value == wanted.value)
+            });
+        if let Some(entry) = entry {
+            return Some(entry.name().to_owned());
+        }
+        // A value of an extra register that no entry names, on an event that takes any.
+        let with_value = self.find_entry(|entry| {
+            exact(entry, true) && entry.bits().flags & flag::REGISTER_VALUE != 0
+        });
+        if let Some(entry) = with_value {
+            return Some(format!("{}:value={:#x}", entry.name(), wanted.value));
+        }
+        self.combined(wanted)
+            .or_else(|| {
+                self.with_modifiers(wanted, |entry| {
+                    same_code(entry) && entry.bits().unit_mask == wanted.unit_mask
+                })
+            })
+            .or_else(|| self.with_modifiers(wanted, same_code))
+    }
+
+    /// The combinable masks of one event that make up the unit mask.
+    fn combined(&self, wanted: Bits) -> Option<String> {
+        let part = |entry: &EntryView<'_>| {
+            let bits = entry.bits();
+            bits.code == wanted.code
+                && bits.flags & flag::COMBINES != 0
+                && bits.unit_mask & !wanted.unit_mask == 0
+                && bits.unit_mask.count_ones() == 1
+                && entry.same_as().is_empty()
+        };
+        let event = self.find_entry(part)?.event().to_owned();
+        let mut name = event.clone();
+        let mut covered = 0;
+        self.for_each_entry(|entry| {
+            if part(&entry) && entry.event() == event && entry.bits().unit_mask & covered == 0 {
+                covered |= entry.bits().unit_mask;
+                name.push(':');
+                name.push_str(entry.mask());
+            }
+        });
+        self.leads_to(&name, wanted).or_else(|| {
+            let missing = modifiers(select(self, &name).ok()?.bits, wanted);
+            self.leads_to(&format!("{name}{missing}"), wanted)
+        })
+    }
+
+    /// An entry with modifiers for what it lacks.
+    fn with_modifiers(
+        &self,
+        wanted: Bits,
+        fits: impl Fn(&EntryView<'_>) -> bool,
+    ) -> Option<String> {
+        let mut found = None;
+        self.for_each_entry(|entry| {
+            let bits = entry.bits();
+            if found.is_none() && fits(&entry) && entry.same_as().is_empty() {
+                let name = format!("{}{}", entry.name(), modifiers(bits, wanted));
+                found = self.leads_to(&name, wanted);
+            }
+        });
+        found
+    }
+
+    /// The name itself, if it encodes to these numbers.
+    fn leads_to(&self, name: &str, wanted: Bits) -> Option<String> {
+        let bits = select(self, name).ok()?.bits;
+        (bits.code == wanted.code && numbers(bits) == numbers(wanted) && bits.value == wanted.value)
+            .then(|| name.to_owned())
+    }
+}
+
+/// What must agree besides the event number.
+fn numbers(bits: Bits) -> (u8, u8, u8, u16) {
+    (
+        bits.unit_mask,
+        bits.second_mask,
+        bits.counter_mask,
+        bits.flags & flag::ENCODED,
+    )
+}
+
+/// The modifiers that turn one set of numbers into another.
+fn modifiers(from: Bits, to: Bits) -> String {
+    let mut text = String::new();
+    if from.unit_mask != to.unit_mask || from.flags & flag::NEEDS_MASK != 0 {
+        text += &format!(":umask={:#x}", to.unit_mask);
+    }
+    if from.counter_mask != to.counter_mask {
+        text += &format!(":cmask={}", to.counter_mask);
+    }
+    if from.value != to.value {
+        text += &format!(":value={:#x}", to.value);
+    }
+    for (flag, name) in [
+        (flag::EDGE, "edge"),
+        (flag::INVERT, "inv"),
+        (flag::ANY_THREAD, "any"),
+        (flag::IN_TX, "intx"),
+        (flag::IN_TX_CP, "intxcp"),
+        (flag::CLOCKS, "clocks"),
+    ] {
+        match (from.flags & flag != 0, to.flags & flag != 0) {
+            (false, true) => text += &format!(":{name}"),
+            (true, false) => text += &format!(":{name}=0"),
+            _ => {}
+        }
+    }
+    text
+}
+
+fn p5(function: P5Function) -> (Bits, Option<Filter>) {
+    let mut levels = Filter::empty();
+    if function.0 & P5Function::KERNEL != 0 {
+        levels |= Filter::KERNEL;
+    }
+    if function.0 & P5Function::USER != 0 {
+        levels |= Filter::USER;
+    }
+    let bits = Bits {
+        code: u16::from(function.event()),
+        flags: if function.0 & P5Function::CLOCKS != 0 {
+            flag::CLOCKS
+        } else {
+            0
+        },
+        ..Bits::default()
+    };
+    (bits, Some(levels))
+}
+
+fn fixed(counter: FixedCounter) -> (Bits, Option<Filter>) {
+    let mut levels = Filter::empty();
+    if counter.control & FixedCounter::KERNEL != 0 {
+        levels |= Filter::KERNEL;
+    }
+    if counter.control & FixedCounter::USER != 0 {
+        levels |= Filter::USER;
+    }
+    let bits = Bits {
+        fixed: counter.index + 1,
+        ..Bits::default()
+    };
+    (bits, Some(levels))
+}
+
+fn x86(scheme: Scheme, select: u64) -> Bits {
+    let word = X86Select {
+        select,
+        extra: Vec::new(),
+    };
+    let intel = scheme == Scheme::IntelArchitectural;
+    let flags = SELECT_FLAGS
+        .iter()
+        .filter(|(_, bit)| select & bit != 0 && (intel || *bit < 1 << 32))
+        .fold(0, |flags, (flag, _)| flags | flag);
+    Bits {
+        code: match scheme {
+            Scheme::Amd10h => word.event(),
+            _ => word.event() & 0xff,
+        },
+        unit_mask: word.unit_mask(),
+        second_mask: if intel { (select >> 40) as u8 } else { 0 },
+        counter_mask: word.counter_mask(),
+        flags,
+        ..Bits::default()
+    }
+}
+
+fn x86_levels(select: u64) -> Filter {
+    let mut levels = Filter::empty();
+    if select & X86Select::USER != 0 {
+        levels |= Filter::USER;
+    }
+    if select & X86Select::KERNEL != 0 {
+        levels |= Filter::KERNEL;
+    }
+    levels
+}
+
+impl CpuTable {
+    /// The bits of a name, for reading and comparing.
+    pub(crate) fn bits_of(&self, name: &str) -> Option<Bits> {
+        let (event, mask) = name.split_once('.').unwrap_or((name, ""));
+        Names::find(self, event, mask).or_else(|| Names::find(self, name, ""))
+    }
+}

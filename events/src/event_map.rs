@@ -1,0 +1,279 @@
+//! A CPU's table as backends take it: [`EventMap`] for one interface.
+
+use std::borrow::Cow;
+
+use quipu_hal::{
+    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister, Filter,
+    P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select,
+};
+
+use crate::cpu_table::CpuTable;
+use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
+use crate::name::{NameError, select};
+use crate::source::fields::nearest;
+use crate::source::generalized::cache_key;
+use crate::source::model::flag;
+
+/// A CPU's table for one interface.
+#[derive(Debug, Clone)]
+pub struct CpuEvents {
+    table: CpuTable,
+    interface: Interface,
+}
+
+impl CpuEvents {
+    pub(crate) fn new(table: CpuTable, interface: Interface) -> Self {
+        Self { table, interface }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &CpuTable {
+        &self.table
+    }
+
+    /// The interface.
+    pub fn interface(&self) -> Interface {
+        self.interface
+    }
+
+    fn unsupported(&self, what: &str) -> Error {
+        Error::new(
+            ErrorKind::UnsupportedEvent,
+            format!("resolve {what} on {}", self.table.id()),
+        )
+    }
+
+    fn generalized(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
+        match self.table.generalized_event(name) {
+            Some(Ok(event)) => self.native(event, filter),
+            Some(Err(reason)) => Err(self.unsupported(name).with_reason(reason)),
+            None => Err(self
+                .unsupported(name)
+                .with_reason("this CPU has no event that counts it")),
+        }
+    }
+
+    fn named(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
+        let Err(error) = select(&self.table, name) else {
+            return self.native(name, filter);
+        };
+        if let Some(preset) = self.table.preset(name) {
+            return self.preset(name, preset.formula, filter);
+        }
+        Err(self.name_error(name, &error))
+    }
+
+    /// A preset that is one event counts like it; a formula has to be counted event by event.
+    fn preset(
+        &self,
+        name: &str,
+        formula: Result<crate::Formula, String>,
+        filter: Filter,
+    ) -> Result<ResolvedEvent> {
+        match formula {
+            Ok(formula) => match formula.single() {
+                Some(event) if self.table.generalized_event(event).is_some() => {
+                    self.generalized(event, filter)
+                }
+                Some(event) => self.native(event, filter),
+                None => Err(Error::new(
+                    ErrorKind::UnsupportedFeature,
+                    format!("count {name} with one counter"),
+                )
+                .with_reason("it is a formula over several events")
+                .with_hint(format!("count {}", formula.events().join(", ")))),
+            },
+            Err(reason) => Err(self.unsupported(name).with_reason(reason)),
+        }
+    }
+
+    fn native(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
+        let selection = select(&self.table, name).map_err(|error| self.name_error(name, &error))?;
+        let filter = match selection.levels {
+            Some(levels) if self.interface != Interface::Linux => {
+                filter.with_levels(filter & levels)
+            }
+            Some(levels) if filter.intersection(Filter::LEVELS) != levels => {
+                return Err(
+                    Error::new(ErrorKind::InvalidConfiguration, format!("resolve {name}"))
+                        .with_reason(
+                            "its privilege levels and the filter it is counted with differ",
+                        ),
+                );
+            }
+            _ => filter,
+        };
+        let bits = selection.bits;
+        let encoding = encode(self.table.scheme(), bits, filter, self.interface, name)?;
+        let mut info = EventInfo::counter(name).honouring(self.honoured());
+        if bits.flags & flag::HAS_WORDS != 0 {
+            self.add_words(name, &mut info);
+        }
+        Ok(ResolvedEvent {
+            encoding,
+            slots: slots(bits, self.interface),
+            info,
+        })
+    }
+
+    /// Unit and errata, which few entries have.
+    fn add_words(&self, name: &str, info: &mut EventInfo) {
+        let head = name.split(':').next().unwrap_or(name);
+        let (event, mask) = head.split_once('.').unwrap_or((head, ""));
+        let first = name.split(':').nth(1).unwrap_or_default();
+        let entry = self
+            .table
+            .entry(event, if mask.is_empty() { first } else { mask })
+            .or_else(|| self.table.entry(event, ""));
+        if let Some(entry) = entry {
+            info.unit = Cow::Owned(entry.unit().to_owned());
+            info.errata = entry
+                .errata()
+                .map(|erratum| format!("erratum {erratum} affects this event"))
+                .collect();
+        }
+    }
+
+    /// The parts of a filter that the encoding, or Linux beside it, takes into account.
+    fn honoured(&self) -> Filter {
+        match (self.interface, self.table.scheme()) {
+            (Interface::Linux, _) => Filter::all(),
+            (_, Scheme::Amd10h) => Filter::USER | Filter::KERNEL | Filter::WORLDS,
+            (_, Scheme::Armv8) => Filter::LEVELS,
+            _ => Filter::USER | Filter::KERNEL,
+        }
+    }
+
+    fn name_error(&self, name: &str, error: &NameError) -> Error {
+        let refused = self.unsupported(name).with_reason(error.reason());
+        let masks_of = match error {
+            NameError::NeedsMask { event } | NameError::UnknownMask { event, .. } => Some(event),
+            _ => None,
+        };
+        if let Some(event) = masks_of {
+            let masks = self.masks(event);
+            if masks.is_empty() {
+                return refused.with_hint(format!("{event} has no unit masks"));
+            }
+            return refused.with_hint(format!("{event} has {}", masks.join(", ")));
+        }
+        let mut names: Vec<String> = Vec::new();
+        self.table
+            .for_each_entry(|entry| names.push(entry.name().to_owned()));
+        names.extend(self.table.presets().into_iter().map(|preset| preset.name));
+        let folded: Vec<String> = names.iter().map(|name| name.to_ascii_uppercase()).collect();
+        let nearest = nearest(
+            &name.to_ascii_uppercase(),
+            folded.iter().map(String::as_str),
+        )
+        .and_then(|nearest| folded.iter().position(|known| known == nearest))
+        .and_then(|at| names.get(at));
+        match nearest {
+            Some(nearest) => refused.with_hint(format!("did you mean {nearest}?")),
+            None => refused.with_hint("`quipu list` shows the events of this CPU"),
+        }
+    }
+
+    /// The names of an event's masks, the first few.
+    fn masks(&self, event: &str) -> Vec<String> {
+        const SHOWN: usize = 24;
+        let mut masks = Vec::new();
+        self.table.for_each_entry(|entry| {
+            if entry.event().eq_ignore_ascii_case(event) && !entry.mask().is_empty() {
+                masks.push(entry.mask().to_owned());
+            }
+        });
+        let count = masks.len();
+        if count > SHOWN {
+            masks.truncate(SHOWN);
+            masks.push(format!("and {} more", count - SHOWN));
+        }
+        masks
+    }
+
+    /// Bits given as they are: passed on, with what the filter adds.
+    fn raw(&self, raw: RawEvent, filter: Filter) -> Result<ResolvedEvent> {
+        let what = format!("r{:x}", raw.config);
+        let refuse = |reason: &str| {
+            Error::new(ErrorKind::UnsupportedFeature, format!("encode {what}")).with_reason(reason)
+        };
+        let encoding = match (self.table.scheme(), self.interface) {
+            (_, Interface::Linux) => Encoding::Perf(PerfConfig {
+                type_: PERF_TYPE_RAW,
+                config: raw.config,
+                config1: raw.config1,
+                config2: raw.config2,
+                config3: raw.config3,
+            }),
+            (Scheme::P5, _) => {
+                let levels = encode(
+                    Scheme::P5,
+                    crate::source::model::Bits::default(),
+                    filter,
+                    self.interface,
+                    &what,
+                )?;
+                let Encoding::P5(levels) = levels else {
+                    return Err(refuse("it is no Pentium function"));
+                };
+                Encoding::P5(P5Function(levels.0 | raw.config as u16 & 0x13f))
+            }
+            (Scheme::Armv8, _) => return Err(refuse("raw ARM events are for Linux")),
+            (scheme, interface) => {
+                let levels = encode(
+                    scheme,
+                    crate::source::model::Bits::default(),
+                    filter,
+                    interface,
+                    &what,
+                )?;
+                let Encoding::X86(mut word) = levels else {
+                    return Err(refuse("it is no event select word"));
+                };
+                word.select |= raw.config;
+                if raw.config1 != 0 {
+                    let register = self.register_of(&word);
+                    let address = register
+                        .ok_or_else(|| refuse("it is not known which register config1 is for"))?;
+                    word.extra.push(ExtraRegister {
+                        address,
+                        value: raw.config1,
+                    });
+                }
+                Encoding::X86(word)
+            }
+        };
+        Ok(ResolvedEvent {
+            encoding,
+            slots: SlotSet::ANY_GENERAL,
+            info: EventInfo::counter(what).honouring(self.honoured()),
+        })
+    }
+
+    /// The extra register that events with this number use.
+    fn register_of(&self, word: &X86Select) -> Option<u32> {
+        let entry = self.table.find_entry(|entry| {
+            let bits = entry.bits();
+            bits.code == word.event() && bits.unit_mask == word.unit_mask() && bits.register != 0
+        })?;
+        Some(entry.bits().register)
+    }
+}
+
+impl EventMap for CpuEvents {
+    fn cpu(&self) -> &CpuModel {
+        self.table.model()
+    }
+
+    fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
+        match event {
+            Event::Hardware(hardware) => self.generalized(hardware.name(), filter),
+            Event::Cache(cache) => self.generalized(&cache_key(*cache), filter),
+            Event::Named(name) => self.named(name, filter),
+            Event::Raw(raw) => self.raw(*raw, filter),
+            other => Err(self
+                .unsupported(&format!("{other:?}"))
+                .with_reason("it is no event of a CPU's counters")),
+        }
+    }
+}

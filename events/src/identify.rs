@@ -1,0 +1,209 @@
+//! Which CPU this is, and which entry of the database describes it.
+//!
+//! x86 says it by CPUID, ARM by the main id register that Linux shows in sysfs; a BSD hands over a vendor
+//! and a signature, or a text such as `GenuineIntel-6-8F-8`. A hybrid CPU gives one entry per core type.
+
+mod arm;
+mod cpuid;
+
+use std::path::Path;
+
+use quipu_hal::{CounterBank, CpuIdentity, Error, ErrorKind, Result, SlotClass};
+
+use crate::cpu_table::CpuTable;
+use crate::database::Database;
+use crate::packed::{CpuView, RuleView};
+
+pub use arm::midrs;
+pub use cpuid::{CpuidLeaf, from_cpuid, from_signature, from_text};
+
+/// One kind of core of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Core {
+    /// How it identifies itself.
+    pub identity: CpuIdentity,
+    /// The core type on a hybrid CPU: `core`, `atom`.
+    pub core_type: Option<String>,
+    /// The native model id of a hybrid CPU's core (CPUID leaf 0x1A), where it is known.
+    pub native_model: Option<u32>,
+    /// What it says of its counters; empty when it does not say.
+    pub counters: Vec<CounterBank>,
+    /// The version of Intel's architectural performance monitoring (CPUID leaf 0xA), or 0.
+    pub perfmon_version: u8,
+}
+
+impl Core {
+    /// A core of which only the identity is known.
+    pub fn new(identity: CpuIdentity) -> Self {
+        Self {
+            identity,
+            core_type: None,
+            native_model: None,
+            counters: Vec::new(),
+            perfmon_version: 0,
+        }
+    }
+}
+
+/// The kinds of core of this machine: one, or more on a hybrid or big.LITTLE machine.
+///
+/// # Errors
+/// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the machine does not say what CPU it has.
+pub fn this_machine() -> Result<Vec<Core>> {
+    machine_at(Path::new("/sys"))
+}
+
+/// As [`this_machine`], with sysfs elsewhere.
+///
+/// # Errors
+/// As [`this_machine`].
+pub fn machine_at(sysfs: &Path) -> Result<Vec<Core>> {
+    if let Some(core) = cpuid::this_cpu() {
+        return Ok(hybrid_cores(core, sysfs));
+    }
+    let cores: Vec<Core> = midrs(sysfs)
+        .into_iter()
+        .map(|midr| Core::new(CpuIdentity::Arm { midr }))
+        .collect();
+    if cores.is_empty() {
+        return Err(
+            Error::new(ErrorKind::NoSuchDevice, "identify this machine's CPU")
+                .with_reason("there is neither CPUID nor a main id register in sysfs"),
+        );
+    }
+    Ok(cores)
+}
+
+/// One core for each core type that Linux shows (`devices/cpu_core`, `devices/cpu_atom`).
+fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
+    let types: Vec<&str> = ["core", "atom"]
+        .into_iter()
+        .filter(|core_type| {
+            sysfs
+                .join(format!("bus/event_source/devices/cpu_{core_type}"))
+                .exists()
+        })
+        .collect();
+    if types.is_empty() {
+        return vec![core];
+    }
+    types
+        .into_iter()
+        .map(|core_type| {
+            if core.core_type.as_deref() == Some(core_type) {
+                return core.clone();
+            }
+            // CPUID speaks for the core it runs on; of the other type only the name is known.
+            Core {
+                core_type: Some(core_type.to_owned()),
+                native_model: None,
+                counters: Vec::new(),
+                ..core.clone()
+            }
+        })
+        .collect()
+}
+
+impl Database {
+    /// The table of a core: the first entry that matches, fallback entries last. Layers on top are tried
+    /// first. The counters are those the core says it has.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when no entry matches.
+    pub fn identify(&self, core: &Core) -> Result<CpuTable> {
+        for fallback in [false, true] {
+            for layer in self.layers.iter().rev() {
+                let matching = layer
+                    .table
+                    .cpus()
+                    .find(|cpu| cpu.is_fallback() == fallback && matches(cpu, core));
+                if let Some(cpu) = matching {
+                    let table = self.cpu(cpu.id())?;
+                    return Ok(table.with_model(core.identity.clone(), core.counters.clone()));
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::UnsupportedFeature,
+            format!("find {} in the event database", describe(&core.identity)),
+        )
+        .with_reason("no CPU entry matches it")
+        .with_hint("choose one with --cpu, or add one in an event file"))
+    }
+
+    /// The tables of this machine: one for each kind of core.
+    ///
+    /// # Errors
+    /// As [`this_machine`] and [`identify`](Self::identify).
+    pub fn this_machine(&self) -> Result<Vec<CpuTable>> {
+        this_machine()?
+            .iter()
+            .map(|core| self.identify(core))
+            .collect()
+    }
+}
+
+fn matches(cpu: &CpuView<'_>, core: &Core) -> bool {
+    cpu.rules().any(|rule| match &core.identity {
+        CpuIdentity::X86 {
+            vendor,
+            family,
+            model,
+            stepping,
+        } => {
+            rule.is_x86()
+                && rule.vendor() == vendor
+                && rule.family() == u32::from(*family)
+                && rule.has_model(u32::from(*model))
+                && rule.has_stepping(u32::from(*stepping))
+                && matches_core_type(rule, core)
+        }
+        CpuIdentity::Arm { midr } => {
+            let implementer = (midr >> 24) as u32 & 0xff;
+            let part = (midr >> 4) as u32 & 0xfff;
+            rule.is_arm()
+                && rule
+                    .implementer()
+                    .is_none_or(|wanted| wanted == implementer)
+                && rule.part().is_none_or(|wanted| wanted == part)
+        }
+        _ => false,
+    })
+}
+
+fn matches_core_type(rule: RuleView<'_>, core: &Core) -> bool {
+    let wanted = rule.core_type();
+    if wanted.is_empty() {
+        return true;
+    }
+    // A hybrid part with one kind of core switched off does not name its type to everybody.
+    let core_type = core.core_type.as_deref();
+    core_type.is_none_or(|core_type| core_type == wanted)
+        && match (rule.native_model(), core.native_model) {
+            (Some(wanted), Some(native)) => wanted == native,
+            _ => true,
+        }
+}
+
+/// An identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.
+pub fn describe(identity: &CpuIdentity) -> String {
+    match identity {
+        CpuIdentity::X86 {
+            vendor,
+            family,
+            model,
+            stepping,
+        } => format!("{vendor}-{family}-{model:X}-{stepping:X}"),
+        CpuIdentity::Arm { midr } => format!("MIDR {midr:#018x}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A bank of counters, if there are any.
+fn bank(class: SlotClass, number: u32, width: u32) -> Option<CounterBank> {
+    (number > 0 && width > 0).then_some(CounterBank {
+        class,
+        number: number as u8,
+        width: width as u8,
+    })
+}

@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod cpu_table;
+mod database;
+mod decode;
+mod describe;
+mod encode;
+mod event_map;
+mod formula;
+pub mod identify;
+mod name;
+mod packed;
+mod source;
+
+pub use cpu_table::{CpuTable, EventDetails, Generalized, Preset};
+pub use database::{CpuSummary, Database, LayerFile, Origin, check_file, check_text};
+pub use decode::Decoded;
+pub use describe::{Field, describe};
+pub use encode::Interface;
+pub use event_map::CpuEvents;
+pub use formula::{Formula, FormulaError};
+pub use source::diagnostics::Diagnostic;

@@ -1,0 +1,411 @@
+//! Reads a table in place: nothing is decoded before it is asked for.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
+use crate::source::model::{Bits, Counters, SCHEMES, Scheme, flag};
+
+/// A layer's table.
+///
+/// A word or string that is not there reads as 0 or empty, so that no table can make reading panic.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    bytes: Cow<'static, [u8]>,
+}
+
+impl Table {
+    /// A table from its bytes; one of another kind has no CPUs.
+    pub(crate) fn new(bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        Self {
+            bytes: bytes.into(),
+        }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let bytes = at
+            .checked_mul(4)
+            .and_then(|start| self.bytes.get(start..start.checked_add(4)?));
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    }
+
+    fn string(&self, number: u32) -> &str {
+        let index = self.word(header::STRINGS) as usize;
+        let count = self.word(header::STRING_COUNT) as usize;
+        let number = number as usize;
+        if number >= count {
+            return "";
+        }
+        let text = (index + count) * 4;
+        let start = match number {
+            0 => 0,
+            _ => self.word(index + number - 1) as usize,
+        };
+        let end = self.word(index + number) as usize;
+        self.bytes
+            .get(text.saturating_add(start)..text.saturating_add(end))
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .unwrap_or_default()
+    }
+
+    /// The CPU entries, in order.
+    pub(crate) fn cpus(&self) -> impl ExactSizeIterator<Item = CpuView<'_>> {
+        let valid = self.word(header::MAGIC) == MAGIC;
+        let count = if valid { self.word(header::CPUS) } else { 0 };
+        (0..count as usize).map(|at| CpuView {
+            table: self,
+            start: header::WORDS + at * cpu::WORDS,
+        })
+    }
+
+    /// The CPU entry at a position among [`cpus`](Self::cpus).
+    pub(crate) fn cpu(&self, at: usize) -> Option<CpuView<'_>> {
+        self.cpus().nth(at)
+    }
+}
+
+/// A CPU entry in a table.
+#[derive(Clone, Copy)]
+pub(crate) struct CpuView<'t> {
+    table: &'t Table,
+    start: usize,
+}
+
+impl<'t> CpuView<'t> {
+    fn word(&self, at: usize) -> u32 {
+        self.table.word(self.start + at)
+    }
+
+    fn string(&self, at: usize) -> &'t str {
+        self.table.string(self.word(at))
+    }
+
+    /// The first words of the records of a list.
+    fn list(
+        &self,
+        at: usize,
+        words: usize,
+    ) -> impl ExactSizeIterator<Item = usize> + DoubleEndedIterator + use<> {
+        let start = self.word(at) as usize;
+        let count = self.word(at + 1) as usize;
+        (0..count).map(move |record| start + record * words)
+    }
+
+    pub(crate) fn id(&self) -> &'t str {
+        self.string(cpu::ID)
+    }
+
+    pub(crate) fn name(&self) -> &'t str {
+        self.string(cpu::NAME)
+    }
+
+    pub(crate) fn scheme(&self) -> Option<Scheme> {
+        let at = self.word(cpu::SCHEME).checked_sub(1)?;
+        SCHEMES.get(at as usize).map(|(_, scheme)| *scheme)
+    }
+
+    pub(crate) fn base(&self) -> &'t str {
+        self.string(cpu::BASE)
+    }
+
+    pub(crate) fn source(&self) -> &'t str {
+        self.string(cpu::SOURCE)
+    }
+
+    pub(crate) fn file(&self) -> &'t str {
+        self.string(cpu::FILE)
+    }
+
+    pub(crate) fn is_fallback(&self) -> bool {
+        self.word(cpu::FALLBACK) != 0
+    }
+
+    pub(crate) fn general(&self) -> Option<Counters> {
+        counters(self.word(cpu::GENERAL))
+    }
+
+    pub(crate) fn fixed(&self) -> Option<Counters> {
+        counters(self.word(cpu::FIXED))
+    }
+
+    pub(crate) fn rules(&self) -> impl ExactSizeIterator<Item = RuleView<'t>> + use<'t> {
+        let table = self.table;
+        self.list(cpu::RULES, rule::WORDS)
+            .map(move |start| RuleView { table, start })
+    }
+
+    /// The backends for an operating system, in order of preference.
+    pub(crate) fn backends(&self, os: &str) -> impl Iterator<Item = &'t str> {
+        let table = self.table;
+        self.list(cpu::BACKENDS, backend::WORDS)
+            .filter(move |start| table.string(table.word(start + backend::OS)) == os)
+            .map(move |start| table.string(table.word(start + backend::NAME)))
+    }
+
+    /// The entries, sorted by name.
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = EntryView<'t>> + use<'t> {
+        let table = self.table;
+        self.list(cpu::ENTRIES, entry::WORDS)
+            .map(move |start| EntryView { table, start })
+    }
+
+    /// The entry of this name, in any letter case.
+    pub(crate) fn find(&self, event: &str, mask: &str) -> Option<EntryView<'t>> {
+        let found = self.position(event, mask);
+        let view = self.entry_at(found)?;
+        (compare(view.name(), event, mask) == Ordering::Equal).then_some(view)
+    }
+
+    /// The masks of an event that are taken when none is named.
+    pub(crate) fn default_masks(&self, event: &str) -> Vec<Bits> {
+        let mut at = self.position(event, "");
+        let mut masks = Vec::new();
+        while let Some(view) = self.entry_at(at)
+            && view.event().len() >= event.len()
+            && view
+                .name()
+                .get(..event.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(event))
+        {
+            let bits = view.bits();
+            if bits.flags & flag::DEFAULT != 0 && view.event().len() == event.len() {
+                masks.push(bits);
+            }
+            at += 1;
+        }
+        masks
+    }
+
+    fn entry_at(&self, at: usize) -> Option<EntryView<'t>> {
+        let count = self.word(cpu::ENTRIES + 1) as usize;
+        (at < count).then(|| EntryView {
+            table: self.table,
+            start: self.word(cpu::ENTRIES) as usize + at * entry::WORDS,
+        })
+    }
+
+    /// The position of the first entry whose name is not before this one.
+    fn position(&self, event: &str, mask: &str) -> usize {
+        let (mut low, mut high) = (0, self.word(cpu::ENTRIES + 1) as usize);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let before = self
+                .entry_at(middle)
+                .is_some_and(|view| compare(view.name(), event, mask) == Ordering::Less);
+            if before {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    pub(crate) fn generalized(&self) -> impl ExactSizeIterator<Item = MappingView<'t>> + use<'t> {
+        self.mappings(cpu::GENERALIZED)
+    }
+
+    pub(crate) fn presets(&self) -> impl ExactSizeIterator<Item = MappingView<'t>> + use<'t> {
+        self.mappings(cpu::PRESETS)
+    }
+
+    fn mappings(&self, at: usize) -> impl ExactSizeIterator<Item = MappingView<'t>> + use<'t> {
+        let table = self.table;
+        self.list(at, mapping::WORDS)
+            .map(move |start| MappingView { table, start })
+    }
+}
+
+/// Compares a name with `event` or `event.mask`, letter case aside.
+fn compare(name: &str, event: &str, mask: &str) -> Ordering {
+    let point: &[u8] = if mask.is_empty() { b"" } else { b"." };
+    let wanted = event
+        .bytes()
+        .chain(point.iter().copied())
+        .chain(mask.bytes());
+    name.bytes()
+        .map(|b| b.to_ascii_uppercase())
+        .cmp(wanted.map(|b| b.to_ascii_uppercase()))
+}
+
+fn counters(word: u32) -> Option<Counters> {
+    let [number, width, ..] = word.to_le_bytes();
+    (width > 0).then_some(Counters { number, width })
+}
+
+/// How a CPU is recognised, in a table: one range of models.
+#[derive(Clone, Copy)]
+pub(crate) struct RuleView<'t> {
+    table: &'t Table,
+    start: usize,
+}
+
+impl<'t> RuleView<'t> {
+    fn word(&self, at: usize) -> u32 {
+        self.table.word(self.start + at)
+    }
+
+    pub(crate) fn is_x86(&self) -> bool {
+        self.word(rule::KIND) == 1
+    }
+
+    pub(crate) fn is_arm(&self) -> bool {
+        self.word(rule::KIND) == 2
+    }
+
+    pub(crate) fn vendor(&self) -> &'t str {
+        self.table.string(self.word(rule::VENDOR))
+    }
+
+    pub(crate) fn family(&self) -> u32 {
+        self.word(rule::FAMILY)
+    }
+
+    pub(crate) fn has_model(&self, model: u32) -> bool {
+        within(model, self.word(rule::MODELS))
+    }
+
+    /// The first model of the range.
+    pub(crate) fn first_model(&self) -> u32 {
+        self.word(rule::MODELS) & 0xffff
+    }
+
+    pub(crate) fn has_stepping(&self, stepping: u32) -> bool {
+        within(stepping, self.word(rule::STEPPINGS))
+    }
+
+    /// The first stepping of the range.
+    pub(crate) fn first_stepping(&self) -> u32 {
+        self.word(rule::STEPPINGS) & 0xffff
+    }
+
+    /// The core type it wants; empty for any.
+    pub(crate) fn core_type(&self) -> &'t str {
+        self.table.string(self.word(rule::CORE_TYPE))
+    }
+
+    pub(crate) fn native_model(&self) -> Option<u32> {
+        self.word(rule::NATIVE_MODEL).checked_sub(1)
+    }
+
+    pub(crate) fn implementer(&self) -> Option<u32> {
+        self.word(rule::IMPLEMENTER).checked_sub(1)
+    }
+
+    pub(crate) fn part(&self) -> Option<u32> {
+        self.word(rule::PART).checked_sub(1)
+    }
+}
+
+fn within(number: u32, range: u32) -> bool {
+    (range & 0xffff..=range >> 16).contains(&number)
+}
+
+/// An entry in a table.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryView<'t> {
+    table: &'t Table,
+    start: usize,
+}
+
+impl<'t> EntryView<'t> {
+    fn word(&self, at: usize) -> u32 {
+        self.table.word(self.start + at)
+    }
+
+    fn string(&self, at: usize) -> &'t str {
+        self.table.string(self.word(at))
+    }
+
+    /// `EVENT` or `EVENT.MASK`.
+    pub(crate) fn name(&self) -> &'t str {
+        self.string(entry::NAME)
+    }
+
+    pub(crate) fn event(&self) -> &'t str {
+        let name = self.name();
+        name.get(..(self.word(entry::CODE) >> 16) as usize)
+            .unwrap_or(name)
+    }
+
+    /// The mask; empty for the event alone.
+    pub(crate) fn mask(&self) -> &'t str {
+        self.name()
+            .get(self.event().len() + 1..)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn bits(&self) -> Bits {
+        let masks = self.word(entry::MASKS).to_le_bytes();
+        let flags = self.word(entry::FLAGS);
+        Bits {
+            code: self.word(entry::CODE) as u16,
+            unit_mask: masks[0],
+            second_mask: masks[1],
+            counter_mask: masks[2],
+            fixed: masks[3],
+            flags: flags as u16,
+            modifiers: (flags >> 16) as u16,
+            counters: self.word(entry::COUNTERS),
+            register: self.word(entry::REGISTER),
+            value: u64::from(self.word(entry::VALUE))
+                | u64::from(self.word(entry::VALUE + 1)) << 32,
+        }
+    }
+
+    pub(crate) fn same_as(&self) -> &'t str {
+        self.string(entry::SAME_AS)
+    }
+
+    pub(crate) fn description(&self) -> &'t str {
+        self.string(entry::DESCRIPTION)
+    }
+
+    pub(crate) fn errata(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        let errata = self.string(entry::ERRATA);
+        errata.split("; ").filter(|erratum| !erratum.is_empty())
+    }
+
+    pub(crate) fn instead(&self) -> &'t str {
+        self.string(entry::INSTEAD)
+    }
+
+    pub(crate) fn unit(&self) -> &'t str {
+        self.string(entry::UNIT)
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.word(entry::LINE)
+    }
+}
+
+/// A generalized event or preset in a table.
+#[derive(Clone, Copy)]
+pub(crate) struct MappingView<'t> {
+    table: &'t Table,
+    start: usize,
+}
+
+impl<'t> MappingView<'t> {
+    pub(crate) fn name(&self) -> &'t str {
+        self.table
+            .string(self.table.word(self.start + mapping::NAME))
+    }
+
+    /// The event or formula, or why there is none.
+    pub(crate) fn text(&self) -> Result<&'t str, &'t str> {
+        let text = self
+            .table
+            .string(self.table.word(self.start + mapping::TEXT));
+        match self.table.word(self.start + mapping::ABSENT) {
+            0 => Ok(text),
+            _ => Err(text),
+        }
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.table.word(self.start + mapping::LINE)
+    }
+}

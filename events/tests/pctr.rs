@@ -1,0 +1,209 @@
+//! The tables of pctr(4) and pctr(1), event by event.
+
+use quipu_events::{CpuTable, Database, Interface};
+use quipu_hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, SlotSet, X86Select};
+
+const TABLE: &str = include_str!("data/pctr.tsv");
+
+struct Row {
+    cpu: &'static str,
+    code: u16,
+    name: &'static str,
+    counter: &'static str,
+    masks: &'static str,
+}
+
+fn rows() -> impl Iterator<Item = Row> {
+    TABLE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            Row {
+                cpu: fields[0],
+                code: u16::from_str_radix(&fields[1][2..], 16).unwrap(),
+                name: fields[2],
+                counter: fields[3],
+                masks: fields[4],
+            }
+        })
+}
+
+fn slots(counter: &str) -> SlotSet {
+    match counter {
+        "ctr0" => SlotSet::one(SlotClass::General, 0),
+        "ctr1" => SlotSet::one(SlotClass::General, 1),
+        _ => SlotSet::ANY_GENERAL,
+    }
+}
+
+fn named(name: &str) -> Event {
+    Event::Named(name.to_owned())
+}
+
+#[test]
+fn the_numbers_of_events_are_those_of_the_manual_page() {
+    let count = |cpu| rows().filter(|row| row.cpu == cpu).count();
+    assert_eq!(
+        ["intel-p5", "intel-p6", "intel-core2", "amd-k8"].map(count),
+        [38, 68, 131, 87]
+    );
+    let p5 = Database::embedded().cpu("intel-p5").unwrap();
+    assert_eq!(p5.events().len(), 38);
+}
+
+#[test]
+fn p5_functions_and_counters() {
+    let p5 = Database::embedded()
+        .cpu("intel-p5")
+        .unwrap()
+        .events_for(Interface::Pctr);
+    for row in rows().filter(|row| row.cpu == "intel-p5") {
+        let user = Filter::all().with_levels(Filter::USER);
+        for (filter, flags) in [(Filter::all(), 0xc0), (user, 0x80)] {
+            let resolved = p5.resolve(&named(row.name), filter).unwrap();
+            assert_eq!(
+                resolved.encoding,
+                Encoding::P5(P5Function(row.code | flags)),
+                "{}",
+                row.name
+            );
+            assert_eq!(resolved.slots, slots(row.counter));
+        }
+        let clocks = p5.resolve(&named(&format!("{}:c", row.name)), Filter::all());
+        assert_eq!(
+            clocks.unwrap().encoding,
+            Encoding::P5(P5Function(row.code | 0x1c0))
+        );
+    }
+}
+
+#[test]
+fn p6_words_counters_and_unit_masks() {
+    let p6 = Database::embedded()
+        .cpu("intel-p6")
+        .unwrap()
+        .events_for(Interface::Pctr);
+    let word = |name: &str| {
+        let resolved = p6.resolve(&named(name), Filter::all()).unwrap();
+        match resolved.encoding {
+            Encoding::X86(word) => (word.select, resolved.slots),
+            other => panic!("{other:?}"),
+        }
+    };
+    let flags = X86Select::USER | X86Select::KERNEL | X86Select::ENABLE;
+    for row in rows().filter(|row| row.cpu == "intel-p6") {
+        let bare = flags | u64::from(row.code);
+        let masked = |name: &str| word(&format!("{}:{name}", row.name)).0;
+        match row.masks {
+            "mesi" => {
+                assert_eq!(word(row.name), (bare | 0x0f00, slots(row.counter)));
+                assert_eq!(masked("M"), bare | 0x0800);
+                assert_eq!(masked("E"), bare | 0x0400);
+                assert_eq!(masked("S"), bare | 0x0200);
+                assert_eq!(masked("I"), bare | 0x0100);
+                assert_eq!(masked("M:S"), bare | 0x0a00);
+            }
+            "a" => {
+                assert_eq!(word(row.name), (bare, slots(row.counter)));
+                assert_eq!(masked("A"), bare | 0x2000);
+            }
+            _ => assert_eq!(word(row.name), (bare, slots(row.counter)), "{}", row.name),
+        }
+        assert_eq!(masked("c=3:i:e") & !0x0f00, bare | 0x0384_0000);
+    }
+}
+
+#[test]
+fn p5_with_mmx_has_the_events_of_the_p5_and_its_own() {
+    let database = Database::embedded();
+    let mmx = database.cpu("intel-p5-mmx").unwrap();
+    assert_eq!(mmx.events().len(), 38 + 36);
+    let mmx = mmx.events_for(Interface::Pctr);
+    let resolve = |name| mmx.resolve(&named(name), Filter::all()).unwrap();
+    let reads = resolve("MMX_INSTRUCTION_DATA_READS");
+    let misses = resolve("MMX_INSTRUCTION_DATA_READ_MISSES");
+    assert_eq!(reads.encoding, misses.encoding);
+    assert_eq!(reads.slots, SlotSet::one(SlotClass::General, 0));
+    assert_eq!(misses.slots, SlotSet::one(SlotClass::General, 1));
+    assert_eq!(
+        resolve("DATA_READ").encoding,
+        Encoding::P5(P5Function(0xc0))
+    );
+}
+
+#[test]
+fn core_2_knows_every_name_of_pctr() {
+    let core = Database::embedded().cpu("intel-core2").unwrap();
+    for row in rows().filter(|row| row.cpu == "intel-core2") {
+        let entry = core
+            .event(row.name)
+            .unwrap_or_else(|| panic!("{} is missing", row.name));
+        let codes: Vec<u16> = core
+            .events()
+            .iter()
+            .filter(|event| event.event == row.name)
+            .map(|event| event.code)
+            .collect();
+        assert!(codes.contains(&row.code), "{}: {:x?}", row.name, codes);
+        assert_eq!(entry.event, row.name);
+    }
+}
+
+#[test]
+fn k8_has_every_number_of_pctr() {
+    let k8 = Database::embedded().cpu("amd-k8").unwrap();
+    let described = |code: u16, text: &str| {
+        k8.events()
+            .iter()
+            .any(|event| event.code == code && event.description.as_deref() == Some(text))
+    };
+    for row in rows().filter(|row| row.cpu == "amd-k8") {
+        assert!(
+            described(row.code, row.name),
+            "{:#x} {}",
+            row.code,
+            row.name
+        );
+    }
+}
+
+/// What decodes is what was encoded, for every event of every table and every interface.
+fn decodes_back(table: &CpuTable, interface: Interface) {
+    let events = table.events_for(interface);
+    let mut resolved = 0;
+    for event in table.events() {
+        if event.needs_mask {
+            continue;
+        }
+        let Ok(first) = events.resolve(&named(&event.name), Filter::all()) else {
+            continue;
+        };
+        resolved += 1;
+        let decoded = table.decode(&first.encoding).unwrap();
+        let second = events
+            .resolve(&named(&decoded.name), Filter::all())
+            .unwrap_or_else(|error| panic!("{} {}: {error:#}", event.name, decoded.name));
+        assert_eq!(
+            second.encoding,
+            first.encoding,
+            "{} decodes to {} on {}",
+            event.name,
+            decoded.name,
+            table.id()
+        );
+    }
+    let refused = interface != Interface::Msr;
+    assert!(resolved > 0 || refused, "{} {interface:?}", table.id());
+}
+
+#[test]
+fn every_event_of_every_table_encodes_and_decodes_back() {
+    let database = Database::embedded();
+    for cpu in database.cpus() {
+        let table = database.cpu(&cpu.id).unwrap();
+        for interface in Interface::ALL {
+            decodes_back(&table, interface);
+        }
+    }
+}
