@@ -29,6 +29,8 @@ pub enum Encoding {
     Armv8(Armv8Event),
     /// A perf_event type and its config words.
     Perf(PerfConfig),
+    /// The time stamp counter, which needs no bits.
+    TimeStamp,
     /// An event number of the simulated PMU.
     Simulated(u64),
 }

@@ -1,0 +1,97 @@
+//! The transport: what it takes to talk to a pctr(4) driver, real or simulated.
+
+use std::fmt;
+
+use quipu_hal::Result;
+
+/// A device that speaks pctr(4)'s ioctls, on the CPU of the calling thread.
+///
+/// It carries requests and knows nothing of their meaning. [`NodeDevice`](crate::NodeDevice) is the
+/// real one, [`simulation::SimDevice`](crate::simulation::SimDevice) the simulated one.
+pub trait PctrDevice: Send + Sync + 'static {
+    /// Issues an ioctl. `argument` is as long as the word says
+    /// ([`abi::argument_size`](crate::abi::argument_size)); one of another length is `EINVAL`.
+    ///
+    /// # Errors
+    /// The driver's errno.
+    fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno>;
+
+    /// The CPU that the calling thread is on, by its APIC id.
+    ///
+    /// # Errors
+    /// When the CPU has no CPUID instruction.
+    fn cpu(&self) -> Result<u32>;
+
+    /// Whether functions can be set, that is, whether it is open for writing.
+    fn is_writable(&self) -> bool;
+
+    /// The same device once more, open for reading only.
+    ///
+    /// # Errors
+    /// When it cannot be opened again.
+    fn reader(&self) -> Result<Self>
+    where
+        Self: Sized;
+
+    /// What is known of the driver.
+    fn driver(&self) -> Driver;
+
+    /// Reads a counter of this CPU in user mode, by `rdpmc`. It is only called where the kernel has
+    /// allowed that; elsewhere the instruction kills the process.
+    fn rdpmc(&self, counter: u8) -> u64;
+
+    /// Reads the time stamp counter of this CPU in user mode, by `rdtsc`.
+    fn rdtsc(&self) -> u64;
+}
+
+/// An error number of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Errno(
+    /// The number; those pctr(4) uses are the same on OpenBSD and Linux.
+    pub i32,
+);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "errno {}", self.0)
+    }
+}
+
+/// What is known of a driver, apart from what it tells itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Driver {
+    /// The machine the kernel is for, which decides how many bits of a counter it shows.
+    pub arch: Arch,
+    /// Where a function is set.
+    pub scope: SetScope,
+}
+
+/// The machine a kernel is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arch {
+    /// 32 bits: counters are cut off to 40 bits (`rdpmc` of `i386/include/pctr.h`).
+    I386,
+    /// 64 bits: counters are shown in the hardware's width.
+    Amd64,
+}
+
+impl Arch {
+    /// How many bits of a counter of this hardware width a kernel shows.
+    pub const fn visible_width(self, hardware: u8) -> u8 {
+        match self {
+            Self::I386 if hardware > 40 => 40,
+            _ => hardware,
+        }
+    }
+}
+
+/// Where `PCIOCSn` sets a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SetScope {
+    /// On the CPU that executes the ioctl: i386, and amd64 before 2019. It is also what is assumed
+    /// of a driver that is not known.
+    ThisCpu,
+    /// On every CPU, and `rdpmc` is allowed on every CPU from then on: amd64 since 2019. Setting the
+    /// word that is set already does nothing.
+    AllCpus,
+}

@@ -1,0 +1,52 @@
+#![doc = include_str!("../README.md")]
+#![cfg(unix)]
+
+pub mod abi;
+mod control;
+mod device;
+mod events;
+pub mod function;
+mod instructions;
+mod node;
+mod pmu;
+pub mod simulation;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quipu_hal::{Clock, EventMap, MonotonicClock, Result, VirtualPmu};
+
+pub use control::{Control, Discovery};
+pub use device::{Arch, Driver, Errno, PctrDevice, SetScope};
+pub use events::PctrEvents;
+pub use function::CounterKind;
+pub use node::{DEFAULT_PATH, NodeDevice};
+pub use pmu::{NotRestored, PctrPmu};
+
+/// The backend over a device node.
+pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>, MonotonicClock>;
+
+/// The backend over the device at `path`, with the events of this machine's CPU from `map`.
+///
+/// It opens the device for writing where it may and else for reading; then, or without a map, it has
+/// the time stamp counter only, and says of everything else why.
+///
+/// # Errors
+/// When the device cannot be opened or does not speak the protocol of pctr(4).
+pub fn open(path: &Path, map: Option<Arc<dyn EventMap>>) -> Result<PctrBackend> {
+    over(NodeDevice::open(path)?, map, MonotonicClock::new())
+}
+
+/// The backend over any device, such as a [simulated](simulation) one, with times from any clock.
+///
+/// # Errors
+/// When the device does not speak the protocol of pctr(4).
+pub fn over<D: PctrDevice, C: Clock>(
+    device: D,
+    map: Option<Arc<dyn EventMap>>,
+    clock: C,
+) -> Result<VirtualPmu<PctrPmu<D>, C>> {
+    let pmu = PctrPmu::new(device, map.as_deref().map(EventMap::cpu))?;
+    let events = PctrEvents::new(&pmu, map);
+    VirtualPmu::new(pmu, clock, Arc::new(events))
+}

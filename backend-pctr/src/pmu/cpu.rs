@@ -1,0 +1,64 @@
+//! What is known of the counters of one CPU, without locks for whoever reads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::abi::MAX_COUNTERS;
+
+/// The counters of one CPU.
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    /// The functions they are known to have.
+    words: [AtomicU32; MAX_COUNTERS],
+    /// The functions they are to have once started.
+    wanted: [AtomicU32; MAX_COUNTERS],
+    /// Which were set here, as a set of bits.
+    touched: AtomicU32,
+    pub(super) holding: Mutex<Holding>,
+}
+
+/// Whether the counters of a CPU are taken, and the functions that were found then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Holding {
+    #[default]
+    Free,
+    Held([u32; MAX_COUNTERS]),
+    /// Given up, but not yet put back.
+    Owed([u32; MAX_COUNTERS]),
+}
+
+impl Cpu {
+    /// The function a counter is known to have.
+    pub(super) fn word(&self, counter: usize) -> u32 {
+        self.words[counter].load(Ordering::Acquire)
+    }
+
+    /// A counter was found with a function.
+    pub(super) fn found(&self, counter: usize, word: u32) {
+        self.words[counter].store(word, Ordering::Release);
+    }
+
+    /// A counter was set to a function.
+    pub(super) fn set(&self, counter: usize, word: u32) {
+        self.words[counter].store(word, Ordering::Release);
+        self.touched.fetch_or(1 << counter, Ordering::AcqRel);
+    }
+
+    pub(super) fn wanted(&self, counter: usize) -> u32 {
+        self.wanted[counter].load(Ordering::Acquire)
+    }
+
+    pub(super) fn want(&self, counter: usize, word: u32) {
+        self.wanted[counter].store(word, Ordering::Release);
+    }
+
+    /// Whether a counter was set since it was taken.
+    pub(super) fn is_touched(&self, counter: usize) -> bool {
+        self.touched.load(Ordering::Acquire) >> counter & 1 == 1
+    }
+
+    /// A counter was put back.
+    pub(super) fn untouch(&self, counter: usize) {
+        self.touched.fetch_and(!(1 << counter), Ordering::AcqRel);
+    }
+}

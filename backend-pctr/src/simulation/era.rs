@@ -1,0 +1,160 @@
+//! Which driver, which CPU, and what the one knows of the other.
+
+use crate::abi::Layout;
+use crate::device::{Arch, SetScope};
+
+/// A time in the life of the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// i386, 1996: revisions to 1.5, which say `EINVAL` where later ones say `ENODEV`.
+    I386Of1996,
+    /// i386, 1998 to 2007: revisions 1.12 to 1.19, of the man page of 2003.
+    I386Of2003,
+    /// i386, 2008: revision 1.26, with AMD's counters and the current layout.
+    I386Of2008,
+    /// i386, 2023: revision 1.31, which has lost the Pentium and the P6.
+    I386Of2023,
+    /// amd64, 2007: revision 1.4.
+    Amd64Of2007,
+    /// amd64, 2016: revision 1.7.
+    Amd64Of2016,
+    /// amd64, since 2019: revisions 1.9 and 1.10, which set all CPUs, and nothing that is set already.
+    Amd64Of2019,
+}
+
+/// A CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Processor {
+    /// Pentium.
+    P5,
+    /// Pentium Pro to Pentium III.
+    P6,
+    /// Core 2: architectural performance monitoring, counters of 40 bits.
+    Core,
+    /// AMD Athlon 64 (K8), as the K7 before it: four counters of 48 bits.
+    K8,
+    /// A CPU with a time stamp counter and no counters the driver knows: VIA, Cyrix, AMD K6.
+    TimeStampOnly,
+    /// A 486: nothing.
+    None,
+}
+
+impl Era {
+    /// Every era, in order of time for each machine.
+    pub const ALL: [Self; 7] = [
+        Self::I386Of1996,
+        Self::I386Of2003,
+        Self::I386Of2008,
+        Self::I386Of2023,
+        Self::Amd64Of2007,
+        Self::Amd64Of2016,
+        Self::Amd64Of2019,
+    ];
+
+    /// The machine the kernel is for.
+    pub const fn arch(self) -> Arch {
+        match self {
+            Self::I386Of1996 | Self::I386Of2003 | Self::I386Of2008 | Self::I386Of2023 => Arch::I386,
+            Self::Amd64Of2007 | Self::Amd64Of2016 | Self::Amd64Of2019 => Arch::Amd64,
+        }
+    }
+
+    /// The structure it reads into.
+    pub const fn layout(self) -> Layout {
+        match self {
+            Self::I386Of1996 | Self::I386Of2003 => Layout::Since1996,
+            _ => Layout::Current,
+        }
+    }
+
+    /// Where it sets a function.
+    pub const fn scope(self) -> SetScope {
+        match self {
+            Self::Amd64Of2019 => SetScope::AllCpus,
+            _ => SetScope::ThisCpu,
+        }
+    }
+
+    /// The bits of a counter it shows: `rdpmc` is masked to 40 bits on i386 and 56 on amd64.
+    pub(crate) const fn shown(self) -> u64 {
+        match self.arch() {
+            Arch::I386 => (1 << 40) - 1,
+            Arch::Amd64 => (1 << 56) - 1,
+        }
+    }
+
+    /// How many set requests it has a case for.
+    pub(crate) const fn set_requests(self) -> usize {
+        match self.layout() {
+            Layout::Since1996 => 2,
+            Layout::Current => 4,
+        }
+    }
+
+    /// The errno for setting a function where there are no counters.
+    pub(crate) const fn no_counters(self) -> i32 {
+        match self {
+            Self::I386Of1996 => libc::EINVAL,
+            _ => libc::ENODEV,
+        }
+    }
+
+    /// How many counters it knows of a CPU.
+    pub const fn counters(self, processor: Processor) -> usize {
+        match (self, processor) {
+            (
+                Self::I386Of1996 | Self::I386Of2003 | Self::I386Of2008,
+                Processor::P5 | Processor::P6,
+            )
+            | (_, Processor::Core) => 2,
+            (Self::I386Of1996 | Self::I386Of2003, Processor::K8) => 0,
+            (_, Processor::K8) => 4,
+            _ => 0,
+        }
+    }
+
+    /// Whether a kernel of the era runs on a CPU at all.
+    pub const fn runs_on(self, processor: Processor) -> bool {
+        match self.arch() {
+            Arch::I386 => true,
+            Arch::Amd64 => matches!(
+                processor,
+                Processor::Core | Processor::K8 | Processor::TimeStampOnly
+            ),
+        }
+    }
+
+    /// Every era with every CPU that it runs on.
+    pub fn machines() -> impl Iterator<Item = (Self, Processor)> {
+        Self::ALL.into_iter().flat_map(|era| {
+            Processor::ALL
+                .into_iter()
+                .filter(move |processor| era.runs_on(*processor))
+                .map(move |processor| (era, processor))
+        })
+    }
+}
+
+impl Processor {
+    /// Every CPU.
+    pub const ALL: [Self; 6] = [
+        Self::P5,
+        Self::P6,
+        Self::Core,
+        Self::K8,
+        Self::TimeStampOnly,
+        Self::None,
+    ];
+
+    /// The width of its counters in bits.
+    pub const fn width(self) -> u8 {
+        match self {
+            Self::K8 => 48,
+            _ => 40,
+        }
+    }
+
+    pub(crate) const fn has_time_stamp(self) -> bool {
+        !matches!(self, Self::None)
+    }
+}

@@ -1,0 +1,290 @@
+//! The simulated machine: CPUs, what happens on them, and the driver's state.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, ManualClock, Scheme, SlotClass};
+
+use super::SimDevice;
+use super::era::{Era, Processor};
+use super::registers::Registers;
+use crate::abi::MAX_COUNTERS;
+
+/// Cycles of the simulated CPUs in a nanosecond.
+const CYCLES_PER_NS: u64 = 2;
+
+/// Where something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// In user mode.
+    User,
+    /// In the kernel.
+    Kernel,
+}
+
+/// A machine with a pctr(4) driver. It is a handle: clones are the same machine.
+///
+/// All threads of this process run on one of its CPUs, until they are [moved](Self::move_to). The CPUs
+/// have the APIC ids 0, 2, 4 and so on, as on a machine with hyper-threading turned off.
+///
+/// ```
+/// use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
+/// use quipu_pctr::Control;
+///
+/// let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+/// let control = Control::new(machine.open())?;
+/// control.set(0, 0x0041_00c0)?;
+/// machine.occur(0xc0, 0, Level::User, 1000);
+/// assert_eq!(control.read()?.counters[0], 1000);
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SimMachine {
+    pub(super) era: Era,
+    pub(super) processor: Processor,
+    clock: ManualClock,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) cpus: Vec<Registers>,
+    /// The CPU that threads run on.
+    pub(super) current: usize,
+    /// The words set last, as the driver of 2019 remembers them.
+    pub(super) driver: [u32; MAX_COUNTERS],
+    /// Calls of ioctl so far.
+    pub(super) calls: u64,
+    /// The call that fails, and how.
+    pub(super) fault: Option<(u64, i32)>,
+    /// Moves to come: at a look at the CPU number, to a CPU.
+    pub(super) moves: Vec<(u64, usize)>,
+    /// Looks at the CPU number so far.
+    pub(super) looks: u64,
+    /// Whether `rdpmc` was used where it is not allowed.
+    pub(super) faulted: bool,
+    steady: Vec<Steady>,
+    occurred: Vec<(u8, Level, u64)>,
+    elapsed: u64,
+}
+
+/// An event that occurs all the time.
+#[derive(Debug, Clone, Copy)]
+struct Steady {
+    event: u8,
+    level: Level,
+    per_microsecond: u64,
+}
+
+impl SimMachine {
+    /// A machine with a kernel of an era on so many CPUs, at least one.
+    pub fn new(era: Era, processor: Processor, cpus: usize) -> Self {
+        // i386 and amd64 up to 2016 allow rdpmc at attach, on the CPU that boots.
+        let mut registers = vec![Registers::default(); cpus.max(1)];
+        registers[0].user_rdpmc = era != Era::Amd64Of2019 && processor != Processor::P5;
+        Self {
+            era,
+            processor,
+            clock: ManualClock::new(),
+            state: Arc::new(Mutex::new(State {
+                cpus: registers,
+                current: 0,
+                driver: [0; MAX_COUNTERS],
+                calls: 0,
+                fault: None,
+                moves: Vec::new(),
+                looks: 0,
+                faulted: false,
+                steady: Vec::new(),
+                occurred: Vec::new(),
+                elapsed: 0,
+            })),
+        }
+    }
+
+    /// Opens its device for reading and writing.
+    pub fn open(&self) -> SimDevice {
+        SimDevice::new(self.clone(), true, true)
+    }
+
+    /// Opens its device for reading only.
+    pub fn open_read_only(&self) -> SimDevice {
+        SimDevice::new(self.clone(), true, false)
+    }
+
+    /// The kernel's era.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// The CPUs' kind.
+    pub fn processor(&self) -> Processor {
+        self.processor
+    }
+
+    /// Its time, which [`pass`](Self::pass) moves.
+    pub fn clock(&self) -> ManualClock {
+        self.clock.clone()
+    }
+
+    /// The model of its CPUs, as far as their counters go; `None` where the driver knows no
+    /// counters.
+    pub fn cpu_model(&self) -> Option<CpuModel> {
+        let number = self.era.counters(self.processor);
+        let (vendor, family, model, scheme) = match self.processor {
+            Processor::P5 => ("GenuineIntel", 5, 2, Scheme::P5),
+            Processor::P6 => ("GenuineIntel", 6, 7, Scheme::P6),
+            Processor::Core => ("GenuineIntel", 6, 15, Scheme::IntelArchitectural),
+            Processor::K8 => ("AuthenticAMD", 15, 4, Scheme::AmdK7),
+            Processor::TimeStampOnly | Processor::None => return None,
+        };
+        (number > 0).then(|| CpuModel {
+            identity: CpuIdentity::X86 {
+                vendor: vendor.to_owned(),
+                family,
+                model,
+                stepping: 0,
+            },
+            core_type: None,
+            scheme,
+            counters: vec![CounterBank {
+                class: SlotClass::General,
+                number: number as u8,
+                width: self.processor.width(),
+            }],
+        })
+    }
+
+    /// An event occurs so many times, once a cycle, on the CPU that threads run on. `unit_mask` says
+    /// which of an event's cases it is; 0 is every case.
+    pub fn occur(&self, event: u8, unit_mask: u8, level: Level, times: u64) {
+        let mut state = self.lock();
+        let current = state.current;
+        state.cpus[current].occur(self.processor, event, unit_mask, level, times);
+        state.note(event, level, times);
+    }
+
+    /// Lets an event occur at a steady rate on every CPU while time [passes](Self::pass).
+    pub fn steady(&self, event: u8, level: Level, per_microsecond: u64) {
+        self.lock().steady.push(Steady {
+            event,
+            level,
+            per_microsecond,
+        });
+    }
+
+    /// Lets time pass: time stamp counters run, and steady events occur.
+    pub fn pass(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mut state = self.lock();
+        let before = state.elapsed;
+        state.elapsed = before.saturating_add(ns);
+        let after = state.elapsed;
+        for steady in state.steady.clone() {
+            let until = |ns: u64| u128::from(ns) * u128::from(steady.per_microsecond) / 1_000;
+            let times = (until(after) - until(before)) as u64;
+            for cpu in &mut state.cpus {
+                cpu.occur(self.processor, steady.event, 0, steady.level, times);
+            }
+            state.note(steady.event, steady.level, times);
+        }
+        if self.processor.has_time_stamp() {
+            for cpu in &mut state.cpus {
+                cpu.time_stamp = cpu.time_stamp.wrapping_add(ns.wrapping_mul(CYCLES_PER_NS));
+            }
+        }
+        self.clock.advance(time);
+    }
+
+    /// How often an event has occurred on the machine at a level.
+    pub fn occurred(&self, event: u8, level: Level) -> u64 {
+        let state = self.lock();
+        let found = state.occurred.iter().find(|o| (o.0, o.1) == (event, level));
+        found.map_or(0, |(_, _, times)| *times)
+    }
+
+    /// Moves the threads to another CPU, by its position.
+    pub fn move_to(&self, cpu: usize) {
+        let mut state = self.lock();
+        state.current = cpu % state.cpus.len();
+    }
+
+    /// Moves the threads to another CPU after so many more looks at the CPU's number.
+    pub fn move_later(&self, looks: u64, cpu: usize) {
+        let mut state = self.lock();
+        let at = state.looks + looks;
+        let cpu = cpu % state.cpus.len();
+        state.moves.push((at, cpu));
+    }
+
+    /// Makes the ioctl after so many more that succeed fail once with an errno. A fault that is
+    /// still to come is replaced.
+    pub fn fail_after(&self, calls: u64, errno: i32) {
+        let mut state = self.lock();
+        state.fault = Some((state.calls + calls + 1, errno));
+    }
+
+    /// Takes back a fault that has not come yet, and says whether there was one.
+    pub fn withdraw_fault(&self) -> bool {
+        self.lock().fault.take().is_some()
+    }
+
+    /// How many ioctls were made.
+    pub fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    /// Whether `rdpmc` was used in user mode where the kernel does not allow it, which would have
+    /// killed a real process.
+    pub fn was_killed(&self) -> bool {
+        self.lock().faulted
+    }
+
+    /// The functions that the counters of a CPU are set to, by its position.
+    pub fn functions(&self, cpu: usize) -> [u32; MAX_COUNTERS] {
+        self.lock().cpus[cpu].select
+    }
+
+    /// Sets a function on a CPU behind everybody's back, as another process would.
+    pub fn overwrite(&self, cpu: usize, counter: usize, word: u32) {
+        let mut state = self.lock();
+        state.cpus[cpu].select[counter] = word;
+        state.cpus[cpu].counter[counter] = 0;
+        state.driver[counter] = word;
+    }
+
+    /// Puts a value into a counter of every CPU, to have it wrap soon.
+    pub fn preset(&self, counter: usize, value: u64) {
+        let mask = u64::MAX >> (64 - self.processor.width());
+        for cpu in &mut self.lock().cpus {
+            cpu.counter[counter] = value & mask;
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note(&mut self, event: u8, level: Level, times: u64) {
+        match self
+            .occurred
+            .iter_mut()
+            .find(|o| (o.0, o.1) == (event, level))
+        {
+            Some((_, _, sum)) => *sum = sum.wrapping_add(times),
+            None => self.occurred.push((event, level, times)),
+        }
+    }
+}
+
+impl fmt::Debug for SimMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimMachine")
+            .field("era", &self.era)
+            .field("processor", &self.processor)
+            .finish_non_exhaustive()
+    }
+}

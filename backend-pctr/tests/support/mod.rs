@@ -1,0 +1,159 @@
+//! What the tests share: an event map for the simulated CPUs.
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub mod pctr4;
+
+use std::sync::Arc;
+
+use quipu_hal::{
+    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, Hardware, ManualClock,
+    P5Function, ResolvedEvent, Result, SlotClass, SlotSet, VirtualPmu, X86Select,
+};
+use quipu_pctr::simulation::{Processor, SimDevice, SimMachine};
+use quipu_pctr::{PctrPmu, over};
+
+use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
+
+/// The backend over a simulated device.
+pub type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
+
+/// The events of a simulated CPU, by the names of pctr(4) and pctr(1), and raw ones.
+pub struct Events {
+    cpu: CpuModel,
+    processor: Processor,
+}
+
+impl Events {
+    /// Those of a machine, if its driver knows counters.
+    pub fn of(machine: &SimMachine) -> Option<Arc<dyn EventMap>> {
+        let cpu = machine.cpu_model()?;
+        let processor = machine.processor();
+        Some(Arc::new(Self { cpu, processor }))
+    }
+
+    /// Code, unit mask and counters of an event.
+    fn find(&self, name: &str) -> Option<(u8, u8, SlotSet)> {
+        let any = SlotSet::ANY_GENERAL;
+        match self.processor {
+            Processor::P5 => {
+                let (code, _) = P5_EVENTS.into_iter().find(|(_, n)| *n == name)?;
+                Some((code, 0, any))
+            }
+            Processor::P6 => {
+                let (code, _, on, unit_mask) =
+                    P6_EVENTS.into_iter().find(|(_, n, ..)| *n == name)?;
+                let slots = match on {
+                    On::Any => any,
+                    On::Counter0 => SlotSet::one(SlotClass::General, 0),
+                    On::Counter1 => SlotSet::one(SlotClass::General, 1),
+                };
+                let mesi = if unit_mask == UnitMask::Mesi { 0xf } else { 0 };
+                Some((code, mesi, slots))
+            }
+            Processor::Core => match name {
+                "INST_RETIRED" => Some((0xc0, 0, any)),
+                "CPU_CLK_UNHALTED" => Some((0x3c, 0, any)),
+                "BR_INST_RETIRED" => Some((0xc4, 0, any)),
+                "FP_ASSIST" => Some((0x11, 0, SlotSet::one(SlotClass::General, 1))),
+                "MUL" => Some((0x12, 0, SlotSet::one(SlotClass::General, 1))),
+                _ => None,
+            },
+            Processor::K8 => match name {
+                "RETIRED_INSTRUCTIONS" => Some((0xc0, 0, any)),
+                "CPU_CLK_UNHALTED" => Some((0x76, 0, any)),
+                "RETIRED_BRANCHES" => Some((0xc2, 0, any)),
+                "DISPATCHED_FPU" => Some((0x00, 0x3f, any)),
+                "ONLY_2" => Some((0x40, 0, SlotSet::one(SlotClass::General, 2))),
+                _ => None,
+            },
+            Processor::TimeStampOnly | Processor::None => None,
+        }
+    }
+
+    fn encode(&self, event: u8, unit_mask: u8, filter: Filter) -> Encoding {
+        let user = filter.contains(Filter::USER);
+        let kernel = filter.contains(Filter::KERNEL);
+        if self.processor == Processor::P5 {
+            let mut flags = 0;
+            if user {
+                flags |= P5Function::USER;
+            }
+            if kernel {
+                flags |= P5Function::KERNEL;
+            }
+            return Encoding::P5(P5Function::new(event).with_flags(flags));
+        }
+        let mut flags = 0;
+        if user {
+            flags |= X86Select::USER;
+        }
+        if kernel {
+            flags |= X86Select::KERNEL;
+        }
+        Encoding::X86(X86Select::new(event.into(), unit_mask).with_flags(flags))
+    }
+
+    /// The name of cycles or instructions.
+    fn generalized(&self, hardware: Hardware) -> Option<&'static str> {
+        match (self.processor, hardware) {
+            (Processor::P5, Hardware::Instructions) => Some("Instructions executed"),
+            (Processor::P6 | Processor::Core, Hardware::Instructions) => Some("INST_RETIRED"),
+            (Processor::K8, Hardware::Instructions) => Some("RETIRED_INSTRUCTIONS"),
+            (Processor::P6 | Processor::Core | Processor::K8, Hardware::Cycles) => {
+                Some("CPU_CLK_UNHALTED")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl EventMap for Events {
+    fn cpu(&self) -> &CpuModel {
+        &self.cpu
+    }
+
+    fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
+        let info = |name: &str| EventInfo::counter(name).honouring(Filter::LEVELS);
+        let named = match event {
+            Event::Named(name) => Some(name.as_str()),
+            Event::Hardware(hardware) => self.generalized(*hardware),
+            Event::Raw(raw) => {
+                let Encoding::X86(select) = self.encode(0, 0, filter) else {
+                    let function = P5Function::new(raw.config as u8);
+                    let flags = match self.encode(0, 0, filter) {
+                        Encoding::P5(flags) => flags.0,
+                        _ => 0,
+                    };
+                    return Ok(ResolvedEvent {
+                        encoding: Encoding::P5(function.with_flags(flags)),
+                        slots: SlotSet::ANY_GENERAL,
+                        info: info("raw"),
+                    });
+                };
+                return Ok(ResolvedEvent {
+                    encoding: Encoding::X86(select.with_flags(raw.config)),
+                    slots: SlotSet::ANY_GENERAL,
+                    info: info("raw"),
+                });
+            }
+            _ => None,
+        };
+        let found = named.and_then(|name| Some((name, self.find(name)?)));
+        let Some((name, (code, unit_mask, slots))) = found else {
+            return Err(
+                Error::new(ErrorKind::UnsupportedEvent, format!("count {event}"))
+                    .with_reason("this CPU has no such event"),
+            );
+        };
+        Ok(ResolvedEvent {
+            encoding: self.encode(code, unit_mask, filter),
+            slots,
+            info: info(name),
+        })
+    }
+}
+
+/// The backend over a machine's device.
+pub fn backend(machine: &SimMachine) -> SimBackend {
+    over(machine.open(), Events::of(machine), machine.clock()).unwrap()
+}
