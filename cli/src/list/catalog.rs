@@ -78,6 +78,8 @@ impl Catalog {
         let near: Vec<String> = texts
             .iter()
             .flat_map(|text| text::nearest(text, []))
+            // An event of that very name is of a kind that was not asked for.
+            .filter(|near| !texts.contains(&near.to_lowercase()))
             .collect();
         if !near.is_empty() {
             message.push_str(&format!("; did you mean {}?", near.join(", ")));
