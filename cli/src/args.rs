@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{info, list, stat};
+#[cfg(target_os = "linux")]
+use crate::stat;
+use crate::{info, list};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -19,6 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
+    #[cfg(target_os = "linux")]
     Stat(Box<stat::Options>),
     /// List the events that can be counted
     List(list::Options),

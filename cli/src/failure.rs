@@ -11,12 +11,20 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The exit status of a failure that is quipu's own and not that of a measured command.
+    /// The exit status of a failure that is quipu's own and not that of a measured command, as
+    /// env(1) and timeout(1) have it.
     pub(crate) const STATUS: u8 = 125;
+    /// The exit status when the command line is wrong.
+    pub(crate) const USAGE: u8 = 2;
 
     /// A failure of quipu's own.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self::with_status(message, Self::STATUS)
+    }
+
+    /// A command line that cannot be meant.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::with_status(message, Self::USAGE)
     }
 
     /// A failure with another exit status.
@@ -29,8 +37,14 @@ impl Failure {
 
     /// Tells the person, and the script.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("quipu: {}", self.message);
+        eprintln!("quipu: {self}");
         ExitCode::from(self.status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -5,6 +5,7 @@ mod args;
 mod failure;
 mod info;
 mod list;
+#[cfg(target_os = "linux")]
 mod stat;
 mod terminal;
 
@@ -16,6 +17,7 @@ use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        #[cfg(target_os = "linux")]
         Command::Stat(options) => stat::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),

@@ -1,14 +1,29 @@
 //! `quipu stat`: count what a command, a process or the whole machine does.
 
+mod aggregate;
+mod command;
+mod events;
+mod liveness;
+mod metrics;
+mod notes;
+mod options;
+mod plan;
+mod repeat;
+mod report;
+mod rows;
+mod run;
+mod sets;
+mod signals;
+
 use std::process::ExitCode;
 
-use clap::Args;
+pub(crate) use options::Options;
 
 use crate::failure::Failure;
 
-#[derive(Debug, Args)]
-pub(crate) struct Options {}
-
-pub(crate) fn run(_options: &Options) -> Result<ExitCode, Failure> {
-    Err(Failure::new("stat is not available in this version"))
+/// Counts and reports; the exit status is the measured command's.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let plan = plan::Plan::new(options)?;
+    let output = report::Output::open(options)?;
+    run::Session::new(&plan, output)?.run()
 }

@@ -1,9 +1,10 @@
-//! What standard output is: a terminal or not, how wide, with colours or not.
+//! What an output stream is: a terminal or not, how wide, with colours or not.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 
-/// How text is to be laid out for standard output.
+/// How text is to be laid out for an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Columns to fit into; `None` where nobody looks at lines (a pipe or file).
@@ -21,10 +22,19 @@ impl Layout {
 
     /// For standard output as it is.
     pub(crate) fn of_stdout() -> Self {
-        if !io::stdout().is_terminal() {
+        Self::of(&io::stdout())
+    }
+
+    /// For standard error as it is.
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+        if !stream.is_terminal() {
             return Self::PLAIN;
         }
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| width.0.into());
+        let width = terminal_size::terminal_size_of(stream).map_or(80, |(width, _)| width.0.into());
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         Self {
             width: Some(width),
@@ -40,6 +50,11 @@ impl Layout {
     /// Something of less interest.
     pub(crate) fn dim<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.sgr("2", text)
+    }
+
+    /// Something to be careful with.
+    pub(crate) fn yellow<'a>(self, text: &'a str) -> Cow<'a, str> {
+        self.sgr("33", text)
     }
 
     fn sgr<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {

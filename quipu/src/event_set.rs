@@ -345,6 +345,10 @@ fn open_group(
             *spec = in_user_mode;
             (Ok(open), true)
         }
+        // Not permitted everywhere and not there at all: the second is what to tell.
+        Err(in_user_mode) if in_user_mode.kind() != ErrorKind::NoPermission => {
+            (Err(in_user_mode), false)
+        }
         Err(_) => (Err(error), false),
     }
 }

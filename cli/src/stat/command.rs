@@ -1,0 +1,70 @@
+//! The measured command: held until everything is counting, and how it ended.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use quipu::ErrorKind;
+use quipu::linux::HeldCommand;
+
+use crate::failure::Failure;
+
+/// What a shell exits with when a command is there and cannot be executed (POSIX, XCU 2.8.2).
+const CANNOT_EXECUTE: u8 = 126;
+/// What a shell exits with when there is no such command.
+const NOT_FOUND: u8 = 127;
+
+/// Makes the process of a command, if there is one.
+pub(super) fn hold(command: &[OsString]) -> Result<Option<HeldCommand>, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(None);
+    };
+    Ok(Some(HeldCommand::spawn(program, arguments)?))
+}
+
+/// The failure of a command that could not be executed, with a shell's exit status.
+pub(super) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
+    let program = program.to_string_lossy();
+    let why = match error.errno() {
+        Some(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
+        None => error.to_string(),
+    };
+    match error.kind() {
+        ErrorKind::NoSuchTarget if !program.contains('/') => Failure::with_status(
+            format_args!("cannot execute {program}: no such command in PATH"),
+            NOT_FOUND,
+        ),
+        ErrorKind::NoSuchTarget => {
+            Failure::with_status(format_args!("cannot execute {program}: {why}"), NOT_FOUND)
+        }
+        _ => Failure::with_status(
+            format_args!("cannot execute {program}: {why}"),
+            CANNOT_EXECUTE,
+        ),
+    }
+}
+
+/// The exit status for a command that ended: its own, or 128 + n after signal n.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => Failure::STATUS.into(),
+    };
+    // Exit codes have eight bits, and there are fewer than 128 signals.
+    (code & 0xff) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_a_shells() {
+        assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_code(ExitStatus::from_raw(255 << 8)), 255);
+        assert_eq!(exit_code(ExitStatus::from_raw(9)), 137);
+        // With a core dump.
+        assert_eq!(exit_code(ExitStatus::from_raw(11 | 0x80)), 139);
+    }
+}

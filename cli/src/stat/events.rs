@@ -1,0 +1,175 @@
+//! Which events are counted: those asked for, or the default ones, and the cache events of `-d`.
+
+use quipu::hal::{Cache, CacheEvent, CacheOp, CacheResult, text};
+use quipu::{Event, EventSpec, GroupSpec, Hardware, Software};
+
+use crate::failure::Failure;
+
+use super::options::Options;
+
+/// A group or lone event to count, as the command line asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) group: GroupSpec,
+    /// The name in the words of the person who asked, when it is a lone event.
+    pub(super) label: Option<String>,
+    /// Left out of the report where it cannot be counted: nobody asked for it.
+    pub(super) optional: bool,
+}
+
+impl Request {
+    fn default_event(event: impl Into<Event>) -> Self {
+        Self {
+            group: GroupSpec::single(EventSpec::new(event)),
+            label: None,
+            optional: false,
+        }
+    }
+
+    fn optional(event: impl Into<Event>) -> Self {
+        Self {
+            optional: true,
+            ..Self::default_event(event)
+        }
+    }
+}
+
+/// The requests of a command line, in order.
+pub(super) fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failure> {
+    if options.null {
+        return Ok(Vec::new());
+    }
+    let mut requests = Vec::new();
+    for text in &options.event {
+        requests.extend(named(text)?);
+    }
+    if options.event.is_empty() {
+        requests = default_set(on_cpus);
+    }
+    requests.extend(detailed(options.detailed));
+    Ok(requests)
+}
+
+fn named(text: &str) -> Result<Vec<Request>, Failure> {
+    let groups = text::parse_list(text).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
+    // Where the text is a plain list, its items are the names people will look for.
+    let plain = !text.contains(['{', '/', '\'']);
+    let mut labels = text.split(',').map(|item| item.trim().to_owned());
+    Ok(groups
+        .into_iter()
+        .map(|group| Request {
+            label: labels.next().filter(|_| plain),
+            group,
+            optional: false,
+        })
+        .collect())
+}
+
+/// What `perf stat` counts by default. On CPUs the clock is that of the CPU, because the idle task
+/// is counted there too.
+fn default_set(on_cpus: bool) -> Vec<Request> {
+    let clock = if on_cpus {
+        Software::CpuClock
+    } else {
+        Software::TaskClock
+    };
+    vec![
+        Request::default_event(clock),
+        Request::default_event(Software::ContextSwitches),
+        Request::default_event(Software::CpuMigrations),
+        Request::default_event(Software::PageFaults),
+        Request::default_event(Hardware::Cycles),
+        Request::optional(Hardware::StalledCyclesFrontend),
+        Request::optional(Hardware::StalledCyclesBackend),
+        Request::default_event(Hardware::Instructions),
+        Request::default_event(Hardware::Branches),
+        Request::default_event(Hardware::BranchMisses),
+    ]
+}
+
+/// What `-d` adds, level by level.
+fn detailed(level: u8) -> impl Iterator<Item = Request> {
+    const LEVELS: [&[(Cache, CacheOp)]; 3] = [
+        &[(Cache::L1d, CacheOp::Read), (Cache::Ll, CacheOp::Read)],
+        &[
+            (Cache::L1i, CacheOp::Read),
+            (Cache::Dtlb, CacheOp::Read),
+            (Cache::Itlb, CacheOp::Read),
+        ],
+        &[(Cache::L1d, CacheOp::Prefetch)],
+    ];
+    LEVELS
+        .into_iter()
+        .take(level.into())
+        .flatten()
+        .flat_map(|&(cache, op)| {
+            CacheResult::ALL
+                .map(|result| Request::default_event(CacheEvent::new(cache, op, result)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(options: &Options, on_cpus: bool) -> Vec<String> {
+        requests(options, on_cpus)
+            .expect("well-formed")
+            .iter()
+            .map(|r| r.label.clone().unwrap_or_else(|| r.group.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn the_default_set_follows_the_target() {
+        let options = Options::default();
+        assert_eq!(names(&options, false)[0], "task-clock");
+        assert_eq!(names(&options, true)[0], "cpu-clock");
+        assert_eq!(names(&options, true).len(), 10);
+    }
+
+    #[test]
+    fn details_come_in_levels_and_are_appended() {
+        let mut options = Options {
+            event: vec!["faults".into()],
+            detailed: 1,
+            ..Options::default()
+        };
+        assert_eq!(
+            names(&options, false),
+            [
+                "faults",
+                "L1-dcache-loads",
+                "L1-dcache-load-misses",
+                "LLC-loads",
+                "LLC-load-misses"
+            ]
+        );
+        options.detailed = 3;
+        assert_eq!(names(&options, false).len(), 13);
+        options.detailed = 9;
+        assert_eq!(names(&options, false).len(), 13);
+    }
+
+    #[test]
+    fn plain_lists_keep_the_names_people_wrote() {
+        let options = Options {
+            event: vec!["cs, faults:u".into(), "{cs,faults},cpu-cycles".into()],
+            ..Options::default()
+        };
+        assert_eq!(
+            names(&options, false),
+            ["cs", "faults:u", "{context-switches,page-faults}", "cycles"]
+        );
+    }
+
+    #[test]
+    fn a_malformed_list_says_where() {
+        let options = Options {
+            event: vec!["cycles,,cs".into()],
+            ..Options::default()
+        };
+        let failure = requests(&options, false).expect_err("an empty item");
+        assert!(failure.to_string().contains('8'), "{failure}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a reader of the numbers has to know, each thing once: what could not be counted and why,
+//! and where a count means less than its name promises.
+
+use quipu::hal::ErrorKind;
+use quipu::{Error, Event, Filter, SetEvent};
+
+use super::rows::{Count, Row};
+use super::sets::Sets;
+
+/// One remark, with the events it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) about: String,
+    pub(super) events: Vec<String>,
+    pub(super) text: String,
+}
+
+/// Whether an event that failed so does not exist here, or exists and could not be counted.
+pub(super) fn outcome(error: &Error) -> Count {
+    match error.kind() {
+        ErrorKind::UnsupportedEvent
+        | ErrorKind::UnsupportedFeature
+        | ErrorKind::NoSuchDevice
+        | ErrorKind::TooManyEvents
+        | ErrorKind::InvalidConfiguration => Count::NotSupported,
+        _ => Count::NotCounted,
+    }
+}
+
+/// The remarks on these sets and rows.
+pub(super) fn notes(sets: &Sets, rows: &[Row]) -> Vec<Note> {
+    let mut notes = Notes::default();
+    for row in rows {
+        notes.row(row);
+    }
+    for (index, event) in sets.set_events() {
+        notes.opened(&sets.subject(index).name, event);
+    }
+    notes.0
+}
+
+#[derive(Default)]
+struct Notes(Vec<Note>);
+
+impl Notes {
+    fn add(&mut self, about: &str, event: &str, text: impl Into<String>) {
+        let text = text.into();
+        let known = self
+            .0
+            .iter_mut()
+            .find(|note| note.about == about && note.text == text);
+        match known {
+            Some(note) if note.events.iter().any(|known| known == event) => {}
+            Some(note) => note.events.push(event.to_owned()),
+            None => self.0.push(Note {
+                about: about.to_owned(),
+                events: vec![event.to_owned()],
+                text,
+            }),
+        }
+    }
+
+    fn opened(&mut self, name: &str, event: &SetEvent) {
+        let Some(info) = event.info() else { return };
+        let levels = event.spec().filter & Filter::LEVELS;
+        let ignores_levels = !info.honours.intersects(Filter::LEVELS);
+        if ignores_levels && levels != Filter::LEVELS {
+            self.add(
+                "in every mode",
+                name,
+                "counts user and kernel mode alike: it takes no filter",
+            );
+        } else if event.fell_back_to_user() {
+            self.add("user mode only", name, fallback_hint());
+        }
+        for erratum in &info.errata {
+            self.add("erratum", name, erratum.as_str());
+        }
+    }
+
+    fn row(&mut self, row: &Row) {
+        const NO_COUNTER: &str = "never got a hardware counter, because others held them all; ask \
+            for fewer events or smaller groups";
+        match row.count {
+            Count::NotSupported | Count::NotCounted => {
+                let about = if row.count == Count::NotSupported {
+                    "not supported"
+                } else {
+                    "not counted"
+                };
+                self.add(
+                    about,
+                    &row.name,
+                    row.reason.as_deref().unwrap_or(NO_COUNTER),
+                );
+            }
+            Count::Value { missing, parts, .. } if missing > 0 => self.add(
+                "incomplete",
+                &row.name,
+                format!(
+                    "{missing} of {parts} parts never got a hardware counter; the value is that of \
+                     the others"
+                ),
+            ),
+            Count::Value { .. } => {}
+        }
+    }
+}
+
+/// Why an event could not be opened, in words that fit other events of the same fate.
+pub(super) fn why(event: &Event, error: &Error) -> String {
+    let in_kernel_only = !event.levels().contains(Filter::USER);
+    let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
+        "happens in the kernel only, where counting is not permitted; in user mode it would read 0"
+            .to_owned()
+    } else {
+        error
+            .reason()
+            .map_or_else(|| error.kind().to_string(), str::to_owned)
+    };
+    if let Some(hint) = error.hint() {
+        text.push_str("; ");
+        text.push_str(hint);
+    }
+    text
+}
+
+/// What would permit counting in the kernel.
+fn fallback_hint() -> String {
+    let mut text = String::from("counting in the kernel is not permitted");
+    if let Some(level) = quipu::linux::privileges::Privileges::read().perf_event_paranoid {
+        text.push_str(&format!(
+            ": kernel.perf_event_paranoid is {level}; 1 or lower permits it, and so does CAP_PERFMON"
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::sample;
+    use super::*;
+    use quipu::{Hardware, Software};
+
+    #[test]
+    fn one_reason_is_told_once_for_all_its_events() {
+        let mut notes = Notes::default();
+        for hardware in [Hardware::Cycles, Hardware::Branches, Hardware::Cycles] {
+            notes.row(&sample::not_counted(hardware.into()));
+        }
+        assert_eq!(notes.0.len(), 1);
+        assert_eq!(notes.0[0].events, ["cycles", "branches"]);
+    }
+
+    #[test]
+    fn kernel_events_without_permission_share_their_reason() {
+        let denied = |event: &str| {
+            Error::new(ErrorKind::NoPermission, format!("open {event}"))
+                .with_reason(format!("{event} happens in the kernel only"))
+                .with_hint("do that")
+        };
+        let cs = why(&Software::ContextSwitches.into(), &denied("a"));
+        let migrations = why(&Software::CpuMigrations.into(), &denied("b"));
+        assert_eq!(cs, migrations);
+        assert!(cs.ends_with("would read 0; do that"));
+        assert_eq!(
+            why(&Hardware::Cycles.into(), &denied("c")),
+            "c happens in the kernel only; do that"
+        );
+    }
+
+    #[test]
+    fn what_does_not_exist_is_not_supported() {
+        let of = |kind| outcome(&Error::new(kind, "open it"));
+        assert_eq!(of(ErrorKind::UnsupportedEvent), Count::NotSupported);
+        assert_eq!(of(ErrorKind::NoPermission), Count::NotCounted);
+        assert_eq!(of(ErrorKind::Busy), Count::NotCounted);
+    }
+}

@@ -1,0 +1,140 @@
+//! The options of `quipu stat`, as people know them from perf-stat(1).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu stat -- make -j8                     what a build costs
+  quipu stat -r 10 -- ./bench                ten runs: means and how far they spread
+  quipu stat -e cycles:u,instructions:u ls   chosen events, in user mode only
+  quipu stat -e '{branches,branch-misses}' ls   a group: counted at the same times
+  quipu stat -d -- ./bench                   cache events as well (-dd, -ddd: more)
+  quipu stat -p 1234                         a running process, until it ends or Ctrl-C
+  quipu stat -p 1234 -- sleep 5              the same, for five seconds
+  quipu stat -a -A -I 1000                   every CPU, a line each, every second
+  quipu stat -j -o counts.json -- make       one JSON object a line, for programs
+
+The report goes to standard error, so the command's output stays as it is. Numbers marked ~
+are estimates: their counters shared the hardware with others and ran part of the time.
+
+Exit status:
+  that of the command (128 + n when signal n ended it; with -r the first that is not 0);
+  126 when it cannot be executed, 127 when it does not exist; 125 when quipu itself fails;
+  2 when the command line is wrong; 0 when there is no command.";
+
+/// Count what a command, a process or the whole machine does
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "quipu stat [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
+        quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+)]
+pub(crate) struct Options {
+    /// Events to count: names, groups {a,b}, modifiers :u :k; see `quipu list`
+    #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
+    pub(crate) event: Vec<String>,
+    /// Add cache events; twice adds instruction cache and TLBs, three times prefetches
+    #[arg(short, long, action = ArgAction::Count, help_heading = "What")]
+    pub(crate) detailed: u8,
+    /// Count nothing, just time the command
+    #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
+    pub(crate) null: bool,
+
+    /// Count these processes, with all their threads
+    #[arg(
+        short,
+        long,
+        value_name = "PID,..",
+        value_delimiter = ',',
+        help_heading = "Where"
+    )]
+    pub(crate) pid: Vec<i32>,
+    /// Count these threads
+    #[arg(
+        short,
+        long,
+        value_name = "TID,..",
+        value_delimiter = ',',
+        help_heading = "Where"
+    )]
+    pub(crate) tid: Vec<i32>,
+    /// Count on every CPU, whatever runs there
+    #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
+    pub(crate) all_cpus: bool,
+    /// Count on these CPUs (0-3,8), whatever runs there
+    #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
+    pub(crate) cpus: Option<String>,
+    /// Count the tasks of these control groups, every event in each of them
+    #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
+          value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
+    pub(crate) cgroup: Vec<PathBuf>,
+    /// Leave out the threads and processes that the target starts
+    #[arg(short = 'i', long, help_heading = "Where")]
+    pub(crate) no_inherit: bool,
+
+    /// A line for each CPU
+    #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
+    pub(crate) no_aggr: bool,
+    /// A line for each core
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub(crate) per_core: bool,
+    /// A line for each socket
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub(crate) per_socket: bool,
+    /// A line for each thread of -p or -t
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub(crate) per_thread: bool,
+    /// Run the command N times; report means and their relative standard deviation
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          conflicts_with = "interval_print", help_heading = "How")]
+    pub(crate) repeat: Option<u32>,
+    /// Report every MS milliseconds what was counted since the last time
+    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
+          help_heading = "How")]
+    pub(crate) interval_print: Option<u64>,
+    /// With -I, report the totals at the end too
+    #[arg(long, requires = "interval_print", help_heading = "How")]
+    pub(crate) summary: bool,
+    /// Stop after MS milliseconds; a command is ended with SIGTERM
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
+          help_heading = "How")]
+    pub(crate) timeout: Option<u64>,
+
+    /// Comma-separated values, in perf's order of columns; the same as `-x ,`
+    #[arg(long, group = "format", help_heading = "Report")]
+    pub(crate) csv: bool,
+    /// Separate values with SEP, in perf's order of columns
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "SEP",
+        group = "format",
+        help_heading = "Report"
+    )]
+    pub(crate) field_separator: Option<String>,
+    /// One JSON object a line, with perf's field names
+    #[arg(
+        short,
+        long,
+        visible_alias = "json-output",
+        group = "format",
+        help_heading = "Report"
+    )]
+    pub(crate) json: bool,
+    /// Write the report to FILE
+    #[arg(short, long, value_name = "FILE", help_heading = "Report")]
+    pub(crate) output: Option<PathBuf>,
+    /// Append to the file of -o
+    #[arg(long, requires = "output", help_heading = "Report")]
+    pub(crate) append: bool,
+    /// Show how each event was opened and for how long it counted
+    #[arg(short, long, help_heading = "Report")]
+    pub(crate) verbose: bool,
+
+    /// The command to run and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,230 @@
+//! Several runs: the mean of each count, and how far it can be trusted.
+
+use super::rows::{Count, Row};
+
+/// Values seen one by one: their mean and its standard deviation.
+///
+/// Welford's method, as perf uses it (`tools/perf/util/stat.c` of the kernel): the sum of squared
+/// distances from the mean is kept up to date, which loses nothing to cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Samples {
+    count: u32,
+    mean: f64,
+    squares: f64,
+}
+
+/// A mean over runs, and how far it spreads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    /// The mean, in the event's raw unit.
+    pub(super) mean: f64,
+    /// The standard deviation of the mean as a percentage of it.
+    pub(super) percent: f64,
+}
+
+impl Samples {
+    pub(super) fn add(&mut self, value: f64) {
+        self.count += 1;
+        let distance = value - self.mean;
+        self.mean += distance / f64::from(self.count);
+        self.squares += distance * (value - self.mean);
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The standard deviation of the mean: sqrt(sum of squares / (n - 1) / n).
+    pub(super) fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let n = f64::from(self.count);
+        (self.squares / (n - 1.0) / n).sqrt()
+    }
+
+    pub(super) fn percent(&self) -> f64 {
+        if self.mean == 0.0 {
+            0.0
+        } else {
+            self.deviation() / self.mean.abs() * 100.0
+        }
+    }
+}
+
+/// The rows of several runs, merged line by line.
+#[derive(Debug, Default)]
+pub(super) struct Merge {
+    lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    row: Row,
+    values: Samples,
+    cores: Vec<Samples>,
+    times: [Samples; 3],
+}
+
+impl Merge {
+    /// Adds the rows of one more run.
+    pub(super) fn add(&mut self, rows: Vec<Row>) {
+        for (index, row) in rows.into_iter().enumerate() {
+            // Runs of the same events have their lines in the same order, nearly always.
+            let known = match self.lines.get(index) {
+                Some(line) if line.is_of(&row) => Some(index),
+                _ => self.lines.iter().position(|line| line.is_of(&row)),
+            };
+            match known {
+                Some(index) => self.lines[index].add(&row),
+                None => {
+                    let mut line = Line::new(&row);
+                    line.add(&row);
+                    self.lines.push(line);
+                }
+            }
+        }
+    }
+
+    /// The means. A line has a spread when it was counted in more than one run.
+    pub(super) fn rows(self) -> Vec<Row> {
+        self.lines.into_iter().map(Line::finish).collect()
+    }
+}
+
+impl Line {
+    fn new(row: &Row) -> Self {
+        Self {
+            row: row.clone(),
+            values: Samples::default(),
+            cores: vec![Samples::default(); row.cores.len()],
+            times: [Samples::default(); 3],
+        }
+    }
+
+    fn is_of(&self, row: &Row) -> bool {
+        (&self.row.name, &self.row.place, &self.row.cgroup) == (&row.name, &row.place, &row.cgroup)
+    }
+
+    fn add(&mut self, row: &Row) {
+        for (samples, time) in self
+            .times
+            .iter_mut()
+            .zip([row.time, row.enabled, row.running])
+        {
+            samples.add(time as f64);
+        }
+        for (samples, (_, count)) in self.cores.iter_mut().zip(&row.cores) {
+            samples.add(count.value().unwrap_or(0) as f64);
+        }
+        if let Some(value) = row.count.value() {
+            self.values.add(value as f64);
+            self.row.count = worst(self.row.count, row.count);
+        }
+    }
+
+    fn finish(self) -> Row {
+        let mut row = self.row;
+        if let Count::Value { value, .. } = &mut row.count {
+            *value = self.values.mean().round() as u128;
+            row.spread = (self.values.count > 1).then(|| Spread {
+                mean: self.values.mean(),
+                percent: self.values.percent(),
+            });
+        }
+        for ((_, count), samples) in row.cores.iter_mut().zip(&self.cores) {
+            *count = Count::exact(samples.mean().round() as u128);
+        }
+        let [time, enabled, running] = self.times.map(|samples| samples.mean().round() as u64);
+        (row.time, row.enabled, row.running) = (time, enabled, running);
+        row
+    }
+}
+
+/// What can be said of both: an estimate in one run makes the mean an estimate.
+fn worst(a: Count, b: Count) -> Count {
+    match (a, b) {
+        (
+            Count::Value {
+                value,
+                estimated,
+                missing,
+                parts,
+            },
+            Count::Value {
+                estimated: also,
+                missing: more,
+                ..
+            },
+        ) => Count::Value {
+            value,
+            estimated: estimated || also,
+            missing: missing.max(more),
+            parts,
+        },
+        (Count::Value { .. }, _) => a,
+        (_, b) => b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::sample;
+    use super::*;
+    use quipu::Software;
+
+    #[test]
+    fn mean_and_deviation_are_exact() {
+        let mut samples = Samples::default();
+        assert_eq!((samples.mean(), samples.deviation()), (0.0, 0.0));
+        samples.add(10.0);
+        assert_eq!((samples.mean(), samples.deviation()), (10.0, 0.0));
+        // 10, 20, 30: variance 100, of the mean 100/3.
+        samples.add(20.0);
+        samples.add(30.0);
+        assert_eq!(samples.mean(), 20.0);
+        assert_eq!(samples.deviation(), (100.0f64 / 3.0).sqrt());
+        assert_eq!(samples.percent(), (100.0f64 / 3.0).sqrt() * 5.0);
+    }
+
+    #[test]
+    fn large_values_close_together_keep_their_spread() {
+        let mut samples = Samples::default();
+        for value in [1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0] {
+            samples.add(value);
+        }
+        assert_eq!(samples.deviation(), (1.0f64 / 3.0).sqrt());
+    }
+
+    fn faults(value: u128) -> Row {
+        sample::row(Software::PageFaults.into(), value, 1000)
+    }
+
+    fn merged(runs: Vec<Row>) -> Row {
+        let mut merge = Merge::default();
+        for row in runs {
+            merge.add(vec![row]);
+        }
+        merge.rows().pop().expect("one line")
+    }
+
+    #[test]
+    fn runs_become_means() {
+        let row = merged(vec![faults(48), faults(49), faults(52)]);
+        assert_eq!(row.count.value(), Some(50));
+        let spread = row.spread.expect("several runs");
+        assert!((spread.mean - 149.0 / 3.0).abs() < 1e-12);
+        assert_eq!(row.time, 1000);
+        assert_eq!(merged(vec![faults(7)]).spread, None);
+    }
+
+    #[test]
+    fn one_estimate_makes_the_mean_one_and_a_gap_is_left_out() {
+        let estimate = sample::estimate(Software::PageFaults.into(), 50);
+        assert!(merged(vec![faults(50), estimate]).count.is_estimate());
+        let gap = sample::not_counted(Software::PageFaults.into());
+        let row = merged(vec![gap.clone(), faults(50), faults(52)]);
+        assert_eq!(row.count.value(), Some(51));
+        assert_eq!(merged(vec![gap.clone(), gap]).count, Count::NotCounted);
+    }
+}

@@ -1,0 +1,158 @@
+//! The report: what it consists of, and the forms it is written in.
+
+mod csv;
+mod json;
+mod number;
+#[cfg(test)]
+pub(super) mod sample;
+mod text;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use crate::failure::Failure;
+use crate::terminal::Layout;
+
+use super::notes::Note;
+use super::options::Options;
+use super::repeat::Samples;
+use super::rows::Row;
+
+/// Everything that is reported at the end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Report {
+    /// What was counted: `'ls -l'`, `process 1234`.
+    pub(super) title: String,
+    pub(super) runs: u32,
+    pub(super) rows: Vec<Row>,
+    pub(super) times: Times,
+    pub(super) notes: Vec<Note>,
+    /// With `-v`: how each event was opened.
+    pub(super) details: Vec<String>,
+}
+
+/// Seconds, over all runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Times {
+    pub(super) elapsed: Samples,
+    /// What the command used; nothing when there was none.
+    pub(super) command: Option<CommandTimes>,
+}
+
+/// What a command used, in seconds and bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CommandTimes {
+    pub(super) user: Samples,
+    pub(super) system: Samples,
+    pub(super) peak_memory: u64,
+}
+
+/// The form of a report.
+enum Format {
+    Text(Layout),
+    Separated(String),
+    Json,
+}
+
+/// Where reports go, and in which form.
+pub(super) struct Output {
+    format: Format,
+    sink: Box<dyn Write>,
+    /// Whether a person is watching.
+    attended: bool,
+    begun: bool,
+}
+
+impl Output {
+    pub(super) fn open(options: &Options) -> Result<Self, Failure> {
+        let (sink, layout): (Box<dyn Write>, Layout) = match &options.output {
+            Some(path) => {
+                let file = open_file(path, options.append).map_err(|e| {
+                    Failure::new(format_args!("cannot write {}: {e}", path.display()))
+                })?;
+                (Box::new(BufWriter::new(file)), Layout::PLAIN)
+            }
+            None => (Box::new(BufWriter::new(io::stderr())), Layout::of_stderr()),
+        };
+        let format = if options.json {
+            Format::Json
+        } else if let Some(separator) = &options.field_separator {
+            Format::Separated(separator.replace("\\t", "\t"))
+        } else if options.csv {
+            Format::Separated(",".into())
+        } else {
+            Format::Text(layout)
+        };
+        Ok(Self {
+            attended: io::stderr().is_terminal() && matches!(format, Format::Text(_)),
+            format,
+            sink,
+            begun: false,
+        })
+    }
+
+    /// Tells a person at the terminal how things go.
+    pub(super) fn progress(&self, text: &str) {
+        if self.attended {
+            eprintln!("quipu: {text}");
+        }
+    }
+
+    /// Writes the rows of one interval, `time` seconds after the start.
+    pub(super) fn interval(&mut self, time: f64, rows: &[Row]) -> Result<(), Failure> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let mut out = String::new();
+        match &self.format {
+            Format::Text(layout) => text::interval(&mut out, time, rows, first, *layout),
+            Format::Separated(separator) => csv::rows(&mut out, rows, Some(time), separator),
+            Format::Json => json::rows(&mut out, rows, Some(time)),
+        }
+        self.write(&out)
+    }
+
+    /// Writes what there is to say after the last interval.
+    pub(super) fn notes(&mut self, report: &Report) -> Result<(), Failure> {
+        match self.format {
+            Format::Text(layout) => {
+                let mut out = String::new();
+                text::notes(&mut out, report, layout);
+                self.write(&out)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the whole report.
+    pub(super) fn report(&mut self, report: &Report) -> Result<(), Failure> {
+        let mut out = String::new();
+        match &self.format {
+            Format::Text(layout) => text::report(&mut out, report, *layout),
+            Format::Separated(separator) => csv::rows(&mut out, &report.rows, None, separator),
+            Format::Json => json::rows(&mut out, &report.rows, None),
+        }
+        self.write(&out)
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self
+            .sink
+            .write_all(text.as_bytes())
+            .and_then(|()| self.sink.flush());
+        match written {
+            // Nobody is left to read it, as with `2>&1 | head`.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => {
+                written.map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))
+            }
+        }
+    }
+}
+
+fn open_file(path: &std::path::Path, append: bool) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .append(append)
+        .truncate(!append)
+        .open(path)
+}

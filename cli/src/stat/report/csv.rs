@@ -1,0 +1,97 @@
+//! Separated values, in the order of columns of perf-stat(1), "CSV FORMAT".
+//!
+//! Optional time of the interval, optional place (and how many CPUs share a core or socket), value,
+//! unit, event, optional control group, optional spread, run time in nanoseconds, percentage of time
+//! running, metric, unit of the metric. A field that contains the separator or a quote is quoted.
+
+use std::fmt::Write;
+
+use super::super::aggregate::Place;
+use super::super::rows::{Count, Row};
+
+/// Appends a line for each row.
+pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) {
+    for row in rows {
+        let fields = fields(row, time);
+        for (i, field) in fields.iter().enumerate() {
+            if i > 0 {
+                out.push_str(separator);
+            }
+            push_quoted(out, field, separator);
+        }
+        out.push('\n');
+    }
+}
+
+fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
+    let mut fields = Vec::with_capacity(12);
+    if let Some(time) = time {
+        fields.push(format!("{time:.9}"));
+    }
+    if row.place != Place::Whole {
+        fields.push(row.place.to_string());
+    }
+    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+        fields.push(row.cpus.to_string());
+    }
+    fields.push(match row.count {
+        Count::NotCounted => "<not counted>".into(),
+        Count::NotSupported => "<not supported>".into(),
+        Count::Value { value, .. } if row.unit.is_plain() => value.to_string(),
+        Count::Value { .. } => format!("{:.2}", row.amount().unwrap_or(0.0)),
+    });
+    fields.push(row.unit.name.clone());
+    fields.push(row.name.clone());
+    fields.extend(row.cgroup.clone());
+    if let Some(spread) = row.spread {
+        fields.push(format!("{:.2}%", spread.percent));
+    }
+    fields.push(row.running.to_string());
+    fields.push(format!("{:.2}", row.percent_running()));
+    match &row.metric {
+        Some(metric) => {
+            fields.push(format!("{:.3}", metric.value));
+            fields.push(metric.unit.clone());
+        }
+        None => fields.extend([String::new(), String::new()]),
+    }
+    fields
+}
+
+fn push_quoted(out: &mut String, field: &str, separator: &str) {
+    if (separator.is_empty() || !field.contains(separator)) && !field.contains(['"', '\n']) {
+        out.push_str(field);
+    } else {
+        let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn columns_are_in_perfs_order() {
+        let mut out = String::new();
+        rows(&mut out, &sample::repeated().rows, None, ",");
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn time_and_place_come_first() {
+        let mut out = String::new();
+        rows(&mut out, &sample::per_core().rows, Some(0.25), ";");
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn a_field_with_the_separator_is_quoted() {
+        let mut out = String::new();
+        push_quoted(&mut out, "cpu/event=0xc0,umask=1/", ",");
+        assert_eq!(out, "\"cpu/event=0xc0,umask=1/\"");
+        out.clear();
+        push_quoted(&mut out, "cpu/event=0xc0,umask=1/", ";");
+        assert_eq!(out, "cpu/event=0xc0,umask=1/");
+    }
+}

@@ -1,0 +1,151 @@
+//! JSON lines: an object a row, with the field names of perf-stat(1), "JSON FORMAT", and a few more
+//! for what perf does not say.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::aggregate::Place;
+use super::super::rows::{Count, Row};
+
+/// One line. perf writes values as text, because they may be `<not counted>`.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    core: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate_number: Option<usize>,
+    counter_value: String,
+    unit: &'a str,
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroup: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance: Option<f64>,
+    event_runtime: u64,
+    pcnt_running: f64,
+    metric_value: f64,
+    metric_unit: &'a str,
+    /// Quipu's own: the value was scaled up from a part of the time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimate: bool,
+    /// Quipu's own: how many parts of the target were never counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_parts: Option<usize>,
+    /// Quipu's own: what each core type of a hybrid machine counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    core_types: BTreeMap<&'a str, String>,
+    /// Quipu's own: why there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// Appends a line for each row.
+pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>) {
+    for row in rows {
+        // There is nothing in a line that JSON cannot hold: its numbers are finite.
+        out.push_str(&serde_json::to_string(&line(row, time)).unwrap_or_default());
+        out.push('\n');
+    }
+}
+
+fn line(row: &Row, time: Option<f64>) -> Line<'_> {
+    let mut line = Line {
+        interval: time,
+        counter_value: match row.count {
+            Count::NotCounted => "<not counted>".into(),
+            Count::NotSupported => "<not supported>".into(),
+            Count::Value { .. } => value(row, row.count),
+        },
+        unit: &row.unit.name,
+        event: &row.name,
+        cgroup: row.cgroup.as_deref(),
+        variance: row.spread.map(|spread| rounded(spread.percent, 2)),
+        event_runtime: row.running,
+        pcnt_running: rounded(row.percent_running(), 2),
+        estimate: row.count.is_estimate(),
+        missing_parts: match row.count {
+            Count::Value { missing, .. } if missing > 0 => Some(missing),
+            _ => None,
+        },
+        core_types: row
+            .cores
+            .iter()
+            .map(|(core, count)| (core.as_str(), value(row, *count)))
+            .collect(),
+        reason: row.reason.as_deref(),
+        ..Line::default()
+    };
+    if let Some(metric) = &row.metric {
+        line.metric_value = rounded(metric.value, 6);
+        line.metric_unit = &metric.unit;
+    }
+    match &row.place {
+        Place::Whole => {}
+        Place::Cpu(cpu) => line.cpu = Some(cpu.to_string()),
+        Place::Core { .. } => line.core = Some(row.place.to_string()),
+        Place::Socket(_) => line.socket = Some(row.place.to_string()),
+        Place::Thread { .. } => line.thread = Some(row.place.to_string()),
+    }
+    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+        line.aggregate_number = Some(row.cpus);
+    }
+    line
+}
+
+/// A value with six decimals, as perf writes it; a whole number with all its digits.
+fn value(row: &Row, count: Count) -> String {
+    match (count.value(), row.spread) {
+        (Some(value), None) if row.unit.is_plain() => format!("{value}.000000"),
+        (Some(_), Some(_)) if count == row.count => format!("{:.6}", row.amount().unwrap_or(0.0)),
+        (Some(value), _) => format!("{:.6}", row.unit.scale(value as f64)),
+        (None, _) => String::new(),
+    }
+}
+
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let factor = 10f64.powi(decimals);
+    (value * factor).round() / factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn lines_have_perfs_fields() {
+        let mut out = String::new();
+        rows(&mut out, &sample::repeated().rows, None);
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn what_is_uncertain_says_so() {
+        let mut out = String::new();
+        rows(&mut out, &sample::uncertain().rows, None);
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn places_have_a_field_of_their_own() {
+        let mut out = String::new();
+        rows(&mut out, &sample::per_core().rows, Some(0.25));
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn large_values_keep_their_digits() {
+        let row = sample::row(quipu::Hardware::Cycles.into(), u64::MAX.into(), 1);
+        assert_eq!(value(&row, row.count), "18446744073709551615.000000");
+    }
+}

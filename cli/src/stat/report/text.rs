@@ -1,0 +1,315 @@
+//! The report for people: aligned, digits grouped, estimates marked, remarks at the end.
+
+use std::fmt::Write;
+
+use crate::terminal::Layout;
+
+use super::super::aggregate::Place;
+use super::super::metrics::Metric;
+use super::super::rows::{Count, Row};
+use super::number::{bytes, fixed, grouped};
+use super::{Report, Times};
+
+/// Widths that perf has too; longer contents widen their column.
+const VALUE_WIDTH: usize = 18;
+const UNIT_WIDTH: usize = 4;
+const NAME_WIDTH: usize = 24;
+const METRIC_WIDTH: usize = 9;
+const TIMES_WIDTH: usize = 18;
+/// Where remarks are broken when no terminal says how wide it is.
+const NOTE_WIDTH: usize = 96;
+
+/// Appends the whole report.
+pub(super) fn report(out: &mut String, report: &Report, layout: Layout) {
+    let mut title = format!("Counts for {}", report.title);
+    if report.runs > 1 {
+        let _ = write!(title, " ({} runs)", report.runs);
+    }
+    let _ = writeln!(out, "\n {}:\n", layout.bold(&title));
+    let widths = Widths::of(&report.rows);
+    for row in &report.rows {
+        line(out, "", row, &widths, layout);
+    }
+    if !report.rows.is_empty() {
+        out.push('\n');
+    }
+    times(out, &report.times);
+    notes(out, report, layout);
+    out.push('\n');
+}
+
+/// Appends the rows of an interval, under a heading when they are the first.
+pub(super) fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
+    let widths = Widths::of(rows);
+    if first {
+        let heading = format!(
+            "{:>16} {}{:>value$} {:<unit$} {}",
+            "# seconds",
+            " ".repeat(widths.place),
+            "counts",
+            "unit",
+            "event",
+            value = widths.value,
+            unit = widths.unit,
+        );
+        let _ = writeln!(out, "{}", layout.dim(&heading));
+    }
+    for row in rows {
+        line(out, &format!("{time:>16.9} "), row, &widths, layout);
+    }
+}
+
+/// Appends the legend and the remarks.
+pub(super) fn notes(out: &mut String, report: &Report, layout: Layout) {
+    if report.rows.iter().any(is_marked) {
+        out.push_str(
+            "\n  ~ an estimate: the counter ran for the share of the time in parentheses, and the\n    \
+             value is scaled up to all of it\n",
+        );
+    }
+    for note in &report.notes {
+        let heading = format!("{}: {}", note.about, note.events.join(", "));
+        let _ = writeln!(out, "\n  {}", layout.yellow(&heading));
+        wrapped(out, &note.text, layout);
+    }
+    if !report.details.is_empty() {
+        out.push('\n');
+        for detail in &report.details {
+            let _ = writeln!(out, "  {}", layout.dim(detail));
+        }
+    }
+}
+
+fn is_marked(row: &Row) -> bool {
+    row.count.is_estimate() || row.metric.as_ref().is_some_and(|m| m.uncertain)
+}
+
+/// Text in lines of bearable length, indented.
+fn wrapped(out: &mut String, text: &str, layout: Layout) {
+    const INDENT: usize = 4;
+    let layout = Layout {
+        width: Some(layout.width.unwrap_or(NOTE_WIDTH).min(NOTE_WIDTH)),
+        ..layout
+    };
+    for line in layout.wrap(text, INDENT) {
+        let _ = writeln!(out, "{:INDENT$}{line}", "");
+    }
+}
+
+/// The widths of columns.
+struct Widths {
+    place: usize,
+    value: usize,
+    unit: usize,
+    name: usize,
+    cgroup: usize,
+    metric: usize,
+}
+
+impl Widths {
+    fn of(rows: &[Row]) -> Self {
+        let most = |least: usize, width: &dyn Fn(&Row) -> usize| {
+            rows.iter().map(width).max().unwrap_or(0).max(least)
+        };
+        Self {
+            place: match most(0, &|row| place(row).len()) {
+                0 => 0,
+                width => width + 1,
+            },
+            value: most(VALUE_WIDTH, &|row| value(row).len()),
+            unit: most(UNIT_WIDTH, &|row| row.unit.name.len()),
+            name: most(NAME_WIDTH, &|row| row.name.len()),
+            cgroup: match most(0, &|row| row.cgroup.as_ref().map_or(0, String::len)) {
+                0 => 0,
+                width => width + 1,
+            },
+            metric: most(METRIC_WIDTH, &|row| {
+                row.metric.as_ref().map_or(0, |m| metric_value(m).len())
+            }),
+        }
+    }
+}
+
+/// A row and, below it, the shares of core types. `time` is a column of its own.
+fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout) {
+    let start = out.len();
+    let amount = format!("{:>width$}", value(row), width = widths.value);
+    let amount = match row.count {
+        Count::Value { .. } if row.count.is_uncertain() => layout.yellow(&amount),
+        Count::Value { .. } => layout.bold(&amount),
+        _ => layout.dim(&amount),
+    };
+    let _ = write!(
+        out,
+        "{time}{:<place$}{amount} {:<unit$} {:<name$}{:>cgroup$}",
+        place(row),
+        row.unit.name,
+        row.name,
+        row.cgroup.as_deref().unwrap_or_default(),
+        place = widths.place,
+        unit = widths.unit,
+        name = widths.name,
+        cgroup = widths.cgroup,
+    );
+    if let Some(metric) = &row.metric {
+        let _ = write!(
+            out,
+            " # {:>width$} {:<14}",
+            metric_value(metric),
+            metric.unit,
+            width = widths.metric
+        );
+    } else if row.spread.is_some() || row.count.is_uncertain() {
+        let _ = write!(out, "{:width$}", "", width = widths.metric + 18);
+    }
+    if let Some(spread) = row.spread
+        && spread.mean != 0.0
+    {
+        let _ = write!(out, "  ( +- {:>5}% )", fixed(spread.percent, 2));
+    }
+    if row.count.is_estimate() {
+        let _ = write!(out, "  ({:.2}%)", row.percent_running());
+    }
+    if let Count::Value { missing, parts, .. } = row.count
+        && missing > 0
+    {
+        let _ = write!(out, "  ({missing} of {parts} parts missing)");
+    }
+    out.truncate(start + out[start..].trim_end().len());
+    out.push('\n');
+    for (core, count) in &row.cores {
+        let share = count.value().map_or(String::new(), |v| raw_value(row, v));
+        let _ = writeln!(
+            out,
+            "{:place$}{share:>value$} {:<unit$}   on {core}",
+            "",
+            row.unit.name,
+            place = time.len() + widths.place,
+            value = widths.value,
+            unit = widths.unit,
+        );
+    }
+}
+
+fn place(row: &Row) -> String {
+    let mut text = row.place.to_string();
+    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+        let _ = write!(text, " {:>3}", row.cpus);
+    }
+    text
+}
+
+fn value(row: &Row) -> String {
+    match row.count {
+        Count::NotCounted => "<not counted>".into(),
+        Count::NotSupported => "<not supported>".into(),
+        Count::Value { value, .. } => {
+            let mark = if row.count.is_estimate() { "~" } else { "" };
+            format!("{mark}{}", raw_value(row, value))
+        }
+    }
+}
+
+fn raw_value(row: &Row, value: u128) -> String {
+    if row.unit.is_plain() {
+        grouped(value)
+    } else {
+        fixed(row.unit.scale(value as f64), 2)
+    }
+}
+
+fn metric_value(metric: &Metric) -> String {
+    let mark = if metric.uncertain { "~" } else { "" };
+    let percent = if metric.percent { "%" } else { "" };
+    format!("{mark}{}{percent}", fixed(metric.value, metric.decimals))
+}
+
+/// Elapsed, user and system time, one below the other.
+fn times(out: &mut String, times: &Times) {
+    let mut line = |samples: &super::Samples, what: &str| {
+        let mean = format!("{:.9}", samples.mean());
+        let _ = write!(out, "{mean:>TIMES_WIDTH$}");
+        if samples.deviation() > 0.0 {
+            let _ = write!(out, " +- {:.9}", samples.deviation());
+        }
+        let _ = write!(out, " seconds {what}");
+        if samples.deviation() > 0.0 {
+            let _ = write!(out, "  ( +- {:>5}% )", fixed(samples.percent(), 2));
+        }
+        out.push('\n');
+    };
+    line(&times.elapsed, "time elapsed");
+    if let Some(command) = &times.command {
+        line(&command.user, "user");
+        line(&command.system, "sys");
+        let _ = writeln!(
+            out,
+            "{:>TIMES_WIDTH$} peak memory",
+            bytes(command.peak_memory)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn written(sample: &Report) -> String {
+        let mut out = String::new();
+        report(&mut out, sample, Layout::PLAIN);
+        out
+    }
+
+    #[test]
+    fn exact_counts() {
+        insta::assert_snapshot!(written(&sample::exact()));
+    }
+
+    #[test]
+    fn uncertain_counts() {
+        insta::assert_snapshot!(written(&sample::uncertain()));
+    }
+
+    #[test]
+    fn several_runs() {
+        insta::assert_snapshot!(written(&sample::repeated()));
+    }
+
+    #[test]
+    fn cores_of_a_cgroup() {
+        insta::assert_snapshot!(written(&sample::per_core()));
+    }
+
+    #[test]
+    fn an_interval_with_its_heading() {
+        let mut out = String::new();
+        interval(&mut out, 0.25, &sample::exact().rows, true, Layout::PLAIN);
+        interval(
+            &mut out,
+            0.5,
+            &sample::uncertain().rows,
+            false,
+            Layout::PLAIN,
+        );
+        insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_colour() {
+        let mut coloured = String::new();
+        let colour = Layout {
+            colour: true,
+            ..Layout::PLAIN
+        };
+        report(&mut coloured, &sample::uncertain(), colour);
+        assert!(coloured.contains("\x1b["));
+        let mut plain = coloured;
+        for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {
+            plain = plain.replace(code, "");
+        }
+        let trimmed =
+            |text: &str| -> Vec<String> { text.lines().map(|l| l.trim_end().to_owned()).collect() };
+        assert_eq!(trimmed(&plain), trimmed(&written(&sample::uncertain())));
+    }
+}

@@ -1,0 +1,326 @@
+//! Running: attach, release, wait, read, report.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use quipu::Software;
+use quipu::linux::{Anchors, Exit, HeldCommand, Running};
+
+use crate::failure::Failure;
+
+use super::aggregate::Aggregation;
+use super::command;
+use super::liveness::any_alive;
+use super::notes::notes;
+use super::plan::{Plan, Scope};
+use super::repeat::Merge;
+use super::report::{CommandTimes, Output, Report, Times};
+use super::rows::{Row, rows};
+use super::sets::{Sets, Snapshot};
+use super::signals::Signals;
+
+/// The longest sleep while a command runs. A signal that arrives just before the sleep begins does
+/// not end it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How often tasks that are no children of this process are looked at.
+const LIVENESS_CHECK: Duration = Duration::from_millis(50);
+/// How often a person is told how many runs are done.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// One call of `quipu stat`.
+pub(super) struct Session<'a> {
+    plan: &'a Plan,
+    output: Output,
+    signals: Signals,
+}
+
+/// One measurement.
+struct Run {
+    sets: Sets,
+    aggregation: Aggregation,
+    /// When counting started.
+    started: Instant,
+    /// The last interval's readings, and their time in seconds.
+    last: Option<(Snapshot, f64)>,
+}
+
+/// How a measurement went.
+struct Outcome {
+    rows: Vec<Row>,
+    elapsed: f64,
+    exit: Option<Exit>,
+    sets: Sets,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(plan: &'a Plan, output: Output) -> Result<Self, Failure> {
+        Ok(Self {
+            plan,
+            output,
+            signals: Signals::watch()?,
+        })
+    }
+
+    /// Measures as often as asked, and reports.
+    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+        let anchors = self.anchors();
+        let mut merge = Merge::default();
+        let mut times = Times::default();
+        let mut status = 0;
+        let mut told = Instant::now();
+        let mut last = None;
+        let mut runs = 0;
+        while runs < self.plan.runs && !(runs > 0 && self.signals.arrived()) {
+            if told.elapsed() > PROGRESS {
+                told = Instant::now();
+                let text = format!("{runs} of {} runs done", self.plan.runs);
+                self.output.progress(&text);
+            }
+            let outcome = self.measure()?;
+            runs += 1;
+            times.elapsed.add(outcome.elapsed);
+            if let Some(exit) = outcome.exit {
+                if self.plan.scope == Scope::Command {
+                    add_command(times.command.get_or_insert_default(), &exit);
+                }
+                let code = command::exit_code(exit.status);
+                status = if status == 0 { code } else { status };
+            }
+            merge.add(outcome.rows);
+            last = Some(outcome.sets);
+        }
+        drop(anchors);
+        let rows = merge.rows();
+        let report = Report {
+            title: self.plan.title(),
+            runs,
+            notes: last
+                .as_ref()
+                .map_or_else(Vec::new, |sets| notes(sets, &rows)),
+            details: match &last {
+                Some(sets) if self.plan.verbose => details(sets, &rows),
+                _ => Vec::new(),
+            },
+            rows,
+            times,
+        };
+        if self.plan.interval.is_none() || self.plan.summary {
+            self.output.report(&report)?;
+        } else {
+            self.output.notes(&report)?;
+        }
+        Ok(ExitCode::from(status))
+    }
+
+    /// With many runs, counters that keep the kernel from patching itself for each of them.
+    fn anchors(&self) -> Option<Anchors> {
+        const PATCHED: [Software; 3] = [
+            Software::PageFaults,
+            Software::ContextSwitches,
+            Software::CpuMigrations,
+        ];
+        // Without permission for them, runs just take longer.
+        (self.plan.runs > 1)
+            .then(|| Anchors::hold(&PATCHED).ok())
+            .flatten()
+    }
+
+    fn measure(&mut self) -> Result<Outcome, Failure> {
+        let held = command::hold(&self.plan.command)?;
+        let mut sets = Sets::open(self.plan, held.as_ref().map(HeldCommand::pid))?;
+        let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
+        if self.plan.scope != Scope::Command {
+            sets.enable()?;
+        }
+        let last = self.plan.interval.map(|_| (sets.snapshot(), 0.0));
+        let mut run = Run {
+            sets,
+            aggregation,
+            started: Instant::now(),
+            last,
+        };
+        let exit = match held {
+            Some(held) => {
+                let running = held
+                    .release()
+                    .map_err(|e| command::not_executed(&self.plan.command[0], &e))?;
+                Some(self.wait_for_command(running, &mut run)?)
+            }
+            None => {
+                self.announce();
+                self.wait_for_signal(&mut run)?;
+                None
+            }
+        };
+        let elapsed = match exit {
+            Some(exit) => exit.elapsed,
+            None => run.started.elapsed(),
+        };
+        self.finish(run, elapsed.as_secs_f64(), exit)
+    }
+
+    /// Tells a person what this is waiting for.
+    fn announce(&self) {
+        if self.plan.timeout.is_none() && self.plan.interval.is_none() {
+            let title = self.plan.title();
+            self.output
+                .progress(&format!("counting {title}; Ctrl-C ends and reports"));
+        }
+    }
+
+    fn finish(
+        &mut self,
+        mut run: Run,
+        elapsed: f64,
+        exit: Option<Exit>,
+    ) -> Result<Outcome, Failure> {
+        if self.plan.scope != Scope::Command {
+            run.sets.disable()?;
+        }
+        let mut snapshot = run.sets.snapshot();
+        run.sets.read(&mut snapshot)?;
+        if let Some((last, time)) = &run.last {
+            let difference = snapshot.since(last);
+            let rows = rows(&run.sets, &difference, &run.aggregation, elapsed - time);
+            self.output.interval(elapsed, &rows)?;
+        }
+        Ok(Outcome {
+            rows: rows(&run.sets, &snapshot, &run.aggregation, elapsed),
+            elapsed,
+            exit,
+            sets: run.sets,
+        })
+    }
+
+    /// Reports what was counted since the last interval.
+    fn tick(&mut self, run: &mut Run) -> Result<(), Failure> {
+        let mut snapshot = run.sets.snapshot();
+        run.sets.read(&mut snapshot)?;
+        let now = run.started.elapsed().as_secs_f64();
+        if let Some((last, time)) = &run.last {
+            let difference = snapshot.since(last);
+            let rows = rows(&run.sets, &difference, &run.aggregation, now - time);
+            self.output.interval(now, &rows)?;
+        }
+        run.last = Some((snapshot, now));
+        Ok(())
+    }
+
+    fn wait_for_command(&mut self, mut running: Running, run: &mut Run) -> Result<Exit, Failure> {
+        let mut clock = Clock::new(self.plan, run.started);
+        loop {
+            if let Some(signal) = self.signals.take_to_pass_on() {
+                running.signal(signal)?;
+            }
+            if let Some(exit) = running.wait_timeout(clock.next().min(LONGEST_SLEEP))? {
+                return Ok(exit);
+            }
+            if clock.interval_is_over() {
+                self.tick(run)?;
+            }
+            if clock.time_is_over() {
+                running.signal(signal_hook::consts::SIGTERM)?;
+            }
+        }
+    }
+
+    fn wait_for_signal(&mut self, run: &mut Run) -> Result<(), Failure> {
+        let mut clock = Clock::new(self.plan, run.started);
+        let targets = match &self.plan.scope {
+            Scope::Tasks(targets) => targets.as_slice(),
+            _ => &[],
+        };
+        while !self.signals.arrived() && (targets.is_empty() || any_alive(targets)) {
+            let longest = if targets.is_empty() {
+                LONGEST_SLEEP
+            } else {
+                LIVENESS_CHECK
+            };
+            self.signals.sleep(clock.next().min(longest));
+            if clock.interval_is_over() {
+                self.tick(run)?;
+            }
+            if clock.time_is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When the next interval ends, and when all is over.
+struct Clock {
+    interval: Option<(Duration, Instant)>,
+    end: Option<Instant>,
+}
+
+impl Clock {
+    fn new(plan: &Plan, started: Instant) -> Self {
+        Self {
+            interval: plan.interval.map(|length| (length, started + length)),
+            end: plan.timeout.map(|timeout| started + timeout),
+        }
+    }
+
+    /// How long until something is due.
+    fn next(&self) -> Duration {
+        let due = self.interval.map(|(_, at)| at).into_iter().chain(self.end);
+        due.map(|at| at.saturating_duration_since(Instant::now()))
+            .min()
+            .unwrap_or(LONGEST_SLEEP)
+    }
+
+    /// Whether an interval has ended; each says so once. Intervals that were slept through are
+    /// skipped, so that they stay where they belong.
+    fn interval_is_over(&mut self) -> bool {
+        let Some((length, at)) = &mut self.interval else {
+            return false;
+        };
+        let now = Instant::now();
+        if now < *at {
+            return false;
+        }
+        while *at <= now {
+            *at += *length;
+        }
+        true
+    }
+
+    /// Whether the time is over; says so once.
+    fn time_is_over(&mut self) -> bool {
+        let over = self.end.is_some_and(|at| at <= Instant::now());
+        if over {
+            self.end = None;
+        }
+        over
+    }
+}
+
+fn add_command(times: &mut CommandTimes, exit: &Exit) {
+    times.user.add(exit.user_time.as_secs_f64());
+    times.system.add(exit.system_time.as_secs_f64());
+    times.peak_memory = times.peak_memory.max(exit.max_resident);
+}
+
+/// How each event was opened, and for how long it counted.
+fn details(sets: &Sets, rows: &[Row]) -> Vec<String> {
+    let mut details = Vec::new();
+    for (index, event) in sets.set_events() {
+        let name = &sets.subject(index).name;
+        if let (Some(backend), Some(info)) = (event.backend(), event.info()) {
+            details.push(format!("{name}: counted by {backend} as {}", info.name));
+        }
+    }
+    details.dedup();
+    for row in rows.iter().filter(|row| row.enabled > 0) {
+        let place = match row.place.to_string() {
+            place if place.is_empty() => place,
+            place => format!(" on {place}"),
+        };
+        details.push(format!(
+            "{}{place}: enabled {} ns, running {} ns",
+            row.name, row.enabled, row.running
+        ));
+    }
+    details
+}

@@ -1,0 +1,222 @@
+//! The open counters: an event set for each target, all with the same events.
+
+use quipu::hal::ValueKind;
+use quipu::{
+    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Part, Result,
+};
+
+use crate::failure::Failure;
+
+use super::plan::Plan;
+use super::rows::Unit;
+
+/// An event set for each target.
+pub(super) struct Sets {
+    members: Vec<Member>,
+    subjects: Vec<Subject>,
+}
+
+struct Member {
+    cgroup: Option<String>,
+    set: EventSet,
+}
+
+/// What is known of an event before it is counted.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    /// As the person who asked called it, `:u` added where a fallback narrowed it.
+    pub(super) name: String,
+    pub(super) spec: EventSpec,
+    pub(super) unit: Unit,
+    pub(super) is_gauge: bool,
+    hidden: bool,
+}
+
+/// What the sets say at one moment.
+#[derive(Clone)]
+pub(super) struct Snapshot(Vec<Counts>);
+
+impl Snapshot {
+    /// The counts of one set.
+    pub(super) fn counts(&self, member: usize) -> &Counts {
+        &self.0[member]
+    }
+
+    /// What was counted since an earlier snapshot of the same sets.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let mut difference = self.clone();
+        for (now, then) in difference.0.iter_mut().zip(&earlier.0) {
+            now.subtract(then);
+        }
+        difference
+    }
+}
+
+impl Sets {
+    /// Opens everything. An event that cannot be counted here is no failure, but what can only be a
+    /// mistake is: then nothing has been run yet.
+    pub(super) fn open(plan: &Plan, command: Option<i32>) -> Result<Self, Failure> {
+        let mut members = Vec::new();
+        if !plan.requests.is_empty() {
+            let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
+            for (cgroup, target) in plan.scope.targets(command) {
+                let set = EventSet::builder()
+                    .events(&groups)?
+                    .target(target)
+                    .attributes(plan.attributes())
+                    .user_mode_fallback(true)
+                    .open()?;
+                members.push(Member { cgroup, set });
+            }
+        }
+        let sets = Self {
+            subjects: subjects(plan, &members),
+            members,
+        };
+        sets.refuse_mistakes()?;
+        Ok(sets)
+    }
+
+    /// How many events there are, in each set.
+    pub(super) fn events(&self) -> usize {
+        self.subjects.len()
+    }
+
+    pub(super) fn subject(&self, index: usize) -> &Subject {
+        &self.subjects[index]
+    }
+
+    /// Whether nobody asked for the event and it cannot be counted.
+    pub(super) fn is_hidden(&self, index: usize) -> bool {
+        self.subjects[index].hidden
+    }
+
+    /// The sets of each control group, in order; one entry without a name when there is none.
+    pub(super) fn by_cgroup(&self) -> Vec<(Option<&str>, Vec<usize>)> {
+        let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let name = member.cgroup.as_deref();
+            match groups.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, members)) => members.push(index),
+                None => groups.push((name, vec![index])),
+            }
+        }
+        groups
+    }
+
+    /// The parts of every open event of these sets.
+    pub(super) fn parts<'a>(&'a self, members: &'a [usize]) -> impl Iterator<Item = &'a Part> {
+        members.iter().flat_map(|member| {
+            let set = &self.members[*member].set;
+            (0..self.events()).flat_map(|event| set.parts(event).unwrap_or_default())
+        })
+    }
+
+    /// The parts of every open event.
+    pub(super) fn all_parts(&self) -> impl Iterator<Item = &Part> {
+        self.members.iter().flat_map(|member| {
+            (0..self.events()).flat_map(|event| member.set.parts(event).unwrap_or_default())
+        })
+    }
+
+    /// The events of every set, with their position.
+    pub(super) fn set_events(&self) -> impl Iterator<Item = (usize, &quipu::SetEvent)> {
+        self.members
+            .iter()
+            .flat_map(|member| member.set.events().iter().enumerate())
+    }
+
+    pub(super) fn enable(&mut self) -> Result<()> {
+        self.members.iter_mut().try_for_each(|m| m.set.enable())
+    }
+
+    pub(super) fn disable(&mut self) -> Result<()> {
+        self.members.iter_mut().try_for_each(|m| m.set.disable())
+    }
+
+    /// A snapshot of zeros, to read into.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.members.iter().map(|m| m.set.counts()).collect())
+    }
+
+    pub(super) fn read(&mut self, into: &mut Snapshot) -> Result<()> {
+        for (member, counts) in self.members.iter_mut().zip(&mut into.0) {
+            member.set.read(counts)?;
+        }
+        Ok(())
+    }
+
+    /// Errors that would make the run a waste of time.
+    fn refuse_mistakes(&self) -> Result<(), Failure> {
+        let mut errors = self
+            .set_events()
+            .filter_map(|(_, event)| Some((event, event.error()?)));
+        if let Some((_, error)) =
+            errors.find(|(event, error)| is_mistake(&event.spec().event, error))
+        {
+            return Err(error.clone().into());
+        }
+        let refused = |event: &quipu::SetEvent| {
+            event
+                .error()
+                .is_some_and(|e| e.kind() == ErrorKind::NoPermission)
+        };
+        let mut events = self.set_events().map(|(_, event)| event);
+        match events.next() {
+            Some(first) if refused(first) && events.all(refused) => {
+                Err(first.error().expect("it was refused").clone().into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether an error is about what was asked rather than about what this machine can count.
+fn is_mistake(event: &Event, error: &Error) -> bool {
+    let is_name = matches!(
+        event,
+        Event::Named(_) | Event::Pmu(_) | Event::Tracepoint { .. }
+    );
+    match error.kind() {
+        ErrorKind::InvalidConfiguration | ErrorKind::NoSuchTarget => true,
+        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => is_name,
+        _ => false,
+    }
+}
+
+fn subjects(plan: &Plan, members: &[Member]) -> Vec<Subject> {
+    let Some(first) = members.first() else {
+        return Vec::new();
+    };
+    let events = first.set.events().iter();
+    events
+        .enumerate()
+        .map(|(index, event)| {
+            let info = members
+                .iter()
+                .find_map(|member| member.set.events()[index].info());
+            let request = &plan.requests[event.request()];
+            Subject {
+                name: name(request.label.as_deref(), event),
+                spec: event.spec().clone(),
+                unit: info.map_or_else(Unit::none, |info| Unit::new(&info.unit, info.scale)),
+                is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
+                hidden: request.optional && info.is_none(),
+            }
+        })
+        .collect()
+}
+
+fn name(label: Option<&str>, event: &quipu::SetEvent) -> String {
+    let asked = label.unwrap_or(event.name());
+    let honours_levels = event
+        .info()
+        .is_some_and(|info| info.honours.intersects(Filter::LEVELS));
+    if !event.fell_back_to_user() || !honours_levels {
+        asked.to_owned()
+    } else if label.is_some_and(|label| !label.contains(':')) {
+        format!("{asked}:u")
+    } else {
+        event.spec().to_string()
+    }
+}
