@@ -65,7 +65,12 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 1..=20_000 {
-                    sequence.write(|| pair.iter().for_each(|v| v.store(n, Ordering::Relaxed)));
+                    sequence.write(|| {
+                        pair[0].store(n, Ordering::Relaxed);
+                        // Long enough for readers to come in between.
+                        (0..20).for_each(|_| std::hint::spin_loop());
+                        pair[1].store(n, Ordering::Relaxed);
+                    });
                 }
             });
             let mut last = 0;

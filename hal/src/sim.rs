@@ -54,7 +54,7 @@ impl Default for SimModel {
     }
 }
 
-/// A [`Pmu`] of plain memory, for testing tools that count: its events happen by a script, so what
+/// A [`Pmu`](crate::Pmu) of plain memory, for testing tools that count: its events happen by a script, so what
 /// a counter must show is known exactly.
 ///
 /// It is a handle: clones are the same PMU, so a test keeps one and gives the other to a

@@ -310,6 +310,21 @@ fn nothing_rotates_while_everything_fits() {
 }
 
 #[test]
+fn the_ring_stands_still_once_nobody_waits_any_more() {
+    let m = Machine::new();
+    let _first = m.open(&named(&["CYCLES"; 3]));
+    let waits = m.open(&named(&["CYCLES"; 2]));
+    let _second = m.open(&named(&["CYCLES"]));
+    drop(waits);
+    m.ticks(1);
+    let mut last = m.open(&named(&["CYCLES"; 2]));
+    m.ticks(1);
+    // The first goes to the end, and the second and the last are on.
+    m.ticks(1);
+    assert_eq!(first(&mut last).2, 100_000);
+}
+
+#[test]
 fn a_group_that_has_had_no_turn_is_not_counted() {
     let m = Machine::new();
     let _on = m.open(&named(&["CYCLES"; 4]));
@@ -561,9 +576,10 @@ fn a_span_with_interference_is_told_and_not_counted() {
     assert_eq!(r.scaled(), Scaled::Estimated(120_000));
     // Found while taking it off the PMU.
     m.pmu.overwrite(0, slot, theirs);
+    m.micros(10);
     assert_eq!(group.disable().unwrap_err().kind(), ErrorKind::Interference);
     m.micros(10);
-    assert_eq!(first(&mut group), (60_000, 40_000, 20_000));
+    assert_eq!(first(&mut group), (60_000, 50_000, 20_000));
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_hal::{
-    Access, Backend, CpuModel, Encoding, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
-    Filter, Gating, Group, GroupSpec, ManualClock, Pmu, ResolvedEvent, Result, SimModel, SimPmu,
-    Simultaneity, Slot, SlotSet, TableMap, Target, VirtualPmu, X86Select,
+    Access, Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec,
+    ExtraRegister, Filter, Gating, Group, GroupSpec, Hardware, ManualClock, Pmu, ResolvedEvent,
+    Result, SimModel, SimPmu, Simultaneity, Slot, SlotSet, TableMap, Target, VirtualPmu, X86Select,
 };
 
 /// A driver that passes everything on to the simulated PMU, with its own quirk.
@@ -26,6 +26,8 @@ enum Quirk {
     KeepsCounting,
     /// Stopping zeroes the counter, as setting the function to 0 does through pctr(4).
     ZeroesWhenStopped,
+    /// Starting fails after the first slot.
+    StartsOnlyOne,
 }
 
 impl Quirky {
@@ -109,6 +111,10 @@ impl Pmu for Quirky {
     }
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        if self.quirk == Quirk::StartsOnlyOne {
+            self.sim.start(cpu, &slots[..1], raw)?;
+            return Err(Error::new(ErrorKind::Os, "start the second").with_errno(5));
+        }
         self.sim.start(cpu, slots, raw)?;
         self.change(slots, raw);
         Ok(())
@@ -168,7 +174,21 @@ fn no_quirk_of_raw_values_shows_in_readings() {
     }
 }
 
-/// Two events of one off-core response register, and one that does not use it.
+#[test]
+fn what_was_started_before_an_error_is_stopped() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::StartsOnlyOne, 48, &clock);
+    let (sim, map) = (pmu.sim.clone(), Arc::new(pmu.sim.event_map()));
+    let backend = VirtualPmu::new(pmu, clock, map).unwrap();
+    let mut spec = GroupSpec::new([Hardware::Cycles, Hardware::Instructions]);
+    spec.attributes.disabled = true;
+    let mut group = backend.open(&spec, &Target::Cpu(0)).unwrap();
+    assert_eq!(group.enable().unwrap_err().errno(), Some(5));
+    assert!(sim.registers(0).iter().all(|register| !register.counting));
+}
+
+/// Two events of one off-core response register, one that does not use it, one that counts whatever
+/// the filter says, and one whose code the driver does not take.
 struct OffCore(TableMap);
 
 impl EventMap for OffCore {
@@ -178,7 +198,8 @@ impl EventMap for OffCore {
 
     fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
         let name = event.to_string();
-        let mut select = X86Select::new(3, 0);
+        let code = if name == "FOREIGN" { 0xff } else { 3 };
+        let mut select = X86Select::new(code, 0);
         let value = match &*name {
             "DEMAND_READS" => Some(0x1),
             "DEMAND_WRITES" => Some(0x2),
@@ -192,7 +213,10 @@ impl EventMap for OffCore {
         Ok(ResolvedEvent {
             encoding: Encoding::X86(select),
             slots: SlotSet::ANY_GENERAL,
-            info: EventInfo::counter(name),
+            info: match &*name {
+                "CLOCKS" => EventInfo::counter(name).honouring(Filter::empty()),
+                _ => EventInfo::counter(name),
+            },
         })
     }
 }
@@ -226,6 +250,24 @@ fn events_that_disagree_on_a_shared_register_are_never_on_together() {
         group.read(&mut out).unwrap();
         assert_eq!(out.get(0, 0).time_running, 5_000);
     }
+}
+
+#[test]
+fn what_the_map_lets_through_and_the_registers_cannot_do_is_refused() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::None, 48, &clock);
+    let backend = VirtualPmu::new(pmu, clock, Arc::new(OffCore(TableMap::new()))).unwrap();
+    let open = |name: &str, filter| {
+        let event = EventSpec::new(Event::Named(name.into())).with_filter(filter);
+        backend.open(&GroupSpec::single(event), &Target::Cpu(0))
+    };
+    open("CLOCKS", Filter::all()).unwrap();
+    let e = open("CLOCKS", Filter::USER_ONLY).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
+    let reason = "it cannot leave out kernel mode and hypervisor mode";
+    assert_eq!(e.reason(), Some(reason));
+    let e = open("FOREIGN", Filter::all()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
 }
 
 #[test]

@@ -151,6 +151,28 @@ fn reads_rotate_where_only_the_measuring_thread_may() {
 }
 
 #[test]
+fn reads_that_follow_a_narrow_counter_do_not_turn_the_ring_early() {
+    let model = SimModel {
+        slots: vec![Slot::general(0, 32)],
+        ..SimModel::default()
+    };
+    let clock = ManualClock::new();
+    let scheduling = Scheduling {
+        interval: Duration::from_secs(10),
+        rotation: Rotation::Reads,
+    };
+    let (pmu, backend) = backend(model, &clock, scheduling);
+    let mut groups = open(&backend, &[Hardware::Branches], 2);
+    let mut out = groups[0].read_buf();
+    for _ in 0..99 {
+        clock.advance(Duration::from_millis(100));
+        groups[0].read(&mut out).unwrap();
+    }
+    assert_eq!(out.get(0, 0).value, pmu.truth(3, 0));
+    assert_eq!(out.get(0, 0).time_running, 9_900_000_000);
+}
+
+#[test]
 fn a_group_that_always_fits_is_exact_on_a_real_clock_too() {
     let clock = MonotonicClock::new();
     let (_, backend) = backend(SimModel::default(), &clock, Scheduling::default());

@@ -76,8 +76,10 @@ impl SimEvent {
         self
     }
 
-    /// The events of the default model. The first six happen steadily; no two at the same rate, and
-    /// CPU 1 does something else than the others, so that a mix-up shows.
+    /// The events of the default model. No two happen at the same rate, and those that happen
+    /// steadily have another one on CPU 1 (half of each mode, plus 1 in user and 3 in kernel mode),
+    /// so that a mix-up shows. Cycles state a maximum of 6 and instructions one of 12 events a
+    /// nanosecond, the others none.
     ///
     /// | number | name | portable event | slots | a microsecond, user + kernel |
     /// | --- | --- | --- | --- | --- |
@@ -93,7 +95,7 @@ impl SimEvent {
     /// | 10 | `FILL_BUFFER_FULL` | | general 2, 3 | in phases: 1 ms at 600 + 0, 3 ms at 20 + 4 |
     /// | 11 | `SYSTEM_CALLS` | | any | one at 0.5 ms, 1000 at 2 ms, in kernel mode |
     /// | 12 | `TEMPERATURE` | | any | a gauge: 45 for 10 ms, then 60 for 10 ms |
-    /// | 13 | `REFERENCE_CYCLES` | ref-cycles | fixed 2 | 1700 + 850 |
+    /// | 13 | `REFERENCE_CYCLES` | ref-cycles | fixed 2, which the default model lacks | 1700 + 850 |
     pub fn ready_made() -> Vec<Self> {
         let steady = |number, name: &str, user, kernel| {
             Self::new(number, name, Script::steady(Rate::new(user, kernel)))

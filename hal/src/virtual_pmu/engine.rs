@@ -83,27 +83,24 @@ impl<P: Pmu, C: Clock> Engine<P, C> {
         }
     }
 
-    /// Enables a group on one CPU; an error leaves it as it was.
-    pub(super) fn enable(&self, seat: &Arc<Seat>) -> Result<()> {
+    /// Enables a group on one CPU and says whether it was off; an error leaves it off.
+    pub(super) fn enable(&self, seat: &Arc<Seat>) -> Result<bool> {
         let core = &self.core;
         if core.drive == Drive::Background {
             let core = Arc::clone(core);
             self.rotator.start(move || core.serve())?;
         }
-        let cpu = &core.cpus[seat.cpu];
-        let before = cpu.due.load(Ordering::Relaxed);
-        let was = seat.tally.state();
-        core.with(seat.cpu, |schedule, at| schedule.enable(at, seat));
-        if let Some(e) = seat.take_fault() {
-            if !matches!(was, State::Inactive | State::Active) {
-                core.with(seat.cpu, |schedule, at| schedule.disable(at, seat));
-            }
+        let due = &core.cpus[seat.cpu].due;
+        let before = due.load(Ordering::Relaxed);
+        let enabled = core.with(seat.cpu, |schedule, at| schedule.enable(at, seat));
+        if enabled && let Some(e) = seat.take_fault() {
+            core.with(seat.cpu, |schedule, at| schedule.disable(at, seat));
             return Err(e);
         }
-        if core.drive == Drive::Background && cpu.due.load(Ordering::Relaxed) < before {
+        if core.drive == Drive::Background && due.load(Ordering::Relaxed) < before {
             self.rotator.wake();
         }
-        Ok(())
+        Ok(enabled)
     }
 }
 
@@ -267,8 +264,8 @@ impl<P: Pmu, C: Clock> Core<P, C> {
                 }
             }
             let (enabled, running) = times.at(now);
-            // The scheduler reads its clock before readers learn of it, so that a reader may have
-            // seen a later time.
+            // A CPU may read its clock a little after it has looked whether anything changed, and
+            // time must not run backwards for that.
             let running = running.max(reader.running[part]);
             reader.running[part] = running;
             let reset_enabled = tally.reset_enabled.load(Ordering::Relaxed);

@@ -6,7 +6,6 @@ use std::thread::ThreadId;
 
 use super::engine::{Engine, Reader, wrong_thread};
 use super::seat::{Member, Seat};
-use super::times::State;
 use crate::{
     Attributes, Clock, Error, ErrorKind, EventInfo, Group, Part, Pmu, ReadBuf, Result, Simultaneity,
 };
@@ -14,7 +13,9 @@ use crate::{
 /// A group of counters on the slots of a [`Pmu`], in a part for each CPU.
 ///
 /// Made by [`VirtualPmu`](crate::VirtualPmu). Dropping it closes it; the last one on a CPU puts back
-/// what was found there.
+/// what was found there. A group that only the measuring thread can drive has to be dropped by that
+/// thread; elsewhere its registers cannot be reached, and stay as they are until the backend and all
+/// its groups are gone.
 pub struct VirtualGroup<P: Pmu, C: Clock> {
     engine: Arc<Engine<P, C>>,
     members: Vec<EventInfo>,
@@ -89,17 +90,17 @@ impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
         self.check_thread("enable a group")?;
         let mut started: Vec<&Arc<Seat>> = Vec::with_capacity(self.seats.len());
         for seat in &self.seats {
-            if matches!(seat.tally.state(), State::Inactive | State::Active) {
-                continue;
-            }
-            if let Err(e) = self.engine.enable(seat) {
-                for seat in started {
-                    // The first error is the one to tell.
-                    let _ = self.engine.core.disable(seat);
+            match self.engine.enable(seat) {
+                Ok(true) => started.push(seat),
+                Ok(false) => {}
+                Err(e) => {
+                    for seat in started {
+                        // The first error is the one to tell.
+                        let _ = self.engine.core.disable(seat);
+                    }
+                    return Err(e);
                 }
-                return Err(e);
             }
-            started.push(seat);
         }
         Ok(())
     }

@@ -109,6 +109,7 @@ pub(super) fn members<P: Pmu>(
 fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(EventInfo, Member)> {
     let resolved = map.resolve(&asked.event, asked.filter)?;
     let name = &resolved.info.name;
+    // The best there is, where there are no samples, is any.
     if !matches!(asked.precision, Precision::Any | Precision::Best) {
         return Err(unsupported(format!("count {name}")).with_reason(
             "a precision was asked for, and these counters take no samples to be precise about",

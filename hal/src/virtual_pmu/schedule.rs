@@ -46,6 +46,7 @@ struct Scratch {
     kept: Vec<Arc<Seat>>,
     leaving: Vec<Arc<Seat>>,
     arriving: Vec<Arc<Seat>>,
+    ready: Vec<Arc<Seat>>,
     slots: Vec<usize>,
     raw: Vec<u64>,
 }
@@ -79,10 +80,15 @@ impl Schedule {
         }
     }
 
-    /// A group is enabled: it goes on now if it fits beside those that are on.
-    pub(super) fn enable<P: Pmu, C: Clock>(&mut self, at: &Registers<'_, P, C>, seat: &Arc<Seat>) {
+    /// A group that is off or in error is enabled: it goes on now if it fits beside those that are
+    /// on. Says whether it was.
+    pub(super) fn enable<P: Pmu, C: Clock>(
+        &mut self,
+        at: &Registers<'_, P, C>,
+        seat: &Arc<Seat>,
+    ) -> bool {
         if matches!(seat.tally.state(), State::Inactive | State::Active) {
-            return;
+            return false;
         }
         let now = at.clock.now();
         seat.change_times(|times| times.enable(now));
@@ -92,6 +98,7 @@ impl Schedule {
             self.ring.push_back(Arc::clone(seat));
         }
         self.arrange(at, Some(seat));
+        true
     }
 
     /// A group is disabled; whoever waits takes its place.
@@ -282,6 +289,7 @@ impl Scratch {
         self.kept.clear();
         self.leaving.clear();
         self.arriving.clear();
+        self.ready.clear();
     }
 }
 
@@ -324,27 +332,20 @@ fn launch<P: Pmu, C: Clock>(
     fresh: Option<&Arc<Seat>>,
     scratch: &mut Scratch,
 ) {
-    let program = |seat: &Arc<Seat>| {
-        for (slot, member) in seat.slots().zip(&*seat.members) {
-            at.pmu.program(at.cpu, slot, &member.encoding)?;
-            at.pmu.clear(at.cpu, slot)?;
-        }
-        Ok(())
-    };
-    let mut ready: Vec<Arc<Seat>> = std::mem::take(&mut scratch.kept);
-    ready.clear();
+    scratch.ready.clear();
     for seat in seats {
-        match program(seat) {
-            Ok(()) => ready.push(Arc::clone(seat)),
+        match program(at, seat) {
+            Ok(()) => scratch.ready.push(Arc::clone(seat)),
             Err(e) => seat.set_fault(e),
         }
     }
+    let ready = std::mem::take(&mut scratch.ready);
     scratch.take_slots(&ready);
-    if ready.is_empty() {
-        scratch.kept = ready;
-        return;
-    }
-    match at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw) {
+    let started = match &*ready {
+        [] => Ok(()),
+        _ => at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw),
+    };
+    match started {
         Ok(()) => {
             let mut raw = &*scratch.raw;
             for seat in &ready {
@@ -362,6 +363,13 @@ fn launch<P: Pmu, C: Clock>(
             }
         }
     }
-    ready.clear();
-    scratch.kept = ready;
+    scratch.ready = ready;
+}
+
+fn program<P: Pmu, C>(at: &Registers<'_, P, C>, seat: &Seat) -> Result<()> {
+    for (slot, member) in seat.slots().zip(&*seat.members) {
+        at.pmu.program(at.cpu, slot, &member.encoding)?;
+        at.pmu.clear(at.cpu, slot)?;
+    }
+    Ok(())
 }
