@@ -8,7 +8,7 @@ mod script;
 mod select;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use event::SimEvent;
@@ -95,6 +95,8 @@ struct Cpu {
     /// Changes whenever a register does.
     sequence: Sequence,
     registers: Box<[Register]>,
+    /// How often each event was made to happen, in user and kernel mode.
+    happened: Box<[[AtomicU64; 2]]>,
     /// What the registers held when they were acquired; nothing while nobody has them. Held by
     /// whoever changes registers.
     found: Mutex<Option<Vec<SimRegister>>>,
@@ -112,6 +114,7 @@ impl SimPmu {
             number,
             sequence: Sequence::default(),
             registers: model.slots.iter().map(|_| Register::default()).collect(),
+            happened: model.events.iter().map(|_| Default::default()).collect(),
             found: Mutex::default(),
         };
         Self {
@@ -158,12 +161,37 @@ impl SimPmu {
         self.truth_at(event, cpu, Filter::default(), self.machine.clock.now())
     }
 
-    /// The same as far as a filter lets it be counted, at a time of the clock.
+    /// The same as far as a filter lets it be counted, at a time of the clock; what was made to
+    /// [happen](Self::happen) so far is in it.
     pub fn truth_at(&self, event: u32, cpu: u32, filter: Filter, time: u64) -> u64 {
         let select = SimSelect::new(event).filtered(filter);
-        let events = &self.machine.model.events;
-        let known = self.machine.event(event).map(|i| &events[i]);
-        known.map_or(0, |event| event.value(cpu, select, time))
+        let (Ok(cpu), Some(event)) = (self.machine.cpu(cpu), self.machine.event(event)) else {
+            return 0;
+        };
+        self.machine.value(cpu, event, select, time)
+    }
+
+    /// Makes an event happen on a CPU now, so often in user mode and in kernel mode, besides its
+    /// script. Does nothing where there is no such CPU or event, and to gauges.
+    ///
+    /// ```
+    /// use quipu_hal::{Filter, ManualClock, SimPmu};
+    ///
+    /// let pmu = SimPmu::new(ManualClock::new());
+    /// pmu.happen(11, 0, 0, 40);
+    /// assert_eq!((pmu.truth(11, 0), pmu.truth(11, 1)), (40, 0));
+    /// assert_eq!(pmu.truth_at(11, 0, Filter::USER, 0), 0);
+    /// ```
+    pub fn happen(&self, event: u32, cpu: u32, user: u64, kernel: u64) {
+        let machine = &self.machine;
+        if let (Ok(cpu), Some(event)) = (machine.cpu(cpu), machine.event(event)) {
+            let _one_at_a_time = cpu.lock();
+            machine.change(cpu, |_| {
+                for (level, times) in cpu.happened[event].iter().zip([user, kernel]) {
+                    level.fetch_add(times, Ordering::Relaxed);
+                }
+            });
+        }
     }
 
     /// What a register holds, as anybody on the machine could read it; `None` where there is none.
@@ -269,8 +297,23 @@ impl Machine {
     /// What the event of a register has come to, as the register is programmed.
     fn total(&self, cpu: &Cpu, register: &Register, now: u64) -> u64 {
         let select = SimSelect::from_bits(register.select());
-        let event = register.event().map(|i| &self.model.events[i]);
-        event.map_or(0, |event| event.value(cpu.number, select, now))
+        let event = register.event();
+        event.map_or(0, |event| self.value(cpu, event, select, now))
+    }
+
+    /// What an event (by position) has come to on a CPU: its script, and what was made to happen.
+    fn value(&self, cpu: &Cpu, event: usize, select: SimSelect, now: u64) -> u64 {
+        let scripted = &self.model.events[event];
+        let mut value = scripted.value(cpu.number, select, now);
+        if !scripted.is_gauge() {
+            let levels = [select.user, select.kernel];
+            for (times, counted) in cpu.happened[event].iter().zip(levels) {
+                if counted {
+                    value = value.wrapping_add(times.load(Ordering::Relaxed));
+                }
+            }
+        }
+        value
     }
 
     /// The counter of a slot.
