@@ -30,6 +30,15 @@ impl EventBits {
         Self { config, bp_type: 0 }
     }
 
+    /// Whether the kernel counts this event while it happens, instead of reading a register when it
+    /// is asked.
+    pub(crate) fn is_counted_live(&self) -> bool {
+        matches!(
+            self.config.type_,
+            event_type::SOFTWARE | event_type::TRACEPOINT | event_type::BREAKPOINT
+        )
+    }
+
     /// `enum perf_hw_id`.
     pub(crate) fn hardware(event: Hardware) -> Self {
         Self::new(event_type::HARDWARE, position(&Hardware::ALL, &event))

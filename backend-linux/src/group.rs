@@ -4,7 +4,7 @@ use quipu_hal::{
     Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, ValueKind,
 };
 
-use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
+use crate::kernel_group::{KernelGroup, ReadFailure};
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -81,14 +81,14 @@ impl Group for LinuxGroup {
         &self.parts
     }
 
-    /// [`Atomic`](Simultaneity::Atomic), except with [`inherit`](quipu_hal::Attributes::inherit) on
-    /// kernels before 4.13, where the members are read one after the other.
+    /// [`Atomic`](Simultaneity::Atomic) for events of a PMU. The kernel copies the counts of software
+    /// events, tracepoints and breakpoints one after the other, and the members of an
+    /// [inherited](quipu_hal::Attributes::inherit) group are read so before 4.13: sequential.
     fn simultaneity(&self) -> Simultaneity {
-        let one_by_one = |group: &KernelGroup| group.plan() == ReadPlan::OneByOne;
-        if self.kernel_groups.iter().any(one_by_one) {
-            Simultaneity::Sequential
-        } else {
+        if self.kernel_groups.iter().all(KernelGroup::is_snapshot) {
             Simultaneity::Atomic
+        } else {
+            Simultaneity::Sequential
         }
     }
 
@@ -117,7 +117,7 @@ impl Group for LinuxGroup {
 
     #[inline]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if out.members() != self.members.len() || out.parts().len() != self.parts.len() {
+        if out.members() != self.members.len() || out.parts() != &*self.parts {
             return Err(other_shape());
         }
         for (i, group) in self.kernel_groups.iter().enumerate() {

@@ -79,17 +79,19 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct KernelGroup {
     plan: ReadPlan,
+    live: bool,
     /// The leader comes first.
     fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
 }
 
 impl KernelGroup {
-    /// A kernel group of open counters, the leader first; there is at least one.
+    /// A kernel group of open counters, the leader first; there is at least one. `live` says that
+    /// the kernel counts some of them [while they happen](crate::event_bits::EventBits::is_counted_live).
     ///
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
-    pub(crate) fn new(plan: ReadPlan, fds: Vec<CounterFd>) -> Result<Self, i32> {
+    pub(crate) fn new(plan: ReadPlan, live: bool, fds: Vec<CounterFd>) -> Result<Self, i32> {
         let mut counters = vec![Counter::default(); fds.len()];
         if plan == ReadPlan::Snapshot {
             for (counter, fd) in counters.iter_mut().zip(&fds) {
@@ -98,6 +100,7 @@ impl KernelGroup {
         }
         Ok(Self {
             plan,
+            live,
             fds: fds.into(),
             counters: counters.into(),
         })
@@ -107,6 +110,17 @@ impl KernelGroup {
     #[inline]
     pub(crate) fn plan(&self) -> ReadPlan {
         self.plan
+    }
+
+    /// Whether a read is of one moment. Counts that are kept live go on while the kernel copies one
+    /// after the other (`perf_read_group`, `kernel/events/core.c`), unless the measured thread is
+    /// the one that reads.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        match self.plan {
+            ReadPlan::Single => true,
+            ReadPlan::Snapshot => !self.live,
+            ReadPlan::OneByOne => false,
+        }
     }
 
     /// Starts every member at the same moment, as long as none was ever stopped by itself.
@@ -232,6 +246,7 @@ mod tests {
         };
         let group = KernelGroup {
             plan,
+            live: false,
             fds: ids.iter().map(|_| fd.duplicate()).collect(),
             counters: ids.iter().map(counter).collect(),
         };

@@ -78,7 +78,8 @@ fn open_as(
             failure,
         })?);
     }
-    KernelGroup::new(plan, fds).map_err(|errno| Refusal {
+    let live = planned.bits.iter().any(EventBits::is_counted_live);
+    KernelGroup::new(plan, live, fds).map_err(|errno| Refusal {
         member: 0,
         attr: Box::new(last),
         attach,
