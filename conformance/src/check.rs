@@ -1,0 +1,62 @@
+//! A check: what it requires, whose word that is, and the code that looks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::Subject;
+use crate::bench::Bench;
+use crate::verdict::{Outcome, Verdict};
+
+/// How long a check may take before it is given up as hanging. Checks take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One requirement on a backend, and the code that looks whether it is met.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// Its stable name, `area.subject`.
+    pub id: &'static str,
+    /// What is required, in a sentence.
+    pub requires: &'static str,
+    /// The text that the requirement follows.
+    pub source: &'static str,
+    pub(crate) run: fn(&Bench<'_>) -> Outcome,
+}
+
+impl Check {
+    /// The area it belongs to: the first part of the id.
+    pub fn area(&self) -> &'static str {
+        self.id.split_once('.').map_or(self.id, |(area, _)| area)
+    }
+
+    /// Runs the check on a thread of its own. A panic is a failure; so is a check that does not
+    /// come to an end, whose thread is then left behind.
+    pub fn run(&self, subject: &Arc<dyn Subject>) -> Verdict {
+        let (done, result) = mpsc::channel();
+        let (run, subject) = (self.run, Arc::clone(subject));
+        let spawned = thread::Builder::new().name(self.id.into()).spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(&Bench::new(&*subject))));
+            drop(subject);
+            // The receiver is gone when the check came too late.
+            let _ = done.send(outcome);
+        });
+        if let Err(error) = spawned {
+            return Verdict::Fail(format!("no thread to run on: {error}"));
+        }
+        match result.recv_timeout(PATIENCE) {
+            Ok(Ok(outcome)) => outcome.into(),
+            Ok(Err(panic)) => Verdict::Fail(format!("panicked: {}", panic_message(&*panic))),
+            Err(_) => Verdict::Fail(format!("no end after {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,131 @@
+//! Enable-on-exec: counting begins when the target executes a new program.
+
+use quipu_hal::{
+    Attributes, ErrorKind, EventSpec, Features, GroupSpec, Reading, Target, TargetKinds,
+};
+
+use crate::Check;
+use crate::bench::{Bench, reading};
+use crate::child::Waiting;
+use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "exec.silent-before",
+        requires: "With enable-on-exec nothing is counted before the new program starts.",
+        source: "perf_event_open(2), attr.enable_on_exec",
+        run: silent_before,
+    },
+    Check {
+        id: "exec.counts-after",
+        requires: "With enable-on-exec the new program is counted from its start.",
+        source: "perf_event_open(2), attr.enable_on_exec; tools/perf/tests/task-exit.c",
+        run: counts_after,
+    },
+    Check {
+        id: "exec.readable-after-exit",
+        requires: "The count of a process that has ended can be read, and stands still.",
+        source: "perf_event_open(2), reading results; perf stat",
+        run: readable_after_exit,
+    },
+    Check {
+        id: "exec.not-enabled-without",
+        requires: "A group that is disabled stays so through the execution of a new program.",
+        source: "perf_event_open(2), attr.disabled",
+        run: not_enabled_without,
+    },
+    Check {
+        id: "exec.refused-where-unclaimed",
+        requires: "A backend without enable-on-exec says so instead of ignoring it.",
+        source: "quipu_hal::Features::ENABLE_ON_EXEC",
+        run: refused_where_unclaimed,
+    },
+];
+
+fn on_exec(event: EventSpec, enable_on_exec: bool) -> GroupSpec {
+    GroupSpec::single(event).with_attributes(Attributes {
+        disabled: true,
+        enable_on_exec,
+        ..Attributes::default()
+    })
+}
+
+fn need(bench: &Bench<'_>) -> Outcome<EventSpec> {
+    bench.need(Features::ENABLE_ON_EXEC)?;
+    bench.need_target(TargetKinds::THREAD)?;
+    bench.exact()
+}
+
+fn silent_before(bench: &Bench<'_>) -> Outcome {
+    let event = need(bench)?;
+    let child = Waiting::start()?;
+    let mut group = bench.open_on(&on_exec(event.clone(), true), &Target::Thread(child.id()))?;
+    bench.cause(&event, 5)?;
+    ensure_eq!(
+        reading(&mut *group)?,
+        Reading::new(0, 0, 0),
+        "a process that has not executed anything yet"
+    );
+    Ok(())
+}
+
+fn counts_after(bench: &Bench<'_>) -> Outcome {
+    let event = need(bench)?;
+    let mut child = Waiting::start()?;
+    let mut group = bench.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
+    let status = child.finish()?;
+    ensure!(status.success(), "the measured process: {status}");
+    let seen = reading(&mut *group)?;
+    ensure!(
+        seen.value > 0 && seen.time_enabled > 0,
+        "the new program was not counted: {seen:?}"
+    );
+    Ok(())
+}
+
+fn readable_after_exit(bench: &Bench<'_>) -> Outcome {
+    let event = need(bench)?;
+    let mut child = Waiting::start()?;
+    let mut group = bench.open_on(&on_exec(event.clone(), true), &Target::Thread(child.id()))?;
+    child.finish()?;
+    let first = reading(&mut *group)?;
+    bench.cause(&event, 10)?;
+    ensure_eq!(reading(&mut *group)?, first, "a later reading");
+    // Neither has anything left to act on; neither may lose the count.
+    group.disable()?;
+    group.enable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        first.value,
+        "the value after enabling it again"
+    );
+    Ok(())
+}
+
+fn not_enabled_without(bench: &Bench<'_>) -> Outcome {
+    let event = need(bench)?;
+    let mut child = Waiting::start()?;
+    let mut group = bench.open_on(&on_exec(event, false), &Target::Thread(child.id()))?;
+    child.finish()?;
+    ensure_eq!(
+        reading(&mut *group)?,
+        Reading::new(0, 0, 0),
+        "a group that was never enabled"
+    );
+    Ok(())
+}
+
+fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
+    let features = bench.capabilities().features;
+    if features.contains(Features::ENABLE_ON_EXEC) {
+        return Err(Missing::Inapplicable("groups can be enabled on exec").into());
+    }
+    let spec = on_exec(bench.exact()?, true);
+    let error = bench.refusal(&spec, &bench.subject().target())?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::UnsupportedFeature,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Filters: user and kernel mode, and honesty about what cannot be filtered.
+
+use quipu_hal::{ErrorKind, EventSpec, Filter};
+
+use crate::bench::{Bench, reading, stopped, values};
+use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::{Ability, Check};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "filters.user",
+        requires: "An event filtered to user mode counts what occurs there, and nothing of the kernel's.",
+        source: "perf_event_open(2), attr.exclude_kernel",
+        run: user,
+    },
+    Check {
+        id: "filters.kernel",
+        requires: "An event filtered to kernel mode counts what occurs there, and nothing of user mode.",
+        source: "perf_event_open(2), attr.exclude_user",
+        run: kernel,
+    },
+    Check {
+        id: "filters.everywhere",
+        requires: "Without a filter an event counts at every level.",
+        source: "perf_event_open(2), attr.exclude_user and exclude_kernel",
+        run: everywhere,
+    },
+    Check {
+        id: "filters.each-member-its-own",
+        requires: "Members of one group may have different filters, and each keeps to its own.",
+        source: "perf_event_open(2), attr is per event",
+        run: each_member_its_own,
+    },
+    Check {
+        id: "filters.refused-or-honoured",
+        requires: "A level that an event cannot be filtered by is refused, or the event says that it does not honour it.",
+        source: "quipu_hal::EventInfo::honours; poop issue 42",
+        run: refused_or_honoured,
+    },
+    Check {
+        id: "filters.nowhere",
+        requires: "A filter that leaves no privilege level is refused, or counts nothing.",
+        source: "perf_event_open(2), attr.exclude_user with exclude_kernel and exclude_hv",
+        run: nowhere,
+    },
+];
+
+/// An exact event whose work can be put at either level, and the levels.
+fn filterable(bench: &Bench<'_>) -> Outcome<EventSpec> {
+    let wanted = Filter::USER.union(Filter::KERNEL);
+    for event in bench.subject().exact_events() {
+        let works = |level| bench.subject().workload_at(&event, level, 1).is_some();
+        if !works(Filter::USER) || !works(Filter::KERNEL) {
+            continue;
+        }
+        for level in [Filter::USER, Filter::KERNEL] {
+            let filtered = event.clone().with_filter(Filter::all().with_levels(level));
+            match bench
+                .subject()
+                .backend()
+                .open(&stopped([filtered]), &bench.subject().target())
+            {
+                Ok(group) if group.members()[0].honours.contains(wanted) => {}
+                Err(error) if error.kind() == ErrorKind::NoPermission => {
+                    return Err(Missing::Inapplicable("this user may not count the kernel").into());
+                }
+                Err(error) if error.kind() != ErrorKind::UnsupportedFeature => {
+                    return Err(error.into());
+                }
+                Ok(_) | Err(_) => return Err(Missing::Filter(level).into()),
+            }
+        }
+        return Ok(event.with_filter(Filter::all()));
+    }
+    Err(Ability::WorkAtLevel.into())
+}
+
+fn work(bench: &Bench<'_>, event: &EventSpec, level: Filter, times: u64) -> Outcome {
+    let workload = bench.subject().workload_at(event, level, times);
+    workload.ok_or(Ability::WorkAtLevel)?();
+    Ok(())
+}
+
+fn count(
+    bench: &Bench<'_>,
+    event: &EventSpec,
+    filter: Filter,
+    user: u64,
+    kernel: u64,
+) -> Outcome<u64> {
+    let mut group = bench.open_stopped(&event.clone().with_filter(filter))?;
+    group.enable()?;
+    work(bench, event, Filter::USER, user)?;
+    work(bench, event, Filter::KERNEL, kernel)?;
+    group.disable()?;
+    Ok(reading(&mut *group)?.value)
+}
+
+fn user(bench: &Bench<'_>) -> Outcome {
+    let event = filterable(bench)?;
+    let seen = count(bench, &event, Filter::USER_ONLY, 60, 7)?;
+    ensure_eq!(seen, 60, "60 in user mode and 7 in the kernel");
+    Ok(())
+}
+
+fn kernel(bench: &Bench<'_>) -> Outcome {
+    let event = filterable(bench)?;
+    let filter = Filter::all().with_levels(Filter::KERNEL);
+    let seen = count(bench, &event, filter, 60, 7)?;
+    ensure_eq!(seen, 7, "60 in user mode and 7 in the kernel");
+    Ok(())
+}
+
+fn everywhere(bench: &Bench<'_>) -> Outcome {
+    let event = filterable(bench)?;
+    let seen = count(bench, &event, Filter::all(), 60, 7)?;
+    ensure_eq!(seen, 67, "60 in user mode and 7 in the kernel");
+    Ok(())
+}
+
+fn each_member_its_own(bench: &Bench<'_>) -> Outcome {
+    let event = filterable(bench)?;
+    bench.need_room(3)?;
+    let with = |levels| event.clone().with_filter(Filter::all().with_levels(levels));
+    let members = [
+        with(Filter::KERNEL),
+        with(Filter::LEVELS),
+        with(Filter::USER),
+    ];
+    let mut group = bench.open(&stopped(members))?;
+    group.enable()?;
+    work(bench, &event, Filter::USER, 20)?;
+    work(bench, &event, Filter::KERNEL, 3)?;
+    group.disable()?;
+    ensure_eq!(values(&mut *group)?, [3, 23, 20], "kernel, both, user");
+    Ok(())
+}
+
+fn refused_or_honoured(bench: &Bench<'_>) -> Outcome {
+    bench.exact()?;
+    let target = bench.subject().target();
+    bench.need_target(target.kind())?;
+    for event in bench.subject().exact_events() {
+        for level in [Filter::USER, Filter::KERNEL] {
+            let filter = Filter::all().with_levels(level);
+            let spec = stopped([event.clone().with_filter(filter)]);
+            let mut group = match bench.subject().backend().open(&spec, &target) {
+                Ok(group) => group,
+                Err(error) => {
+                    ensure!(
+                        matches!(
+                            error.kind(),
+                            ErrorKind::UnsupportedFeature
+                                | ErrorKind::NoPermission
+                                | ErrorKind::InvalidConfiguration
+                        ),
+                        "refused for another reason than its filter: {error:#}"
+                    );
+                    continue;
+                }
+            };
+            let other = Filter::USER.union(Filter::KERNEL).difference(level);
+            let Some(workload) = bench.subject().workload_at(&event, other, 5) else {
+                continue;
+            };
+            if group.members()[0].honours.contains(other) {
+                group.enable()?;
+                workload();
+                group.disable()?;
+                let seen = reading(&mut *group)?.value;
+                ensure_eq!(seen, 0, "{level:?} only, and 5 at {other:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn nowhere(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let target = bench.subject().target();
+    bench.need_target(target.kind())?;
+    let nowhere = event
+        .clone()
+        .with_filter(Filter::all().with_levels(Filter::empty()));
+    match bench.subject().backend().open(&stopped([nowhere]), &target) {
+        Err(error) => {
+            let kind = error.kind();
+            if matches!(
+                kind,
+                ErrorKind::InvalidConfiguration | ErrorKind::UnsupportedFeature
+            ) {
+                Ok(())
+            } else {
+                Err(Stop::Fail(format!(
+                    "refused for another reason than its filter: {error:#}"
+                )))
+            }
+        }
+        Ok(mut group) => {
+            group.enable()?;
+            bench.cause(&event, 33)?;
+            group.disable()?;
+            ensure_eq!(reading(&mut *group)?.value, 0, "an event counted nowhere");
+            Ok(())
+        }
+    }
+}

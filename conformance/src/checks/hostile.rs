@@ -1,0 +1,353 @@
+//! Use that nobody should make of it, and somebody will.
+
+use quipu_hal::{
+    Breakpoint, BreakpointAccess, ErrorKind, Event, Features, GroupSpec, Part, PmuEvent, RawEvent,
+    ReadBuf, Target,
+};
+
+use crate::Check;
+use crate::bench::{Bench, read, reading, stopped, values};
+use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "hostile.enable-twice",
+        requires: "Enabling a group that counts changes nothing.",
+        source: "quipu_hal::Group::enable",
+        run: enable_twice,
+    },
+    Check {
+        id: "hostile.disable-twice",
+        requires: "Disabling a group that does not count changes nothing.",
+        source: "quipu_hal::Group::disable",
+        run: disable_twice,
+    },
+    Check {
+        id: "hostile.wrong-buffer",
+        requires: "A buffer of another shape is refused as an invalid request, and not written to.",
+        source: "quipu_hal::Group::read",
+        run: wrong_buffer,
+    },
+    Check {
+        id: "hostile.buffer-of-other-parts",
+        requires: "A buffer of the same size made for other parts is refused.",
+        source: "quipu_hal::Group::read",
+        run: buffer_of_other_parts,
+    },
+    Check {
+        id: "hostile.any-drop-order",
+        requires: "Groups may be closed in any order; those that are left count on.",
+        source: "perf-event: dropping a group member, then reading the group",
+        run: any_drop_order,
+    },
+    Check {
+        id: "hostile.closed-while-counting",
+        requires: "A group may be closed while it counts.",
+        source: "close(2); kernel/events/core.c, perf_release",
+        run: closed_while_counting,
+    },
+    Check {
+        id: "hostile.goes-on-after-refusals",
+        requires: "Requests that are refused do not disturb a group that counts.",
+        source: "perf-event: a failed addition that broke the group",
+        run: goes_on_after_refusals,
+    },
+    Check {
+        id: "hostile.odd-events",
+        requires: "An event that makes no sense is refused or counted, without a panic.",
+        source: "perf_event_open(2), errors; quipu_hal::Event",
+        run: odd_events,
+    },
+    Check {
+        id: "hostile.odd-targets",
+        requires: "A target that makes no sense is refused, without a panic.",
+        source: "perf_event_open(2), pid and cpu",
+        run: odd_targets,
+    },
+    Check {
+        id: "hostile.enormous-group",
+        requires: "A group of a thousand members is refused or counted, and leaves nothing behind when refused.",
+        source: "perf_event_open(2), EMFILE and ENOSPC",
+        run: enormous_group,
+    },
+    Check {
+        id: "hostile.many-groups",
+        requires: "A hundred open groups do not disturb one another.",
+        source: "perf_event_tests, many events",
+        run: many_groups,
+    },
+    Check {
+        id: "hostile.toggled-often",
+        requires: "A thousand enables and disables lose nothing.",
+        source: "perf_event_tests, ioctl storms",
+        run: toggled_often,
+    },
+];
+
+fn enable_twice(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 5)?;
+    group.enable()?;
+    bench.cause(&event, 6)?;
+    group.disable()?;
+    bench.cause(&event, 9)?;
+    let seen = reading(&mut *group)?;
+    ensure_eq!(seen.scaled().exact(), Some(11), "what was counted");
+    Ok(())
+}
+
+fn disable_twice(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.disable()?;
+    group.enable()?;
+    bench.cause(&event, 5)?;
+    group.disable()?;
+    let once = reading(&mut *group)?;
+    bench.pass_turns(1);
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?,
+        once,
+        "the reading after the second time"
+    );
+    ensure_eq!(once.value, 5, "the value");
+    group.enable()?;
+    bench.cause(&event, 2)?;
+    group.disable()?;
+    ensure_eq!(reading(&mut *group)?.value, 7, "the value after going on");
+    Ok(())
+}
+
+fn refuses_buffer(group: &mut dyn quipu_hal::Group, buf: &mut ReadBuf) -> Outcome {
+    let before = buf.clone();
+    match group.read(buf) {
+        Ok(()) => Err(Stop::Fail(format!("read into the wrong buffer: {buf:?}"))),
+        Err(error) => {
+            ensure_eq!(
+                error.kind(),
+                ErrorKind::InvalidConfiguration,
+                "the kind of \"{error}\""
+            );
+            ensure_eq!(*buf, before, "the buffer");
+            Ok(())
+        }
+    }
+}
+
+fn wrong_buffer(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+    let part = group.parts().to_vec();
+    for (members, parts) in [
+        (0, part.clone()),
+        (2, part.clone()),
+        (1, Vec::new()),
+        (1, [part.clone(), part].concat()),
+    ] {
+        refuses_buffer(&mut *group, &mut ReadBuf::new(members, parts))?;
+    }
+    bench.cause(&event, 1)?;
+    reading(&mut *group)?;
+    Ok(())
+}
+
+fn buffer_of_other_parts(bench: &Bench<'_>) -> Outcome {
+    let mut group = bench.open(&GroupSpec::single(bench.exact()?))?;
+    refuses_buffer(
+        &mut *group,
+        &mut ReadBuf::new(1, vec![Part::of_thread(i32::MAX)]),
+    )
+}
+
+fn any_drop_order(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    bench.need_room(4)?;
+    for first in 0..4 {
+        let mut groups = Vec::new();
+        for _ in 0..4 {
+            groups.push(bench.open_stopped(&event)?);
+        }
+        groups.iter_mut().try_for_each(|g| g.enable())?;
+        let mut counted = 0;
+        groups.rotate_left(first);
+        while let Some(mut last) = groups.pop() {
+            bench.cause(&event, 3)?;
+            counted += 3;
+            last.disable()?;
+            ensure_eq!(reading(&mut *last)?.value, counted, "a group of those left");
+            groups.reverse();
+        }
+    }
+    Ok(())
+}
+
+fn closed_while_counting(bench: &Bench<'_>) -> Outcome {
+    let event = bench.undisturbed()?;
+    bench.need_room(2)?;
+    let mut stays = bench.open_stopped(&event)?;
+    stays.enable()?;
+    for _ in 0..20 {
+        let leaves = bench.open(&GroupSpec::single(event.clone()))?;
+        bench.cause(&event, 1)?;
+        drop(leaves);
+        bench.cause(&event, 1)?;
+    }
+    stays.disable()?;
+    ensure_eq!(reading(&mut *stays)?.value, 40, "the group that stays");
+    Ok(())
+}
+
+fn goes_on_after_refusals(bench: &Bench<'_>) -> Outcome {
+    let (event, bad) = (bench.undisturbed()?, bench.unsupported()?);
+    let target = bench.subject().target();
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    for _ in 0..10 {
+        bench.cause(&event, 2)?;
+        bench.refusal(&GroupSpec::new([event.clone(), bad.clone()]), &target)?;
+        bench.refusal(&GroupSpec::default(), &target)?;
+        let mut wrong = ReadBuf::new(7, Vec::new());
+        refuses_buffer(&mut *group, &mut wrong)?;
+    }
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.scaled().exact(),
+        Some(20),
+        "what was counted"
+    );
+    Ok(())
+}
+
+fn odd_events(bench: &Bench<'_>) -> Outcome {
+    let target = bench.subject().target();
+    bench.need_target(target.kind())?;
+    let breakpoint = |address, len, access| Breakpoint {
+        address,
+        len,
+        access,
+    };
+    let odd: [Event; 14] = [
+        Event::Named(String::new()),
+        Event::Named("\0".into()),
+        Event::Named("../../../etc/passwd".into()),
+        Event::Named("x".repeat(100_000)),
+        Event::Named("😀:😀".into()),
+        Event::tracepoint("", ""),
+        Event::tracepoint("..", ".."),
+        Event::tracepoint("sched", "\0"),
+        PmuEvent::new("").into(),
+        PmuEvent::new("..").with("..").into(),
+        PmuEvent::new("cpu").with_value("config", u64::MAX).into(),
+        RawEvent::new(u64::MAX).into(),
+        breakpoint(u64::MAX, 255, BreakpointAccess::ReadWrite).into(),
+        breakpoint(1, 0, BreakpointAccess::Execute).into(),
+    ];
+    for event in odd {
+        let spec = GroupSpec::single(event.clone());
+        match bench.subject().backend().open(&spec, &target) {
+            Ok(mut group) => drop(read(&mut *group)?),
+            Err(error) => {
+                ensure!(!error.to_string().is_empty(), "no words for {event:?}");
+                let blamed = error.member().unwrap_or_default();
+                ensure_eq!(blamed, 0, "the member that \"{error}\" blames");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn odd_targets(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    for target in [
+        Target::Thread(0),
+        Target::Thread(-1),
+        Target::Thread(i32::MIN),
+        Target::Process(0),
+        Target::Process(-1),
+        Target::Process(i32::MAX),
+        Target::Cpu(u32::MAX),
+        Target::Cpus(vec![u32::MAX; 1_000]),
+    ] {
+        let error = bench.refusal(&GroupSpec::single(event.clone()), &target)?;
+        ensure!(
+            matches!(
+                error.kind(),
+                ErrorKind::UnsupportedFeature
+                    | ErrorKind::InvalidConfiguration
+                    | ErrorKind::NoSuchTarget
+                    | ErrorKind::NoPermission
+            ),
+            "{target}: {error:#}"
+        );
+    }
+    Ok(())
+}
+
+fn enormous_group(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    let spec = stopped(vec![event.clone(); 1_000]);
+    match bench
+        .subject()
+        .backend()
+        .open(&spec, &bench.subject().target())
+    {
+        Err(error) => {
+            ensure!(
+                matches!(error.kind(), ErrorKind::TooManyEvents | ErrorKind::Os),
+                "refused for another reason than its size: {error:#}"
+            );
+        }
+        Ok(mut group) => {
+            group.enable()?;
+            bench.cause(&event, 2)?;
+            group.disable()?;
+            ensure_eq!(values(&mut *group)?, vec![2; 1_000], "the values");
+        }
+    }
+    ensure_eq!(bench.resources()?, before, "held afterwards");
+    Ok(())
+}
+
+fn many_groups(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::MULTIPLEXING)?;
+    let (event, other) = (bench.undisturbed()?, bench.exact()?);
+    let mut counting = bench.open_stopped(&event)?;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(bench.open_stopped(&other)?);
+    }
+    counting.enable()?;
+    bench.cause(&event, 8)?;
+    counting.disable()?;
+    ensure_eq!(
+        reading(&mut *counting)?.scaled().exact(),
+        Some(8),
+        "the group that counted"
+    );
+    for group in &mut idle {
+        ensure_eq!(reading(&mut **group)?.value, 0, "a group that did not");
+    }
+    Ok(())
+}
+
+fn toggled_often(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    for round in 0..1_000 {
+        group.enable()?;
+        if round % 10 == 0 {
+            bench.cause(&event, 1)?;
+        }
+        group.disable()?;
+    }
+    ensure_eq!(
+        reading(&mut *group)?.scaled().exact(),
+        Some(100),
+        "what was counted"
+    );
+    Ok(())
+}

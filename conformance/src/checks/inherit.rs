@@ -1,0 +1,206 @@
+//! Inheritance: threads and processes made later.
+
+use std::thread;
+
+use quipu_hal::{Attributes, ErrorKind, EventSpec, Features, GroupSpec, Target};
+
+use crate::Check;
+use crate::bench::{Bench, reading, stopped};
+use crate::child::Waiting;
+use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "inherit.threads-are-counted",
+        requires: "With inherit, a thread made later is counted, and its count stays when it has ended.",
+        source: "perf_event_open(2), attr.inherit",
+        run: threads_are_counted,
+    },
+    Check {
+        id: "inherit.not-unless-asked",
+        requires: "Without inherit, threads made later are not counted.",
+        source: "perf_event_open(2), attr.inherit",
+        run: not_unless_asked,
+    },
+    Check {
+        id: "inherit.many-threads",
+        requires: "Counts of any number of inherited threads add up.",
+        source: "perf_event_open(2), attr.inherit: counts are added when children end",
+        run: many_threads,
+    },
+    Check {
+        id: "inherit.disable-reaches-children",
+        requires: "Disabling a group disables it in inherited threads, too.",
+        source: "kernel/events/core.c, perf_event_for_each_child",
+        run: disable_reaches_children,
+    },
+    Check {
+        id: "inherit.reset-forgets-children",
+        requires: "After a reset, nothing of what ended threads counted before is in the value.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET; kernel/events/core.c, child_count",
+        run: reset_forgets_children,
+    },
+    Check {
+        id: "inherit.processes-are-counted",
+        requires: "With inherit, a process started later is counted.",
+        source: "perf_event_open(2), attr.inherit",
+        run: processes_are_counted,
+    },
+    Check {
+        id: "inherit.refused-where-unclaimed",
+        requires: "A backend that cannot inherit says so instead of ignoring it.",
+        source: "quipu_hal::Features::INHERIT",
+        run: refused_where_unclaimed,
+    },
+];
+
+fn inherited(event: EventSpec) -> GroupSpec {
+    GroupSpec::single(event).with_attributes(Attributes {
+        inherit: true,
+        disabled: true,
+        ..Attributes::default()
+    })
+}
+
+/// An exact event that making a thread does not cause.
+fn event(bench: &Bench<'_>) -> Outcome<EventSpec> {
+    bench.need(Features::INHERIT)?;
+    bench.undisturbed()
+}
+
+fn in_a_thread(bench: &Bench<'_>, event: &EventSpec, times: u64) -> Outcome {
+    let subject = bench.subject();
+    let done = thread::scope(|scope| {
+        let worker = scope.spawn(|| subject.workload(event, times).map(|work| work()));
+        worker.join()
+    });
+    match done {
+        Ok(Some(())) => Ok(()),
+        _ => Err(Stop::Fail("the working thread failed".into())),
+    }
+}
+
+fn threads_are_counted(bench: &Bench<'_>) -> Outcome {
+    let event = event(bench)?;
+    let mut group = bench.open(&inherited(event.clone()))?;
+    group.enable()?;
+    bench.cause(&event, 2)?;
+    in_a_thread(bench, &event, 30)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        32,
+        "2 here and 30 in a thread made later"
+    );
+    Ok(())
+}
+
+fn not_unless_asked(bench: &Bench<'_>) -> Outcome {
+    let event = event(bench)?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 2)?;
+    in_a_thread(bench, &event, 30)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        2,
+        "2 here and 30 in a thread made later"
+    );
+    Ok(())
+}
+
+fn many_threads(bench: &Bench<'_>) -> Outcome {
+    let event = event(bench)?;
+    let mut group = bench.open(&inherited(event.clone()))?;
+    group.enable()?;
+    let subject = bench.subject();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| subject.workload(&event, 5).map(|work| work()));
+        }
+    });
+    group.disable()?;
+    ensure_eq!(reading(&mut *group)?.value, 40, "5 in each of 8 threads");
+    Ok(())
+}
+
+fn disable_reaches_children(bench: &Bench<'_>) -> Outcome {
+    let event = event(bench)?;
+    let mut group = bench.open(&inherited(event.clone()))?;
+    group.enable()?;
+    let subject = bench.subject();
+    thread::scope(|scope| -> Outcome {
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel::<()>();
+        let event = &event;
+        scope.spawn(move || {
+            // Either side may be gone when the check has failed.
+            let _ = subject.workload(event, 4).map(|work| work());
+            let _ = ready.send(());
+            let _ = wait.recv();
+            subject.workload(event, 70).map(|work| work())
+        });
+        let gone = |_| Stop::Fail("the working thread is gone".into());
+        is_ready.recv().map_err(gone)?;
+        group.disable()?;
+        go.send(())
+            .map_err(|_| Stop::Fail("the working thread is gone".into()))
+    })?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        4,
+        "4 before disabling and 70 after"
+    );
+    Ok(())
+}
+
+fn reset_forgets_children(bench: &Bench<'_>) -> Outcome {
+    let event = event(bench)?;
+    let mut group = bench.open(&inherited(event.clone()))?;
+    group.enable()?;
+    in_a_thread(bench, &event, 30)?;
+    group.reset()?;
+    bench.cause(&event, 2)?;
+    in_a_thread(bench, &event, 5)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        7,
+        "30 before the reset and 7 after"
+    );
+    Ok(())
+}
+
+fn processes_are_counted(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::INHERIT)?;
+    let event = bench.exact()?;
+    // The witness counts at least as long as the other, and this thread only.
+    let mut witness = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+    let mut group = bench.open_on(&inherited(event), &Target::CurrentThread)?;
+    witness.enable()?;
+    group.enable()?;
+    let status = Waiting::start()?.finish()?;
+    group.disable()?;
+    witness.disable()?;
+    ensure!(status.success(), "the measured process: {status}");
+    let (own, all) = (reading(&mut *witness)?.value, reading(&mut *group)?.value);
+    ensure!(
+        all > own,
+        "{all} with a process that was started, {own} without"
+    );
+    Ok(())
+}
+
+fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
+    if bench.capabilities().features.contains(Features::INHERIT) {
+        return Err(Missing::Inapplicable("groups can be inherited").into());
+    }
+    let error = bench.refusal(&inherited(bench.exact()?), &bench.subject().target())?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::UnsupportedFeature,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}

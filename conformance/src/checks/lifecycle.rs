@@ -1,0 +1,276 @@
+//! Opening, starting, stopping, closing.
+
+use quipu_hal::{GroupSpec, Reading};
+
+use crate::Check;
+use crate::bench::{Bench, read, reading, stopped, values};
+use crate::verdict::{Outcome, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "lifecycle.counts-from-open",
+        requires: "A group counts from the moment it is opened, unless asked otherwise.",
+        source: "perf_event_open(2), attr.disabled",
+        run: counts_from_open,
+    },
+    Check {
+        id: "lifecycle.disabled-is-silent",
+        requires: "A group opened disabled counts nothing and no time before it is enabled.",
+        source: "perf_event_open(2), attr.disabled",
+        run: disabled_is_silent,
+    },
+    Check {
+        id: "lifecycle.starts-at-zero",
+        requires: "A new group's values and times, the raw ones too, are zero, whoever counted before.",
+        source: "design note of 2009, \"counters\"; perf_event_open(2), read_format",
+        run: starts_at_zero,
+    },
+    Check {
+        id: "lifecycle.enable-starts",
+        requires: "Enabling a group starts every member.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_ENABLE",
+        run: enable_starts,
+    },
+    Check {
+        id: "lifecycle.disable-stops",
+        requires: "A disabled group counts nothing.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_DISABLE",
+        run: disable_stops,
+    },
+    Check {
+        id: "lifecycle.disable-keeps-value",
+        requires: "Disabling a group keeps its values, for any number of reads.",
+        source: "design note of 2009, \"enable and disable\"; DESIGN \"what a reading means\"",
+        run: disable_keeps_value,
+    },
+    Check {
+        id: "lifecycle.resumes",
+        requires: "A group that is enabled again counts on from where it stopped.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_ENABLE",
+        run: resumes,
+    },
+    Check {
+        id: "lifecycle.buffer-shape",
+        requires: "A group's buffer has a reading for each part and each member asked for.",
+        source: "quipu_hal::Group::read_buf",
+        run: buffer_shape,
+    },
+    Check {
+        id: "lifecycle.buffer-reusable",
+        requires: "A buffer can be read into again; nothing of the earlier reading stays.",
+        source: "quipu_hal::ReadBuf",
+        run: buffer_reusable,
+    },
+    Check {
+        id: "lifecycle.independent-groups",
+        requires: "Groups of the same event on the same target are enabled, disabled and closed independently.",
+        source: "perf_event_open(2), group_fd",
+        run: independent_groups,
+    },
+    Check {
+        id: "lifecycle.reopen",
+        requires: "What was closed can be opened again, a hundred times over.",
+        source: "tools/testing/selftests/perf_events",
+        run: reopen,
+    },
+    Check {
+        id: "lifecycle.capabilities-hold-still",
+        requires: "Name and capabilities are the same before, during and after counting.",
+        source: "quipu_hal::Backend::capabilities",
+        run: capabilities_hold_still,
+    },
+];
+
+fn counts_from_open(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+    let before = reading(&mut *group)?.value;
+    bench.cause(&event, 5)?;
+    let after = reading(&mut *group)?.value;
+    ensure!(
+        after >= before + 5,
+        "5 occurrences moved the count from {before} to {after}"
+    );
+    Ok(())
+}
+
+fn disabled_is_silent(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    bench.cause(&event, 9)?;
+    bench.pass_turns(1);
+    ensure_eq!(reading(&mut *group)?, Reading::default(), "before enabling");
+    Ok(())
+}
+
+fn starts_at_zero(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut earlier = bench.open(&GroupSpec::single(event.clone()))?;
+    bench.cause(&event, 3)?;
+    reading(&mut *earlier)?;
+    drop(earlier);
+    let mut group = bench.open_stopped(&event)?;
+    ensure_eq!(reading(&mut *group)?, Reading::default(), "a new group");
+    Ok(())
+}
+
+fn enable_starts(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&stopped(vec![event.clone(); bench.room(3)]))?;
+    group.enable()?;
+    bench.cause(&event, 4)?;
+    group.disable()?;
+    let seen = values(&mut *group)?;
+    ensure!(
+        seen.iter().all(|&v| v == 4),
+        "4 occurrences were counted as {seen:?}"
+    );
+    Ok(())
+}
+
+fn disable_stops(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+    group.disable()?;
+    let before = reading(&mut *group)?.value;
+    bench.cause(&event, 8)?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        before,
+        "the value while disabled"
+    );
+    Ok(())
+}
+
+fn disable_keeps_value(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 6)?;
+    group.disable()?;
+    let first = reading(&mut *group)?;
+    ensure_eq!(first.value, 6, "the value after disabling");
+    bench.pass_turns(2);
+    ensure_eq!(reading(&mut *group)?, first, "the same reading later");
+    Ok(())
+}
+
+fn resumes(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    for round in 1..=5u64 {
+        group.enable()?;
+        bench.cause(&event, 2)?;
+        group.disable()?;
+        bench.cause(&event, 100)?;
+        ensure_eq!(
+            reading(&mut *group)?.value,
+            2 * round,
+            "the value after round {round}"
+        );
+    }
+    Ok(())
+}
+
+fn buffer_shape(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    for members in 1..=bench.room(2) {
+        let group = bench.open(&stopped(vec![event.clone(); members]))?;
+        ensure_eq!(group.members().len(), members, "members");
+        let buf = group.read_buf();
+        ensure_eq!(buf.members(), members, "members in the buffer");
+        ensure_eq!(buf.parts(), group.parts(), "parts in the buffer");
+        ensure_eq!(buf.parts().len(), 1, "parts of the usual target");
+    }
+    Ok(())
+}
+
+fn buffer_reusable(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    let mut buf = group.read_buf();
+    for wanted in 1..=4 {
+        group.enable()?;
+        bench.cause(&event, 1)?;
+        group.disable()?;
+        group.read(&mut buf)?;
+        ensure_eq!(
+            buf.get(0, 0).value,
+            wanted,
+            "the value in the reused buffer"
+        );
+        ensure_eq!(
+            buf,
+            read(&mut *group)?,
+            "the reused buffer against a new one"
+        );
+    }
+    group.reset()?;
+    group.read(&mut buf)?;
+    ensure_eq!(
+        buf.get(0, 0).value,
+        0,
+        "the value in the reused buffer after a reset"
+    );
+    Ok(())
+}
+
+fn independent_groups(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    bench.need_room(3)?;
+    let mut stays = bench.open_stopped(&event)?;
+    let mut stops = bench.open_stopped(&event)?;
+    let mut closes = bench.open_stopped(&event)?;
+    for group in [&mut stays, &mut stops, &mut closes] {
+        group.enable()?;
+    }
+    bench.cause(&event, 3)?;
+    stops.disable()?;
+    closes.reset()?;
+    drop(closes);
+    bench.cause(&event, 4)?;
+    stays.disable()?;
+    ensure_eq!(
+        reading(&mut *stays)?.value,
+        7,
+        "the group that was left alone"
+    );
+    ensure_eq!(
+        reading(&mut *stops)?.value,
+        3,
+        "the group that was disabled"
+    );
+    Ok(())
+}
+
+fn reopen(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    for round in 0..100 {
+        let mut group = bench.open_stopped(&event)?;
+        group.enable()?;
+        bench.cause(&event, 1)?;
+        group.disable()?;
+        ensure_eq!(reading(&mut *group)?.value, 1, "the value in round {round}");
+    }
+    Ok(())
+}
+
+fn capabilities_hold_still(bench: &Bench<'_>) -> Outcome {
+    let backend = bench.subject().backend();
+    let (name, before) = (backend.name(), backend.capabilities().clone());
+    ensure!(!name.is_empty(), "the backend has no name");
+    let group = bench.open_stopped(&bench.exact()?)?;
+    ensure_eq!(
+        backend.capabilities(),
+        &before,
+        "capabilities while a group is open"
+    );
+    drop(group);
+    ensure_eq!(
+        backend.capabilities(),
+        &before,
+        "capabilities after closing"
+    );
+    ensure_eq!(backend.name(), name, "the name");
+    Ok(())
+}

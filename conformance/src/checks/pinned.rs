@@ -1,0 +1,207 @@
+//! Pinned groups are on the PMU or in the error state.
+
+use quipu_hal::{Error, ErrorKind, Features, GroupSpec};
+
+use crate::Check;
+use crate::bench::{Bench, BoxGroup, pinned, reading};
+use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "pinned.counts",
+        requires: "A pinned group with the PMU to itself counts exactly.",
+        source: "perf_event_open(2), attr.pinned",
+        run: counts,
+    },
+    Check {
+        id: "pinned.is-never-rotated",
+        requires: "A pinned group runs all the time, however many others want the PMU.",
+        source: "perf_event_open(2), attr.pinned",
+        run: is_never_rotated,
+    },
+    Check {
+        id: "pinned.displaces-others",
+        requires: "A pinned group that is opened late takes its slots from groups that are not pinned.",
+        source: "kernel/events/core.c, pinned groups are scheduled first",
+        run: displaces_others,
+    },
+    Check {
+        id: "pinned.error-state",
+        requires: "A pinned group that cannot be scheduled is in the error state, and reading it says so.",
+        source: "perf_event_open(2), attr.pinned: read returns end-of-file",
+        run: error_state,
+    },
+    Check {
+        id: "pinned.error-state-lasts",
+        requires: "The error state lasts until the group is enabled again, even when there is room.",
+        source: "perf_event_open(2), attr.pinned; kernel patch of 2009, state error",
+        run: error_state_lasts,
+    },
+    Check {
+        id: "pinned.enable-recovers",
+        requires: "Enabling a group in the error state schedules it when there is room by then.",
+        source: "kernel/events/core.c, __perf_event_enable",
+        run: enable_recovers,
+    },
+    Check {
+        id: "pinned.first-is-unharmed",
+        requires: "A pinned group counts on while another fails to be scheduled beside it.",
+        source: "perf_event_open(2), attr.pinned",
+        run: first_is_unharmed,
+    },
+    Check {
+        id: "pinned.refused-where-unclaimed",
+        requires: "A backend that cannot pin says so instead of ignoring it.",
+        source: "quipu_hal::Features::PINNED",
+        run: refused_where_unclaimed,
+    },
+];
+
+/// Two pinned groups of which only the first fits.
+fn two(bench: &Bench<'_>) -> Outcome<(BoxGroup, BoxGroup)> {
+    bench.need(Features::PINNED)?;
+    let event = bench.slot_event()?;
+    let first = bench.open(&pinned(vec![event.clone(); bench.slots()?]))?;
+    let second = bench.open(&pinned([event]))?;
+    bench.pass_turns(3);
+    Ok((first, second))
+}
+
+fn refused_reading(group: &mut BoxGroup) -> Outcome<Error> {
+    let mut buf = group.read_buf();
+    match group.read(&mut buf) {
+        Err(error) => Ok(error),
+        Ok(()) => Err(Stop::Fail(format!(
+            "a pinned group that is not on the PMU reads {:?}",
+            buf.get(0, 0)
+        ))),
+    }
+}
+
+fn counts(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::PINNED)?;
+    let event = bench.exact()?;
+    let mut group = bench.open(&pinned([event.clone()]))?;
+    group.disable()?;
+    group.reset()?;
+    group.enable()?;
+    bench.cause(&event, 40)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.scaled().exact(),
+        Some(40),
+        "what was counted"
+    );
+    Ok(())
+}
+
+fn is_never_rotated(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::PINNED.union(Features::MULTIPLEXING))?;
+    let event = bench.slot_event()?;
+    let mut others = Vec::new();
+    for _ in 0..bench.slots()? {
+        others.push(bench.open(&GroupSpec::single(event.clone()))?);
+    }
+    let mut group = bench.open(&pinned([event]))?;
+    bench.pass_turns(20);
+    let seen = reading(&mut *group)?;
+    ensure!(
+        seen.scaled().exact().is_some(),
+        "pinned, and rotated: {seen:?}"
+    );
+    ensure!(seen.time_running > 0, "pinned, and never running: {seen:?}");
+    Ok(())
+}
+
+fn displaces_others(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::PINNED.union(Features::MULTIPLEXING))?;
+    let event = bench.slot_event()?;
+    let slots = bench.slots()?;
+    let mut others = Vec::new();
+    for _ in 0..slots {
+        others.push(bench.open(&GroupSpec::single(event.clone()))?);
+    }
+    bench.pass_turns(1);
+    let mut group = bench.open(&pinned(vec![event; slots]))?;
+    bench.pass_turns(2);
+    let seen = reading(&mut *group)?;
+    ensure!(
+        seen.scaled().exact().is_some_and(|v| v > 0),
+        "it does not run: {seen:?}"
+    );
+    for other in &mut others {
+        let before = reading(&mut **other)?;
+        bench.pass_turns(1);
+        let since = reading(&mut **other)?.since(&before);
+        ensure_eq!(
+            since.time_running,
+            0,
+            "time running of a group that was displaced"
+        );
+    }
+    Ok(())
+}
+
+fn error_state(bench: &Bench<'_>) -> Outcome {
+    let (_first, mut second) = two(bench)?;
+    let error = refused_reading(&mut second)?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::CounterInErrorState,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}
+
+fn error_state_lasts(bench: &Bench<'_>) -> Outcome {
+    let (first, mut second) = two(bench)?;
+    drop(first);
+    bench.pass_turns(5);
+    let error = refused_reading(&mut second)?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::CounterInErrorState,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}
+
+fn enable_recovers(bench: &Bench<'_>) -> Outcome {
+    let (first, mut second) = two(bench)?;
+    drop(first);
+    second.enable()?;
+    bench.pass_turns(3);
+    let seen = reading(&mut *second)?;
+    ensure!(
+        seen.time_running > 0 && seen.value > 0,
+        "there is room, and it waits: {seen:?}"
+    );
+    Ok(())
+}
+
+fn first_is_unharmed(bench: &Bench<'_>) -> Outcome {
+    let (mut first, mut second) = two(bench)?;
+    refused_reading(&mut second)?;
+    second.enable()?;
+    bench.pass_turns(3);
+    let seen = reading(&mut *first)?;
+    ensure!(
+        seen.scaled().exact().is_some_and(|v| v > 0),
+        "it was disturbed: {seen:?}"
+    );
+    Ok(())
+}
+
+fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
+    if bench.capabilities().features.contains(Features::PINNED) {
+        return Err(Missing::Inapplicable("groups can be pinned").into());
+    }
+    let event = bench.exact()?;
+    let error = bench.refusal(&pinned([event]), &bench.subject().target())?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::UnsupportedFeature,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}

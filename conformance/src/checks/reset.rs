@@ -1,0 +1,279 @@
+//! Reset: clears values, keeps the raw times, and starts the others over.
+
+use quipu_hal::{GroupSpec, Scaled};
+
+use crate::Check;
+use crate::bench::{Bench, reading, stopped, values};
+use crate::verdict::{Outcome, ensure, ensure_eq};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "reset.clears-value",
+        requires: "After a reset the value is 0.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET",
+        run: clears_value,
+    },
+    Check {
+        id: "reset.every-member",
+        requires: "A reset clears every member of the group.",
+        source: "perf_event_open(2), PERF_IOC_FLAG_GROUP",
+        run: every_member,
+    },
+    Check {
+        id: "reset.keeps-raw-times",
+        requires: "A reset leaves the raw times as they are.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET: resets the count only",
+        run: keeps_raw_times,
+    },
+    Check {
+        id: "reset.restarts-times",
+        requires: "The times that go with the value start over at a reset.",
+        source: "DESIGN \"what a reading means\"",
+        run: restarts_times,
+    },
+    Check {
+        id: "reset.while-counting",
+        requires: "A group that is reset while it counts goes on counting from 0.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET",
+        run: while_counting,
+    },
+    Check {
+        id: "reset.while-disabled",
+        requires: "A reset does not start a group that is disabled.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET",
+        run: while_disabled,
+    },
+    Check {
+        id: "reset.twice",
+        requires: "A second reset changes nothing.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET",
+        run: twice,
+    },
+    Check {
+        id: "reset.other-groups-untouched",
+        requires: "A reset of one group leaves every other group alone.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_RESET",
+        run: other_groups_untouched,
+    },
+    Check {
+        id: "reset.before-enable",
+        requires: "A group that was never enabled can be reset, and counts exactly afterwards.",
+        source: "perf_event_open(2), example: reset, then enable",
+        run: before_enable,
+    },
+    Check {
+        id: "reset.stays-exact",
+        requires: "A group that was on the PMU all the time is exact after a reset, too.",
+        source: "DESIGN \"what a reading means\"",
+        run: stays_exact,
+    },
+    Check {
+        id: "reset.many",
+        requires: "A thousand resets in a row lose no later event.",
+        source: "perf_event_tests, reset",
+        run: many,
+    },
+];
+
+fn clears_value(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 10)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        10,
+        "the value before the reset"
+    );
+    group.reset()?;
+    ensure_eq!(reading(&mut *group)?.value, 0, "the value after the reset");
+    Ok(())
+}
+
+fn every_member(bench: &Bench<'_>) -> Outcome {
+    let [a, b] = bench.exact_pair()?;
+    let mut group = bench.open(&stopped([a.clone(), b.clone()]))?;
+    group.enable()?;
+    bench.cause(&a, 3)?;
+    bench.cause(&b, 4)?;
+    group.disable()?;
+    group.reset()?;
+    ensure_eq!(values(&mut *group)?, [0, 0], "the values after the reset");
+    group.enable()?;
+    bench.cause(&b, 2)?;
+    group.disable()?;
+    ensure_eq!(values(&mut *group)?, [0, 2], "the values counted since");
+    Ok(())
+}
+
+fn keeps_raw_times(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.pass_turns(2);
+    group.disable()?;
+    let before = reading(&mut *group)?;
+    ensure!(
+        before.raw_time_enabled > 0,
+        "no time was enabled: {before:?}"
+    );
+    group.reset()?;
+    let after = reading(&mut *group)?;
+    ensure_eq!(
+        after.raw_time_enabled,
+        before.raw_time_enabled,
+        "raw time enabled"
+    );
+    ensure_eq!(
+        after.raw_time_running,
+        before.raw_time_running,
+        "raw time running"
+    );
+    Ok(())
+}
+
+fn restarts_times(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.pass_turns(3);
+    group.disable()?;
+    let before = reading(&mut *group)?;
+    group.reset()?;
+    let zero = reading(&mut *group)?;
+    ensure_eq!(
+        (zero.time_enabled, zero.time_running),
+        (0, 0),
+        "the times after the reset"
+    );
+    group.enable()?;
+    bench.pass_turns(1);
+    group.disable()?;
+    let after = reading(&mut *group)?;
+    ensure!(after.time_enabled > 0, "time did not go on: {after:?}");
+    ensure_eq!(
+        after.raw_time_enabled - before.raw_time_enabled,
+        after.time_enabled,
+        "time enabled since the reset, from the raw times"
+    );
+    ensure_eq!(
+        after.raw_time_running - before.raw_time_running,
+        after.time_running,
+        "time running since the reset, from the raw times"
+    );
+    Ok(())
+}
+
+fn while_counting(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 500)?;
+    group.reset()?;
+    bench.cause(&event, 12)?;
+    group.disable()?;
+    ensure_eq!(reading(&mut *group)?.value, 12, "the value since the reset");
+    Ok(())
+}
+
+fn while_disabled(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.reset()?;
+    bench.cause(&event, 12)?;
+    bench.pass_turns(1);
+    let seen = reading(&mut *group)?;
+    ensure_eq!(
+        (seen.value, seen.raw_time_enabled),
+        (0, 0),
+        "value and time enabled"
+    );
+    Ok(())
+}
+
+fn twice(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 2)?;
+    group.disable()?;
+    group.reset()?;
+    let once = reading(&mut *group)?;
+    group.reset()?;
+    ensure_eq!(
+        reading(&mut *group)?,
+        once,
+        "the reading after the second reset"
+    );
+    Ok(())
+}
+
+fn other_groups_untouched(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut bystander = bench.open_stopped(&event)?;
+    bystander.enable()?;
+    bench.cause(&event, 9)?;
+    bystander.disable()?;
+    let before = reading(&mut *bystander)?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    group.reset()?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *bystander)?,
+        before,
+        "the other group's reading"
+    );
+    Ok(())
+}
+
+fn before_enable(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.reset()?;
+    group.enable()?;
+    bench.cause(&event, 21)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.scaled(),
+        Scaled::Exact(21),
+        "what was counted"
+    );
+    Ok(())
+}
+
+fn stays_exact(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+    bench.pass_turns(1);
+    group.disable()?;
+    group.reset()?;
+    group.enable()?;
+    bench.cause(&event, 6)?;
+    bench.pass_turns(1);
+    group.disable()?;
+    let seen = reading(&mut *group)?;
+    ensure!(
+        seen.scaled().exact().is_some(),
+        "alone on the PMU, and not exact: {seen:?}"
+    );
+    Ok(())
+}
+
+fn many(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    for _ in 0..1_000 {
+        group.reset()?;
+    }
+    bench.cause(&event, 3)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        3,
+        "the value since the last reset"
+    );
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Everything that is taken is given back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use quipu_hal::{Features, GroupSpec, Target};
+
+use crate::bench::{Bench, pinned, read, stopped};
+use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
+use crate::{Ability, Check};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "resources.close-gives-back",
+        requires: "A group that is closed holds nothing any more, whatever its size and state.",
+        source: "close(2); perf_event_open(2), file descriptors",
+        run: close_gives_back,
+    },
+    Check {
+        id: "resources.refusal-holds-nothing",
+        requires: "A group that is refused holds nothing, whichever member is to blame.",
+        source: "DESIGN \"Backend::open is atomic\"",
+        run: refusal_holds_nothing,
+    },
+    Check {
+        id: "resources.refused-target-holds-nothing",
+        requires: "A target that is refused in one part holds nothing in the others.",
+        source: "DESIGN \"Backend::open is atomic\"",
+        run: refused_target_holds_nothing,
+    },
+    Check {
+        id: "resources.panic-gives-back",
+        requires: "A panic while groups count leaves nothing held.",
+        source: "DESIGN \"release always puts back what was found\"",
+        run: panic_gives_back,
+    },
+    Check {
+        id: "resources.use-takes-nothing",
+        requires: "Enabling, reading, resetting and disabling take nothing that is not there already.",
+        source: "DESIGN \"the hot path\"",
+        run: use_takes_nothing,
+    },
+    Check {
+        id: "resources.error-state-gives-back",
+        requires: "A pinned group in the error state gives back what it held like any other.",
+        source: "perf_event_open(2), attr.pinned",
+        run: error_state_gives_back,
+    },
+    Check {
+        id: "resources.all-parts-give-back",
+        requires: "A target of many parts gives back what it held in each.",
+        source: "quipu_hal::Target::AllCpus",
+        run: all_parts_give_back,
+    },
+    Check {
+        id: "resources.slots-come-free",
+        requires: "The slots of a closed group are free for the next.",
+        source: "DESIGN \"slot\"",
+        run: slots_come_free,
+    },
+    Check {
+        id: "resources.registers-put-back",
+        requires: "Registers hold what they held before once the last group is closed.",
+        source: "DESIGN \"release always puts back what was found\"",
+        run: registers_put_back,
+    },
+    Check {
+        id: "resources.closed-on-exec",
+        requires: "A program that is started while groups are open inherits nothing of them.",
+        source: "perf_event_open(2), PERF_FLAG_FD_CLOEXEC",
+        run: closed_on_exec,
+    },
+    Check {
+        id: "resources.every-fault-gives-back",
+        requires: "Whichever operation of the device fails, nothing stays held and the backend goes on working.",
+        source: "DESIGN \"release always puts back what was found\"",
+        run: every_fault_gives_back,
+    },
+];
+
+fn close_gives_back(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    for members in 1..=bench.room(4) {
+        let mut group = bench.open(&stopped(vec![event.clone(); members]))?;
+        if members % 2 == 1 {
+            group.enable()?;
+        }
+        ensure!(bench.resources()? > before, "an open group holds nothing");
+        drop(group);
+        ensure_eq!(
+            bench.resources()?,
+            before,
+            "held after closing a group of {members}"
+        );
+    }
+    Ok(())
+}
+
+fn refusal_holds_nothing(bench: &Bench<'_>) -> Outcome {
+    let (good, bad) = (bench.exact()?, bench.unsupported()?);
+    let before = bench.resources()?;
+    let size = bench.room(4);
+    for position in 0..size {
+        let mut members = vec![good.clone(); size];
+        members[position] = bad.clone();
+        bench.refusal(&GroupSpec::new(members), &bench.subject().target())?;
+        ensure_eq!(
+            bench.resources()?,
+            before,
+            "held after member {position} was refused"
+        );
+    }
+    Ok(())
+}
+
+fn refused_target_holds_nothing(bench: &Bench<'_>) -> Outcome {
+    let target = Target::Cpus(vec![0, 1 << 20]);
+    bench.need_target(target.kind())?;
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    bench.refusal(&GroupSpec::single(event), &target)?;
+    ensure_eq!(
+        bench.resources()?,
+        before,
+        "held after the second CPU was refused"
+    );
+    Ok(())
+}
+
+fn panic_gives_back(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    let unwound = catch_unwind(AssertUnwindSafe(|| -> Outcome {
+        let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+        group.enable()?;
+        let _second = bench.open(&GroupSpec::single(event.clone()))?;
+        resume_unwind(Box::new("deliberate"));
+    }));
+    if let Ok(outcome) = unwound {
+        return outcome;
+    }
+    ensure_eq!(bench.resources()?, before, "held after a panic");
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 3)?;
+    group.disable()?;
+    ensure_eq!(
+        read(&mut *group)?.get(0, 0).value,
+        3,
+        "a count after the panic"
+    );
+    Ok(())
+}
+
+fn use_takes_nothing(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    let mut buf = group.read_buf();
+    let before = bench.resources()?;
+    for _ in 0..200 {
+        group.enable()?;
+        group.read(&mut buf)?;
+        group.reset()?;
+        group.disable()?;
+    }
+    ensure_eq!(bench.resources()?, before, "held after 200 rounds of use");
+    Ok(())
+}
+
+fn error_state_gives_back(bench: &Bench<'_>) -> Outcome {
+    bench.need(Features::PINNED)?;
+    let event = bench.slot_event()?;
+    let slots = bench.slots()?;
+    let before = bench.resources()?;
+    for _ in 0..3 {
+        let first = bench.open(&pinned(vec![event.clone(); slots]))?;
+        let second = bench.open(&pinned([event.clone()]))?;
+        bench.pass_turns(2);
+        drop(first);
+        drop(second);
+        ensure_eq!(bench.resources()?, before, "held after closing both");
+    }
+    Ok(())
+}
+
+fn all_parts_give_back(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    for _ in 0..5 {
+        let mut group = bench.open_on(&GroupSpec::single(event.clone()), &Target::AllCpus)?;
+        read(&mut *group)?;
+        drop(group);
+        ensure_eq!(bench.resources()?, before, "held after closing all parts");
+    }
+    Ok(())
+}
+
+fn slots_come_free(bench: &Bench<'_>) -> Outcome {
+    let event = bench.slot_event()?;
+    let slots = bench.slots()?;
+    for round in 0..20 {
+        let mut group = bench.open(&GroupSpec::new(vec![event.clone(); slots]))?;
+        bench.pass_turns(1);
+        for reading in read(&mut *group)?.part(0) {
+            ensure!(
+                reading.scaled().exact().is_some_and(|v| v > 0),
+                "no slot for it in round {round}: {reading:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn registers_put_back(bench: &Bench<'_>) -> Outcome {
+    let registers = || {
+        let seen = bench.subject().registers();
+        seen.ok_or(Stop::from(Ability::Registers))
+    };
+    let event = bench.exact()?;
+    let before = registers()?;
+    for members in 1..=bench.room(4) {
+        let mut group = bench.open(&GroupSpec::new(vec![event.clone(); members]))?;
+        let second = bench.open(&GroupSpec::single(event.clone()))?;
+        bench.cause(&event, 5)?;
+        drop(second);
+        read(&mut *group)?;
+        drop(group);
+        ensure_eq!(
+            registers()?,
+            before,
+            "the registers after a group of {members}"
+        );
+    }
+    Ok(())
+}
+
+fn closed_on_exec(bench: &Bench<'_>) -> Outcome {
+    let inheritable = || {
+        let seen = bench.subject().inheritable_resources();
+        seen.ok_or(Stop::from(Ability::InheritanceProbe))
+    };
+    let event = bench.exact()?;
+    let before = inheritable()?;
+    let _group = bench.open(&GroupSpec::new(vec![event; bench.room(3)]))?;
+    ensure_eq!(inheritable()?, before, "what a new program would inherit");
+    Ok(())
+}
+
+fn every_fault_gives_back(bench: &Bench<'_>) -> Outcome {
+    /// `EIO` and where the number of steps surely ends.
+    const EIO: i32 = 5;
+    const MANY: u64 = 10_000;
+    let event = bench.exact()?;
+    let before = bench.resources()?;
+    for operations in 0..MANY {
+        if !bench.subject().inject(operations, EIO) {
+            return Err(Ability::FaultInjection.into());
+        }
+        let used = use_once(bench, &event);
+        let reached = !bench.subject().withdraw();
+        ensure_eq!(
+            bench.resources()?,
+            before,
+            "held after operation {operations} failed"
+        );
+        let mut group = bench.open_stopped(&event)?;
+        group.enable()?;
+        bench.cause(&event, 2)?;
+        group.disable()?;
+        let seen = read(&mut *group)?.get(0, 0).value;
+        ensure_eq!(seen, 2, "a count after operation {operations} failed");
+        if !reached {
+            return used;
+        }
+    }
+    Err(Stop::Fail(format!(
+        "more than {MANY} operations for one group"
+    )))
+}
+
+fn use_once(bench: &Bench<'_>, event: &quipu_hal::EventSpec) -> Outcome {
+    let mut group = bench.open(&GroupSpec::new(vec![event.clone(); bench.room(2)]))?;
+    bench.cause(event, 3)?;
+    read(&mut *group)?;
+    group.disable()?;
+    group.reset()?;
+    group.enable()?;
+    read(&mut *group)?;
+    Ok(())
+}

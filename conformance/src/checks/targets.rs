@@ -1,0 +1,453 @@
+//! Targets: what is claimed can be opened, what is not is refused, and nobody else's work counts.
+
+use std::sync::mpsc;
+use std::thread;
+
+use quipu_hal::{Cgroup, ErrorKind, EventSpec, GroupSpec, Part, Target, TargetKinds};
+
+use crate::bench::{Bench, read, reading, stopped};
+use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::{Ability, Check};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "targets.claimed-can-be-opened",
+        requires: "Every kind of target that the backend claims can be opened.",
+        source: "quipu_hal::Capabilities::targets",
+        run: claimed_can_be_opened,
+    },
+    Check {
+        id: "targets.unclaimed-are-refused",
+        requires: "A kind of target that the backend does not claim is refused: as an unsupported feature, or for a reason that comes first.",
+        source: "quipu_hal::Capabilities::targets",
+        run: unclaimed_are_refused,
+    },
+    Check {
+        id: "targets.no-such-thread",
+        requires: "A thread that does not exist is refused as such.",
+        source: "perf_event_open(2), ESRCH",
+        run: no_such_thread,
+    },
+    Check {
+        id: "targets.no-such-cpu",
+        requires: "A CPU that does not exist is refused as such.",
+        source: "perf_event_open(2), ENODEV and EINVAL on cpu",
+        run: no_such_cpu,
+    },
+    Check {
+        id: "targets.no-such-cgroup",
+        requires: "A control group that does not exist is refused as such.",
+        source: "perf_event_open(2), PERF_FLAG_PID_CGROUP",
+        run: no_such_cgroup,
+    },
+    Check {
+        id: "targets.no-cpus",
+        requires: "An empty list of CPUs is refused as an invalid request.",
+        source: "quipu_hal::Target::Cpus",
+        run: no_cpus,
+    },
+    Check {
+        id: "targets.one-cpu-one-part",
+        requires: "A CPU is one part that names it.",
+        source: "quipu_hal::Part",
+        run: one_cpu_one_part,
+    },
+    Check {
+        id: "targets.cpus-in-order",
+        requires: "Several CPUs give a part each, in the order asked for.",
+        source: "quipu_hal::Target::Cpus",
+        run: cpus_in_order,
+    },
+    Check {
+        id: "targets.cpu-named-twice",
+        requires: "A CPU that is named twice is refused or counted once, so that no total counts it double.",
+        source: "quipu_hal::Target::Cpus",
+        run: cpu_named_twice,
+    },
+    Check {
+        id: "targets.all-cpus-once",
+        requires: "All CPUs give at least one part, each CPU once.",
+        source: "perf_event_open(2), pid -1; quipu_hal::Target::AllCpus",
+        run: all_cpus_once,
+    },
+    Check {
+        id: "targets.parts-move-together",
+        requires: "Enabling, disabling and resetting reach every part of the target.",
+        source: "quipu_hal::Group",
+        run: parts_move_together,
+    },
+    Check {
+        id: "targets.this-thread-only",
+        requires: "Counting this thread counts nothing of what other threads do.",
+        source: "perf_event_open(2), pid 0",
+        run: this_thread_only,
+    },
+    Check {
+        id: "targets.another-thread",
+        requires: "Counting another thread counts what that one does, and nothing of this one.",
+        source: "perf_event_open(2), pid > 0 is a thread id",
+        run: another_thread,
+    },
+    Check {
+        id: "targets.thread-by-id",
+        requires: "This thread by its id counts the same as this thread.",
+        source: "perf_event_open(2), pid",
+        run: thread_by_id,
+    },
+    Check {
+        id: "targets.process-is-its-threads",
+        requires: "A process is the sum of its threads, a part each.",
+        source: "quipu_hal::Target::Process; proc(5), /proc/PID/task",
+        run: process_is_its_threads,
+    },
+    Check {
+        id: "targets.on-off-cpu",
+        requires: "A counter on a thread survives the thread's sleeping and waking.",
+        source: "perf_event_tests, context switches",
+        run: on_off_cpu,
+    },
+];
+
+fn each_kind(bench: &Bench<'_>) -> Vec<Target> {
+    let mut targets = vec![
+        Target::CurrentThread,
+        Target::Process(i32::try_from(std::process::id()).unwrap_or(i32::MAX)),
+        Target::CurrentCpu,
+        Target::Cpu(0),
+        Target::Cpus(vec![0]),
+        Target::AllCpus,
+    ];
+    targets.extend(bench.subject().thread_id().map(Target::Thread));
+    targets
+}
+
+fn claimed_can_be_opened(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut opened = 0;
+    for target in each_kind(bench) {
+        if bench.capabilities().targets.contains(target.kind()) {
+            let group = bench.open_on(&GroupSpec::single(event.clone()), &target)?;
+            ensure!(!group.parts().is_empty(), "{target} has no parts");
+            opened += 1;
+        }
+    }
+    ensure!(
+        opened > 0,
+        "the backend claims no kind of target that can be named here"
+    );
+    Ok(())
+}
+
+fn unclaimed_are_refused(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let cgroup = Target::Cgroup {
+        cgroup: Cgroup::Path("/".into()),
+        cpus: Vec::new(),
+    };
+    let mut refused = 0;
+    for target in each_kind(bench)
+        .into_iter()
+        .chain([Target::Thread(1), cgroup])
+    {
+        if !bench.capabilities().targets.contains(target.kind()) {
+            let error = bench.refusal(&GroupSpec::single(event.clone()), &target)?;
+            ensure!(
+                matches!(
+                    error.kind(),
+                    ErrorKind::UnsupportedFeature
+                        | ErrorKind::NoPermission
+                        | ErrorKind::NoSuchTarget
+                ),
+                "refused for another reason than its kind: {error:#}"
+            );
+            refused += 1;
+        }
+    }
+    match refused {
+        0 => Err(Missing::Inapplicable("every kind of target is offered").into()),
+        _ => Ok(()),
+    }
+}
+
+fn no_such(bench: &Bench<'_>, target: &Target) -> Outcome {
+    bench.need_target(target.kind())?;
+    let error = bench.refusal(&GroupSpec::single(bench.exact()?), target)?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::NoSuchTarget,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}
+
+fn no_such_thread(bench: &Bench<'_>) -> Outcome {
+    // Above the greatest id a kernel gives (PID_MAX_LIMIT is 2^22).
+    no_such(bench, &Target::Thread(i32::MAX - 1))
+}
+
+fn no_such_cpu(bench: &Bench<'_>) -> Outcome {
+    no_such(bench, &Target::Cpu(1 << 20))?;
+    no_such(bench, &Target::Cpus(vec![0, 1 << 20]))
+}
+
+fn no_such_cgroup(bench: &Bench<'_>) -> Outcome {
+    no_such(
+        bench,
+        &Target::Cgroup {
+            cgroup: Cgroup::Path("/no/such/control/group".into()),
+            cpus: Vec::new(),
+        },
+    )
+}
+
+fn no_cpus(bench: &Bench<'_>) -> Outcome {
+    bench.need_target(TargetKinds::CPU)?;
+    let nothing = Target::Cpus(Vec::new());
+    let error = bench.refusal(&GroupSpec::single(bench.exact()?), &nothing)?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::InvalidConfiguration,
+        "the kind of \"{error}\""
+    );
+    Ok(())
+}
+
+fn one_cpu_one_part(bench: &Bench<'_>) -> Outcome {
+    let group = bench.open_on(&GroupSpec::single(bench.exact()?), &Target::Cpu(0))?;
+    let seen: Vec<_> = group.parts().iter().map(|p| (p.cpu, p.thread)).collect();
+    ensure_eq!(seen, [(Some(0), None)], "the parts of CPU 0");
+    Ok(())
+}
+
+/// The CPUs there are, as the backend says.
+fn all_cpus(bench: &Bench<'_>, event: &EventSpec) -> Outcome<Vec<u32>> {
+    let group = bench.open_on(&stopped([event.clone()]), &Target::AllCpus)?;
+    Ok(group.parts().iter().filter_map(|p| p.cpu).collect())
+}
+
+fn cpus_in_order(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    bench.need_target(TargetKinds::CPU)?;
+    let mut cpus = all_cpus(bench, &event)?;
+    if cpus.len() < 2 {
+        return Err(Missing::Inapplicable("there is one CPU only").into());
+    }
+    cpus.reverse();
+    let group = bench.open_on(&stopped([event]), &Target::Cpus(cpus.clone()))?;
+    let wanted: Vec<_> = cpus.into_iter().map(Part::on_cpu).collect();
+    ensure_eq!(group.parts(), wanted, "the parts");
+    Ok(())
+}
+
+fn cpu_named_twice(bench: &Bench<'_>) -> Outcome {
+    bench.need_target(TargetKinds::CPU)?;
+    let twice = Target::Cpus(vec![0, 0]);
+    match bench
+        .subject()
+        .backend()
+        .open(&stopped([bench.exact()?]), &twice)
+    {
+        Ok(group) => ensure_eq!(group.parts().len(), 1, "parts of one CPU"),
+        Err(error) => {
+            ensure_eq!(
+                error.kind(),
+                ErrorKind::InvalidConfiguration,
+                "the kind of \"{error}\""
+            );
+        }
+    }
+    Ok(())
+}
+
+fn all_cpus_once(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let cpus = all_cpus(bench, &event)?;
+    ensure!(!cpus.is_empty(), "there are no CPUs");
+    let mut once = cpus.clone();
+    once.sort_unstable();
+    once.dedup();
+    ensure_eq!(once.len(), cpus.len(), "different CPUs among {cpus:?}");
+    Ok(())
+}
+
+fn parts_move_together(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_on(&stopped([event]), &Target::AllCpus)?;
+    let times = |buf: &quipu_hal::ReadBuf| -> Vec<u64> {
+        buf.member(0).map(|(_, r)| r.time_enabled).collect()
+    };
+    ensure!(
+        times(&read(&mut *group)?).iter().all(|&t| t == 0),
+        "a part is enabled already"
+    );
+    group.enable()?;
+    bench.pass_turns(2);
+    group.disable()?;
+    let stopped = read(&mut *group)?;
+    ensure!(
+        times(&stopped).iter().all(|&t| t > 0),
+        "not every part was enabled: {stopped:?}"
+    );
+    bench.pass_turns(2);
+    ensure_eq!(
+        read(&mut *group)?,
+        stopped,
+        "the reading of all parts after disabling"
+    );
+    group.reset()?;
+    let reset = read(&mut *group)?;
+    ensure!(
+        reset
+            .member(0)
+            .all(|(_, r)| r.value == 0 && r.time_enabled == 0),
+        "not every part was reset: {reset:?}"
+    );
+    Ok(())
+}
+
+/// A thread that does work it is told to, and says its id.
+struct Worker {
+    thread_id: Option<i32>,
+    orders: Option<mpsc::Sender<u64>>,
+    done: mpsc::Receiver<()>,
+}
+
+/// Runs `measure` with a worker beside it.
+fn with_worker<T>(
+    bench: &Bench<'_>,
+    event: &EventSpec,
+    measure: impl FnOnce(&mut Worker) -> Outcome<T>,
+) -> Outcome<T> {
+    let subject = bench.subject();
+    thread::scope(|scope| {
+        let (orders, ordered) = mpsc::channel::<u64>();
+        let (finish, done) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        scope.spawn(move || {
+            // The other side is gone when the check has failed.
+            let _ = tell.send(subject.thread_id());
+            for times in ordered {
+                if let Some(work) = subject.workload(event, times) {
+                    work();
+                }
+                if finish.send(()).is_err() {
+                    break;
+                }
+            }
+        });
+        let gone = || Stop::Fail("the working thread is gone".into());
+        let mut worker = Worker {
+            thread_id: told.recv().map_err(|_| gone())?,
+            orders: Some(orders),
+            done,
+        };
+        measure(&mut worker)
+    })
+}
+
+impl Worker {
+    fn work(&self, times: u64) -> Outcome {
+        let gone = || Stop::Fail("the working thread is gone".into());
+        let orders = self.orders.as_ref().ok_or_else(gone)?;
+        orders.send(times).map_err(|_| gone())?;
+        self.done.recv().map_err(|_| gone())
+    }
+}
+
+/// An exact event that nothing but its workload causes, so that threads can be told apart by it.
+fn event_of_threads(bench: &Bench<'_>) -> Outcome<EventSpec> {
+    bench.need_target(TargetKinds::CURRENT_THREAD.union(TargetKinds::THREAD))?;
+    bench.undisturbed()
+}
+
+fn this_thread_only(bench: &Bench<'_>) -> Outcome {
+    let event = event_of_threads(bench)?;
+    with_worker(bench, &event, |worker| {
+        let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+        group.enable()?;
+        worker.work(40)?;
+        bench.cause(&event, 3)?;
+        group.disable()?;
+        ensure_eq!(
+            reading(&mut *group)?.value,
+            3,
+            "3 here and 40 in another thread"
+        );
+        Ok(())
+    })
+}
+
+fn another_thread(bench: &Bench<'_>) -> Outcome {
+    let event = event_of_threads(bench)?;
+    with_worker(bench, &event, |worker| {
+        let thread_id = worker.thread_id.ok_or(Ability::ThreadIds)?;
+        let mut group = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
+        ensure_eq!(
+            group.parts()[0].thread,
+            Some(thread_id),
+            "the thread that the part names"
+        );
+        group.enable()?;
+        worker.work(40)?;
+        bench.cause(&event, 3)?;
+        worker.work(1)?;
+        group.disable()?;
+        ensure_eq!(
+            reading(&mut *group)?.value,
+            41,
+            "3 here and 41 in the other thread"
+        );
+        Ok(())
+    })
+}
+
+fn thread_by_id(bench: &Bench<'_>) -> Outcome {
+    let event = event_of_threads(bench)?;
+    let thread_id = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
+    let mut by_id = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
+    by_id.enable()?;
+    bench.cause(&event, 14)?;
+    by_id.disable()?;
+    ensure_eq!(reading(&mut *by_id)?.value, 14, "this thread by its id");
+    Ok(())
+}
+
+fn process_is_its_threads(bench: &Bench<'_>) -> Outcome {
+    let event = event_of_threads(bench)?;
+    bench.need_target(TargetKinds::PROCESS)?;
+    with_worker(bench, &event, |worker| {
+        let own = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
+        let other = worker.thread_id.ok_or(Ability::ThreadIds)?;
+        let process = Target::Process(i32::try_from(std::process::id()).unwrap_or(i32::MAX));
+        let mut group = bench.open_on(&stopped([event.clone()]), &process)?;
+        group.enable()?;
+        worker.work(40)?;
+        bench.cause(&event, 3)?;
+        group.disable()?;
+        let buf = read(&mut *group)?;
+        for (thread, wanted) in [(own, 3), (other, 40)] {
+            let of_thread = buf.member(0).find(|(part, _)| part.thread == Some(thread));
+            let seen = of_thread.map(|(_, reading)| reading.value);
+            ensure_eq!(seen, Some(wanted), "the part of thread {thread}");
+        }
+        ensure_eq!(buf.total(0).exact(), Some(43), "the total");
+        Ok(())
+    })
+}
+
+fn on_off_cpu(bench: &Bench<'_>) -> Outcome {
+    let event = event_of_threads(bench)?;
+    let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+    group.enable()?;
+    for _ in 0..10 {
+        bench.cause(&event, 2)?;
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        20,
+        "2 before each of 10 sleeps"
+    );
+    Ok(())
+}

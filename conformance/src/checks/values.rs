@@ -1,0 +1,362 @@
+//! Values: exact where the subject has an exact workload.
+
+use quipu_hal::{GroupSpec, ValueKind};
+
+use crate::bench::{Bench, reading, stopped, values};
+use crate::verdict::{Outcome, ensure, ensure_eq};
+use crate::{Ability, Check};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "values.exact",
+        requires: "An event that occurred n times between enable and disable reads n.",
+        source: "perf_event_tests, validation of exact events; tools/perf/tests/openat-syscall.c",
+        run: exact,
+    },
+    Check {
+        id: "values.every-exact-event",
+        requires: "Every event the subject can cause is counted exactly.",
+        source: "perf_event_tests, validation of exact events",
+        run: every_exact_event,
+    },
+    Check {
+        id: "values.nothing-happened",
+        requires: "An event that did not occur reads 0, as a fact.",
+        source: "perf_event_open(2), reading results",
+        run: nothing_happened,
+    },
+    Check {
+        id: "values.add-up",
+        requires: "Values accumulate over any number of enables and reads.",
+        source: "design note of 2009, \"counters\"",
+        run: add_up,
+    },
+    Check {
+        id: "values.outside-is-not-counted",
+        requires: "What happens before enable and after disable is not in the value.",
+        source: "perf_event_open(2), PERF_EVENT_IOC_ENABLE and _DISABLE",
+        run: outside_is_not_counted,
+    },
+    Check {
+        id: "values.reading-loses-nothing",
+        requires: "Reading a counter while it counts neither stops nor clears it.",
+        source: "perf_event_open(2), reading results",
+        run: reading_loses_nothing,
+    },
+    Check {
+        id: "values.never-backwards",
+        requires: "Successive readings of a counter never run backwards.",
+        source: "tools/testing/selftests/perf_events; perf_event_tests",
+        run: never_backwards,
+    },
+    Check {
+        id: "values.observers-agree",
+        requires: "Two counters of one event over the same stretch read the same.",
+        source: "perf_event_tests, two counters on one event",
+        run: observers_agree,
+    },
+    Check {
+        id: "values.events-apart",
+        requires: "Each member counts its own event and nothing of the others'.",
+        source: "tools/perf/tests/evsel-roundtrip-name.c; perf_event_open(2), PERF_FORMAT_GROUP",
+        run: events_apart,
+    },
+    Check {
+        id: "values.differences",
+        requires: "The difference of two readings is what happened in between.",
+        source: "quipu_hal::Reading::since",
+        run: differences,
+    },
+    Check {
+        id: "values.wrap",
+        requires: "A register that wraps between two readings costs nothing.",
+        source: "Intel SDM vol. 3, counter width; pctr(4), 40-bit counters",
+        run: wrap,
+    },
+    Check {
+        id: "values.wrap-boundary",
+        requires: "A count is right just below, at, and just above the width of its register.",
+        source: "Intel SDM vol. 3, counter width",
+        run: wrap_boundary,
+    },
+    Check {
+        id: "values.wrap-across-disable",
+        requires: "A register that wraps while its group is stopped and started in turns costs nothing.",
+        source: "Intel SDM vol. 3, counter width",
+        run: wrap_across_disable,
+    },
+    Check {
+        id: "values.hidden-wrap",
+        requires: "A register that may have wrapped more often than could be seen gives an error, not a wrong number.",
+        source: "quipu_hal::EventInfo::max_rate",
+        run: hidden_wrap,
+    },
+    Check {
+        id: "values.beyond-32-bits",
+        requires: "Values are 64 bits wide, however narrow the register.",
+        source: "design note of 2009: counters are 64 bits wide",
+        run: beyond_32_bits,
+    },
+    Check {
+        id: "values.info",
+        requires: "Every member has a name, a finite non-zero scale, and counts up unless it is a gauge.",
+        source: "quipu_hal::EventInfo",
+        run: info,
+    },
+];
+
+fn exact(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    for times in [0, 1, 2, 3, 10, 100, 1_000] {
+        let mut group = bench.open_stopped(&event)?;
+        group.enable()?;
+        bench.cause(&event, times)?;
+        group.disable()?;
+        let seen = reading(&mut *group)?;
+        ensure_eq!(seen.scaled().exact(), Some(times), "{times} occurrences");
+    }
+    Ok(())
+}
+
+fn every_exact_event(bench: &Bench<'_>) -> Outcome {
+    bench.exact()?;
+    for event in bench.subject().exact_events() {
+        let mut group = bench.open_stopped(&event)?;
+        group.enable()?;
+        bench.cause(&event, 123)?;
+        group.disable()?;
+        let seen = reading(&mut *group)?;
+        ensure_eq!(seen.scaled().exact(), Some(123), "123 x {:?}", event.event);
+    }
+    Ok(())
+}
+
+fn nothing_happened(bench: &Bench<'_>) -> Outcome {
+    let [quiet, busy] = bench.exact_pair()?;
+    let mut group = bench.open_stopped(&quiet)?;
+    group.enable()?;
+    bench.cause(&busy, 50)?;
+    group.disable()?;
+    ensure_eq!(
+        reading(&mut *group)?.scaled().exact(),
+        Some(0),
+        "the event that did not occur"
+    );
+    Ok(())
+}
+
+fn add_up(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    let mut sum = 0;
+    for times in [1, 20, 3, 400, 5] {
+        group.enable()?;
+        bench.cause(&event, times)?;
+        group.disable()?;
+        sum += times;
+        ensure_eq!(reading(&mut *group)?.value, sum, "the running sum");
+    }
+    Ok(())
+}
+
+fn outside_is_not_counted(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    bench.cause(&event, 1_000)?;
+    group.enable()?;
+    bench.cause(&event, 11)?;
+    group.disable()?;
+    bench.cause(&event, 1_000)?;
+    ensure_eq!(reading(&mut *group)?.value, 11, "the value");
+    Ok(())
+}
+
+fn reading_loses_nothing(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    let mut buf = group.read_buf();
+    group.enable()?;
+    for _ in 0..50 {
+        bench.cause(&event, 7)?;
+        group.read(&mut buf)?;
+    }
+    group.disable()?;
+    ensure_eq!(reading(&mut *group)?.value, 350, "the value after 50 reads");
+    Ok(())
+}
+
+fn never_backwards(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+    let mut last = reading(&mut *group)?;
+    for step in 0..200 {
+        bench.cause(&event, step % 3)?;
+        let now = reading(&mut *group)?;
+        ensure!(
+            now.checked_since(&last).is_some(),
+            "{now:?} came after {last:?}"
+        );
+        last = now;
+    }
+    Ok(())
+}
+
+fn observers_agree(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    bench.need_room(2)?;
+    let mut first = bench.open_stopped(&event)?;
+    let mut second = bench.open_stopped(&event)?;
+    first.enable()?;
+    second.enable()?;
+    bench.cause(&event, 77)?;
+    second.disable()?;
+    first.disable()?;
+    ensure_eq!(reading(&mut *first)?.value, 77, "the first counter");
+    ensure_eq!(reading(&mut *second)?.value, 77, "the second counter");
+    Ok(())
+}
+
+fn events_apart(bench: &Bench<'_>) -> Outcome {
+    let [a, b] = bench.exact_pair()?;
+    let mut group = bench.open(&stopped([a.clone(), b.clone()]))?;
+    group.enable()?;
+    bench.cause(&a, 30)?;
+    bench.cause(&b, 4)?;
+    bench.cause(&a, 1)?;
+    group.disable()?;
+    ensure_eq!(values(&mut *group)?, [31, 4], "the values");
+    Ok(())
+}
+
+fn differences(bench: &Bench<'_>) -> Outcome {
+    let event = bench.exact()?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, 5)?;
+    group.disable()?;
+    let first = reading(&mut *group)?;
+    group.enable()?;
+    bench.cause(&event, 60)?;
+    group.disable()?;
+    let second = reading(&mut *group)?;
+    let between = second.checked_since(&first);
+    ensure_eq!(
+        between.map(|r| r.scaled().exact()),
+        Some(Some(60)),
+        "the difference"
+    );
+    Ok(())
+}
+
+fn wrap(bench: &Bench<'_>) -> Outcome {
+    let (event, wrap) = narrow(bench)?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    let step = wrap / 8 * 5;
+    for round in 1..=12 {
+        bench.cause(&event, step)?;
+        ensure_eq!(
+            reading(&mut *group)?.value,
+            step * round,
+            "the value after {round} steps"
+        );
+    }
+    Ok(())
+}
+
+fn wrap_boundary(bench: &Bench<'_>) -> Outcome {
+    let (event, wrap) = narrow(bench)?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    bench.cause(&event, wrap / 2)?;
+    ensure_eq!(reading(&mut *group)?.value, wrap / 2, "the value half way");
+    bench.cause(&event, wrap - wrap / 2 - 1)?;
+    for wanted in [wrap - 1, wrap, wrap + 1, wrap + 2] {
+        ensure_eq!(reading(&mut *group)?.value, wanted, "the value");
+        bench.cause(&event, 1)?;
+    }
+    Ok(())
+}
+
+fn wrap_across_disable(bench: &Bench<'_>) -> Outcome {
+    let (event, wrap) = narrow(bench)?;
+    let mut group = bench.open_stopped(&event)?;
+    let step = wrap / 4 * 3;
+    for round in 1..=6 {
+        group.enable()?;
+        bench.cause(&event, step)?;
+        group.disable()?;
+        bench.cause(&event, wrap / 2)?;
+        ensure_eq!(
+            reading(&mut *group)?.value,
+            step * round,
+            "the value after {round} rounds"
+        );
+    }
+    Ok(())
+}
+
+fn hidden_wrap(bench: &Bench<'_>) -> Outcome {
+    let hidden = bench.subject().hidden_wrap().ok_or(Ability::HiddenWrap)?;
+    let (event, times, work) = hidden;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    work();
+    let mut buf = group.read_buf();
+    if group.read(&mut buf).is_ok() {
+        ensure_eq!(buf.get(0, 0).value, times, "the value");
+    }
+    group.disable()?;
+    group.reset()?;
+    group.enable()?;
+    bench.cause(&event, 9)?;
+    ensure_eq!(
+        reading(&mut *group)?.value,
+        9,
+        "the value counted since a reset"
+    );
+    Ok(())
+}
+
+fn beyond_32_bits(bench: &Bench<'_>) -> Outcome {
+    let (event, wrap) = narrow(bench)?;
+    let mut group = bench.open_stopped(&event)?;
+    group.enable()?;
+    let step = (1 << 30).min(wrap / 2);
+    let mut sum = 0u64;
+    while sum <= 1 << 33 {
+        bench.cause(&event, step)?;
+        sum += step;
+        reading(&mut *group)?;
+    }
+    ensure_eq!(reading(&mut *group)?.value, sum, "the value");
+    Ok(())
+}
+
+fn narrow(bench: &Bench<'_>) -> Outcome<(quipu_hal::EventSpec, u64)> {
+    let event = bench.exact()?;
+    let wrap = bench.subject().wraps_after(&event);
+    // Fewer bits than 32 no counter has, and the suite would take long over it.
+    let wrap = wrap
+        .filter(|&w| w >= 1 << 24)
+        .ok_or(Ability::NarrowRegister)?;
+    Ok((event, wrap))
+}
+
+fn info(bench: &Bench<'_>) -> Outcome {
+    bench.exact()?;
+    for event in bench.subject().exact_events() {
+        let group = bench.open_stopped(&event)?;
+        for info in group.members() {
+            ensure!(!info.name.is_empty(), "{:?} has no name", event.event);
+            ensure!(
+                info.scale.is_finite() && info.scale != 0.0,
+                "{} has scale {}",
+                info.name,
+                info.scale
+            );
+            ensure_eq!(info.kind, ValueKind::Counter, "what {} is", info.name);
+        }
+    }
+    Ok(())
+}

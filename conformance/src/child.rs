@@ -1,0 +1,60 @@
+//! A process to be measured: it waits, executes another program, and ends.
+
+use std::io::Write;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::verdict::{Outcome, Stop};
+
+/// How long a child that was released may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A child process that waits to be released, and is killed if it never is.
+pub(crate) struct Waiting(Child);
+
+impl Waiting {
+    /// Starts a shell that, once released, executes `true` in its own place.
+    pub(crate) fn start() -> Outcome<Self> {
+        Command::new("sh")
+            .args(["-c", "read released; exec true"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+            .map_err(|error| Stop::Fail(format!("no shell to measure: {error}")))
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> i32 {
+        // Process ids are positive and below 2^22 on every system there is.
+        i32::try_from(self.0.id()).unwrap_or(i32::MAX)
+    }
+
+    /// Lets it run, and waits for its end.
+    pub(crate) fn finish(&mut self) -> Outcome<ExitStatus> {
+        let failed = |error| Stop::Fail(format!("the measured process: {error}"));
+        if let Some(mut stdin) = self.0.stdin.take() {
+            stdin.write_all(b"go\n").map_err(failed)?;
+        }
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().map_err(failed)? {
+                return Ok(status);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(Stop::Fail("the measured process did not end".into()));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Both fail when it has ended and been waited for, which is as well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

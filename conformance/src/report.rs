@@ -1,0 +1,94 @@
+//! Running checks and keeping what came of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Check, Missing, Subject, Verdict};
+
+/// What came of one check.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The check.
+    pub check: &'static Check,
+    /// How it ended.
+    pub verdict: Verdict,
+}
+
+/// What came of a run, in the order the checks were run.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// One for each check.
+    pub findings: Vec<Finding>,
+}
+
+/// Runs checks one after the other.
+///
+/// ```no_run
+/// # fn subject() -> std::sync::Arc<dyn quipu_conformance::Subject> { unimplemented!() }
+/// let report = quipu_conformance::run(&subject(), quipu_conformance::all());
+/// println!("{report}");
+/// assert_eq!(report.failed().count(), 0);
+/// ```
+pub fn run(subject: &Arc<dyn Subject>, checks: impl IntoIterator<Item = &'static Check>) -> Report {
+    Report {
+        backend: subject.backend().name(),
+        findings: checks
+            .into_iter()
+            .map(|check| Finding {
+                check,
+                verdict: check.run(subject),
+            })
+            .collect(),
+    }
+}
+
+impl Report {
+    /// The checks that failed, with what was seen.
+    pub fn failed(&self) -> impl Iterator<Item = (&'static Check, &str)> {
+        self.findings.iter().filter_map(|f| match &f.verdict {
+            Verdict::Fail(reason) => Some((f.check, reason.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The checks that were skipped, with what was missing.
+    pub fn skipped(&self) -> impl Iterator<Item = (&'static Check, Missing)> {
+        self.findings.iter().filter_map(|f| match f.verdict {
+            Verdict::Skip(missing) => Some((f.check, missing)),
+            _ => None,
+        })
+    }
+
+    /// How many checks passed.
+    pub fn passed(&self) -> usize {
+        let passes = |f: &&Finding| f.verdict == Verdict::Pass;
+        self.findings.iter().filter(passes).count()
+    }
+}
+
+/// A table: verdict, check, and the reason where there is one; at the end the sums.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.findings.iter().map(|f| f.check.id.len()).max();
+        let width = width.unwrap_or_default();
+        for Finding { check, verdict } in &self.findings {
+            match verdict.reason() {
+                None => writeln!(f, "{}  {}", verdict.word(), check.id)?,
+                Some(why) => writeln!(f, "{}  {:width$}  {why}", verdict.word(), check.id)?,
+            }
+            if matches!(verdict, Verdict::Fail(_)) {
+                writeln!(f, "      required: {} ({})", check.requires, check.source)?;
+            }
+        }
+        write!(
+            f,
+            "{}: {} passed, {} failed, {} skipped",
+            self.backend,
+            self.passed(),
+            self.failed().count(),
+            self.skipped().count()
+        )
+    }
+}

@@ -1,0 +1,178 @@
+//! Linux: exact workloads from the memory management and from debug registers.
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memmap2::{Advice, MmapMut};
+use quipu_hal::{
+    Breakpoint, DynBackend, Event, EventSpec, Filter, GroupSpec, Hardware, PmuEvent, Software,
+    Target,
+};
+
+use crate::{Subject, Workload};
+
+/// A backend of Linux, counting the calling thread.
+///
+/// Exact events are page faults (a fault for each untouched page of an anonymous mapping, taken in
+/// user mode by writing to it, in the kernel by reading a file into it) and executions of the first
+/// instruction of a function, where the machine has breakpoints.
+pub struct LinuxSubject {
+    backend: Arc<dyn DynBackend>,
+    exact: Vec<EventSpec>,
+    hardware: Option<EventSpec>,
+}
+
+impl LinuxSubject {
+    /// The subject around a backend.
+    pub fn new(backend: Arc<dyn DynBackend>) -> Self {
+        let mut subject = Self {
+            backend,
+            exact: Vec::new(),
+            hardware: None,
+        };
+        let landmark = Breakpoint::execute(landmark as fn(u64) as usize as u64);
+        subject.exact.push(user(Software::PageFaults));
+        let breakpoint = user(landmark);
+        if subject.opens(&breakpoint) {
+            subject.exact.push(breakpoint);
+        }
+        subject.hardware = Some(user(Hardware::Instructions)).filter(|e| subject.opens(e));
+        // The first faults of a kind take others along: of code not loaded yet, of page tables.
+        for event in subject.exact.clone() {
+            for _ in 0..2 {
+                if let Some(work) = subject.workload(&event, 100) {
+                    work();
+                }
+            }
+        }
+        subject
+    }
+
+    fn opens(&self, event: &EventSpec) -> bool {
+        let spec = GroupSpec::single(event.clone());
+        self.backend.open(&spec, &self.target()).is_ok()
+    }
+}
+
+fn user(event: impl Into<Event>) -> EventSpec {
+    EventSpec::new(event).with_filter(Filter::USER_ONLY)
+}
+
+/// What the breakpoint is set on.
+#[inline(never)]
+fn landmark(round: u64) {
+    black_box(round);
+}
+
+/// Untouched pages; small ones, whatever the system's taste.
+fn pages(count: u64) -> Option<(MmapMut, usize)> {
+    let page = rustix::param::page_size();
+    let bytes = usize::try_from(count).ok()?.checked_mul(page)?;
+    let pages = MmapMut::map_anon(bytes.max(page)).ok()?;
+    // Kernels without huge pages refuse the advice and do not need it.
+    let _ = pages.advise(Advice::NoHugePage);
+    Some((pages, page))
+}
+
+fn page_faults(level: Filter, times: u64) -> Option<Workload> {
+    let (mut pages, page) = pages(times)?;
+    let bytes = if times == 0 { 0 } else { pages.len() };
+    if level == Filter::USER {
+        return Some(Box::new(move || {
+            for byte in pages[..bytes].iter_mut().step_by(page) {
+                *byte = 1;
+            }
+            black_box(&pages);
+        }));
+    }
+    let mut zeros = File::open("/dev/zero").ok()?;
+    Some(Box::new(move || {
+        // The file has no end, so this cannot come up short.
+        let _ = zeros.read_exact(&mut pages[..bytes]);
+    }))
+}
+
+impl Subject for LinuxSubject {
+    fn backend(&self) -> &dyn DynBackend {
+        &*self.backend
+    }
+
+    fn target(&self) -> Target {
+        Target::CurrentThread
+    }
+
+    fn exact_events(&self) -> Vec<EventSpec> {
+        self.exact.clone()
+    }
+
+    fn workload(&self, event: &EventSpec, times: u64) -> Option<Workload> {
+        self.workload_at(event, Filter::USER, times)
+    }
+
+    fn workload_at(&self, event: &EventSpec, level: Filter, times: u64) -> Option<Workload> {
+        match event.event {
+            Event::Software(Software::PageFaults) => page_faults(level, times),
+            Event::Breakpoint(_) if level == Filter::USER => {
+                Some(Box::new(move || (0..times).for_each(landmark)))
+            }
+            _ => None,
+        }
+    }
+
+    fn has_other_causes(&self, event: &EventSpec) -> bool {
+        event.event == Software::PageFaults.into()
+    }
+
+    fn pass(&self, nanoseconds: u64) {
+        let (start, long) = (Instant::now(), Duration::from_nanos(nanoseconds));
+        while start.elapsed() < long {
+            black_box(0);
+        }
+    }
+
+    fn slot_event(&self) -> Option<EventSpec> {
+        self.hardware.clone()
+    }
+
+    fn unsupported_events(&self) -> Vec<Event> {
+        vec![
+            PmuEvent::new("no_such_pmu").with("no_such_event").into(),
+            Event::Named("no-such-event".into()),
+        ]
+    }
+
+    fn resources(&self) -> Option<u64> {
+        let open = fs::read_dir("/proc/self/fd").ok()?.filter_map(Result::ok);
+        let counters = open.filter(|entry| is_counter(&entry.path()));
+        u64::try_from(counters.count()).ok()
+    }
+
+    fn inheritable_resources(&self) -> Option<u64> {
+        /// `O_CLOEXEC` in the octal digits of `/proc/self/fdinfo` (proc(5)); the same on every
+        /// architecture but alpha, parisc and sparc.
+        const CLOEXEC: u32 = 0o2_000_000;
+        let mut inheritable = 0;
+        for entry in fs::read_dir("/proc/self/fd").ok()?.filter_map(Result::ok) {
+            if !is_counter(&entry.path()) {
+                continue;
+            }
+            let info = std::path::Path::new("/proc/self/fdinfo").join(entry.file_name());
+            let info = fs::read_to_string(info).ok()?;
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+            inheritable += u64::from(flags & CLOEXEC == 0);
+        }
+        Some(inheritable)
+    }
+
+    fn thread_id(&self) -> Option<i32> {
+        Some(rustix::thread::gettid().as_raw_nonzero().get())
+    }
+}
+
+fn is_counter(fd: &std::path::Path) -> bool {
+    fs::read_link(fd).is_ok_and(|target| target.to_string_lossy().contains("perf_event"))
+}
