@@ -10,7 +10,7 @@ use quipu_hal::{
     SlotClass,
 };
 
-use self::cpu::{Cpu, Holding};
+use self::cpu::Cpu;
 use crate::abi::{MAX_COUNTERS, Status};
 use crate::control::{Control, Discovery};
 use crate::device::{PctrDevice, SetScope};
@@ -395,29 +395,20 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn acquire(&self, cpu: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
-        let mut holding = lock(&state.holding);
-        match *holding {
-            Holding::Held(_) => {
-                let attempted = format!("take the counters of CPU {cpu}");
-                Err(Error::new(ErrorKind::Busy, attempted)
-                    .with_reason("this process has taken them already"))
-            }
-            Holding::Owed(found) => {
-                self.expect_on(cpu, "take its counters")?;
-                *holding = Holding::Held(found);
-                Ok(())
-            }
-            Holding::Free => {
-                let status = self.read_on(cpu)?;
-                let mut found = [0; MAX_COUNTERS];
-                for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
-                    *found = self.function(&status, counter);
-                    state.found(counter, *found);
-                }
-                *holding = Holding::Held(found);
-                Ok(())
-            }
+        let mut held = lock(&state.held);
+        if held.is_some() {
+            let attempted = format!("take the counters of CPU {cpu}");
+            return Err(Error::new(ErrorKind::Busy, attempted)
+                .with_reason("this process has taken them already"));
         }
+        let status = self.read_on(cpu)?;
+        let mut found = [0; MAX_COUNTERS];
+        for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
+            *found = self.function(&status, counter);
+            state.found(counter, *found);
+        }
+        *held = Some(found);
+        Ok(())
     }
 
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
@@ -458,24 +449,25 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
-        let status = self.read_on(cpu);
-        if status.is_err() && self.control.device().driver().scope == SetScope::ThisCpu {
-            return status.map(|_| ());
-        }
-        for counter in self.counters_of(slots).rev() {
-            let undisturbed = status
-                .as_ref()
-                .map_or(true, |s| self.function(s, counter) == state.word(counter));
-            if undisturbed {
+        let read = self.read_on(cpu);
+        let scope = self.control.device().driver().scope;
+        let status = match &read {
+            // The CPU cannot be reached from here.
+            Err(_) if scope == SetScope::ThisCpu => return read.map(|_| ()),
+            Err(_) => None,
+            Ok(status) => Some(status),
+        };
+        let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
+        let gate = self.is_p6() && !slots.contains(&0) && state.word(0) == ENABLE;
+        for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
+            // What somebody else has set is left alone.
+            let ours = |s: &Status| self.function(s, counter) == state.word(counter);
+            if status.is_none_or(ours) {
                 self.set_on(cpu, counter, 0)?;
             }
         }
-        if self.is_p6() && !slots.contains(&0) && state.word(0) == ENABLE {
-            self.set_on(cpu, 0, 0)?;
-        }
-        let status = status?;
-        self.values(&status, slots, raw);
-        self.check_undisturbed(cpu, slots, &status)
+        self.values(&read?, slots, raw);
+        found.unwrap_or(Ok(()))
     }
 
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
@@ -489,23 +481,19 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn release(&self, cpu: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
-        let mut holding = lock(&state.holding);
-        let (Holding::Held(found) | Holding::Owed(found)) = *holding else {
+        let mut held = lock(&state.held);
+        let Some(found) = *held else {
             return Ok(());
         };
-        match self.restore(cpu, &found) {
-            Ok(()) => {
-                *holding = Holding::Free;
-                Ok(())
-            }
-            Err(e) => {
-                *holding = Holding::Owed(found);
-                for counter in (0..self.counters).filter(|c| state.is_touched(*c)) {
-                    self.note(cpu, counter, found[counter], None);
-                }
-                Err(e)
+        let restored = self.restore(cpu, &found);
+        if restored.is_ok() {
+            *held = None;
+        } else {
+            for counter in (0..self.counters).filter(|c| state.is_touched(*c)) {
+                self.note(cpu, counter, found[counter], None);
             }
         }
+        restored
     }
 }
 

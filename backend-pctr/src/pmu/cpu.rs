@@ -14,17 +14,8 @@ pub(super) struct Cpu {
     wanted: [AtomicU32; MAX_COUNTERS],
     /// Which were set here, as a set of bits.
     touched: AtomicU32,
-    pub(super) holding: Mutex<Holding>,
-}
-
-/// Whether the counters of a CPU are taken, and the functions that were found then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Holding {
-    #[default]
-    Free,
-    Held([u32; MAX_COUNTERS]),
-    /// Given up, but not yet put back.
-    Owed([u32; MAX_COUNTERS]),
+    /// The functions that were found when the counters were taken; nothing while they are not.
+    pub(super) held: Mutex<Option<[u32; MAX_COUNTERS]>>,
 }
 
 impl Cpu {

@@ -1,13 +1,13 @@
 //! What the tests share: an event map for the simulated CPUs.
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub mod pctr4;
+pub(crate) mod pctr4;
 
 use std::sync::Arc;
 
 use quipu_hal::{
-    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, Hardware, ManualClock,
-    P5Function, ResolvedEvent, Result, SlotClass, SlotSet, VirtualPmu, X86Select,
+    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, Hardware,
+    ManualClock, P5Function, ResolvedEvent, Result, SlotClass, SlotSet, VirtualPmu, X86Select,
 };
 use quipu_pctr::simulation::{Processor, SimDevice, SimMachine};
 use quipu_pctr::{PctrPmu, over};
@@ -15,17 +15,17 @@ use quipu_pctr::{PctrPmu, over};
 use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
 
 /// The backend over a simulated device.
-pub type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
+pub(crate) type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
 
 /// The events of a simulated CPU, by the names of pctr(4) and pctr(1), and raw ones.
-pub struct Events {
+pub(crate) struct Events {
     cpu: CpuModel,
     processor: Processor,
 }
 
 impl Events {
     /// Those of a machine, if its driver knows counters.
-    pub fn of(machine: &SimMachine) -> Option<Arc<dyn EventMap>> {
+    pub(crate) fn of(machine: &SimMachine) -> Option<Arc<dyn EventMap>> {
         let cpu = machine.cpu_model()?;
         let processor = machine.processor();
         Some(Arc::new(Self { cpu, processor }))
@@ -154,6 +154,6 @@ impl EventMap for Events {
 }
 
 /// The backend over a machine's device.
-pub fn backend(machine: &SimMachine) -> SimBackend {
+pub(crate) fn backend(machine: &SimMachine) -> SimBackend {
     over(machine.open(), Events::of(machine), machine.clock()).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Every event of pctr(4) as OpenBSD had it in 2003: codes, names, and the counters and unit masks they need.
 
 /// The Pentium's events: code and what occurs.
-pub const P5_EVENTS: [(u8, &str); 38] = [
+pub(crate) const P5_EVENTS: [(u8, &str); 38] = [
     (0x00, "Data read"),
     (0x01, "Data write"),
     (0x02, "Data TLB miss"),
@@ -44,7 +44,7 @@ pub const P5_EVENTS: [(u8, &str); 38] = [
 
 /// Which counters can count an event of the P6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
+pub(crate) enum On {
     /// Either.
     Any,
     /// Counter 0 only.
@@ -55,7 +55,7 @@ pub enum On {
 
 /// What the unit mask of an event of the P6 says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnitMask {
+pub(crate) enum UnitMask {
     /// Nothing.
     None,
     /// The cache states that count; at least one is needed.
@@ -65,7 +65,7 @@ pub enum UnitMask {
 }
 
 /// The P6's events: code, mnemonic, counters, unit mask.
-pub const P6_EVENTS: [(u8, &str, On, UnitMask); 68] = [
+pub(crate) const P6_EVENTS: [(u8, &str, On, UnitMask); 68] = [
     (0x03, "LD_BLOCKS", On::Any, UnitMask::None),
     (0x04, "SB_DRAINS", On::Any, UnitMask::None),
     (0x05, "MISALIGN_MEM_REF", On::Any, UnitMask::None),
@@ -124,7 +124,12 @@ pub const P6_EVENTS: [(u8, &str, On, UnitMask); 68] = [
     (0xc4, "BR_INST_RETIRED", On::Any, UnitMask::None),
     (0xc5, "BR_MISS_PRED_RETIRED", On::Any, UnitMask::None),
     (0xc6, "CYCLES_INT_MASKED", On::Any, UnitMask::None),
-    (0xc7, "CYCLES_INT_PENDING_AND_MASKED", On::Any, UnitMask::None),
+    (
+        0xc7,
+        "CYCLES_INT_PENDING_AND_MASKED",
+        On::Any,
+        UnitMask::None,
+    ),
     (0xc8, "HW_INT_RX", On::Any, UnitMask::None),
     (0xc9, "BR_TAKEN_RETIRED", On::Any, UnitMask::None),
     (0xca, "BR_MISS_PRED_TAKEN_RET", On::Any, UnitMask::None),

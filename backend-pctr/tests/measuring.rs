@@ -1,0 +1,572 @@
+//! Measuring through the virtual PMU: what is counted, what is put back, what is told.
+#![cfg(unix)]
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use quipu_hal::{
+    Attributes, Backend, ErrorKind, Event, EventSpec, Filter, Group, GroupSpec, ManualClock,
+    RawEvent, Scaled, Target, VirtualGroup,
+};
+use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
+use quipu_pctr::{PctrEvents, PctrPmu, over};
+use support::{Events, SimBackend, backend};
+
+type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
+
+/// Every era and CPU with counters.
+fn with_counters() -> impl Iterator<Item = (Era, Processor)> {
+    Era::machines().filter(|(era, processor)| era.counters(*processor) > 0)
+}
+
+/// An event of each CPU that any counter counts, and one more, with their codes.
+fn two_events(processor: Processor) -> [(&'static str, u8); 2] {
+    match processor {
+        Processor::P5 => [("Instructions executed", 0x16), ("Branches", 0x12)],
+        Processor::P6 => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
+        Processor::K8 => [("RETIRED_INSTRUCTIONS", 0xc0), ("RETIRED_BRANCHES", 0xc2)],
+        _ => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
+    }
+}
+
+fn named(name: &str) -> EventSpec {
+    Event::Named(name.to_owned()).into()
+}
+
+fn open(backend: &SimBackend, names: &[&str]) -> SimGroup {
+    let spec = GroupSpec::new(names.iter().map(|n| named(n)));
+    backend.open(&spec, &Target::CurrentCpu).unwrap()
+}
+
+fn values(group: &mut SimGroup) -> Vec<u64> {
+    let mut buf = group.read_buf();
+    group.read(&mut buf).unwrap();
+    let exact = |r: &quipu_hal::Reading| match r.scaled() {
+        Scaled::Exact(value) => value,
+        other => panic!("{other:?}"),
+    };
+    buf.part(0).iter().map(exact).collect()
+}
+
+#[test]
+fn what_occurs_is_counted_and_what_was_found_is_put_back() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let [(first, first_code), (second, second_code)] = two_events(processor);
+        let found = [0x41, 0xc5, 0x42, 0].map(|w| {
+            if processor == Processor::P5 {
+                w
+            } else {
+                w | 0x41_0000
+            }
+        });
+        for (counter, word) in found.into_iter().enumerate().take(era.counters(processor)) {
+            machine.overwrite(0, counter, word);
+        }
+        let before = machine.functions(0);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[first, second]);
+        machine.occur(first_code, 0, Level::User, 1_000);
+        machine.occur(first_code, 0, Level::Kernel, 10);
+        machine.occur(second_code, 0, Level::User, 5);
+        assert_eq!(values(&mut group), [1_010, 5], "{era:?} {processor:?}");
+        group.disable().unwrap();
+        machine.occur(first_code, 0, Level::User, 99);
+        assert_eq!(values(&mut group), [1_010, 5]);
+        group.enable().unwrap();
+        machine.occur(second_code, 0, Level::User, 2);
+        assert_eq!(values(&mut group), [1_010, 7]);
+        group.reset().unwrap();
+        machine.occur(first_code, 0, Level::User, 3);
+        assert_eq!(values(&mut group), [3, 0]);
+        assert_ne!(machine.functions(0), before);
+        drop(group);
+        assert_eq!(machine.functions(0), before, "{era:?} {processor:?}");
+        assert_eq!(backend.pmu().not_restored(), []);
+    }
+}
+
+#[test]
+fn a_filter_is_honoured() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let [(name, code), _] = two_events(processor);
+        let only = |level| named(name).with_filter(Filter::all().with_levels(level));
+        let spec = GroupSpec::new([only(Filter::USER), only(Filter::KERNEL)]);
+        let mut group = backend(&machine).open(&spec, &Target::CurrentCpu).unwrap();
+        machine.occur(code, 0, Level::User, 100);
+        machine.occur(code, 0, Level::Kernel, 7);
+        assert_eq!(values(&mut group), [100, 7], "{era:?} {processor:?}");
+    }
+}
+
+#[test]
+fn a_panic_puts_back_what_was_found() {
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    machine.overwrite(0, 0, 0x0041_0079);
+    let backend = backend(&machine);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _group = open(&backend, &["INST_RETIRED", "BR_INST_RETIRED"]);
+        assert_eq!(machine.functions(0)[0] & 0xff, 0xc0);
+        panic!("in the middle of a measurement");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(machine.functions(0), [0x0041_0079, 0, 0, 0]);
+}
+
+#[test]
+fn a_counter_that_is_not_needed_is_left_counting() {
+    let machine = SimMachine::new(Era::Amd64Of2016, Processor::K8, 1);
+    machine.overwrite(0, 3, 0x0043_0076);
+    machine.occur(0x76, 0, Level::User, 50);
+    let backend = backend(&machine);
+    let group = open(&backend, &["RETIRED_INSTRUCTIONS"]);
+    machine.occur(0x76, 0, Level::User, 50);
+    drop(group);
+    let status = backend.pmu().control().read().unwrap();
+    assert_eq!(
+        (status.functions[3], status.counters[3]),
+        (0x0043_0076, 100)
+    );
+}
+
+#[test]
+fn a_counter_may_wrap_at_its_width() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let [(name, code), _] = two_events(processor);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[name]);
+        assert_eq!(values(&mut group), [0]);
+        // The virtual PMU sees a jump of the counter as so many events.
+        let width = era.arch().visible_width(processor.width());
+        let almost = (1u64 << width) - 10;
+        for counter in 0..4 {
+            machine.preset(counter, almost);
+        }
+        assert_eq!(values(&mut group), [almost], "{era:?} {processor:?}");
+        machine.occur(code, 0, Level::User, 25);
+        assert_eq!(values(&mut group), [almost + 25], "{era:?} {processor:?}");
+    }
+    assert_eq!(
+        Era::Amd64Of2019.arch().visible_width(Processor::K8.width()),
+        48
+    );
+    assert_eq!(
+        Era::I386Of2008.arch().visible_width(Processor::K8.width()),
+        40
+    );
+}
+
+#[test]
+fn more_events_than_counters_take_turns_at_the_readers_ticks() {
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    machine.steady(0xc0, Level::User, 1_000);
+    let backend = backend(&machine);
+    let spec = || GroupSpec::single(named("INST_RETIRED"));
+    let mut groups: Vec<SimGroup> = (0..3)
+        .map(|_| backend.open(&spec(), &Target::CurrentCpu).unwrap())
+        .collect();
+    for _ in 0..30 {
+        machine.pass(Duration::from_millis(1));
+        backend.tick().unwrap();
+    }
+    for group in &mut groups {
+        let mut buf = group.read_buf();
+        group.read(&mut buf).unwrap();
+        let reading = buf.get(0, 0);
+        assert_eq!(reading.time_enabled, 30_000_000);
+        assert_eq!(reading.time_running, 20_000_000);
+        assert_eq!(reading.scaled(), Scaled::Estimated(30_000_000));
+    }
+    drop(groups);
+    assert_eq!(machine.functions(0), [0; 4]);
+}
+
+#[test]
+fn counter_1_of_a_p6_counts_alone_only_with_counter_0_enabled() {
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let backend = backend(&machine);
+    let mut group = open(&backend, &["MUL"]);
+    assert_eq!(machine.functions(0), [0x0040_0000, 0x0043_0012, 0, 0]);
+    machine.occur(0x12, 0, Level::User, 6);
+    assert_eq!(values(&mut group), [6]);
+    group.disable().unwrap();
+    assert_eq!(machine.functions(0), [0; 4]);
+    drop(group);
+    let mut both = open(&backend, &["MUL", "FLOPS"]);
+    machine.occur(0x12, 0, Level::User, 6);
+    machine.occur(0xc1, 0, Level::User, 8);
+    assert_eq!(values(&mut both), [6, 8]);
+    let refused = backend
+        .open(
+            &GroupSpec::new(["FLOPS", "CYCLES_DIV_BUSY"].map(named)),
+            &Target::CurrentCpu,
+        )
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::TooManyEvents);
+    assert!(
+        refused.to_string().contains("both need counter 0"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_function_changed_by_somebody_else_is_told_and_not_counted() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let [(name, code), (_, other)] = two_events(processor);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[name]);
+        machine.occur(code, 0, Level::User, 10);
+        assert_eq!(values(&mut group), [10]);
+        let ours = machine.functions(0)[0];
+        let theirs =
+            ours & !0xff | u32::from(other) | if processor == Processor::P5 { 0xc0 } else { 0 };
+        machine.overwrite(0, 0, theirs);
+        machine.occur(other, 0, Level::User, 1_000_000);
+        let mut buf = group.read_buf();
+        let told = group.read(&mut buf).unwrap_err();
+        assert_eq!(
+            told.kind(),
+            ErrorKind::Interference,
+            "{era:?} {processor:?}"
+        );
+        group.read(&mut buf).unwrap();
+        assert!(buf.get(0, 0).value <= 10, "{era:?} {processor:?}");
+        machine.occur(code, 0, Level::User, 5);
+        let before = buf.get(0, 0).value;
+        group.read(&mut buf).unwrap();
+        assert_eq!(buf.get(0, 0).value, before + 5, "it counts again");
+    }
+}
+
+#[test]
+fn a_function_that_somebody_else_has_set_is_left_in_the_end() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+    machine.overwrite(0, 0, 0x0043_003c);
+    let backend = backend(&machine);
+    let group = open(&backend, &["INST_RETIRED"]);
+    machine.overwrite(0, 0, 0x0041_00c4);
+    drop(group);
+    assert_eq!(machine.functions(0)[0], 0x0041_00c4);
+    let told = backend.pmu().not_restored();
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (told[0].found, told[0].taken_over),
+        (0x0043_003c, Some(0x0041_00c4))
+    );
+    assert!(
+        told[0]
+            .to_string()
+            .contains("somebody else has set it to 0x4100c4")
+    );
+}
+
+#[test]
+fn a_thread_that_has_migrated_is_told_and_its_counts_are_not_mixed() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 2);
+        let [(name, code), _] = two_events(processor);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[name]);
+        let mut buf = group.read_buf();
+        machine.occur(code, 0, Level::User, 10);
+        machine.move_to(1);
+        machine.occur(code, 0, Level::User, 1_000);
+        let told = group.read(&mut buf).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::WrongThread, "{era:?} {processor:?}");
+        assert!(told.to_string().contains("migrated to CPU 2"), "{told}");
+        machine.move_to(0);
+        machine.occur(code, 0, Level::User, 1);
+        assert_eq!(values(&mut group), [11], "{era:?} {processor:?}");
+    }
+}
+
+#[test]
+fn a_call_during_which_the_thread_was_moved_is_made_again() {
+    let machine = SimMachine::new(Era::Amd64Of2016, Processor::Core, 2);
+    let backend = backend(&machine);
+    let mut group = open(&backend, &["INST_RETIRED"]);
+    machine.occur(0xc0, 0, Level::User, 10);
+    // The look before the read is the first, the one after it the second: by then the thread is on
+    // the other CPU; by the third it is back.
+    machine.move_later(1, 1);
+    machine.move_later(2, 0);
+    let calls = machine.calls();
+    assert_eq!(values(&mut group), [10]);
+    assert_eq!(machine.calls() - calls, 2);
+}
+
+#[test]
+fn what_cannot_be_put_back_from_another_cpu_is_told_and_put_back_later() {
+    let machine = SimMachine::new(Era::I386Of2008, Processor::Core, 2);
+    machine.overwrite(0, 0, 0x0043_003c);
+    machine.overwrite(1, 0, 0x0041_00c4);
+    let backend = backend(&machine);
+    let group = open(&backend, &["INST_RETIRED"]);
+    machine.move_to(1);
+    drop(group);
+    assert_eq!(
+        machine.functions(1)[0],
+        0x0041_00c4,
+        "the other CPU is left alone"
+    );
+    let told = backend.pmu().not_restored();
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (told[0].cpu, told[0].found, told[0].taken_over),
+        (0, 0x0043_003c, None)
+    );
+
+    machine.move_to(0);
+    drop(open(&backend, &["BR_INST_RETIRED"]));
+    assert_eq!(machine.functions(0)[0], 0x0043_003c);
+    assert_eq!(backend.pmu().not_restored(), []);
+}
+
+#[test]
+fn since_2019_it_is_put_back_from_any_cpu() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 2);
+    for cpu in [0, 1] {
+        machine.overwrite(cpu, 0, 0x0043_003c);
+    }
+    let backend = backend(&machine);
+    let group = open(&backend, &["INST_RETIRED", "MUL"]);
+    machine.move_to(1);
+    drop(group);
+    for cpu in [0, 1] {
+        assert_eq!(machine.functions(cpu), [0x0043_003c, 0, 0, 0]);
+    }
+    assert_eq!(backend.pmu().not_restored(), []);
+}
+
+/// Whatever call fails, once: in the end the functions are those that were found.
+#[test]
+fn a_fault_at_any_call_leaves_the_device_as_it_was_found() {
+    for (era, processor) in with_counters() {
+        let [(first, _), (second, _)] = two_events(processor);
+        let found = if processor == Processor::P5 {
+            0x96
+        } else {
+            0x0041_00c0
+        };
+        for call in 0.. {
+            let machine = SimMachine::new(era, processor, 1);
+            machine.overwrite(0, 0, found);
+            let backend = backend(&machine);
+            machine.fail_after(call, libc::EIO);
+            if let Ok(mut group) = backend.open(
+                &GroupSpec::new([first, second].map(named)),
+                &Target::CurrentCpu,
+            ) {
+                let mut buf = group.read_buf();
+                let _ = group.read(&mut buf);
+                let _ = group.disable();
+                let _ = group.enable();
+                let _ = group.reset();
+                let _ = group.read(&mut buf);
+            }
+            let came = !machine.withdraw_fault();
+            assert_eq!(
+                machine.functions(0),
+                [found, 0, 0, 0],
+                "{era:?} {processor:?} {call}"
+            );
+            drop(open(&backend, &[first]));
+            assert_eq!(machine.functions(0), [found, 0, 0, 0]);
+            if !came {
+                assert!(call > 8, "only {call} calls");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_time_stamp_counter_is_an_event_everywhere_it_exists() {
+    for (era, processor) in Era::machines() {
+        let machine = SimMachine::new(era, processor, 1);
+        machine.pass(Duration::from_nanos(50));
+        let opened = over(machine.open(), Events::of(&machine), machine.clock());
+        if processor == Processor::None {
+            let refused = opened.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+            continue;
+        }
+        let backend = opened.unwrap();
+        let mut group = open(&backend, &["tsc"]);
+        machine.pass(Duration::from_nanos(70));
+        assert_eq!(values(&mut group), [140], "{era:?} {processor:?}");
+        let refused = backend
+            .open(
+                &named("tsc").with_filter(Filter::USER_ONLY).into(),
+                &Target::CurrentCpu,
+            )
+            .unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    }
+}
+
+#[test]
+fn without_counters_or_permission_the_rest_says_why_not() {
+    let cycles = || GroupSpec::single(named("INST_RETIRED"));
+    let timer = SimMachine::new(Era::I386Of2023, Processor::P6, 1);
+    timer.pass(Duration::from_nanos(1));
+    let refused = over(timer.open(), Events::of(&timer), timer.clock())
+        .unwrap()
+        .open(&cycles(), &Target::CurrentCpu)
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+    machine.pass(Duration::from_nanos(1));
+    let refused = over(
+        machine.open_read_only(),
+        Events::of(&machine),
+        machine.clock(),
+    )
+    .unwrap()
+    .open(&cycles(), &Target::CurrentCpu)
+    .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NoPermission);
+    assert!(refused.hint().is_some());
+
+    let refused = over(machine.open(), None, machine.clock())
+        .unwrap()
+        .open(&cycles(), &Target::CurrentCpu)
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+    assert!(refused.to_string().contains("not known"), "{refused}");
+    assert_eq!(machine.functions(0), [0; 4]);
+}
+
+#[test]
+fn words_that_make_no_sense_never_reach_the_driver() {
+    let raw = |config| EventSpec::new(RawEvent::new(config));
+    let cases = [
+        (Era::I386Of2003, Processor::P6, 0x02, "no such event"),
+        (Era::I386Of2003, Processor::P6, 0x29, "cache state"),
+        (Era::I386Of2003, Processor::P5, 0x10, "no such event"),
+        (
+            Era::Amd64Of2019,
+            Processor::Core,
+            1 << 20 | 0xc0,
+            "interrupts",
+        ),
+        (
+            Era::Amd64Of2019,
+            Processor::K8,
+            1 << 32 | 0xc7,
+            "more bits than the 8",
+        ),
+    ];
+    for (era, processor, config, reason) in cases {
+        let machine = SimMachine::new(era, processor, 1);
+        let backend = backend(&machine);
+        let calls = machine.calls();
+        let refused = backend
+            .open(&raw(config).into(), &Target::CurrentCpu)
+            .unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+        assert!(refused.to_string().contains(reason), "{refused}");
+        assert_eq!(machine.calls(), calls);
+    }
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let nowhere = named("INST_RETIRED").with_filter(Filter::all().with_levels(Filter::empty()));
+    let refused = backend(&machine)
+        .open(&nowhere.into(), &Target::CurrentCpu)
+        .unwrap_err();
+    assert!(refused.to_string().contains("counts nothing"), "{refused}");
+    // The event that counter 0 cannot count goes to counter 1.
+    let group = backend(&machine)
+        .open(&raw(0x12).into(), &Target::CurrentCpu)
+        .unwrap();
+    assert_eq!(machine.functions(0)[1], 0x0043_0012);
+    drop(group);
+}
+
+#[test]
+fn tasks_and_other_cpus_are_refused() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 2);
+    let backend = backend(&machine);
+    let spec = GroupSpec::single(named("INST_RETIRED"));
+    for target in [
+        Target::CurrentThread,
+        Target::Process(1),
+        Target::Cpu(2),
+        Target::AllCpus,
+    ] {
+        let refused = backend.open(&spec, &target).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature, "{target}");
+    }
+    let inherit = spec.with_attributes(Attributes {
+        inherit: true,
+        ..Attributes::default()
+    });
+    let refused = backend.open(&inherit, &Target::CurrentCpu).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+}
+
+#[test]
+fn counters_are_read_in_user_mode_only_where_that_is_known_to_be_allowed() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 2);
+        machine.pass(Duration::from_nanos(1));
+        let [(name, code), _] = two_events(processor);
+        let events = Events::of(&machine);
+        let model = machine.cpu_model().unwrap();
+        let pmu = PctrPmu::new(machine.open(), Some(&model))
+            .unwrap()
+            .reading_in_user_mode();
+        let map = std::sync::Arc::new(PctrEvents::new(&pmu, events));
+        let backend = quipu_hal::VirtualPmu::new(pmu, machine.clock(), map).unwrap();
+        let mut group = open(&backend, &[name, "tsc"]);
+        machine.occur(code, 0, Level::User, 10);
+        machine.pass(Duration::from_nanos(5));
+        let calls = machine.calls();
+        assert_eq!(values(&mut group), [10, 10]);
+        let by_rdpmc = machine.calls() == calls;
+        assert_eq!(by_rdpmc, era == Era::Amd64Of2019, "{era:?} {processor:?}");
+        assert!(!machine.was_killed());
+        machine.move_to(1);
+        let mut buf = group.read_buf();
+        let told = group.read(&mut buf).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::WrongThread);
+        assert!(!machine.was_killed());
+    }
+}
+
+#[test]
+fn the_counters_of_a_p6_start_and_stop_together_with_counter_0() {
+    use quipu_hal::{Encoding, Pmu, X86Select};
+
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let pmu = PctrPmu::new(machine.open(), machine.cpu_model().as_ref()).unwrap();
+    let mut raw = [0; 2];
+    pmu.acquire(0).unwrap();
+    let encoding = Encoding::X86(X86Select::new(0xc0, 0).with_flags(X86Select::USER));
+    for slot in [0, 1] {
+        pmu.program(0, slot, &encoding).unwrap();
+    }
+    machine.fail_after(1, libc::EIO);
+    assert!(pmu.start(0, &[0, 1], &mut raw).is_err());
+    assert_eq!(machine.functions(0), [0, 0x0041_00c0, 0, 0]);
+    pmu.start(0, &[0, 1], &mut raw).unwrap();
+    machine.fail_after(2, libc::EIO);
+    assert!(pmu.stop(0, &[0, 1], &mut raw).is_err());
+    assert_eq!(machine.functions(0), [0, 0x0041_00c0, 0, 0]);
+    pmu.release(0).unwrap();
+    assert_eq!(machine.functions(0), [0; 4]);
+}
+
+#[test]
+fn one_pmu_has_one_owner() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+    let backend = backend(&machine);
+    let _group = open(&backend, &["INST_RETIRED"]);
+    let refused = quipu_hal::Pmu::acquire(backend.pmu(), 0).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+}
