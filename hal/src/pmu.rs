@@ -22,7 +22,7 @@ use crate::{Encoding, Result, Simultaneity, SlotClass};
 /// # The driver's side
 ///
 /// A raw value is the register as it stands: the low [`width`](Slot::width) bits count, what is
-/// above them is ignored. Nothing relies on a counter being zero after anything: `start` says where
+/// above them is ignored. While a slot counts it only goes up, modulo its width. Nothing relies on a counter being zero after anything: `start` says where
 /// it begins, `stop` where it ended, so interfaces that zero a counter when it is set, or do not,
 /// serve alike.
 ///
