@@ -1,0 +1,52 @@
+//! Quipu against the bare system calls and against other crates: reading, and opening and closing.
+//!
+//! `cargo bench -p quipu-linux` prints medians and ratios. Reads are timed in short batches, the
+//! contenders taking turns, and everything is reopened between rounds, because where the kernel
+//! happens to put a counter changes its read by ten per cent. Opening is timed in a process of its
+//! own for each contender, since a counter that another one holds makes it cheap.
+
+#[cfg(target_os = "linux")]
+mod allocations;
+#[cfg(target_os = "linux")]
+mod contenders;
+#[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
+mod timing;
+
+#[cfg(target_os = "linux")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, open, contender] = arguments.as_slice()
+        && open == "--open"
+    {
+        timing::print_open(contender);
+        return;
+    }
+    let met = [
+        timing::reads(
+            "read of one counter",
+            &contenders::SINGLES,
+            &[("raw", 1.03)],
+        ),
+        timing::reads(
+            "read of a group of five",
+            &contenders::GROUPS,
+            &[
+                ("raw", 1.03),
+                ("perf-event", 1.0 / 1.1),
+                ("perf-event2", 1.0 / 1.25),
+                ("perf-event-open", 1.02),
+            ],
+        ),
+        timing::opens(),
+    ];
+    if met != [true; 3] {
+        println!("\nnot every target was met in this run");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    println!("perf_event_open is Linux only");
+}
