@@ -63,7 +63,7 @@ struct Counter {
 impl Counter {
     /// What the kernel's words mean since the last reset. The kernel's times may go backwards by a
     /// little between CPUs; they stop at zero here.
-    #[inline]
+    #[inline(always)]
     fn since_reset(&self, value: u64, enabled: u64, running: u64) -> Reading {
         Reading {
             value: value.saturating_sub(self.value),
@@ -146,7 +146,7 @@ impl KernelGroup {
 
     /// Reads every member into `out`, which has one reading for each, by way of `words`, which has
     /// room for the plan's words.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         match self.plan {
             ReadPlan::Snapshot => self.read_snapshot(words, out),
@@ -177,7 +177,7 @@ impl KernelGroup {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let words = &mut words[..self.plan.words(self.fds.len())];
         read_exactly(&self.fds[0], words)?;
@@ -187,20 +187,36 @@ impl KernelGroup {
             return Err(ReadFailure::Malformed);
         }
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        for ((counter, entry), out) in self.counters.iter().zip(entries).zip(out) {
-            // The kernel lists members in the order they joined, so this is always the one.
-            let &[value, id] = entry;
-            let value = if id == counter.id {
-                value
-            } else {
-                find(entries, counter.id)?
-            };
+        let mut strangers = 0;
+        for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(&mut *out) {
+            strangers |= id ^ counter.id;
+            *out = counter.since_reset(value, enabled, running);
+        }
+        if strangers == 0 {
+            // The kernel lists members in the order they joined, so it is always this way.
+            return Ok(());
+        }
+        self.match_by_id(entries, enabled, running, out)
+    }
+
+    /// Takes the members as the kernel lists them in another order.
+    #[cold]
+    fn match_by_id(
+        &self,
+        entries: &[[u64; GROUP_ENTRY]],
+        enabled: u64,
+        running: u64,
+        out: &mut [Reading],
+    ) -> Result<(), ReadFailure> {
+        for (counter, out) in self.counters.iter().zip(out) {
+            let entry = entries.iter().find(|entry| entry[1] == counter.id);
+            let &[value, _] = entry.ok_or(ReadFailure::Malformed)?;
             *out = counter.since_reset(value, enabled, running);
         }
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_each(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let words = &mut words[..SINGLE];
         for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
@@ -211,15 +227,8 @@ impl KernelGroup {
     }
 }
 
-/// The value of the member with this id.
-#[cold]
-fn find(entries: &[[u64; GROUP_ENTRY]], id: u64) -> Result<u64, ReadFailure> {
-    let entry = entries.iter().find(|entry| entry[1] == id);
-    entry.map(|entry| entry[0]).ok_or(ReadFailure::Malformed)
-}
-
 /// Fills `words` from a counter, in one system call.
-#[inline]
+#[inline(always)]
 fn read_exactly(fd: &CounterFd, words: &mut [u64]) -> Result<(), ReadFailure> {
     let wanted = size_of_val(words);
     match fd.read(words) {

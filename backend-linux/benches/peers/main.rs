@@ -4,6 +4,9 @@
 //! contenders taking turns, and everything is reopened between rounds, because where the kernel
 //! happens to put a counter changes its read by ten per cent. Opening is timed in a process of its
 //! own for each contender, since a counter that another one holds makes it cheap.
+//!
+//! No reader can be faster than the bare read(2), so the share that this takes of a contender's time
+//! is printed too: it is the limit of what can be won.
 
 #[cfg(target_os = "linux")]
 mod allocations;

@@ -57,22 +57,25 @@ pub(crate) fn reads(title: &str, contenders: &Contenders, targets: &[(&str, f64)
         }
     }
     let medians: Vec<f64> = times.iter_mut().map(|times| median(times)).collect();
-    let quipu = names
-        .iter()
-        .position(|name| *name == "quipu")
-        .expect("it takes part");
-    println!("\n{title}: ns, allocations, quipu's share");
+    let position = |wanted| {
+        names
+            .iter()
+            .position(|name| *name == wanted)
+            .expect("it is there")
+    };
+    let (raw, quipu) = (position("raw"), position("quipu"));
+    println!("\n{title}: ns, allocations, share that raw and quipu take of it");
     let mut met = allocated[quipu] == 0;
     for (i, name) in names.iter().enumerate() {
         let share = medians[quipu] / medians[i];
         let target = targets.iter().find(|(other, _)| other == name);
         let each = allocated[i] as f64 / f64::from(READS);
-        met &= row(
-            name,
-            &format!("{:8.1} {each:6.1}", medians[i]),
-            share,
-            target.map(|t| t.1),
+        let figures = format!(
+            "{:8.1} {each:6.1} {:8.3}",
+            medians[i],
+            medians[raw] / medians[i]
         );
+        met &= row(name, &figures, share, target.map(|t| t.1));
     }
     met
 }

@@ -52,7 +52,7 @@ impl CounterFd {
     }
 
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
         // SAFETY: `words` is writable for its whole length, and any bytes are valid u64s.
         let n = unsafe { libc::read(self.raw(), words.as_mut_ptr().cast(), size_of_val(words)) };
