@@ -73,10 +73,7 @@ pub(crate) const SINGLES: Contenders = [
         })
     }),
     ("perf-event", || {
-        let mut counter = pe1::Builder::new()
-            .kind(PE1[0].clone())
-            .build()
-            .expect("opens");
+        let mut counter = pe1::Builder::new().kind(PE1[0]).build().expect("opens");
         counter.enable().expect("enable");
         reader(move || {
             black_box(counter.read_count_and_time().expect("read").count);
@@ -90,7 +87,7 @@ pub(crate) const SINGLES: Contenders = [
         })
     }),
     ("perf-event-open", || {
-        let counter = peo::count::Counter::new(PEO[0].clone(), peo_target(), peo_options());
+        let counter = peo::count::Counter::new(PEO[0], peo_target(), peo_options());
         let counter = counter.expect("opens");
         counter.enable().expect("enable");
         reader(move || {
@@ -201,7 +198,7 @@ fn open_pe1() -> (pe1::Group, Vec<pe1::Counter>) {
     let members = PE1
         .iter()
         .map(|event| {
-            let builder = pe1::Builder::new().group(&mut group).kind(event.clone());
+            let builder = pe1::Builder::new().group(&mut group).kind(*event);
             builder.build().expect("opens")
         })
         .collect();
@@ -234,14 +231,14 @@ fn open_peo() -> peo::count::group::CounterGroup {
     let mut options = peo_options();
     options.stat_format.id = true;
     options.stat_format.siblings = true;
-    let leader = peo::count::Counter::new(PEO[0].clone(), peo_target(), &options).expect("opens");
+    let leader = peo::count::Counter::new(PEO[0], peo_target(), &options).expect("opens");
     let mut group = peo::count::group::CounterGroup::from(leader);
     let mut options = peo::config::sibling::Opts::default();
     options.exclude.kernel = true;
     options.exclude.hv = true;
     options.stat_format.id = true;
     for event in &PEO[1..] {
-        group.add(event.clone(), &options).expect("opens");
+        group.add(*event, &options).expect("opens");
     }
     group
 }
