@@ -22,3 +22,8 @@ pub use quipu_hal::{
 /// What Linux alone offers: its backend, sysfs, tracefs, and commands held before they execute.
 #[cfg(target_os = "linux")]
 pub use quipu_linux as linux;
+
+/// The examples of the project's README are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct ProjectReadme;
