@@ -1,0 +1,48 @@
+//! `quipu stat`, end to end.
+#![cfg(target_os = "linux")]
+
+mod exit_status;
+mod formats;
+mod intervals;
+mod peer;
+mod privileges;
+mod signals;
+mod targets;
+
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// `quipu stat` with these arguments.
+fn stat(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("quipu").expect("cargo builds it");
+    command.arg("stat").args(arguments).env_remove("NO_COLOR");
+    command
+}
+
+/// What it did.
+fn run(arguments: &[&str]) -> Output {
+    stat(arguments).output().expect("it starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("the report is text")
+}
+
+/// The rows of a report in JSON lines.
+fn json_rows(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
+}
+
+/// Whether this process may count here at all; if not, says that a test is skipped.
+fn can_count(test: &str, arguments: &[&str]) -> bool {
+    let output = run(&[arguments, &["--", "true"]].concat());
+    let able = output.status.code() != Some(125);
+    if !able {
+        println!("SKIP {test}: {}", stderr(&output).trim());
+    }
+    able
+}
