@@ -6,6 +6,7 @@ mod events;
 mod liveness;
 mod metrics;
 mod notes;
+mod open_files;
 mod options;
 mod plan;
 mod repeat;

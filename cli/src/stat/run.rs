@@ -11,7 +11,9 @@ use crate::failure::Failure;
 use super::aggregate::Aggregation;
 use super::command;
 use super::liveness::any_alive;
+use super::metrics;
 use super::notes::notes;
+use super::open_files;
 use super::plan::{Plan, Scope};
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
@@ -90,7 +92,9 @@ impl<'a> Session<'a> {
             last = Some(outcome.sets);
         }
         drop(anchors);
-        let rows = merge.rows();
+        let mut rows = merge.rows();
+        // A metric of means, not that of one run.
+        metrics::attach(&mut rows, times.elapsed.mean());
         let report = Report {
             title: self.plan.title(),
             runs,
@@ -127,6 +131,10 @@ impl<'a> Session<'a> {
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
         let held = command::hold(&self.plan.command)?;
+        if self.plan.scope != Scope::Command {
+            // After the command was made, so that it keeps the limit it is used to.
+            open_files::allow_as_many_as_possible();
+        }
         let mut sets = Sets::open(self.plan, held.as_ref().map(HeldCommand::pid))?;
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
         if self.plan.scope != Scope::Command {

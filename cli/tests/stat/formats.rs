@@ -133,9 +133,23 @@ fn repeats_have_a_mean_and_a_spread() {
         return;
     }
     let output = run(&["-r", "3", "-j", "-e", "task-clock,faults", "true"]);
-    for row in json_rows(&stderr(&output)) {
+    let rows = json_rows(&stderr(&output));
+    for row in &rows {
         assert!(row["variance"].is_f64(), "{row}");
     }
+    // The metric is that of the means: faults in a second of the time they were counted.
+    let faults: f64 = rows[1]["counter-value"]
+        .as_str()
+        .and_then(|v| v.parse().ok())
+        .expect("a number");
+    let seconds = rows[1]["event-runtime"].as_f64().expect("ns") / 1e9;
+    let factor = match rows[1]["metric-unit"].as_str() {
+        Some("K/sec") => 1e3,
+        Some("M/sec") => 1e6,
+        _ => 1.0,
+    };
+    let rate = rows[1]["metric-value"].as_f64().expect("a rate") * factor;
+    assert!((rate * seconds - faults).abs() < 0.01, "{rows:?}");
     let text = stderr(&run(&["-r", "3", "-e", "task-clock", "true"]));
     assert!(text.contains("(3 runs)") && text.contains("( +-"), "{text}");
 }

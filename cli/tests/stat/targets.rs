@@ -144,3 +144,18 @@ fn a_cgroup_is_counted_under_the_name_it_was_given() {
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["cgroup"], "/");
 }
+
+#[test]
+fn the_command_keeps_its_limit_of_open_files() {
+    let target = ["-a", "-e", "cpu-clock"];
+    if !can_count("the_limit_of_open_files", &target) {
+        return;
+    }
+    let quipu = cargo_bin("quipu");
+    let script = format!(
+        "ulimit -S -n 64; {} stat -a -e cpu-clock sh -c 'ulimit -S -n'",
+        quipu.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output();
+    assert_eq!(output.expect("sh(1)").stdout, b"64\n");
+}
