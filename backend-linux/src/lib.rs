@@ -3,6 +3,7 @@
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;
+        mod arm_events;
         mod backend;
         mod event_bits;
         mod event_source;
