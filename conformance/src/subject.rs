@@ -102,6 +102,12 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// Leaves something in registers that are free, as somebody who used them before would have.
+    /// False when it cannot.
+    fn scribble(&self) -> bool {
+        false
+    }
+
     /// What the registers hold that the backend takes and puts back, for comparison.
     fn registers(&self) -> Option<String> {
         None

@@ -38,6 +38,12 @@ pub(super) const CHECKS: &[Check] = &[
         run: refused_or_honoured,
     },
     Check {
+        id: "filters.claimed-are-honoured",
+        requires: "Events of the PMU can be filtered by the levels that the backend claims, and honour them.",
+        source: "quipu_hal::Capabilities::filters",
+        run: claimed_are_honoured,
+    },
+    Check {
         id: "filters.nowhere",
         requires: "A filter that leaves no privilege level is refused, or counts nothing.",
         source: "perf_event_open(2), attr.exclude_user with exclude_kernel and exclude_hv",
@@ -169,6 +175,39 @@ fn refused_or_honoured(bench: &Bench<'_>) -> Outcome {
                 group.disable()?;
                 let seen = reading(&mut *group)?.value;
                 ensure_eq!(seen, 0, "{level:?} only, and 5 at {other:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn claimed_are_honoured(bench: &Bench<'_>) -> Outcome {
+    let event = bench.slot_event()?;
+    let both = Filter::USER.union(Filter::KERNEL);
+    if !bench.capabilities().filters.contains(both) {
+        return Err(Missing::Filter(both).into());
+    }
+    for level in [Filter::USER, Filter::KERNEL] {
+        let filter = Filter::all().with_levels(level);
+        let filtered = stopped([event.clone().with_filter(filter)]);
+        let opened = bench
+            .subject()
+            .backend()
+            .open(&filtered, &bench.subject().target());
+        match opened {
+            Ok(group) => {
+                let honours = group.members()[0].honours;
+                ensure!(
+                    honours.contains(both),
+                    "{level:?} only, and it honours {honours:?}"
+                );
+            }
+            Err(error) => {
+                ensure_eq!(
+                    error.kind(),
+                    ErrorKind::NoPermission,
+                    "the kind of \"{error}\""
+                );
             }
         }
     }

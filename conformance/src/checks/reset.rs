@@ -153,12 +153,12 @@ fn restarts_times(bench: &Bench<'_>) -> Outcome {
     let after = reading(&mut *group)?;
     ensure!(after.time_enabled > 0, "time did not go on: {after:?}");
     ensure_eq!(
-        after.raw_time_enabled - before.raw_time_enabled,
+        after.since(&before).raw_time_enabled,
         after.time_enabled,
         "time enabled since the reset, from the raw times"
     );
     ensure_eq!(
-        after.raw_time_running - before.raw_time_running,
+        after.since(&before).raw_time_running,
         after.time_running,
         "time running since the reset, from the raw times"
     );

@@ -217,6 +217,9 @@ fn registers_put_back(bench: &Bench<'_>) -> Outcome {
         seen.ok_or(Stop::from(Ability::Registers))
     };
     let event = bench.exact()?;
+    if !bench.subject().scribble() {
+        return Err(Ability::Registers.into());
+    }
     let before = registers()?;
     for members in 1..=bench.room(4) {
         let mut group = bench.open(&GroupSpec::new(vec![event.clone(); members]))?;

@@ -78,28 +78,22 @@ impl SimSubject {
     ) -> Self {
         let clock = ManualClock::new();
         let pmu = SimPmu::with_model(model(), clock.clone());
-        for slot in 0..4 {
-            // Something to be put back.
-            let left_behind = SimRegister {
-                select: SimSelect::new(SECOND).bits(),
-                counting: false,
-                raw: 1_000 + slot as u64,
-            };
-            pmu.overwrite(CPU, slot, left_behind);
-        }
         let map = (altered.map)(Arc::new(pmu.event_map()));
         let driver = (altered.driver)(pmu.clone());
         let virtual_pmu = VirtualPmu::new(driver, clock.clone(), map);
         let shared = Arc::new(virtual_pmu.expect("the simulated PMU is a proper one"));
         let ticked = Arc::clone(&shared);
-        Self {
+        let subject = Self {
             pmu,
             clock,
             backend: (altered.backend)(Box::new(Shared(shared))),
             tick: Box::new(move || ticked.tick()),
             waited: AtomicU64::new(0),
             fault: AtomicU64::new(0),
-        }
+        };
+        // Counters that are not cleared before they count shall show it.
+        subject.scribble();
+        subject
     }
 
     fn operations(&self) -> u64 {
@@ -256,6 +250,18 @@ impl Subject for SimSubject {
             }
         }
         Some(held)
+    }
+
+    fn scribble(&self) -> bool {
+        for slot in 0..self.pmu.slots().len() {
+            let left_behind = SimRegister {
+                select: SimSelect::new(SECOND).bits(),
+                counting: false,
+                raw: 1_000 + slot as u64,
+            };
+            self.pmu.overwrite(CPU, slot, left_behind);
+        }
+        true
     }
 
     fn registers(&self) -> Option<String> {

@@ -1,0 +1,38 @@
+//! Reports in several formats.
+
+mod json;
+mod junit;
+mod table;
+mod tap;
+
+use std::io::{self, Write};
+
+use quipu_conformance::{Check, Report};
+
+use crate::args::Format;
+use crate::machine::Platform;
+
+/// Writes a report.
+pub(crate) fn write(
+    format: Format,
+    report: &Report,
+    platform: &Platform,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table => table::write(report, platform, out),
+        Format::Tap => tap::write(report, platform, out),
+        Format::Junit => junit::write(report, platform, out),
+        Format::Json => json::write(report, platform, out),
+    }
+}
+
+/// Writes what the checks require, and whose word that is.
+pub(crate) fn list(checks: &[&Check], out: &mut impl Write) -> io::Result<()> {
+    for check in checks {
+        writeln!(out, "{}", check.id)?;
+        writeln!(out, "    {}", check.requires)?;
+        writeln!(out, "    source: {}", check.source)?;
+    }
+    writeln!(out, "{} checks", checks.len())
+}

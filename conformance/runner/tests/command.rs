@@ -1,0 +1,129 @@
+//! The command, end to end, over the simulated PMU.
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::{contains, starts_with};
+
+fn conform(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("quipu-conform").expect("the command is built");
+    command.args(args);
+    command
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = conform(args).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn it_lists_every_check_without_running_any() {
+    let listed = stdout(&["--list"]);
+    for check in quipu_conformance::all() {
+        assert!(listed.contains(&format!("{}\n    {}\n", check.id, check.requires)));
+    }
+    let number = quipu_conformance::all().count();
+    assert!(listed.ends_with(&format!("{number} checks\n")));
+}
+
+#[test]
+fn a_table_says_what_it_ran_on_and_why_checks_were_skipped() {
+    conform(&["--backend", "sim"])
+        .assert()
+        .success()
+        .stdout(starts_with("machine "))
+        .stdout(contains("pmu     simulated"))
+        .stdout(contains("pass  groups.member-order\n"))
+        .stdout(contains("the backend does not offer inherit"))
+        .stdout(contains(" 0 failed, "));
+}
+
+#[test]
+fn tap_numbers_every_check() {
+    let tap = stdout(&["--backend", "sim", "--format", "tap", "--filter", "inherit"]);
+    let checks = tap.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(
+        tap.starts_with(&format!("TAP version 13\n1..{checks}\n# backend: sim\n")),
+        "{tap}"
+    );
+    assert!(
+        tap.contains("ok 1 - inherit.threads-are-counted # SKIP the backend"),
+        "{tap}"
+    );
+}
+
+#[test]
+fn json_counts_what_it_lists() {
+    let json = stdout(&["--backend", "sim", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let checks = json["checks"].as_array().expect("checks");
+    assert_eq!(checks.len(), quipu_conformance::all().count());
+    for (sum, verdict) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
+        let of = checks.iter().filter(|check| check["verdict"] == verdict);
+        assert_eq!(json[sum], of.count(), "{sum}");
+    }
+    let skipped = checks.iter().find(|check| check["verdict"] == "skip");
+    assert!(skipped.is_some_and(|check| check["reason"].is_string()));
+    assert_eq!(json["pmu"], "simulated");
+}
+
+#[test]
+fn junit_is_well_formed_and_has_a_suite_for_each_area() {
+    let xml = stdout(&["--backend", "sim", "--format", "junit"]);
+    let (mut suites, mut cases, mut skipped) = (0, 0, 0);
+    let mut reader = quick_xml::Reader::from_str(&xml);
+    loop {
+        use quick_xml::events::Event;
+        match reader.read_event().expect("well-formed") {
+            Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
+                b"testsuite" => suites += 1,
+                b"testcase" => cases += 1,
+                b"skipped" => skipped += 1,
+                b"failure" => panic!("{xml}"),
+                _ => {}
+            },
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    let areas: std::collections::HashSet<_> = quipu_conformance::all()
+        .map(quipu_conformance::Check::area)
+        .collect();
+    assert_eq!(suites, areas.len());
+    assert_eq!(cases, quipu_conformance::all().count());
+    assert!(skipped > 0);
+}
+
+#[test]
+fn it_writes_to_a_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("report");
+    let path = path.to_str().expect("UTF-8");
+    let args = ["--backend", "sim", "--filter", "reset.", "--output", path];
+    conform(&args).assert().success().stdout("");
+    let written = std::fs::read_to_string(path).expect("written");
+    assert!(written.contains("pass  reset.clears-value"), "{written}");
+    assert!(!written.contains("groups."), "{written}");
+}
+
+#[test]
+fn what_cannot_be_run_is_an_error() {
+    let nothing = ["--backend", "sim", "--filter", "no-such-check"];
+    conform(&nothing)
+        .assert()
+        .code(2)
+        .stderr(contains("no check has no-such-check in its id"));
+    conform(&[]).assert().code(2).stderr(contains("--backend"));
+    let nowhere = [
+        "--backend",
+        "sim",
+        "--filter",
+        "reset.twice",
+        "--output",
+        "/no/such/file",
+    ];
+    conform(&nowhere)
+        .assert()
+        .code(2)
+        .stderr(contains("/no/such/file").and(contains("No such file")));
+}

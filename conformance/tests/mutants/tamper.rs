@@ -1,0 +1,151 @@
+//! A backend with something wrong: everything is passed on to the one beneath but for the defect.
+
+use std::sync::Arc;
+
+use quipu_conformance::Subject;
+use quipu_conformance::subjects::{Altered, SimSubject};
+use quipu_hal::{
+    Capabilities, DynBackend, EventInfo, Group, GroupSpec, Part, ReadBuf, Result, Simultaneity,
+    Target,
+};
+
+/// A broken backend, and what is wrong with it.
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    pub(crate) defect: &'static str,
+    make: Box<dyn Fn() -> SimSubject + Send + Sync>,
+}
+
+impl Mutant {
+    pub(crate) fn subject(&self) -> Arc<dyn Subject> {
+        Arc::new((self.make)())
+    }
+
+    /// One made of altered parts.
+    pub(crate) fn of_parts(
+        name: &'static str,
+        defect: &'static str,
+        make: impl Fn() -> SimSubject + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            defect,
+            make: Box::new(make),
+        }
+    }
+
+    /// One whose backend has a defect.
+    pub(crate) fn of(name: &'static str, defect: &'static str, tamper: impl Defect) -> Self {
+        Self::of_parts(name, defect, move || {
+            SimSubject::altered(Altered {
+                driver: |pmu| pmu,
+                map: |map| map,
+                backend: |inner: Box<dyn DynBackend>| -> Box<dyn DynBackend> {
+                    Box::new(TamperedBackend {
+                        capabilities: tamper.capabilities(inner.capabilities().clone()),
+                        inner,
+                        defect: tamper.clone(),
+                    })
+                },
+            })
+        })
+    }
+}
+
+/// What is done otherwise. Each group has a copy of its own, so a defect may remember things.
+#[allow(unused_variables)]
+pub(crate) trait Defect: Clone + Send + Sync + 'static {
+    fn capabilities(&self, capabilities: Capabilities) -> Capabilities {
+        capabilities
+    }
+
+    fn open(
+        &self,
+        inner: &dyn DynBackend,
+        spec: &GroupSpec,
+        target: &Target,
+    ) -> Result<Box<dyn Group>> {
+        inner.open(spec, target)
+    }
+
+    fn members(&self, members: Vec<EventInfo>) -> Vec<EventInfo> {
+        members
+    }
+
+    fn enable(&mut self, group: &mut dyn Group) -> Result<()> {
+        group.enable()
+    }
+
+    fn disable(&mut self, group: &mut dyn Group) -> Result<()> {
+        group.disable()
+    }
+
+    fn reset(&mut self, group: &mut dyn Group) -> Result<()> {
+        group.reset()
+    }
+
+    fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
+        group.read(out)
+    }
+}
+
+struct TamperedBackend<D> {
+    inner: Box<dyn DynBackend>,
+    capabilities: Capabilities,
+    defect: D,
+}
+
+impl<D: Defect> DynBackend for TamperedBackend<D> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+        let inner = self.defect.open(&*self.inner, spec, target)?;
+        Ok(Box::new(TamperedGroup {
+            members: self.defect.members(inner.members().to_vec()),
+            inner,
+            defect: self.defect.clone(),
+        }))
+    }
+}
+
+struct TamperedGroup<D> {
+    inner: Box<dyn Group>,
+    members: Vec<EventInfo>,
+    defect: D,
+}
+
+impl<D: Defect> Group for TamperedGroup<D> {
+    fn members(&self) -> &[EventInfo] {
+        &self.members
+    }
+
+    fn parts(&self) -> &[Part] {
+        self.inner.parts()
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        self.inner.simultaneity()
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        self.defect.enable(&mut *self.inner)
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        self.defect.disable(&mut *self.inner)
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.defect.reset(&mut *self.inner)
+    }
+
+    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+        self.defect.read(&mut *self.inner, out)
+    }
+}
