@@ -214,9 +214,11 @@ impl CpuTable {
 
     /// Every event and mask, sorted by name; of those in several layers the one in force.
     pub fn events(&self) -> Vec<EventDetails> {
-        let mut events = Vec::new();
-        self.for_each_entry_in_force(|layer, entry| events.push(details(layer, &entry)));
-        events.sort_by_cached_key(|event: &EventDetails| event.name.to_ascii_uppercase());
+        let mut events: Vec<EventDetails> = self
+            .entries()
+            .map(|(layer, entry)| details(layer, &entry))
+            .collect();
+        events.sort_by_cached_key(|event| event.name.to_ascii_uppercase());
         events
     }
 
@@ -293,23 +295,20 @@ impl CpuTable {
         self.views().find_map(|(_, view)| view.find(event, mask))
     }
 
-    fn for_each_entry_in_force<'t>(&'t self, mut f: impl FnMut(&'t Layer, EntryView<'t>)) {
-        let views: Vec<(&Layer, CpuView<'_>)> = self.views().collect();
-        for (at, (layer, view)) in views.iter().enumerate() {
-            for entry in view.entries() {
-                let hidden = views[..at]
-                    .iter()
-                    .any(|(_, above)| above.find(entry.event(), entry.mask()).is_some());
-                if !hidden {
-                    f(layer, entry);
-                }
-            }
-        }
-    }
-
-    /// Every entry in force.
-    pub(crate) fn for_each_entry<'t>(&'t self, mut f: impl FnMut(EntryView<'t>)) {
-        self.for_each_entry_in_force(|_, entry| f(entry));
+    /// Every entry in force, with its layer.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Layer, EntryView<'_>)> {
+        self.views()
+            .enumerate()
+            .flat_map(move |(at, (layer, view))| {
+                view.entries()
+                    .filter(move |entry| {
+                        let hides = |(_, above): (&Layer, CpuView<'_>)| {
+                            above.find(entry.event(), entry.mask()).is_some()
+                        };
+                        !self.views().take(at).any(hides)
+                    })
+                    .map(move |entry| (layer, entry))
+            })
     }
 
     /// The first entry in force that fits.
@@ -317,13 +316,7 @@ impl CpuTable {
         &self,
         fits: impl Fn(&EntryView<'_>) -> bool,
     ) -> Option<EntryView<'_>> {
-        let mut found = None;
-        self.for_each_entry(|entry| {
-            if found.is_none() && fits(&entry) {
-                found = Some(entry);
-            }
-        });
-        found
+        self.entries().map(|(_, entry)| entry).find(fits)
     }
 }
 

@@ -91,7 +91,10 @@ impl CpuTable {
     fn name_of(&self, wanted: Bits) -> Option<String> {
         if wanted.fixed > 0 {
             let entry = self.find_entry(|entry| {
-                entry.bits().fixed == wanted.fixed && entry.same_as().is_empty()
+                let bits = entry.bits();
+                (bits.fixed, bits.flags & flag::ANY_THREAD)
+                    == (wanted.fixed, wanted.flags & flag::ANY_THREAD)
+                    && entry.same_as().is_empty()
             })?;
             return Some(entry.name().to_owned());
         }
@@ -99,24 +102,30 @@ impl CpuTable {
             let bits = entry.bits();
             bits.code == wanted.code && bits.fixed == 0
         };
-        let exact = |entry: &EntryView<'_>, plain: bool| {
+        let exact = |entry: &EntryView<'_>| {
             let bits = entry.bits();
-            same_code(entry)
+            bits.fixed == 0
                 && bits.flags & flag::NEEDS_MASK == 0
-                && (!plain || entry.same_as().is_empty())
                 && numbers(bits) == numbers(wanted)
         };
-        let entry = self
-            .find_entry(|entry| exact(entry, true) && entry.bits().value == wanted.value)
-            .or_else(|| {
-                self.find_entry(|entry| exact(entry, false) && entry.bits().value == wanted.value)
-            });
+        let mut same_bits = self
+            .entries()
+            .map(|(_, entry)| entry)
+            .filter(|entry| entry.code_and_value() == (wanted.code, wanted.value) && exact(entry));
+        let first = same_bits.next();
+        let entry = match first {
+            Some(first) if first.same_as().is_empty() => Some(first),
+            _ => same_bits.find(|entry| entry.same_as().is_empty()).or(first),
+        };
         if let Some(entry) = entry {
             return Some(entry.name().to_owned());
         }
         // A value of an extra register that no entry names, on an event that takes any.
         let with_value = self.find_entry(|entry| {
-            exact(entry, true) && entry.bits().flags & flag::REGISTER_VALUE != 0
+            let bits = entry.bits();
+            same_code(entry)
+                && bits.flags & flag::REGISTER_VALUE != 0
+                && numbers(bits) == numbers(wanted)
         });
         if let Some(entry) = with_value {
             return Some(format!("{}:value={:#x}", entry.name(), wanted.value));
@@ -140,16 +149,16 @@ impl CpuTable {
                 && bits.unit_mask.count_ones() == 1
                 && entry.same_as().is_empty()
         };
-        let event = self.find_entry(part)?.event().to_owned();
-        let mut name = event.clone();
+        let event = self.find_entry(part)?.event();
+        let mut name = event.to_owned();
         let mut covered = 0;
-        self.for_each_entry(|entry| {
+        for (_, entry) in self.entries() {
             if part(&entry) && entry.event() == event && entry.bits().unit_mask & covered == 0 {
                 covered |= entry.bits().unit_mask;
                 name.push(':');
                 name.push_str(entry.mask());
             }
-        });
+        }
         self.leads_to(&name, wanted).or_else(|| {
             let missing = modifiers(select(self, &name).ok()?.bits, wanted);
             self.leads_to(&format!("{name}{missing}"), wanted)
@@ -162,15 +171,13 @@ impl CpuTable {
         wanted: Bits,
         fits: impl Fn(&EntryView<'_>) -> bool,
     ) -> Option<String> {
-        let mut found = None;
-        self.for_each_entry(|entry| {
-            let bits = entry.bits();
-            if found.is_none() && fits(&entry) && entry.same_as().is_empty() {
-                let name = format!("{}{}", entry.name(), modifiers(bits, wanted));
-                found = self.leads_to(&name, wanted);
-            }
-        });
-        found
+        self.entries()
+            .map(|(_, entry)| entry)
+            .filter(|entry| fits(entry) && entry.same_as().is_empty())
+            .find_map(|entry| {
+                let name = format!("{}{}", entry.name(), modifiers(entry.bits(), wanted));
+                self.leads_to(&name, wanted)
+            })
     }
 
     /// The name itself, if it encodes to these numbers.
@@ -248,8 +255,10 @@ fn fixed(counter: FixedCounter) -> (Bits, Option<Filter>) {
     if counter.control & FixedCounter::USER != 0 {
         levels |= Filter::USER;
     }
+    let any_thread = counter.control & FixedCounter::ANY_THREAD != 0;
     let bits = Bits {
         fixed: counter.index + 1,
+        flags: if any_thread { flag::ANY_THREAD } else { 0 },
         ..Bits::default()
     };
     (bits, Some(levels))

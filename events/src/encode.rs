@@ -111,12 +111,15 @@ fn armv8(bits: Bits, filter: Filter) -> Armv8Event {
 
 /// An event of a fixed counter as the general counters or Linux know it.
 ///
-/// Instructions and core cycles have events of their own; the others Linux takes as event 0 with the
-/// unit mask that names the counter (`FIXED_EVENT_CONSTRAINT`, arch/x86/events/intel/core.c).
+/// Most have events of their own (`FIXED_EVENT_CONSTRAINT`, arch/x86/events/intel/core.c); the reference
+/// cycles and the top-down slots Linux takes as event 0 with the unit mask that names the counter.
 fn general(bits: Bits) -> Bits {
     let (code, unit_mask) = match bits.fixed {
         1 => (0xc0, 0),
         2 => (0x3c, 0),
+        5 => (0x73, 0),
+        6 => (0x9c, 1),
+        7 => (0xc2, 2),
         _ => return bits,
     };
     Bits {

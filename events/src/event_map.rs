@@ -157,9 +157,11 @@ impl CpuEvents {
             }
             return refused.with_hint(format!("{event} has {}", masks.join(", ")));
         }
-        let mut names: Vec<String> = Vec::new();
-        self.table
-            .for_each_entry(|entry| names.push(entry.name().to_owned()));
+        let mut names: Vec<String> = self
+            .table
+            .entries()
+            .map(|(_, entry)| entry.name().to_owned())
+            .collect();
         names.extend(self.table.presets().into_iter().map(|preset| preset.name));
         let folded: Vec<String> = names.iter().map(|name| name.to_ascii_uppercase()).collect();
         let nearest = nearest(
@@ -177,12 +179,13 @@ impl CpuEvents {
     /// The names of an event's masks, the first few.
     fn masks(&self, event: &str) -> Vec<String> {
         const SHOWN: usize = 24;
-        let mut masks = Vec::new();
-        self.table.for_each_entry(|entry| {
-            if entry.event().eq_ignore_ascii_case(event) && !entry.mask().is_empty() {
-                masks.push(entry.mask().to_owned());
-            }
-        });
+        let mut masks: Vec<String> = self
+            .table
+            .entries()
+            .map(|(_, entry)| entry)
+            .filter(|entry| entry.event().eq_ignore_ascii_case(event) && !entry.mask().is_empty())
+            .map(|entry| entry.mask().to_owned())
+            .collect();
         let count = masks.len();
         if count > SHOWN {
             masks.truncate(SHOWN);

@@ -9,6 +9,7 @@ mod encode;
 mod event_map;
 mod formula;
 pub mod identify;
+pub mod import;
 mod name;
 mod packed;
 mod source;

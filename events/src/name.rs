@@ -280,7 +280,12 @@ impl<N: Names> Choice<'_, N> {
                 });
         }
         match self.names.find(self.event, "") {
-            Some(bits) if self.changes.unit_mask.is_some() => Ok(bits),
+            Some(bits) if self.changes.unit_mask.is_some() || self.changes.value.is_some() => {
+                Ok(Bits {
+                    flags: bits.flags & !flag::NEEDS_MASK,
+                    ..bits
+                })
+            }
             _ => Err(NameError::NeedsMask {
                 event: self.event.to_owned(),
             }),

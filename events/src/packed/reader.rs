@@ -337,6 +337,15 @@ impl<'t> EntryView<'t> {
             .unwrap_or_default()
     }
 
+    /// Event number and register value, which tell most entries apart.
+    pub(crate) fn code_and_value(&self) -> (u16, u64) {
+        (self.word(entry::CODE) as u16, self.value())
+    }
+
+    fn value(&self) -> u64 {
+        u64::from(self.word(entry::VALUE)) | u64::from(self.word(entry::VALUE + 1)) << 32
+    }
+
     pub(crate) fn bits(&self) -> Bits {
         let masks = self.word(entry::MASKS).to_le_bytes();
         let flags = self.word(entry::FLAGS);
@@ -350,8 +359,7 @@ impl<'t> EntryView<'t> {
             modifiers: (flags >> 16) as u16,
             counters: self.word(entry::COUNTERS),
             register: self.word(entry::REGISTER),
-            value: u64::from(self.word(entry::VALUE))
-                | u64::from(self.word(entry::VALUE + 1)) << 32,
+            value: self.value(),
         }
     }
 

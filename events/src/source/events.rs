@@ -176,7 +176,8 @@ fn read_event(
     }
     let combine = fields.truth(reading, "combine").unwrap_or(false);
     let mut bare = event.clone();
-    if unit_mask.is_none() {
+    let wants_value = bare.bits.flags & flag::REGISTER_VALUE != 0 && bare.bits.value == 0;
+    if unit_mask.is_none() || wants_value {
         bare.bits.flags |= flag::NEEDS_MASK;
     }
     entries.push(bare);

@@ -1,0 +1,179 @@
+//! Writes event tables from the lists that vendors publish: names, numbers, masks and constraints.
+//!
+//! No description is taken over. What comes out is the `[cpu.events]` part of an event file, to be put
+//! under a CPU entry; [`docs/event-database.md`] has the commands that made the embedded tables.
+//!
+//! [`docs/event-database.md`]: https://github.com/quipu/quipu/blob/main/docs/event-database.md
+
+mod emit;
+mod intel_perfmon;
+mod linux_pmu_events;
+
+use std::collections::HashMap;
+
+use quipu_hal::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+use crate::source::model::{Bits, flag, join};
+
+/// A published form of event lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The JSON of github.com/intel/perfmon.
+    IntelPerfmon,
+    /// The JSON of `tools/perf/pmu-events` in Linux: AMD and ARM.
+    LinuxPmuEvents,
+}
+
+impl Format {
+    /// Both forms.
+    pub const ALL: [Self; 2] = [Self::IntelPerfmon, Self::LinuxPmuEvents];
+
+    /// The name in commands: `intel-perfmon`, `linux-pmu-events`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IntelPerfmon => "intel-perfmon",
+            Self::LinuxPmuEvents => "linux-pmu-events",
+        }
+    }
+}
+
+/// What an import made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The `[cpu.events]` part of an event file.
+    pub text: String,
+    /// How many events it has, each mask counted.
+    pub events: usize,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Imports the events of one CPU from its files, `(name, text)` each.
+///
+/// # Errors
+/// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a file is not of the form, with its name.
+pub fn import(format: Format, files: &[(&str, &str)]) -> Result<Imported> {
+    let mut parsed = Vec::new();
+    for (name, text) in files {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| refuse(name, &error.to_string()))?;
+        let list = match &value {
+            Value::Object(object) => object.get("Events").cloned(),
+            Value::Array(_) => Some(value.clone()),
+            _ => None,
+        };
+        match list {
+            Some(Value::Array(list)) => parsed.push((*name, list)),
+            _ => return Err(refuse(name, "it has no list of events")),
+        }
+    }
+    let mut events = Events::default();
+    match format {
+        Format::IntelPerfmon => intel_perfmon::read(&parsed, &mut events),
+        Format::LinuxPmuEvents => linux_pmu_events::read(&parsed, &mut events),
+    }
+    events.name_doubles();
+    let text = emit::events(&events.list);
+    Ok(Imported {
+        text,
+        events: events.list.len(),
+        left_out: events.left_out,
+    })
+}
+
+fn refuse(name: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, format!("import {name}")).with_reason(reason)
+}
+
+/// One event or mask as it was published.
+#[derive(Debug, Clone, PartialEq)]
+struct Event {
+    event: String,
+    mask: String,
+    bits: Bits,
+    errata: Vec<String>,
+    same_as: String,
+}
+
+/// The events read so far.
+#[derive(Default)]
+struct Events {
+    list: Vec<Event>,
+    by_name: HashMap<String, usize>,
+    left_out: Vec<String>,
+}
+
+impl Events {
+    /// Adds an event by its published name; a second one of a name is left out.
+    fn add(&mut self, name: &str, bits: Bits, errata: Vec<String>) {
+        let (event, mask) = name.split_once('.').unwrap_or((name, ""));
+        let known = self.by_name.get(&name.to_ascii_uppercase());
+        if let Some(known) = known.and_then(|at| self.list.get(*at)) {
+            if known.bits != bits {
+                self.leave_out(name, "it is listed twice, with different numbers");
+            }
+            return;
+        }
+        self.by_name
+            .insert(name.to_ascii_uppercase(), self.list.len());
+        self.list.push(Event {
+            event: event.to_owned(),
+            mask: mask.to_owned(),
+            bits,
+            errata,
+            same_as: String::new(),
+        });
+    }
+
+    fn leave_out(&mut self, name: &str, reason: &str) {
+        self.left_out.push(format!("{name}: {reason}"));
+    }
+
+    /// Vendors list some numbers under several names: the first that is not deprecated keeps them, the
+    /// others say that they are the same.
+    fn name_doubles(&mut self) {
+        let key = |bits: &Bits| {
+            (
+                (bits.code, bits.unit_mask, bits.second_mask),
+                (bits.counter_mask, bits.flags & flag::ENCODED, bits.fixed),
+                (bits.register, bits.value),
+            )
+        };
+        let mut first = HashMap::new();
+        for deprecated in [0, flag::DEPRECATED] {
+            for at in 0..self.list.len() {
+                let event = &self.list[at];
+                if event.bits.flags & flag::DEPRECATED != deprecated {
+                    continue;
+                }
+                let name = join(&event.event, &event.mask);
+                let known = first
+                    .entry(key(&event.bits))
+                    .or_insert_with(|| name.clone());
+                if *known != name {
+                    self.list[at].same_as = known.clone();
+                }
+            }
+        }
+    }
+}
+
+/// A field of a JSON object as text; both lists write every number as a string.
+fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .trim()
+}
+
+/// The first number in a field such as `0x1a6,0x1a7`; `None` when there is none.
+fn number(object: &Value, key: &str) -> Option<u64> {
+    let field = text(object, key);
+    let first = field.split(',').next().unwrap_or_default().trim();
+    match first.get(..2) {
+        Some("0x" | "0X") => u64::from_str_radix(&first[2..], 16).ok(),
+        _ => first.parse().ok(),
+    }
+}
