@@ -56,7 +56,7 @@ fn a_timeout_ends_the_command_and_reports() {
     if !can_count("a_timeout", &["-e", "task-clock"]) {
         return;
     }
-    let output = run(&["--timeout", "50", "-e", "task-clock", "-x,", "sleep", "600"]);
+    let output = run(&["--timeout", "50", "-e", "task-clock", "-x,", "sleep", "20"]);
     assert_eq!(output.status.code(), Some(143));
     assert!(stderr(&output).contains(",task-clock,"));
 }

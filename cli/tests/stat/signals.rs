@@ -46,7 +46,7 @@ fn ctrl_c_reports() {
         return;
     }
     // A terminal sends SIGINT to the whole group.
-    let (child, id) = start("echo ready; exec sleep 600");
+    let (child, id) = start("echo ready; exec sleep 20");
     kill("-INT", &format!("-{id}"));
     let (status, text) = report(child);
     assert_eq!(status.code(), Some(130), "{text}");
@@ -71,7 +71,7 @@ fn a_request_to_terminate_is_passed_on() {
     if !can_count("a_request_to_terminate", &["-e", "task-clock"]) {
         return;
     }
-    let (child, id) = start("echo ready; exec sleep 600");
+    let (child, id) = start("echo ready; exec sleep 20");
     kill("-TERM", &id.to_string());
     let (status, text) = report(child);
     assert_eq!(status.code(), Some(143), "{text}");

@@ -164,6 +164,7 @@ pub(super) fn repeated() -> Report {
         merge.add(vec![
             row(Software::TaskClock.into(), clock, 1_000_000),
             row(Software::PageFaults.into(), faults, 1_000_000),
+            row(Software::ContextSwitches.into(), faults / 54, 1_000_000),
             not_supported(Hardware::Cycles.into()),
         ]);
     }

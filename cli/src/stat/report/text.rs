@@ -205,9 +205,19 @@ fn value(row: &Row) -> String {
         Count::NotSupported => "<not supported>".into(),
         Count::Value { value, .. } => {
             let mark = if row.count.is_estimate() { "~" } else { "" };
-            format!("{mark}{}", raw_value(row, value))
+            match row.spread {
+                // A whole number would hide what happened in few of the runs.
+                Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
+                    format!("{mark}{}", fixed(spread.mean, 2))
+                }
+                _ => format!("{mark}{}", raw_value(row, value)),
+            }
         }
     }
+}
+
+fn is_small_fraction(mean: f64) -> bool {
+    mean < 10.0 && mean.fract() != 0.0
 }
 
 fn raw_value(row: &Row, value: u128) -> String {
