@@ -1,5 +1,6 @@
 //! A check: what it requires, whose word that is, and the code that looks.
 
+use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -37,6 +38,7 @@ impl Check {
         let (done, result) = mpsc::channel();
         let (run, subject) = (self.run, Arc::clone(subject));
         let spawned = thread::Builder::new().name(self.id.into()).spawn(move || {
+            settle();
             let outcome = catch_unwind(AssertUnwindSafe(|| run(&Bench::new(&*subject))));
             drop(subject);
             // The receiver is gone when the check came too late.
@@ -51,6 +53,14 @@ impl Check {
             Err(_) => Verdict::Fail(format!("no end after {} s", PATIENCE.as_secs())),
         }
     }
+}
+
+/// Uses the stack and the heap that a new thread's check is going to use, so that the page faults
+/// of their first use are not among those that it counts.
+fn settle() {
+    black_box([0u8; 64 << 10]);
+    let blocks: Vec<_> = (0..64).map(|_| black_box(vec![0u8; 1 << 10])).collect();
+    drop(blocks);
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {

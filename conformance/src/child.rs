@@ -1,6 +1,6 @@
 //! A process to be measured: it waits, executes another program, and ends.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,12 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Waiting(Child);
 
 impl Waiting {
-    /// Starts a shell that, once released, executes `true` in its own place.
+    /// Starts a shell that wakes when it is [stirred](Self::stir), and once released executes `true`
+    /// in its own place.
     pub(crate) fn start() -> Outcome<Self> {
         Command::new("sh")
-            .args(["-c", "read released; exec true"])
+            .args(["-c", "read stirred; echo awake; read released; exec true"])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .map(Self)
@@ -32,11 +33,23 @@ impl Waiting {
         i32::try_from(self.0.id()).unwrap_or(i32::MAX)
     }
 
+    /// Has it run for a moment, and waits until it has. Only once.
+    pub(crate) fn stir(&mut self) -> Outcome {
+        let failed = |error| Stop::Fail(format!("the measured process: {error}"));
+        if let (Some(stdin), Some(stdout)) = (&mut self.0.stdin, &mut self.0.stdout) {
+            stdin.write_all(b"wake\n").map_err(failed)?;
+            stdout
+                .read_exact(&mut [0; "awake\n".len()])
+                .map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Lets it run, and waits for its end.
     pub(crate) fn finish(&mut self) -> Outcome<ExitStatus> {
         let failed = |error| Stop::Fail(format!("the measured process: {error}"));
         if let Some(mut stdin) = self.0.stdin.take() {
-            stdin.write_all(b"go\n").map_err(failed)?;
+            stdin.write_all(b"go\ngo\n").map_err(failed)?;
         }
         let start = Instant::now();
         loop {

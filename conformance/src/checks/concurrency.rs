@@ -83,8 +83,8 @@ fn open_and_close(bench: &Bench<'_>) -> Outcome {
 }
 
 fn readers_see_sense(bench: &Bench<'_>) -> Outcome {
-    let event = bench.undisturbed()?;
     bench.need(Features::ANY_THREAD)?;
+    let event = bench.undisturbed()?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut readers = Vec::new();
@@ -112,8 +112,8 @@ fn readers_see_sense(bench: &Bench<'_>) -> Outcome {
 }
 
 fn snapshot_holds(bench: &Bench<'_>) -> Outcome {
-    let event = bench.undisturbed()?;
     bench.need(Features::ANY_THREAD)?;
+    let event = bench.undisturbed()?;
     bench.need_room(2)?;
     let mut group = bench.open(&stopped(vec![event.clone(); 2]))?;
     need_atomic(bench, &*group)?;
@@ -159,7 +159,7 @@ fn wrong_thread_is_said(bench: &Bench<'_>) -> Outcome {
     if bench.capabilities().features.contains(Features::ANY_THREAD) {
         return Err(Missing::Inapplicable("groups can be used from any thread").into());
     }
-    let event = bench.undisturbed()?;
+    let event = bench.exact()?;
     let mut group = bench.open_stopped(&event)?;
     group.enable()?;
     let (elsewhere, mut group) = thread::scope(|scope| {
@@ -199,8 +199,8 @@ fn dropped_elsewhere(bench: &Bench<'_>) -> Outcome {
 }
 
 fn exact_in_a_storm(bench: &Bench<'_>) -> Outcome {
-    let event = bench.undisturbed()?;
     bench.need(Features::ANY_THREAD)?;
+    let event = bench.undisturbed()?;
     bench.need_room(4)?;
     let mut group = bench.open_stopped(&event)?;
     let over = AtomicBool::new(false);

@@ -58,9 +58,9 @@ fn need(bench: &Bench<'_>) -> Outcome<EventSpec> {
 
 fn silent_before(bench: &Bench<'_>) -> Outcome {
     let event = need(bench)?;
-    let child = Waiting::start()?;
-    let mut group = bench.open_on(&on_exec(event.clone(), true), &Target::Thread(child.id()))?;
-    bench.cause(&event, 5)?;
+    let mut child = Waiting::start()?;
+    let mut group = bench.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
+    child.stir()?;
     ensure_eq!(
         reading(&mut *group)?,
         Reading::new(0, 0, 0),

@@ -355,13 +355,13 @@ impl Worker {
 }
 
 /// An exact event that nothing but its workload causes, so that threads can be told apart by it.
-fn event_of_threads(bench: &Bench<'_>) -> Outcome<EventSpec> {
-    bench.need_target(TargetKinds::CURRENT_THREAD.union(TargetKinds::THREAD))?;
+fn event_of_threads(bench: &Bench<'_>, targets: TargetKinds) -> Outcome<EventSpec> {
+    bench.need_target(targets)?;
     bench.undisturbed()
 }
 
 fn this_thread_only(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench)?;
+    let event = event_of_threads(bench, TargetKinds::CURRENT_THREAD)?;
     with_worker(bench, &event, |worker| {
         let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
         group.enable()?;
@@ -378,7 +378,7 @@ fn this_thread_only(bench: &Bench<'_>) -> Outcome {
 }
 
 fn another_thread(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench)?;
+    let event = event_of_threads(bench, TargetKinds::THREAD)?;
     with_worker(bench, &event, |worker| {
         let thread_id = worker.thread_id.ok_or(Ability::ThreadIds)?;
         let mut group = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
@@ -402,7 +402,7 @@ fn another_thread(bench: &Bench<'_>) -> Outcome {
 }
 
 fn thread_by_id(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench)?;
+    let event = event_of_threads(bench, TargetKinds::THREAD)?;
     let thread_id = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
     let mut by_id = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
     by_id.enable()?;
@@ -413,8 +413,7 @@ fn thread_by_id(bench: &Bench<'_>) -> Outcome {
 }
 
 fn process_is_its_threads(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench)?;
-    bench.need_target(TargetKinds::PROCESS)?;
+    let event = event_of_threads(bench, TargetKinds::PROCESS)?;
     with_worker(bench, &event, |worker| {
         let own = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
         let other = worker.thread_id.ok_or(Ability::ThreadIds)?;
@@ -436,7 +435,7 @@ fn process_is_its_threads(bench: &Bench<'_>) -> Outcome {
 }
 
 fn on_off_cpu(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench)?;
+    let event = bench.exact()?;
     let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
     group.enable()?;
     for _ in 0..10 {

@@ -1,17 +1,16 @@
 //! Linux: exact workloads from the memory management and from debug registers.
 
-use std::fs::{self, File};
+use std::fs;
 use std::hint::black_box;
-use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memmap2::{Advice, MmapMut};
 use quipu_hal::{
     Breakpoint, DynBackend, Event, EventSpec, Filter, GroupSpec, Hardware, PmuEvent, Software,
     Target,
 };
 
+use super::pages;
 use crate::{Subject, Workload};
 
 /// A backend of Linux, counting the calling thread.
@@ -40,14 +39,7 @@ impl LinuxSubject {
             subject.exact.push(breakpoint);
         }
         subject.hardware = Some(user(Hardware::Instructions)).filter(|e| subject.opens(e));
-        // The first faults of a kind take others along: of code not loaded yet, of page tables.
-        for event in subject.exact.clone() {
-            for _ in 0..2 {
-                if let Some(work) = subject.workload(&event, 100) {
-                    work();
-                }
-            }
-        }
+        pages::warm_up();
         subject
     }
 
@@ -65,34 +57,6 @@ fn user(event: impl Into<Event>) -> EventSpec {
 #[inline(never)]
 fn landmark(round: u64) {
     black_box(round);
-}
-
-/// Untouched pages; small ones, whatever the system's taste.
-fn pages(count: u64) -> Option<(MmapMut, usize)> {
-    let page = rustix::param::page_size();
-    let bytes = usize::try_from(count).ok()?.checked_mul(page)?;
-    let pages = MmapMut::map_anon(bytes.max(page)).ok()?;
-    // Kernels without huge pages refuse the advice and do not need it.
-    let _ = pages.advise(Advice::NoHugePage);
-    Some((pages, page))
-}
-
-fn page_faults(level: Filter, times: u64) -> Option<Workload> {
-    let (mut pages, page) = pages(times)?;
-    let bytes = if times == 0 { 0 } else { pages.len() };
-    if level == Filter::USER {
-        return Some(Box::new(move || {
-            for byte in pages[..bytes].iter_mut().step_by(page) {
-                *byte = 1;
-            }
-            black_box(&pages);
-        }));
-    }
-    let mut zeros = File::open("/dev/zero").ok()?;
-    Some(Box::new(move || {
-        // The file has no end, so this cannot come up short.
-        let _ = zeros.read_exact(&mut pages[..bytes]);
-    }))
 }
 
 impl Subject for LinuxSubject {
@@ -114,7 +78,7 @@ impl Subject for LinuxSubject {
 
     fn workload_at(&self, event: &EventSpec, level: Filter, times: u64) -> Option<Workload> {
         match event.event {
-            Event::Software(Software::PageFaults) => page_faults(level, times),
+            Event::Software(Software::PageFaults) => pages::page_faults(level, times),
             Event::Breakpoint(_) if level == Filter::USER => {
                 Some(Box::new(move || (0..times).for_each(landmark)))
             }
