@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "concurrency.snapshot-holds",
         requires: "An atomic group is one snapshot also while events occur on another thread.",
-        source: "design note of 2009, \"counter groups\"",
+        source: "tools/perf/design.txt, counter groups",
         run: snapshot_holds,
     },
     Check {

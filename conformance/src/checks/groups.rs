@@ -22,13 +22,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "groups.all-or-nothing",
         requires: "A group with a member that cannot be counted is refused whole, and the error says which member.",
-        source: "design note of 2009, \"counter groups\"; perf-event issue on failed additions",
+        source: "tools/perf/design.txt, counter groups; perf-event, failed additions to a group",
         run: all_or_nothing,
     },
     Check {
         id: "groups.failure-leaves-room",
         requires: "A group that was refused leaves the PMU as free as it was.",
-        source: "DESIGN \"Backend::open is atomic\"",
+        source: "quipu_hal::Backend::open",
         run: failure_leaves_room,
     },
     Check {
@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "groups.one-snapshot",
         requires: "Members of one event in an atomic group are equal in every reading, also while counting.",
-        source: "design note of 2009: groups give a snapshot; perf_event_open(2), PERF_FORMAT_GROUP",
+        source: "tools/perf/design.txt: groups give a snapshot; perf_event_open(2), PERF_FORMAT_GROUP",
         run: one_snapshot,
     },
     Check {
@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "groups.full",
         requires: "A group that takes every slot counts exactly.",
-        source: "tools/perf/tests/parse-events.c, groups; DESIGN \"slot\"",
+        source: "docs/architecture.md, \"Bare registers\"",
         run: full,
     },
     Check {

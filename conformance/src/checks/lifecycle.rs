@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "lifecycle.starts-at-zero",
         requires: "A new group's values and times, the raw ones too, are zero, whoever counted before.",
-        source: "design note of 2009, \"counters\"; perf_event_open(2), read_format",
+        source: "tools/perf/design.txt; perf_event_open(2), read_format",
         run: starts_at_zero,
     },
     Check {
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "lifecycle.disable-keeps-value",
         requires: "Disabling a group keeps its values, for any number of reads.",
-        source: "design note of 2009, \"enable and disable\"; DESIGN \"what a reading means\"",
+        source: "tools/perf/design.txt, enabling and disabling; docs/architecture.md, \"Reading\"",
         run: disable_keeps_value,
     },
     Check {

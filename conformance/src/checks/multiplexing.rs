@@ -10,7 +10,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.runs-part-of-the-time",
         requires: "With more groups than slots, some run for a part of the time they are enabled.",
-        source: "kernel patch of 2009; perf_event_open(2), PERF_FORMAT_TOTAL_TIME_RUNNING",
+        source: "Mackerras 2009, \"record time running and time enabled\"; perf_event_open(2), PERF_FORMAT_TOTAL_TIME_RUNNING",
         run: runs_part_of_the_time,
     },
     Check {
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.enabled-while-waiting",
         requires: "Time enabled goes on for a group that waits for the PMU.",
-        source: "kernel patch of 2009: enabled in state inactive, too",
+        source: "Mackerras 2009, \"record time running and time enabled\": enabled in state inactive, too",
         run: enabled_while_waiting,
     },
     Check {
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.since-reset-near-truth",
         requires: "After a reset the estimate is of what happened since, by the times since.",
-        source: "DESIGN \"what a reading means\"",
+        source: "docs/architecture.md, \"Reading\"",
         run: since_reset_near_truth,
     },
     Check {
@@ -64,13 +64,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.groups-rotate-whole",
         requires: "The members of a group are on the PMU together or not at all.",
-        source: "design note of 2009, \"counter groups\"",
+        source: "tools/perf/design.txt, counter groups",
         run: groups_rotate_whole,
     },
     Check {
         id: "multiplexing.no-slot-counts-twice",
         requires: "Groups of one cannot run for more time, all together, than the slots have.",
-        source: "DESIGN \"slot\"",
+        source: "docs/architecture.md, \"Bare registers\"",
         run: no_slot_counts_twice,
     },
     Check {
@@ -88,13 +88,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.disabled-takes-no-turn",
         requires: "Groups that are disabled take no turn from those that count.",
-        source: "kernel patch of 2009: state off",
+        source: "Mackerras 2009, \"record time running and time enabled\": state off",
         run: disabled_takes_no_turn,
     },
     Check {
         id: "multiplexing.time-stops-while-disabled",
         requires: "Times stand still for a disabled group, also when it was waiting for the PMU.",
-        source: "kernel patch of 2009: times stop while off",
+        source: "Mackerras 2009, \"record time running and time enabled\": times stop while off",
         run: time_stops_while_disabled,
     },
     Check {

@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "never-scheduled.is-enabled",
         requires: "A group that never ran was enabled all the time, and says so.",
-        source: "kernel patch of 2009: enabled in state inactive, too",
+        source: "Mackerras 2009, \"record time running and time enabled\": enabled in state inactive, too",
         run: is_enabled,
     },
     Check {

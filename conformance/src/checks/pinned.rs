@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "pinned.error-state-lasts",
         requires: "The error state lasts until the group is enabled again, even when there is room.",
-        source: "perf_event_open(2), attr.pinned; kernel patch of 2009, state error",
+        source: "perf_event_open(2), attr.pinned; Mackerras 2009, \"record time running and time enabled\", state error",
         run: error_state_lasts,
     },
     Check {

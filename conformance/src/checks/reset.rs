@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "reset.restarts-times",
         requires: "The times that go with the value start over at a reset.",
-        source: "DESIGN \"what a reading means\"",
+        source: "docs/architecture.md, \"Reading\"",
         run: restarts_times,
     },
     Check {
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "reset.stays-exact",
         requires: "A group that was on the PMU all the time is exact after a reset, too.",
-        source: "DESIGN \"what a reading means\"",
+        source: "docs/architecture.md, \"Reading\"",
         run: stays_exact,
     },
     Check {

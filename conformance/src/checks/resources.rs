@@ -18,25 +18,25 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.refusal-holds-nothing",
         requires: "A group that is refused holds nothing, whichever member is to blame.",
-        source: "DESIGN \"Backend::open is atomic\"",
+        source: "quipu_hal::Backend::open",
         run: refusal_holds_nothing,
     },
     Check {
         id: "resources.refused-target-holds-nothing",
         requires: "A target that is refused in one part holds nothing in the others.",
-        source: "DESIGN \"Backend::open is atomic\"",
+        source: "quipu_hal::Backend::open",
         run: refused_target_holds_nothing,
     },
     Check {
         id: "resources.panic-gives-back",
         requires: "A panic while groups count leaves nothing held.",
-        source: "DESIGN \"release always puts back what was found\"",
+        source: "quipu_hal::Pmu::release",
         run: panic_gives_back,
     },
     Check {
         id: "resources.use-takes-nothing",
         requires: "Enabling, reading, resetting and disabling take nothing that is not there already.",
-        source: "DESIGN \"the hot path\"",
+        source: "docs/architecture.md, \"Reading\"",
         run: use_takes_nothing,
     },
     Check {
@@ -54,13 +54,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.slots-come-free",
         requires: "The slots of a closed group are free for the next.",
-        source: "DESIGN \"slot\"",
+        source: "docs/architecture.md, \"Bare registers\"",
         run: slots_come_free,
     },
     Check {
         id: "resources.registers-put-back",
         requires: "Registers hold what they held before once the last group is closed.",
-        source: "DESIGN \"release always puts back what was found\"",
+        source: "quipu_hal::Pmu::release",
         run: registers_put_back,
     },
     Check {
@@ -72,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.every-fault-gives-back",
         requires: "Whichever operation of the device fails, nothing stays held and the backend goes on working.",
-        source: "DESIGN \"release always puts back what was found\"",
+        source: "quipu_hal::Pmu::release",
         run: every_fault_gives_back,
     },
 ];

@@ -13,19 +13,19 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "times.advance-while-enabled",
         requires: "Both times advance while a group counts.",
-        source: "kernel patch of 2009, time enabled and time running",
+        source: "Mackerras 2009, \"record time running and time enabled\"",
         run: advance_while_enabled,
     },
     Check {
         id: "times.stop-while-disabled",
         requires: "Both times stand still while a group is disabled.",
-        source: "kernel patch of 2009: times stop in state off",
+        source: "Mackerras 2009, \"record time running and time enabled\": times stop in state off",
         run: stop_while_disabled,
     },
     Check {
         id: "times.add-up",
         requires: "Time goes on from where it stood when a group is enabled again.",
-        source: "kernel patch of 2009, total_time_enabled",
+        source: "Mackerras 2009, \"record time running and time enabled\", total_time_enabled",
         run: add_up,
     },
     Check {
@@ -43,13 +43,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "times.to-the-nanosecond",
         requires: "With a clock that stands still, both times are what passed between enable and disable.",
-        source: "kernel patch of 2009, time enabled and time running",
+        source: "Mackerras 2009, \"record time running and time enabled\"",
         run: to_the_nanosecond,
     },
     Check {
         id: "times.grow-between-reads",
         requires: "A group that counts shows the time up to the read, not up to its last change of state.",
-        source: "kernel patch of 2009: times are brought up to date on read",
+        source: "Mackerras 2009, \"record time running and time enabled\": times are brought up to date on read",
         run: grow_between_reads,
     },
     Check {

@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "values.add-up",
         requires: "Values accumulate over any number of enables and reads.",
-        source: "design note of 2009, \"counters\"",
+        source: "tools/perf/design.txt",
         run: add_up,
     },
     Check {
@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "values.events-apart",
         requires: "Each member counts its own event and nothing of the others'.",
-        source: "tools/perf/tests/evsel-roundtrip-name.c; perf_event_open(2), PERF_FORMAT_GROUP",
+        source: "perf_event_open(2), PERF_FORMAT_GROUP",
         run: events_apart,
     },
     Check {
@@ -94,7 +94,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "values.beyond-32-bits",
         requires: "Values are 64 bits wide, however narrow the register.",
-        source: "design note of 2009: counters are 64 bits wide",
+        source: "tools/perf/design.txt: counters are 64 bits wide",
         run: beyond_32_bits,
     },
     Check {
