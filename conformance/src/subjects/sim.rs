@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{
-    Backend, Capabilities, Clock, DynBackend, Event, EventMap, EventSpec, Filter, GroupSpec,
-    ManualClock, Pmu, PmuEvent, Rate, Result, Script, SimEvent, SimModel, SimOperation, SimPmu,
-    SimRegister, SimSelect, Slot, SlotSet, Target, VirtualPmu,
+    Access, Backend, Capabilities, Clock, DynBackend, Event, EventMap, EventSpec, Filter, Gating,
+    GroupSpec, ManualClock, Pmu, PmuEvent, Rate, Result, Script, SimEvent, SimModel, SimOperation,
+    SimPmu, SimRegister, SimSelect, Slot, SlotSet, Target, VirtualPmu,
 };
 
 use crate::{Subject, Workload};
@@ -55,14 +55,30 @@ pub struct Altered<D, M, B> {
     pub backend: B,
 }
 
+type Same<T> = fn(T) -> T;
+type Unaltered = Altered<Same<SimPmu>, Same<Arc<dyn EventMap>>, Same<Box<dyn DynBackend>>>;
+
+const UNALTERED: Unaltered = Altered {
+    driver: |pmu| pmu,
+    map: |map| map,
+    backend: |backend| backend,
+};
+
 impl SimSubject {
     /// The virtual PMU over the simulated one.
     pub fn new() -> Self {
-        Self::altered(Altered {
-            driver: |pmu| pmu,
-            map: |map| map,
-            backend: |backend| backend,
-        })
+        Self::build(model(), UNALTERED)
+    }
+
+    /// The same with counters that one enable gates, and that only the measuring thread reaches: as
+    /// those of the P6 behind pctr(4).
+    pub fn tied_to_its_thread() -> Self {
+        let model = SimModel {
+            gating: Gating::Shared,
+            access: Access::MeasuringThread,
+            ..model()
+        };
+        Self::build(model, UNALTERED)
     }
 
     /// The same with something between the parts: what is there to be found out by the suite.
@@ -76,8 +92,19 @@ impl SimSubject {
             impl FnOnce(Box<dyn DynBackend>) -> Box<dyn DynBackend>,
         >,
     ) -> Self {
+        Self::build(model(), altered)
+    }
+
+    fn build<P: Pmu>(
+        model: SimModel,
+        altered: Altered<
+            impl FnOnce(SimPmu) -> P,
+            impl FnOnce(Arc<dyn EventMap>) -> Arc<dyn EventMap>,
+            impl FnOnce(Box<dyn DynBackend>) -> Box<dyn DynBackend>,
+        >,
+    ) -> Self {
         let clock = ManualClock::new();
-        let pmu = SimPmu::with_model(model(), clock.clone());
+        let pmu = SimPmu::with_model(model, clock.clone());
         let map = (altered.map)(Arc::new(pmu.event_map()));
         let driver = (altered.driver)(pmu.clone());
         let virtual_pmu = VirtualPmu::new(driver, clock.clone(), map);
@@ -242,7 +269,11 @@ impl Subject for SimSubject {
 
     fn resources(&self) -> Option<u64> {
         let mut held = 0;
-        for &cpu in self.pmu.cpus() {
+        let reachable = match self.pmu.access() {
+            Access::AnyThread => self.pmu.cpus(),
+            Access::MeasuringThread => &[CPU],
+        };
+        for &cpu in reachable {
             // Who can take it finds it free.
             match self.pmu.acquire(cpu) {
                 Ok(()) => self.pmu.release(cpu).ok()?,
