@@ -1,0 +1,53 @@
+//! Structs and request numbers of `sys/cpuctl.h`; the same on FreeBSD and DragonFly BSD.
+
+use std::ffi::{c_int, c_ulong};
+
+/// `cpuctl_msr_args_t`: 16 bytes where a 64-bit integer is aligned to 8 (amd64), 12 where it is
+/// aligned to 4 (i386).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MsrArguments {
+    msr: c_int,
+    pub(super) data: u64,
+}
+
+impl MsrArguments {
+    /// Arguments for a register; addresses from 0x80000000 on go in as the same 32 bits, signed.
+    pub(super) const fn new(address: u32, data: u64) -> Self {
+        Self {
+            msr: address.cast_signed(),
+            data,
+        }
+    }
+}
+
+/// `CPUCTL_RDMSR`.
+pub(super) const READ: c_ulong = in_and_out(1, size_of::<MsrArguments>());
+/// `CPUCTL_WRMSR`.
+pub(super) const WRITE: c_ulong = in_and_out(2, size_of::<MsrArguments>());
+
+/// `_IOWR('c', number, size)` of `sys/ioccom.h`.
+const fn in_and_out(number: u8, size: usize) -> c_ulong {
+    0xc000_0000 | ((size & 0x1fff) as c_ulong) << 16 | (b'c' as c_ulong) << 8 | number as c_ulong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_those_of_both_word_sizes() {
+        assert_eq!([in_and_out(1, 16), in_and_out(2, 16)], [0xc010_6301, 0xc010_6302]);
+        assert_eq!([in_and_out(1, 12), in_and_out(2, 12)], [0xc00c_6301, 0xc00c_6302]);
+        let expected = if align_of::<u64>() == 8 { 0xc010_6301 } else { 0xc00c_6301 };
+        assert_eq!((READ, WRITE), (expected, expected + 1));
+        assert_eq!(std::mem::offset_of!(MsrArguments, data), align_of::<u64>());
+    }
+
+    #[test]
+    fn high_addresses_keep_their_bits() {
+        let arguments = MsrArguments::new(0xc001_0200, 7);
+        assert_eq!(arguments.msr, -0x3ffe_fe00);
+        assert_eq!(arguments, MsrArguments { msr: 0xc001_0200_u32 as i32, data: 7 });
+    }
+}

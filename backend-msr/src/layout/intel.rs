@@ -1,0 +1,194 @@
+//! Intel: the P6 family, and architectural performance monitoring.
+
+use quipu_hal::{Result, Slot};
+
+use super::{Bases, Control, Counter, Gate, Global, Layout, cycles, mask, unusable};
+use crate::allow_list::{self as allow, AllowList};
+use crate::{MsrBus, address};
+
+/// Pentium Pro to Pentium III: Intel SDM volume 3, "Performance Monitoring (P6 Family Processor)".
+pub(super) fn p6() -> Layout {
+    let counter = |number| Counter::general(number, 40, &LEGACY, allow::SELECT_BITS);
+    Layout {
+        name: "Intel P6, two counters of 40 bits".into(),
+        gate: Gate::First,
+        counters: (0..2).map(counter).collect(),
+        allowed: AllowList::new(&[
+            (&allow::P6_SELECTS, 2, u64::MAX),
+            (&allow::P6_COUNTERS, 2, u64::MAX),
+        ]),
+        pulse: cycles(0x79),
+    }
+}
+
+/// What CPUID leaf 0xA says: Intel SDM volume 2, CPUID; volume 3, "Architectural Performance
+/// Monitoring".
+struct Leaf {
+    version: u8,
+    general: u8,
+    width: u8,
+    /// Which fixed counters there are.
+    fixed: u32,
+    fixed_width: u8,
+}
+
+impl Leaf {
+    fn parse([eax, _, ecx, edx]: [u32; 4]) -> Self {
+        let version = eax as u8;
+        let contiguous = (edx & 0x1f).min(16);
+        // From version 5 on there is a bit mask besides (SDM, "Architectural Performance Monitoring
+        // Version 5").
+        let listed = if version >= 5 { ecx } else { 0 };
+        Self {
+            version,
+            general: (eax >> 8) as u8,
+            width: (eax >> 16) as u8,
+            fixed: if version >= 2 { (1 << contiguous) - 1 | listed } else { 0 },
+            fixed_width: (edx >> 5) as u8,
+        }
+    }
+}
+
+/// Registers of all versions.
+const LEGACY: Bases = Bases {
+    select: address::INTEL_SELECT,
+    counter: address::INTEL_COUNTER,
+    writing: address::INTEL_COUNTER,
+    step: 1,
+};
+
+/// The same where counters can be written in all their width.
+const FULL_WIDTH: Bases = Bases {
+    writing: address::INTEL_FULL_COUNTER,
+    ..LEGACY
+};
+
+/// The same registers again, from version 6 on.
+const VERSION_6: Bases = Bases {
+    select: address::INTEL_V6_SELECT,
+    counter: address::INTEL_V6_COUNTER,
+    writing: address::INTEL_V6_COUNTER,
+    step: address::INTEL_V6_STEP,
+};
+
+fn fixed(number: u8, width: u8, first: u32, step: u32) -> Counter {
+    let address = first + step * u32::from(number);
+    Counter {
+        slot: Slot::fixed(number, width),
+        address,
+        writing: address,
+        control: Control::Field {
+            address: address::INTEL_FIXED_CONTROL,
+            shift: 4 * u32::from(number),
+            bits: 0x3,
+        },
+        bit: 1 << (32 + u32::from(number)),
+    }
+}
+
+/// Version 1 has select registers only, version 2 adds fixed counters and global control, version 6
+/// further addresses.
+pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
+    let leaf = Leaf::parse(bus.cpuid(0xa, 0)?);
+    if leaf.version == 0 || leaf.general == 0 || !(32..=64).contains(&leaf.width) {
+        return Err(unusable()
+            .with_reason("CPUID leaf 0xA reports no counters, as in a virtual machine without them")
+            .with_hint("count on the host, or have the hypervisor pass its counters on"));
+    }
+    let v6 = leaf.version >= 6;
+    let number = leaf.general.min(if v6 { 16 } else { 8 });
+    let fixed_most = if v6 { 8 } else { 4 };
+    let fixed_numbers: Vec<u8> = (0..fixed_most).filter(|n| leaf.fixed >> n & 1 == 1).collect();
+    let select = select_bits(bus, leaf.version)?;
+    let full = !v6 && full_width(bus)?;
+    let bases = match (v6, full) {
+        (true, _) => &VERSION_6,
+        (false, true) => &FULL_WIDTH,
+        (false, false) => &LEGACY,
+    };
+    let mut counters: Vec<Counter> = (0..number)
+        .map(|n| Counter::general(n, leaf.width, bases, select))
+        .collect();
+    let (first, step) = if v6 {
+        (address::INTEL_V6_FIXED_COUNTER, address::INTEL_V6_STEP)
+    } else {
+        (address::INTEL_FIXED_COUNTER, 1)
+    };
+    let fixed_width = if (32..=64).contains(&leaf.fixed_width) { leaf.fixed_width } else { leaf.width };
+    counters.extend(fixed_numbers.iter().map(|&n| fixed(n, fixed_width, first, step)));
+    let bits = counters.iter().fold(0, |bits, counter| bits | counter.bit);
+    let fixed_most = fixed_numbers.last().map_or(0, |n| n + 1);
+    let fixed_bits = fixed_numbers.iter().fold(0, |bits, n| bits | 0x3 << (4 * n));
+    let (width, fixed_width) = (mask(leaf.width), mask(fixed_width));
+    let mut rows = if v6 {
+        vec![
+            (&allow::INTEL_V6_SELECTS, number, select),
+            (&allow::INTEL_V6_COUNTERS, number, width),
+            (&allow::INTEL_V6_FIXED_COUNTERS, fixed_most, fixed_width),
+        ]
+    } else {
+        vec![
+            (&allow::INTEL_SELECTS, number, select),
+            (&allow::INTEL_COUNTERS, number, width),
+            (&allow::INTEL_FULL_COUNTERS, if full { number } else { 0 }, width),
+            (&allow::INTEL_FIXED_COUNTERS, fixed_most, fixed_width),
+        ]
+    };
+    let gate = if leaf.version >= 2 {
+        rows.extend([
+            (&allow::INTEL_FIXED_CONTROL, 1, fixed_bits),
+            (&allow::INTEL_GLOBAL_CONTROL, 1, bits),
+            (&allow::INTEL_GLOBAL_CLEAR, 1, bits),
+        ]);
+        Gate::Global(Global {
+            control: address::INTEL_GLOBAL_CONTROL,
+            status: address::INTEL_GLOBAL_STATUS,
+            clear: address::INTEL_GLOBAL_CLEAR,
+        })
+    } else {
+        Gate::Each
+    };
+    Ok(Layout {
+        name: format!(
+            "Intel architectural version {}, {number} general and {} fixed counters of {} bits",
+            leaf.version,
+            fixed_numbers.len(),
+            leaf.width
+        ),
+        gate,
+        counters,
+        allowed: AllowList::new(&rows),
+        pulse: cycles(0x3c),
+    })
+}
+
+/// The bits of a select register that mean something on this CPU.
+fn select_bits(bus: &impl MsrBus, version: u8) -> Result<u64> {
+    let mut bits = allow::SELECT_BITS;
+    // Restricted transactional memory: leaf 7, EBX bit 11.
+    if bus.cpuid(7, 0)?[1] >> 11 & 1 == 1 {
+        bits |= allow::TRANSACTION_BITS;
+    }
+    if version >= 6 {
+        let [_, ebx, ..] = bus.cpuid(0x23, 0)?;
+        if ebx & 1 == 1 {
+            bits |= allow::SECOND_UNIT_MASK_BITS;
+        }
+        if ebx >> 1 & 1 == 1 {
+            bits |= allow::EQUAL_BIT;
+        }
+    }
+    Ok(bits)
+}
+
+/// Whether counters can be written in all their width: `IA32_PERF_CAPABILITIES` bit 13, which
+/// there is when leaf 1 says so in ECX bit 15.
+fn full_width(bus: &impl MsrBus) -> Result<bool> {
+    if bus.cpuid(1, 0)?[2] >> 15 & 1 == 0 {
+        return Ok(false);
+    }
+    let Some(&cpu) = bus.cpus().first() else {
+        return Ok(false);
+    };
+    Ok(bus.read(cpu, address::INTEL_CAPABILITIES)? >> 13 & 1 == 1)
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod address;
+mod allow_list;
+mod bus;
+mod guard;
+mod journal;
+mod layout;
+mod pmu;
+mod probe;
+pub mod sim;
+mod sys;
+
+#[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
+pub use bus::Cpuctl;
+pub use bus::{LinuxMsr, MsrBus, NoMsr, Suspect, SystemMsr};
+pub use journal::{Repair, restore, runtime_directory};
+pub use pmu::{MsrPmu, Options};

@@ -1,0 +1,130 @@
+//! [`MsrPmu`] as the virtual PMU sees it.
+
+use quipu_hal::{
+    Access, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot,
+};
+
+use super::{Holding, MsrPmu, Registers};
+use crate::MsrBus;
+use crate::layout::{Counter, Gate};
+
+impl<B: MsrBus> MsrPmu<B> {
+    /// Does something with the registers of a CPU that has been taken.
+    fn with<T>(
+        &self,
+        cpu: u32,
+        work: impl FnOnce(&Registers<'_, B>, &mut Holding) -> Result<T>,
+    ) -> Result<T> {
+        let mut holding = self.cpu(cpu)?.lock();
+        let holding = holding.as_mut().ok_or_else(|| {
+            Error::new(ErrorKind::InvalidConfiguration, format!("use the counters of CPU {cpu}"))
+                .with_reason("they have not been taken")
+        })?;
+        work(&self.registers(cpu), holding)
+    }
+
+    fn check(&self, slots: &[usize]) -> Result<()> {
+        slots.iter().try_for_each(|&slot| self.counter(slot).map(drop))
+    }
+
+    fn counter(&self, slot: usize) -> Result<&Counter> {
+        self.counters.get(slot).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidConfiguration, format!("use slot {slot}"))
+                .with_reason(format!("there are {} slots", self.slots.len()))
+        })
+    }
+}
+
+impl<B: MsrBus> Pmu for MsrPmu<B> {
+    fn name(&self) -> &'static str {
+        "msr"
+    }
+
+    fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    fn cpus(&self) -> &[u32] {
+        &self.numbers
+    }
+
+    fn current_cpu(&self) -> Result<u32> {
+        self.bus().current_cpu()
+    }
+
+    fn gating(&self) -> Gating {
+        match self.layout.gate {
+            Gate::First => Gating::Shared,
+            Gate::Cesr | Gate::Each | Gate::Global(_) => Gating::PerSlot,
+        }
+    }
+
+    fn access(&self) -> Access {
+        Access::AnyThread
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        Simultaneity::Sequential
+    }
+
+    fn accepts(&self, slot: usize, encoding: &Encoding) -> bool {
+        self.counters.get(slot).is_some_and(|counter| counter.word(encoding).is_some())
+    }
+
+    fn acquire(&self, cpu: u32) -> Result<()> {
+        let cpu = self.cpu(cpu)?;
+        let mut holding = cpu.lock();
+        if holding.is_some() {
+            let attempted = format!("take the counters of CPU {}", cpu.number);
+            return Err(Error::new(ErrorKind::Busy, attempted).with_reason("they are taken already"));
+        }
+        *holding = Some(self.take(cpu)?);
+        Ok(())
+    }
+
+    fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
+        let word = self.counter(slot)?.word(encoding).ok_or_else(|| {
+            Error::new(ErrorKind::UnsupportedEvent, format!("program {}", self.slots[slot]))
+                .with_reason("the encoding has bits that its registers do not take")
+        })?;
+        self.with(cpu, |registers, holding| {
+            registers.program(&mut holding.taken, slot, word)
+        })
+    }
+
+    fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
+        self.check(&[slot])?;
+        self.with(cpu, |registers, holding| registers.clear(&mut holding.taken, slot))
+    }
+
+    fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.check(slots)?;
+        self.with(cpu, |registers, holding| {
+            registers.start(&mut holding.taken, slots, raw)
+        })
+    }
+
+    fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.check(slots)?;
+        self.with(cpu, |registers, holding| {
+            registers.stop(&mut holding.taken, slots, raw)
+        })
+    }
+
+    #[inline]
+    fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        for (&slot, raw) in slots.iter().zip(raw) {
+            *raw = self.bus().read(cpu, self.counter(slot)?.address)?;
+        }
+        Ok(())
+    }
+
+    fn release(&self, cpu: u32) -> Result<()> {
+        let mut holding = self.cpu(cpu)?.lock();
+        if let Some(held) = holding.as_mut() {
+            held.put_back(&self.registers(cpu))?;
+            *holding = None;
+        }
+        Ok(())
+    }
+}

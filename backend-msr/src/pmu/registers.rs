@@ -1,0 +1,375 @@
+//! What is done to the registers of one CPU.
+
+use quipu_hal::{Error, ErrorKind, Result, X86Select};
+
+use super::taken::{Found, Taken};
+use crate::MsrBus;
+use crate::guard::{Guard, Step};
+use crate::layout::{Control, Counter, Gate, Global};
+
+/// The counters of one CPU, by way of the guard.
+pub(crate) struct Registers<'a, B> {
+    pub(crate) guard: &'a Guard<B>,
+    pub(crate) gate: Gate,
+    pub(crate) counters: &'a [Counter],
+    pub(crate) cpu: u32,
+}
+
+impl<B: MsrBus> Registers<'_, B> {
+    /// What the registers hold before anything is written.
+    pub(super) fn save(&self) -> Result<Taken> {
+        let (mut global, mut status) = (0, 0);
+        if let Gate::Global(registers) = self.gate {
+            global = self.guard.read(self.cpu, registers.control)?;
+            status = self.guard.read(self.cpu, registers.status)?;
+        }
+        let mut found = Vec::with_capacity(self.counters.len());
+        for counter in self.counters {
+            let control = self.control(counter)?;
+            let value = self.guard.read(self.cpu, counter.address)?;
+            if let Control::Select { address, .. } = counter.control {
+                self.guard.check_found(self.cpu, address, control)?;
+            }
+            self.guard.check_found(self.cpu, counter.writing, value)?;
+            found.push(Found { control, value });
+        }
+        Ok(Taken::new(found, global, status))
+    }
+
+    /// The slot of a counter that was enabled when it was found.
+    pub(super) fn enabled(&self, taken: &Taken) -> Option<usize> {
+        let mut slots = 0..self.counters.len();
+        if self.gate == Gate::First {
+            let first = self.first()?;
+            return self.counters[first]
+                .enabled(taken.found[first].control)
+                .then_some(first);
+        }
+        slots.find(|&slot| self.counters[slot].enabled(taken.found[slot].control))
+    }
+
+    /// Keeps counters from counting as soon as they are programmed.
+    pub(super) fn close(&self) -> Result<()> {
+        if let Gate::Global(global) = self.gate {
+            self.guard.merge(self.cpu, global.control, self.bits(), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Programs a counter that does not count.
+    pub(crate) fn program(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
+        let counter = &self.counters[slot];
+        let held = self.control(counter)?;
+        if held != taken.written[slot] && counter.enabled(held) {
+            return Err(self.changed(ErrorKind::Busy, slot).with_reason(
+                "somebody else has enabled it since it was taken, and it is left to them",
+            ));
+        }
+        taken.touched[slot] = true;
+        taken.words[slot] = word;
+        self.set(taken, slot, self.standing(word))
+    }
+
+    pub(crate) fn clear(&self, taken: &mut Taken, slot: usize) -> Result<()> {
+        taken.touched[slot] = true;
+        self.guard.put(self.cpu, self.counters[slot].address, 0)
+    }
+
+    pub(crate) fn read(&self, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        for (&slot, raw) in slots.iter().zip(raw) {
+            *raw = self.guard.read(self.cpu, self.counters[slot].address)?;
+        }
+        Ok(())
+    }
+
+    /// Starts programmed counters from the values they have.
+    pub(crate) fn start(&self, taken: &mut Taken, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.read(slots, raw)?;
+        match self.gate {
+            Gate::Global(global) => {
+                let bits = self.bits_of(slots);
+                self.guard.merge(self.cpu, global.control, bits, bits)?;
+            }
+            Gate::Each => {
+                for &slot in slots {
+                    self.set(taken, slot, taken.words[slot])?;
+                }
+            }
+            Gate::First => self.start_first(taken, slots)?,
+            Gate::Cesr => {
+                for &slot in slots {
+                    taken.written[slot] = taken.words[slot];
+                }
+                self.set_together(slots, |slot| taken.words[slot])?;
+            }
+        }
+        for &slot in slots {
+            taken.counting[slot] = true;
+        }
+        Ok(())
+    }
+
+    /// All of what is to count on a CPU whose counter 0 gates the others.
+    fn start_first(&self, taken: &mut Taken, slots: &[usize]) -> Result<()> {
+        let Some(first) = self.first() else {
+            return Ok(());
+        };
+        for slot in 0..self.counters.len() {
+            let counts = slots.contains(&slot);
+            let word = if counts { self.standing(taken.words[slot]) } else { 0 };
+            if slot != first && taken.written[slot] != word {
+                self.set(taken, slot, word)?;
+            }
+        }
+        let word = if slots.contains(&first) { taken.words[first] } else { 0 };
+        self.set(taken, first, word | X86Select::ENABLE)
+    }
+
+    /// Stops counters and says where they stopped, or that somebody changed what was written.
+    pub(crate) fn stop(&self, taken: &mut Taken, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        let intact = match self.gate {
+            Gate::Global(global) => self.stop_global(global, taken, slots),
+            Gate::Each => self.stop_each(taken, slots),
+            Gate::First => self.stop_first(taken, slots),
+            Gate::Cesr => self.stop_cesr(taken, slots),
+        };
+        for &slot in slots {
+            taken.counting[slot] = false;
+        }
+        match intact? {
+            None => self.read(slots, raw),
+            Some(slot) => Err(self.interference(slot)),
+        }
+    }
+
+    /// Each of these says which slot was changed by somebody else, if one was.
+    fn stop_global(&self, global: Global, taken: &Taken, slots: &[usize]) -> Result<Option<usize>> {
+        let before = self.guard.merge(self.cpu, global.control, self.bits_of(slots), 0)?;
+        let mut changed = None;
+        let mut theirs = 0;
+        for &slot in slots {
+            let counter = &self.counters[slot];
+            let held = self.control(counter)?;
+            if before & counter.bit == 0 || held != taken.written[slot] {
+                changed = Some(slot);
+            }
+            if held != taken.written[slot] && counter.enabled(held) {
+                theirs |= before & counter.bit;
+            }
+        }
+        if theirs != 0 {
+            self.guard.merge(self.cpu, global.control, theirs, theirs)?;
+        }
+        Ok(changed)
+    }
+
+    fn stop_each(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+        let mut changed = Ok(None);
+        for &slot in slots {
+            let stopped = self.control(&self.counters[slot]).and_then(|held| {
+                if held != taken.written[slot] {
+                    return Ok(Some(slot));
+                }
+                self.set(taken, slot, self.standing(taken.words[slot]))?;
+                Ok(None)
+            });
+            // All are stopped, and the first error is told.
+            changed = changed.and_then(|before: Option<usize>| Ok(before.or(stopped?)));
+        }
+        changed
+    }
+
+    fn stop_first(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+        let Some(first) = self.first() else {
+            return Ok(None);
+        };
+        let held = self.control(&self.counters[first])?;
+        let expected = taken.written[first];
+        if held == expected {
+            self.set(taken, first, expected & !X86Select::ENABLE)?;
+        }
+        if held != expected || !self.counters[first].enabled(expected) {
+            return Ok(Some(first));
+        }
+        self.changed_control(taken, slots.iter().copied().filter(|&slot| slot != first))
+    }
+
+    fn stop_cesr(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+        let changed = self.changed_control(taken, slots.iter().copied())?;
+        self.set_together(slots, |_| 0)?;
+        for &slot in slots {
+            taken.written[slot] = 0;
+        }
+        Ok(changed)
+    }
+
+    /// Whether what was written to counters that count is still there.
+    pub(super) fn verify(&self, taken: &Taken, slots: &[usize]) -> Result<()> {
+        let mut changed = self.changed_control(taken, slots.iter().copied())?;
+        match self.gate {
+            Gate::Global(global) => {
+                let held = self.guard.read(self.cpu, global.control)?;
+                let stopped = |&&slot: &&usize| held & self.counters[slot].bit == 0;
+                changed = changed.or(slots.iter().find(stopped).copied());
+            }
+            Gate::First => changed = changed.or(self.changed_control(taken, self.first())?),
+            Gate::Each | Gate::Cesr => {}
+        }
+        changed.map_or(Ok(()), |slot| Err(self.interference(slot)))
+    }
+
+    /// Puts back what was found, except where somebody else has taken a counter meanwhile.
+    pub(super) fn put_back(&self, taken: &mut Taken) -> Result<()> {
+        let mut result = self.close();
+        for slot in 0..self.counters.len() {
+            if !taken.touched[slot] {
+                continue;
+            }
+            let done = self.put_back_slot(taken, slot);
+            if done.is_ok() {
+                taken.touched[slot] = false;
+            }
+            result = result.and(done);
+        }
+        if let Gate::Global(global) = self.gate {
+            let done = self.put_back_global(global, taken);
+            result = result.and(done);
+        }
+        result
+    }
+
+    fn put_back_slot(&self, taken: &mut Taken, slot: usize) -> Result<()> {
+        let held = self.control(&self.counters[slot])?;
+        if held != taken.written[slot] && self.counters[slot].enabled(held) {
+            return Ok(());
+        }
+        let found = taken.found[slot];
+        for step in self.slot_steps(slot, found) {
+            self.guard.apply(self.cpu, step)?;
+        }
+        taken.written[slot] = found.control;
+        taken.counting[slot] = false;
+        Ok(())
+    }
+
+    fn put_back_global(&self, global: Global, taken: &Taken) -> Result<()> {
+        let bits = self.bits();
+        let overflowed = self.guard.read(self.cpu, global.status)? & bits & !taken.status;
+        if overflowed != 0 {
+            self.guard.put(self.cpu, global.clear, overflowed)?;
+        }
+        self.guard.merge(self.cpu, global.control, bits, taken.global)?;
+        Ok(())
+    }
+
+    /// Everything that puts back what was found, in order, for another process to do.
+    pub(super) fn steps(&self, taken: &Taken) -> Vec<Step> {
+        let global = |value| match self.gate {
+            Gate::Global(global) => Some(Step {
+                address: global.control,
+                mask: self.bits(),
+                value: value & self.bits(),
+            }),
+            _ => None,
+        };
+        let slots = taken.found.iter().enumerate();
+        let slots = slots.flat_map(|(slot, &found)| self.slot_steps(slot, found));
+        global(0).into_iter().chain(slots).chain(global(taken.global)).collect()
+    }
+
+    /// Disable, value, control.
+    fn slot_steps(&self, slot: usize, found: Found) -> [Step; 3] {
+        let counter = &self.counters[slot];
+        let (address, mask, value) = match counter.control {
+            Control::Select { address, .. } => (address, u64::MAX, found.control),
+            Control::Field { address, shift, bits } => (address, bits << shift, found.control << shift),
+        };
+        let step = |address, mask, value| Step { address, mask, value };
+        [
+            step(address, mask, 0),
+            step(counter.writing, u64::MAX, found.value),
+            step(address, mask, value),
+        ]
+    }
+
+    /// What a control holds while its counter is programmed and does not count.
+    fn standing(&self, word: u64) -> u64 {
+        match self.gate {
+            Gate::Global(_) => word,
+            Gate::Each | Gate::First => word & !X86Select::ENABLE,
+            Gate::Cesr => 0,
+        }
+    }
+
+    pub(crate) fn control(&self, counter: &Counter) -> Result<u64> {
+        let held = self.guard.read(self.cpu, counter.control.address())?;
+        Ok(counter.control.part(held))
+    }
+
+    fn set(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
+        match self.counters[slot].control {
+            Control::Select { address, .. } => self.guard.put(self.cpu, address, word)?,
+            Control::Field { address, shift, bits } => {
+                self.guard.merge(self.cpu, address, bits << shift, word << shift)?;
+            }
+        }
+        taken.written[slot] = word;
+        Ok(())
+    }
+
+    /// Sets fields of the one register they are in at once.
+    fn set_together(&self, slots: &[usize], word: impl Fn(usize) -> u64) -> Result<()> {
+        let (mut register, mut mask, mut value) = (None, 0, 0);
+        for &slot in slots {
+            if let Control::Field { address, shift, bits } = self.counters[slot].control {
+                register = Some(address);
+                mask |= bits << shift;
+                value |= word(slot) << shift;
+            }
+        }
+        if let Some(address) = register {
+            self.guard.merge(self.cpu, address, mask, value)?;
+        }
+        Ok(())
+    }
+
+    fn changed_control(
+        &self,
+        taken: &Taken,
+        slots: impl IntoIterator<Item = usize>,
+    ) -> Result<Option<usize>> {
+        for slot in slots {
+            if self.control(&self.counters[slot])? != taken.written[slot] {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The slot of counter 0.
+    fn first(&self) -> Option<usize> {
+        self.counters.iter().position(|counter| counter.slot.number == 0)
+    }
+
+    fn bits(&self) -> u64 {
+        self.counters.iter().fold(0, |bits, counter| bits | counter.bit)
+    }
+
+    fn bits_of(&self, slots: &[usize]) -> u64 {
+        slots.iter().fold(0, |bits, &slot| bits | self.counters[slot].bit)
+    }
+
+    #[cold]
+    fn interference(&self, slot: usize) -> Error {
+        let suspect = self.guard.bus().suspect();
+        self.changed(ErrorKind::Interference, slot)
+            .with_reason(format!("its registers were changed, probably by {}", suspect.who))
+            .with_hint(suspect.remedy)
+    }
+
+    #[cold]
+    fn changed(&self, kind: ErrorKind, slot: usize) -> Error {
+        let slot = self.counters[slot].slot;
+        Error::new(kind, format!("count with {slot} of CPU {}", self.cpu))
+    }
+}
