@@ -75,18 +75,31 @@ pub(crate) const P5_COUNTERS: Row = row(address::P5_COUNTER, 1, 2, u64::MAX);
 pub(crate) const P6_SELECTS: Row = select(address::INTEL_SELECT, 1, 2, SELECT_BITS, 0);
 pub(crate) const P6_COUNTERS: Row = row(address::INTEL_COUNTER, 1, 2, u64::MAX);
 
-const INTEL_SELECT_BITS: u64 =
-    SELECT_BITS | TRANSACTION_BITS | EQUAL_BIT | SECOND_UNIT_MASK_BITS;
-pub(crate) const INTEL_SELECTS: Row = select(address::INTEL_SELECT, 1, 8, INTEL_SELECT_BITS, INTEL_KEPT);
+const INTEL_SELECT_BITS: u64 = SELECT_BITS | TRANSACTION_BITS | EQUAL_BIT | SECOND_UNIT_MASK_BITS;
+pub(crate) const INTEL_SELECTS: Row =
+    select(address::INTEL_SELECT, 1, 8, INTEL_SELECT_BITS, INTEL_KEPT);
 pub(crate) const INTEL_COUNTERS: Row = row(address::INTEL_COUNTER, 1, 8, u64::MAX);
 pub(crate) const INTEL_FULL_COUNTERS: Row = row(address::INTEL_FULL_COUNTER, 1, 8, u64::MAX);
 pub(crate) const INTEL_FIXED_COUNTERS: Row = row(address::INTEL_FIXED_COUNTER, 1, 4, u64::MAX);
-pub(crate) const INTEL_V6_SELECTS: Row =
-    select(address::INTEL_V6_SELECT, address::INTEL_V6_STEP, 16, INTEL_SELECT_BITS, INTEL_KEPT);
-pub(crate) const INTEL_V6_COUNTERS: Row =
-    row(address::INTEL_V6_COUNTER, address::INTEL_V6_STEP, 16, u64::MAX);
-pub(crate) const INTEL_V6_FIXED_COUNTERS: Row =
-    row(address::INTEL_V6_FIXED_COUNTER, address::INTEL_V6_STEP, 8, u64::MAX);
+pub(crate) const INTEL_V6_SELECTS: Row = select(
+    address::INTEL_V6_SELECT,
+    address::INTEL_V6_STEP,
+    16,
+    INTEL_SELECT_BITS,
+    INTEL_KEPT,
+);
+pub(crate) const INTEL_V6_COUNTERS: Row = row(
+    address::INTEL_V6_COUNTER,
+    address::INTEL_V6_STEP,
+    16,
+    u64::MAX,
+);
+pub(crate) const INTEL_V6_FIXED_COUNTERS: Row = row(
+    address::INTEL_V6_FIXED_COUNTER,
+    address::INTEL_V6_STEP,
+    8,
+    u64::MAX,
+);
 /// Kernel and user of each fixed counter.
 pub(crate) const INTEL_FIXED_CONTROL: Row = shared(address::INTEL_FIXED_CONTROL, 0x3333_3333);
 pub(crate) const INTEL_GLOBAL_CONTROL: Row = shared(address::INTEL_GLOBAL_CONTROL, 0xff_0000_ffff);
@@ -95,10 +108,19 @@ pub(crate) const INTEL_GLOBAL_CLEAR: Row = row(address::INTEL_GLOBAL_CLEAR, 0, 1
 pub(crate) const AMD_K7_SELECTS: Row = select(address::AMD_SELECT, 1, 4, SELECT_BITS, 0);
 pub(crate) const AMD_10H_SELECTS: Row = select(address::AMD_SELECT, 1, 4, AMD_SELECT_BITS, 0);
 pub(crate) const AMD_COUNTERS: Row = row(address::AMD_COUNTER, 1, 4, u64::MAX);
-pub(crate) const AMD_CORE_SELECTS: Row =
-    select(address::AMD_CORE_SELECT, address::AMD_CORE_STEP, 16, AMD_SELECT_BITS, 0);
-pub(crate) const AMD_CORE_COUNTERS: Row =
-    row(address::AMD_CORE_COUNTER, address::AMD_CORE_STEP, 16, u64::MAX);
+pub(crate) const AMD_CORE_SELECTS: Row = select(
+    address::AMD_CORE_SELECT,
+    address::AMD_CORE_STEP,
+    16,
+    AMD_SELECT_BITS,
+    0,
+);
+pub(crate) const AMD_CORE_COUNTERS: Row = row(
+    address::AMD_CORE_COUNTER,
+    address::AMD_CORE_STEP,
+    16,
+    u64::MAX,
+);
 pub(crate) const AMD_GLOBAL_CONTROL: Row = shared(address::AMD_GLOBAL_CONTROL, 0xffff);
 pub(crate) const AMD_GLOBAL_CLEAR: Row = row(address::AMD_GLOBAL_CLEAR, 0, 1, 0xffff);
 
@@ -134,7 +156,9 @@ impl AllowList {
     }
 
     pub(crate) fn get(&self, address: u32) -> Option<Writable> {
-        let found = self.0.binary_search_by_key(&address, |writable| writable.address);
+        let found = self
+            .0
+            .binary_search_by_key(&address, |writable| writable.address);
         Some(self.0[found.ok()?])
     }
 
@@ -169,7 +193,16 @@ mod tests {
     fn a_list_ends_where_the_counters_or_the_row_end() {
         let list = AllowList::new(&[(&INTEL_SELECTS, 4, u64::MAX), (&AMD_COUNTERS, 200, 0xff)]);
         let addresses: Vec<_> = list.addresses().collect();
-        let expected = [0x186, 0x187, 0x188, 0x189, 0xc001_0004, 0xc001_0005, 0xc001_0006, 0xc001_0007];
+        let expected = [
+            0x186,
+            0x187,
+            0x188,
+            0x189,
+            0xc001_0004,
+            0xc001_0005,
+            0xc001_0006,
+            0xc001_0007,
+        ];
         assert_eq!(addresses, expected);
         assert_eq!(list.get(0x18a), None);
         assert_eq!(list.get(0xc001_0007).unwrap().bits, 0xff);

@@ -55,9 +55,14 @@ impl<B: MsrBus> Guard<B> {
 
     /// Puts something back.
     pub(crate) fn apply(&self, cpu: u32, step: Step) -> Result<()> {
-        let shared = self.list.get(step.address).is_some_and(|w| w.sharing == Sharing::Shared);
+        let shared = self
+            .list
+            .get(step.address)
+            .is_some_and(|w| w.sharing == Sharing::Shared);
         if shared {
-            return self.merge(cpu, step.address, step.mask, step.value).map(drop);
+            return self
+                .merge(cpu, step.address, step.mask, step.value)
+                .map(drop);
         }
         self.check_found(cpu, step.address, step.value)?;
         self.bus.write(cpu, step.address, step.value)
@@ -71,7 +76,9 @@ impl<B: MsrBus> Guard<B> {
 
     fn writable(&self, cpu: u32, address: u32, sharing: Sharing) -> Result<Writable> {
         let found = self.list.get(address).filter(|w| w.sharing == sharing);
-        found.ok_or_else(|| refusal(cpu, address).with_reason("the register is not on the allow-list"))
+        found.ok_or_else(|| {
+            refusal(cpu, address).with_reason("the register is not on the allow-list")
+        })
     }
 }
 
@@ -79,7 +86,8 @@ fn refuse(cpu: u32, address: u32, excess: u64) -> Result<()> {
     if excess == 0 {
         return Ok(());
     }
-    Err(refusal(cpu, address).with_reason(format!("the allow-list does not have its bits {excess:#x}")))
+    Err(refusal(cpu, address)
+        .with_reason(format!("the allow-list does not have its bits {excess:#x}")))
 }
 
 fn refusal(cpu: u32, address: u32) -> Error {

@@ -58,9 +58,11 @@ impl Journal {
         let path = self.directory.join(format!("cpu{cpu}"));
         let mut record = self.open(path)?;
         let busy = |reason: String, hint: &str| {
-            Err(Error::new(ErrorKind::Busy, format!("take the counters of CPU {cpu}"))
-                .with_reason(reason)
-                .with_hint(hint))
+            Err(
+                Error::new(ErrorKind::Busy, format!("take the counters of CPU {cpu}"))
+                    .with_reason(reason)
+                    .with_hint(hint),
+            )
         };
         if !record.lock()? {
             let owner = record.read()?;
@@ -68,7 +70,10 @@ impl Journal {
                 Some(pid) => format!("process {pid}"),
                 None => "another process".into(),
             };
-            return busy(format!("{who} counts there with Quipu"), "wait until it ends");
+            return busy(
+                format!("{who} counts there with Quipu"),
+                "wait until it ends",
+            );
         }
         let left = record.read()?;
         if text::is_complete(&left) && !text::is_of_another_boot(&left, self.boot.as_deref()) {
@@ -113,9 +118,11 @@ impl Journal {
         let path = &self.directory;
         let found = fs::symlink_metadata(path).map_err(|e| failed("look at", path, &e))?;
         if !found.is_dir() || found.uid() != sys::user() || found.mode() & 0o022 != 0 {
-            return Err(Error::new(ErrorKind::NoPermission, format!("use {}", path.display()))
-                .with_reason("it is not a directory that only this user can write in")
-                .with_hint(format!("remove {}", path.display())));
+            return Err(
+                Error::new(ErrorKind::NoPermission, format!("use {}", path.display()))
+                    .with_reason("it is not a directory that only this user can write in")
+                    .with_hint(format!("remove {}", path.display())),
+            );
         }
         Ok(())
     }
@@ -178,8 +185,16 @@ mod tests {
     use super::*;
 
     const STEPS: [Step; 2] = [
-        Step { address: 0x186, mask: u64::MAX, value: 0 },
-        Step { address: 0x38f, mask: 3, value: 1 },
+        Step {
+            address: 0x186,
+            mask: u64::MAX,
+            value: 0,
+        },
+        Step {
+            address: 0x38f,
+            mask: 3,
+            value: 1,
+        },
     ];
 
     fn journal(boot: &str) -> (tempfile::TempDir, Journal) {
@@ -195,7 +210,10 @@ mod tests {
         first.write(&STEPS).unwrap();
         let second = journal.record(3).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::Busy);
-        assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+        assert!(
+            second.to_string().contains(&std::process::id().to_string()),
+            "{second}"
+        );
         journal.record(4).unwrap();
         first.finish().unwrap();
         drop(first);
@@ -238,6 +256,9 @@ mod tests {
         journal.prepare().unwrap();
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(&journal.directory, open).unwrap();
-        assert_eq!(journal.record(0).unwrap_err().kind(), ErrorKind::NoPermission);
+        assert_eq!(
+            journal.record(0).unwrap_err().kind(),
+            ErrorKind::NoPermission
+        );
     }
 }

@@ -3,7 +3,9 @@
 mod amd;
 mod intel;
 
-use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, Slot, X86Select};
+use quipu_hal::{
+    CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, Slot, X86Select,
+};
 
 use crate::allow_list::{self as allow, AllowList};
 use crate::{MsrBus, address};
@@ -73,7 +75,9 @@ impl Layout {
             Scheme::AmdK7 => amd::k7(),
             Scheme::Amd10h => amd::family_10h(bus)?,
             other => {
-                return Err(unusable().with_reason(format!("{other:?} is not a scheme of x86 registers")));
+                return Err(
+                    unusable().with_reason(format!("{other:?} is not a scheme of x86 registers"))
+                );
             }
         };
         Ok(layout)
@@ -82,7 +86,10 @@ impl Layout {
 
 /// The error of a CPU whose counters cannot be used.
 pub(crate) fn unusable() -> Error {
-    Error::new(ErrorKind::NoSuchDevice, "count with model-specific registers")
+    Error::new(
+        ErrorKind::NoSuchDevice,
+        "count with model-specific registers",
+    )
 }
 
 /// Pentium: Intel SDM volume 3, "Performance Monitoring (Pentium Processors)".
@@ -107,7 +114,9 @@ fn p5() -> Layout {
             (&allow::P5_COUNTERS, 2, mask(40)),
         ]),
         // Instructions.
-        pulse: Encoding::P5(P5Function::new(0x16).with_flags(P5Function::USER | P5Function::KERNEL)),
+        pulse: Encoding::P5(
+            P5Function::new(0x16).with_flags(P5Function::USER | P5Function::KERNEL),
+        ),
     }
 }
 
@@ -158,7 +167,8 @@ impl Counter {
             }
             (Control::Field { bits, .. }, Encoding::Fixed(fixed)) => {
                 let word = u64::from(fixed.control);
-                (bits == 0x3 && fixed.index == self.slot.number && word & !bits == 0).then_some(word)
+                (bits == 0x3 && fixed.index == self.slot.number && word & !bits == 0)
+                    .then_some(word)
             }
             _ => None,
         }

@@ -108,7 +108,9 @@ impl<B: MsrBus> MsrPmu<B> {
             spoken_for,
             cpus: numbers.iter().map(|&number| Cpu::new(number)).collect(),
             numbers: numbers.into(),
-            journal: options.journal.map(|directory| Journal::new(directory, boot)),
+            journal: options
+                .journal
+                .map(|directory| Journal::new(directory, boot)),
             take_enabled: options.take_enabled,
             layout,
             guard,
@@ -147,8 +149,11 @@ impl<B: MsrBus> MsrPmu<B> {
             _ => self.cpus.iter().find(|cpu| cpu.number == number),
         };
         found.ok_or_else(|| {
-            Error::new(ErrorKind::NoSuchTarget, format!("reach the registers of CPU {number}"))
-                .with_reason("it is not one of the CPUs this backend counts on")
+            Error::new(
+                ErrorKind::NoSuchTarget,
+                format!("reach the registers of CPU {number}"),
+            )
+            .with_reason("it is not one of the CPUs this backend counts on")
         })
     }
 

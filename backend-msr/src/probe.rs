@@ -21,18 +21,25 @@ pub(crate) fn probe<B: MsrBus>(
             index: counter.slot.number,
             control: FixedCounter::USER | FixedCounter::KERNEL,
         };
-        counter.word(pulse).or_else(|| counter.word(&Encoding::Fixed(fixed)))
+        counter
+            .word(pulse)
+            .or_else(|| counter.word(&Encoding::Fixed(fixed)))
     };
     let mut counters = registers.counters.iter().enumerate();
-    let Some((slot, word)) = counters.find_map(|(slot, counter)| Some((slot, usable(counter)?))) else {
+    let Some((slot, word)) = counters.find_map(|(slot, counter)| Some((slot, usable(counter)?)))
+    else {
         return Ok(());
     };
     let counter = &registers.counters[slot];
     registers.program(taken, slot, word)?;
     if registers.control(counter)? != taken.written[slot] {
-        return Err(dead("a select register does not keep what is written to it"));
+        return Err(dead(
+            "a select register does not keep what is written to it",
+        ));
     }
-    registers.guard.put(registers.cpu, counter.address, PATTERN)?;
+    registers
+        .guard
+        .put(registers.cpu, counter.address, PATTERN)?;
     if registers.guard.read(registers.cpu, counter.address)? != PATTERN {
         return Err(dead("a counter does not keep what is written to it"));
     }
@@ -51,6 +58,8 @@ pub(crate) fn probe<B: MsrBus>(
 /// The error of counters that are there and do not count.
 pub(crate) fn dead(what: &str) -> Error {
     unusable()
-        .with_reason(format!("the counters do not work: {what}, as in a virtual machine without them"))
+        .with_reason(format!(
+            "the counters do not work: {what}, as in a virtual machine without them"
+        ))
         .with_hint("count on the host, or have the hypervisor pass its counters on")
 }

@@ -102,7 +102,10 @@ impl SimulatedMsrs {
 
     /// Every register of a CPU with what it holds, without the time stamp counter.
     pub fn dump(&self, cpu: u32) -> Vec<(u32, u64)> {
-        self.machine.cpu(cpu).map(|cpu| cpu.dump()).unwrap_or_default()
+        self.machine
+            .cpu(cpu)
+            .map(|cpu| cpu.dump())
+            .unwrap_or_default()
     }
 
     /// Lets the calling threads be on another CPU.
@@ -144,7 +147,9 @@ impl Machine {
     }
 
     fn behaviour(&self) -> MutexGuard<'_, Behaviour> {
-        self.behaviour.lock().unwrap_or_else(PoisonError::into_inner)
+        self.behaviour
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The CPU for an access, unless that is to fail.

@@ -1,6 +1,7 @@
 //! What a register driver offers: [`Pmu`], bare counters without any policy.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::{Encoding, Result, Simultaneity, SlotClass};
 
@@ -27,8 +28,8 @@ use crate::{Encoding, Result, Simultaneity, SlotClass};
 /// serve alike.
 ///
 /// A driver that finds its registers changed by somebody else answers
-/// [`Interference`](crate::ErrorKind::Interference) from `read` or `stop`; the virtual PMU then
-/// drops that span instead of counting it, and programs the slot anew. A driver that can only reach
+/// [`Interference`](crate::ErrorKind::Interference) from `read`, `verify` or `stop`; the virtual PMU
+/// then drops that span instead of counting it, and programs the slot anew. A driver that can only reach
 /// the CPU it runs on, and has been moved to another, answers
 /// [`WrongThread`](crate::ErrorKind::WrongThread).
 pub trait Pmu: Send + Sync + 'static {
@@ -103,6 +104,22 @@ pub trait Pmu: Send + Sync + 'static {
     /// When the system refuses, or [`Interference`](crate::ErrorKind::Interference); the raw values
     /// mean nothing then.
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
+
+    /// Looks whether slots that count still hold what was written to start them. The virtual PMU asks
+    /// after it has read them in the background, which is seldom, so this may take longer than a read.
+    ///
+    /// # Errors
+    /// [`Interference`](crate::ErrorKind::Interference), or when the system refuses.
+    fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        let _ = (cpu, slots);
+        Ok(())
+    }
+
+    /// How long slots may count at most before they are [verified](Self::verify); nothing where the
+    /// driver has no wish.
+    fn vigilance(&self) -> Option<Duration> {
+        None
+    }
 
     /// Puts the counters of a CPU back as [`acquire`](Self::acquire) found them and gives them up.
     /// It may be called again after it failed, and with slots still counting.

@@ -3,6 +3,7 @@
 mod assignment;
 mod engine;
 mod group;
+mod pace;
 mod request;
 mod rotator;
 mod schedule;
@@ -76,7 +77,8 @@ pub struct VirtualPmu<P: Pmu, C: Clock> {
 /// How groups take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduling {
-    /// How long a group counts before the ring turns. 4 ms by default, as long as a tick of Linux
+    /// How long a group counts before the ring turns; longer where turning it costs too much
+    /// ([`interval_in_force`](VirtualPmu::interval_in_force)). 4 ms by default, as long as a tick of Linux
     /// at 250 Hz.
     pub interval: Duration,
     /// What makes the ring turn.
@@ -158,6 +160,13 @@ impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
         self.engine.core.check_ticker()?;
         self.engine.core.tick();
         Ok(())
+    }
+
+    /// How long a group really counts before the ring turns: the [interval](Scheduling::interval)
+    /// that was asked for, or as much more as keeps the thread in the background from taking more
+    /// than a hundredth of a CPU for turning.
+    pub fn interval_in_force(&self) -> Duration {
+        Duration::from_nanos(self.engine.core.pace.interval())
     }
 
     /// The driver.

@@ -28,6 +28,8 @@ enum Quirk {
     ZeroesWhenStopped,
     /// Starting fails after the first slot.
     StartsOnlyOne,
+    /// Looks for changes by others only when it is asked to, once a second.
+    Vigilant,
 }
 
 impl Quirky {
@@ -132,14 +134,53 @@ impl Pmu for Quirky {
     }
 
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        self.sim.read(cpu, slots, raw)?;
+        let read = self.sim.read(cpu, slots, raw);
+        match read {
+            Err(e) if self.quirk == Quirk::Vigilant && e.kind() == ErrorKind::Interference => {}
+            other => other?,
+        }
         self.change(slots, raw);
         Ok(())
+    }
+
+    fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        match self.quirk {
+            Quirk::Vigilant => self.sim.read(cpu, slots, &mut vec![0; slots.len()]),
+            _ => Ok(()),
+        }
+    }
+
+    fn vigilance(&self) -> Option<Duration> {
+        (self.quirk == Quirk::Vigilant).then_some(Duration::from_secs(1))
     }
 
     fn release(&self, cpu: u32) -> Result<()> {
         self.sim.release(cpu)
     }
+}
+
+#[test]
+fn a_driver_that_wants_to_is_asked_to_verify_in_time() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::Vigilant, 48, &clock);
+    let (sim, map) = (pmu.sim.clone(), pmu.sim.event_map());
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+    let spec = GroupSpec::new([quipu_hal::Hardware::Cycles]);
+    let mut group = backend.open(&spec, &Target::Cpu(0)).unwrap();
+    let mut out = group.read_buf();
+    clock.advance(Duration::from_millis(500));
+    sim.overwrite(0, 0, quipu_hal::SimRegister::default());
+    backend.tick().unwrap();
+    group.read(&mut out).unwrap();
+    clock.advance(Duration::from_millis(500));
+    backend.tick().unwrap();
+    let error = group.read(&mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interference);
+    clock.advance(Duration::from_millis(500));
+    group.read(&mut out).unwrap();
+    let reading = out.get(0, 0);
+    assert_eq!(reading.time_running, 1_000_000_000);
+    assert_eq!(reading.time_enabled, 1_500_000_000);
 }
 
 #[test]

@@ -36,7 +36,10 @@ impl CpuFiles {
         settings: fn() -> Settings,
         nodes: impl IntoIterator<Item = (u32, PathBuf)>,
     ) -> Result<Self> {
-        let mut nodes: Vec<_> = nodes.into_iter().filter(|node| node.0 < MOST_CPUS).collect();
+        let mut nodes: Vec<_> = nodes
+            .into_iter()
+            .filter(|node| node.0 < MOST_CPUS)
+            .collect();
         nodes.sort_unstable();
         nodes.dedup_by_key(|node| node.0);
         let cpus: Vec<u32> = nodes.iter().map(|node| node.0).collect();
@@ -70,7 +73,9 @@ impl CpuFiles {
                 Some(file) => Ok(file),
                 None => self.open(cpu, node),
             },
-            _ => Err(self.driver.refusal(cpu, Step::Open, libc::ENXIO, self.settings)),
+            _ => Err(self
+                .driver
+                .refusal(cpu, Step::Open, libc::ENXIO, self.settings)),
         }
     }
 

@@ -157,12 +157,24 @@ mod tests {
         let directory = cpus(&[1]);
         let bus = LinuxMsr::open_in(directory.path()).unwrap();
         for cpu in [0, 2, u32::MAX] {
-            assert_eq!(bus.read(cpu, 0x10).unwrap_err().kind(), ErrorKind::NoSuchTarget);
+            assert_eq!(
+                bus.read(cpu, 0x10).unwrap_err().kind(),
+                ErrorKind::NoSuchTarget
+            );
         }
-        assert!(bus.read(1, 0x10).unwrap_err().to_string().contains("less than"));
+        assert!(
+            bus.read(1, 0x10)
+                .unwrap_err()
+                .to_string()
+                .contains("less than")
+        );
         let empty = tempfile::tempdir().unwrap();
         let missing = LinuxMsr::open_in(empty.path()).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NoSuchDevice);
-        assert!(missing.hint().is_some_and(|hint| hint.contains("modprobe msr")));
+        assert!(
+            missing
+                .hint()
+                .is_some_and(|hint| hint.contains("modprobe msr"))
+        );
     }
 }

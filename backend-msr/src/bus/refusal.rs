@@ -60,8 +60,12 @@ impl Driver {
         };
         Error::new(ErrorKind::NoSuchDevice, "reach model-specific registers")
             .with_errno(ENOENT)
-            .with_reason(format!("the driver {module} is not loaded: there is no {directory}"))
-            .with_hint(format!("as root: {load}; in a container, the device must be passed in"))
+            .with_reason(format!(
+                "the driver {module} is not loaded: there is no {directory}"
+            ))
+            .with_hint(format!(
+                "as root: {load}; in a container, the device must be passed in"
+            ))
     }
 
     /// What an error number means.
@@ -191,9 +195,15 @@ mod tests {
         };
         let says = |driver, step, settings| {
             let text = format!("{:#}", refused(driver, step, EPERM, settings));
-            ["allow_writes", "locked down", "securelevel", "CAP_SYS_RAWIO", "jail"]
-                .map(|word| text.contains(word))
-                .map(u8::from)
+            [
+                "allow_writes",
+                "locked down",
+                "securelevel",
+                "CAP_SYS_RAWIO",
+                "jail",
+            ]
+            .map(|word| text.contains(word))
+            .map(u8::from)
         };
         let write = Step::Write(0x186);
         assert_eq!(says(Driver::Msr, write, &off), [1, 0, 0, 0, 0]);

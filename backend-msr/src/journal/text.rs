@@ -11,7 +11,11 @@ use crate::guard::Step;
 const HEADER: &str = "quipu-msr 1";
 
 pub(super) fn compose(boot: Option<&str>, steps: &[Step]) -> String {
-    let mut text = format!("{HEADER}\nboot {}\npid {}\n", boot.unwrap_or("-"), std::process::id());
+    let mut text = format!(
+        "{HEADER}\nboot {}\npid {}\n",
+        boot.unwrap_or("-"),
+        std::process::id()
+    );
     for step in steps {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:x} {:x} {:x}", step.address, step.mask, step.value);

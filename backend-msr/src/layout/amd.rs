@@ -36,7 +36,11 @@ pub(super) fn k7() -> Layout {
 pub(super) fn family_10h(bus: &impl MsrBus) -> Result<Layout> {
     let [_, _, features, _] = bus.cpuid(0x8000_0001, 0)?;
     if features >> 23 & 1 == 0 {
-        return Ok(four("AMD family 10h", &allow::AMD_10H_SELECTS, allow::AMD_SELECT_BITS));
+        return Ok(four(
+            "AMD family 10h",
+            &allow::AMD_10H_SELECTS,
+            allow::AMD_SELECT_BITS,
+        ));
     }
     let [version2, numbers, ..] = bus.cpuid(0x8000_0022, 0)?;
     Ok(if version2 & 1 == 1 {
@@ -75,7 +79,11 @@ fn core(number: u8, version2: bool) -> Layout {
         status: address::AMD_GLOBAL_STATUS,
         clear: address::AMD_GLOBAL_CLEAR,
     });
-    let name = if version2 { "AMD PerfMonV2" } else { "AMD family 15h" };
+    let name = if version2 {
+        "AMD PerfMonV2"
+    } else {
+        "AMD family 15h"
+    };
     Layout {
         name: format!("{name}, {number} counters of {WIDTH} bits"),
         gate: if version2 { global } else { Gate::Each },

@@ -43,7 +43,11 @@ impl Leaf {
             version,
             general: (eax >> 8) as u8,
             width: (eax >> 16) as u8,
-            fixed: if version >= 2 { (1 << contiguous) - 1 | listed } else { 0 },
+            fixed: if version >= 2 {
+                (1 << contiguous) - 1 | listed
+            } else {
+                0
+            },
             fixed_width: (edx >> 5) as u8,
         }
     }
@@ -98,7 +102,9 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     let v6 = leaf.version >= 6;
     let number = leaf.general.min(if v6 { 16 } else { 8 });
     let fixed_most = if v6 { 8 } else { 4 };
-    let fixed_numbers: Vec<u8> = (0..fixed_most).filter(|n| leaf.fixed >> n & 1 == 1).collect();
+    let fixed_numbers: Vec<u8> = (0..fixed_most)
+        .filter(|n| leaf.fixed >> n & 1 == 1)
+        .collect();
     let select = select_bits(bus, leaf.version)?;
     let full = !v6 && full_width(bus)?;
     let bases = match (v6, full) {
@@ -114,11 +120,21 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     } else {
         (address::INTEL_FIXED_COUNTER, 1)
     };
-    let fixed_width = if (32..=64).contains(&leaf.fixed_width) { leaf.fixed_width } else { leaf.width };
-    counters.extend(fixed_numbers.iter().map(|&n| fixed(n, fixed_width, first, step)));
+    let fixed_width = if (32..=64).contains(&leaf.fixed_width) {
+        leaf.fixed_width
+    } else {
+        leaf.width
+    };
+    counters.extend(
+        fixed_numbers
+            .iter()
+            .map(|&n| fixed(n, fixed_width, first, step)),
+    );
     let bits = counters.iter().fold(0, |bits, counter| bits | counter.bit);
     let fixed_most = fixed_numbers.last().map_or(0, |n| n + 1);
-    let fixed_bits = fixed_numbers.iter().fold(0, |bits, n| bits | 0x3 << (4 * n));
+    let fixed_bits = fixed_numbers
+        .iter()
+        .fold(0, |bits, n| bits | 0x3 << (4 * n));
     let (width, fixed_width) = (mask(leaf.width), mask(fixed_width));
     let mut rows = if v6 {
         vec![
@@ -130,7 +146,11 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
         vec![
             (&allow::INTEL_SELECTS, number, select),
             (&allow::INTEL_COUNTERS, number, width),
-            (&allow::INTEL_FULL_COUNTERS, if full { number } else { 0 }, width),
+            (
+                &allow::INTEL_FULL_COUNTERS,
+                if full { number } else { 0 },
+                width,
+            ),
             (&allow::INTEL_FIXED_COUNTERS, fixed_most, fixed_width),
         ]
     };

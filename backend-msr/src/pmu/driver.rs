@@ -1,8 +1,6 @@
 //! [`MsrPmu`] as the virtual PMU sees it.
 
-use quipu_hal::{
-    Access, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot,
-};
+use quipu_hal::{Access, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot};
 
 use super::{Holding, MsrPmu, Registers};
 use crate::MsrBus;
@@ -17,14 +15,19 @@ impl<B: MsrBus> MsrPmu<B> {
     ) -> Result<T> {
         let mut holding = self.cpu(cpu)?.lock();
         let holding = holding.as_mut().ok_or_else(|| {
-            Error::new(ErrorKind::InvalidConfiguration, format!("use the counters of CPU {cpu}"))
-                .with_reason("they have not been taken")
+            Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!("use the counters of CPU {cpu}"),
+            )
+            .with_reason("they have not been taken")
         })?;
         work(&self.registers(cpu), holding)
     }
 
     fn check(&self, slots: &[usize]) -> Result<()> {
-        slots.iter().try_for_each(|&slot| self.counter(slot).map(drop))
+        slots
+            .iter()
+            .try_for_each(|&slot| self.counter(slot).map(drop))
     }
 
     fn counter(&self, slot: usize) -> Result<&Counter> {
@@ -68,7 +71,9 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
     }
 
     fn accepts(&self, slot: usize, encoding: &Encoding) -> bool {
-        self.counters.get(slot).is_some_and(|counter| counter.word(encoding).is_some())
+        self.counters
+            .get(slot)
+            .is_some_and(|counter| counter.word(encoding).is_some())
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {
@@ -76,7 +81,9 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         let mut holding = cpu.lock();
         if holding.is_some() {
             let attempted = format!("take the counters of CPU {}", cpu.number);
-            return Err(Error::new(ErrorKind::Busy, attempted).with_reason("they are taken already"));
+            return Err(
+                Error::new(ErrorKind::Busy, attempted).with_reason("they are taken already")
+            );
         }
         *holding = Some(self.take(cpu)?);
         Ok(())
@@ -84,8 +91,11 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
 
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
         let word = self.counter(slot)?.word(encoding).ok_or_else(|| {
-            Error::new(ErrorKind::UnsupportedEvent, format!("program {}", self.slots[slot]))
-                .with_reason("the encoding has bits that its registers do not take")
+            Error::new(
+                ErrorKind::UnsupportedEvent,
+                format!("program {}", self.slots[slot]),
+            )
+            .with_reason("the encoding has bits that its registers do not take")
         })?;
         self.with(cpu, |registers, holding| {
             registers.program(&mut holding.taken, slot, word)
@@ -94,7 +104,9 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
 
     fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
         self.check(&[slot])?;
-        self.with(cpu, |registers, holding| registers.clear(&mut holding.taken, slot))
+        self.with(cpu, |registers, holding| {
+            registers.clear(&mut holding.taken, slot)
+        })
     }
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {

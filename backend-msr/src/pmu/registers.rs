@@ -116,12 +116,20 @@ impl<B: MsrBus> Registers<'_, B> {
         };
         for slot in 0..self.counters.len() {
             let counts = slots.contains(&slot);
-            let word = if counts { self.standing(taken.words[slot]) } else { 0 };
+            let word = if counts {
+                self.standing(taken.words[slot])
+            } else {
+                0
+            };
             if slot != first && taken.written[slot] != word {
                 self.set(taken, slot, word)?;
             }
         }
-        let word = if slots.contains(&first) { taken.words[first] } else { 0 };
+        let word = if slots.contains(&first) {
+            taken.words[first]
+        } else {
+            0
+        };
         self.set(taken, first, word | X86Select::ENABLE)
     }
 
@@ -144,7 +152,9 @@ impl<B: MsrBus> Registers<'_, B> {
 
     /// Each of these says which slot was changed by somebody else, if one was.
     fn stop_global(&self, global: Global, taken: &Taken, slots: &[usize]) -> Result<Option<usize>> {
-        let before = self.guard.merge(self.cpu, global.control, self.bits_of(slots), 0)?;
+        let before = self
+            .guard
+            .merge(self.cpu, global.control, self.bits_of(slots), 0)?;
         let mut changed = None;
         let mut theirs = 0;
         for &slot in slots {
@@ -258,7 +268,8 @@ impl<B: MsrBus> Registers<'_, B> {
         if overflowed != 0 {
             self.guard.put(self.cpu, global.clear, overflowed)?;
         }
-        self.guard.merge(self.cpu, global.control, bits, taken.global)?;
+        self.guard
+            .merge(self.cpu, global.control, bits, taken.global)?;
         Ok(())
     }
 
@@ -274,7 +285,11 @@ impl<B: MsrBus> Registers<'_, B> {
         };
         let slots = taken.found.iter().enumerate();
         let slots = slots.flat_map(|(slot, &found)| self.slot_steps(slot, found));
-        global(0).into_iter().chain(slots).chain(global(taken.global)).collect()
+        global(0)
+            .into_iter()
+            .chain(slots)
+            .chain(global(taken.global))
+            .collect()
     }
 
     /// Disable, value, control.
@@ -282,9 +297,17 @@ impl<B: MsrBus> Registers<'_, B> {
         let counter = &self.counters[slot];
         let (address, mask, value) = match counter.control {
             Control::Select { address, .. } => (address, u64::MAX, found.control),
-            Control::Field { address, shift, bits } => (address, bits << shift, found.control << shift),
+            Control::Field {
+                address,
+                shift,
+                bits,
+            } => (address, bits << shift, found.control << shift),
         };
-        let step = |address, mask, value| Step { address, mask, value };
+        let step = |address, mask, value| Step {
+            address,
+            mask,
+            value,
+        };
         [
             step(address, mask, 0),
             step(counter.writing, u64::MAX, found.value),
@@ -309,8 +332,13 @@ impl<B: MsrBus> Registers<'_, B> {
     fn set(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
         match self.counters[slot].control {
             Control::Select { address, .. } => self.guard.put(self.cpu, address, word)?,
-            Control::Field { address, shift, bits } => {
-                self.guard.merge(self.cpu, address, bits << shift, word << shift)?;
+            Control::Field {
+                address,
+                shift,
+                bits,
+            } => {
+                self.guard
+                    .merge(self.cpu, address, bits << shift, word << shift)?;
             }
         }
         taken.written[slot] = word;
@@ -321,7 +349,12 @@ impl<B: MsrBus> Registers<'_, B> {
     fn set_together(&self, slots: &[usize], word: impl Fn(usize) -> u64) -> Result<()> {
         let (mut register, mut mask, mut value) = (None, 0, 0);
         for &slot in slots {
-            if let Control::Field { address, shift, bits } = self.counters[slot].control {
+            if let Control::Field {
+                address,
+                shift,
+                bits,
+            } = self.counters[slot].control
+            {
                 register = Some(address);
                 mask |= bits << shift;
                 value |= word(slot) << shift;
@@ -348,22 +381,31 @@ impl<B: MsrBus> Registers<'_, B> {
 
     /// The slot of counter 0.
     fn first(&self) -> Option<usize> {
-        self.counters.iter().position(|counter| counter.slot.number == 0)
+        self.counters
+            .iter()
+            .position(|counter| counter.slot.number == 0)
     }
 
     fn bits(&self) -> u64 {
-        self.counters.iter().fold(0, |bits, counter| bits | counter.bit)
+        self.counters
+            .iter()
+            .fold(0, |bits, counter| bits | counter.bit)
     }
 
     fn bits_of(&self, slots: &[usize]) -> u64 {
-        slots.iter().fold(0, |bits, &slot| bits | self.counters[slot].bit)
+        slots
+            .iter()
+            .fold(0, |bits, &slot| bits | self.counters[slot].bit)
     }
 
     #[cold]
     fn interference(&self, slot: usize) -> Error {
         let suspect = self.guard.bus().suspect();
         self.changed(ErrorKind::Interference, slot)
-            .with_reason(format!("its registers were changed, probably by {}", suspect.who))
+            .with_reason(format!(
+                "its registers were changed, probably by {}",
+                suspect.who
+            ))
             .with_hint(suspect.remedy)
     }
 

@@ -144,7 +144,10 @@ impl Cpu {
     /// Whether an address is one of the counting registers.
     pub(super) fn counts(&self, address: u32) -> bool {
         let register = self.registers.get(&address);
-        !matches!(register, None | Some(Register::TimeStamp | Register::Capabilities))
+        !matches!(
+            register,
+            None | Some(Register::TimeStamp | Register::Capabilities)
+        )
     }
 
     pub(super) fn dump(&self) -> Vec<(u32, u64)> {
@@ -156,11 +159,19 @@ impl Cpu {
             ..*self
         };
         let addresses = self.registers.keys().filter(|&&a| a != address::TIME_STAMP);
-        addresses.filter_map(|&a| Some((a, copy.read(a)?))).collect()
+        addresses
+            .filter_map(|&a| Some((a, copy.read(a)?)))
+            .collect()
     }
 
     fn full_width(&self) -> bool {
-        matches!(self.generation, Generation::Intel { full_width: true, .. })
+        matches!(
+            self.generation,
+            Generation::Intel {
+                full_width: true,
+                ..
+            }
+        )
     }
 
     fn fixed_bits(&self) -> u64 {
@@ -210,7 +221,12 @@ impl Cpu {
     }
 
     /// How much a counter counts in a stretch, and whether its condition holds at the end.
-    fn count(&self, counter: &mut Counter, selection: &Selection, stretch: &Stretch) -> (u64, bool) {
+    fn count(
+        &self,
+        counter: &mut Counter,
+        selection: &Selection,
+        stretch: &Stretch,
+    ) -> (u64, bool) {
         if !selection.counts_at(stretch.level) || stretch.cycles == 0 {
             return (0, counter.held);
         }
@@ -219,7 +235,11 @@ impl Cpu {
             return (times.wrapping_mul(stretch.cycles), counter.held);
         }
         let threshold = selection.counter_mask.max(1);
-        let reached = if selection.equal { times == threshold } else { times >= threshold };
+        let reached = if selection.equal {
+            times == threshold
+        } else {
+            times >= threshold
+        };
         let holds = reached != selection.invert;
         let by = match (selection.edge, holds) {
             (_, false) => 0,
@@ -252,7 +272,11 @@ impl Cpu {
             });
         }
         let select = self.selects[n];
-        let gate = if self.generation == Generation::P6 { self.selects[0] } else { select };
+        let gate = if self.generation == Generation::P6 {
+            self.selects[0]
+        } else {
+            select
+        };
         let on = !self.has_global() || self.global_control >> n & 1 == 1;
         (on && gate & X86Select::ENABLE != 0).then(|| Selection {
             event: select & self.generation.event_bits(),
@@ -270,7 +294,10 @@ impl Cpu {
     fn fixed_selection(&self, n: usize) -> Option<Selection> {
         let control = self.fixed_control >> (4 * n);
         (self.global_control >> (32 + n) & 1 == 1).then(|| Selection {
-            event: [0xc0, 0x3c, 0x13c, 0x1a4].get(n).copied().unwrap_or_default(),
+            event: [0xc0, 0x3c, 0x13c, 0x1a4]
+                .get(n)
+                .copied()
+                .unwrap_or_default(),
             user: control & 2 != 0,
             kernel: control & 1 != 0,
             edge: false,
@@ -317,7 +344,12 @@ fn registers(generation: Generation) -> BTreeMap<u32, Register> {
             each(2, address::INTEL_SELECT, 1, Register::Select);
             each(2, address::INTEL_COUNTER, 1, Register::Counter);
         }
-        Generation::Intel { version, fixed, full_width, .. } => {
+        Generation::Intel {
+            version,
+            fixed,
+            full_width,
+            ..
+        } => {
             let legacy = general.min(8);
             each(legacy, address::INTEL_SELECT, 1, Register::Select);
             each(legacy, address::INTEL_COUNTER, 1, Register::Counter);
@@ -325,18 +357,41 @@ fn registers(generation: Generation) -> BTreeMap<u32, Register> {
             each(full, address::INTEL_FULL_COUNTER, 1, Register::FullCounter);
             let fixed = fixed.into();
             if version >= 2 {
-                each(fixed, address::INTEL_FIXED_COUNTER, 1, Register::FixedCounter);
-                each(1, address::INTEL_FIXED_CONTROL, 1, |_| Register::FixedControl);
-                each(1, address::INTEL_CAPABILITIES, 1, |_| Register::Capabilities);
-                each(1, address::INTEL_GLOBAL_STATUS, 1, |_| Register::GlobalStatus);
-                each(1, address::INTEL_GLOBAL_CONTROL, 1, |_| Register::GlobalControl);
+                each(
+                    fixed,
+                    address::INTEL_FIXED_COUNTER,
+                    1,
+                    Register::FixedCounter,
+                );
+                each(1, address::INTEL_FIXED_CONTROL, 1, |_| {
+                    Register::FixedControl
+                });
+                each(1, address::INTEL_CAPABILITIES, 1, |_| {
+                    Register::Capabilities
+                });
+                each(1, address::INTEL_GLOBAL_STATUS, 1, |_| {
+                    Register::GlobalStatus
+                });
+                each(1, address::INTEL_GLOBAL_CONTROL, 1, |_| {
+                    Register::GlobalControl
+                });
                 each(1, address::INTEL_GLOBAL_CLEAR, 1, |_| Register::GlobalClear);
             }
             if version >= 6 {
                 let step = address::INTEL_V6_STEP;
                 each(general, address::INTEL_V6_SELECT, step, Register::Select);
-                each(general, address::INTEL_V6_COUNTER, step, Register::FullCounter);
-                each(fixed, address::INTEL_V6_FIXED_COUNTER, step, Register::FixedCounter);
+                each(
+                    general,
+                    address::INTEL_V6_COUNTER,
+                    step,
+                    Register::FullCounter,
+                );
+                each(
+                    fixed,
+                    address::INTEL_V6_FIXED_COUNTER,
+                    step,
+                    Register::FixedCounter,
+                );
             }
         }
         Generation::AmdK7 | Generation::Amd10h => {
@@ -348,10 +403,17 @@ fn registers(generation: Generation) -> BTreeMap<u32, Register> {
             each(4, address::AMD_COUNTER, 1, Register::FullCounter);
             let step = address::AMD_CORE_STEP;
             each(general, address::AMD_CORE_SELECT, step, Register::Select);
-            each(general, address::AMD_CORE_COUNTER, step, Register::FullCounter);
+            each(
+                general,
+                address::AMD_CORE_COUNTER,
+                step,
+                Register::FullCounter,
+            );
             if has_global(generation) {
                 each(1, address::AMD_GLOBAL_STATUS, 1, |_| Register::GlobalStatus);
-                each(1, address::AMD_GLOBAL_CONTROL, 1, |_| Register::GlobalControl);
+                each(1, address::AMD_GLOBAL_CONTROL, 1, |_| {
+                    Register::GlobalControl
+                });
                 each(1, address::AMD_GLOBAL_CLEAR, 1, |_| Register::GlobalClear);
             }
         }

@@ -68,14 +68,23 @@ impl Generation {
     /// The model, as a database would describe it.
     pub fn model(self) -> CpuModel {
         let [vendor, family, model] = self.identity();
-        let bank = |class, number, width| CounterBank { class, number, width };
+        let bank = |class, number, width| CounterBank {
+            class,
+            number,
+            width,
+        };
         let mut counters = vec![bank(SlotClass::General, self.general(), self.width())];
         if self.fixed() > 0 {
             counters.push(bank(SlotClass::Fixed, self.fixed(), self.width()));
         }
         CpuModel {
             identity: CpuIdentity::X86 {
-                vendor: if vendor == 0 { "GenuineIntel" } else { "AuthenticAMD" }.into(),
+                vendor: if vendor == 0 {
+                    "GenuineIntel"
+                } else {
+                    "AuthenticAMD"
+                }
+                .into(),
                 family,
                 model,
                 stepping: 1,
@@ -186,7 +195,17 @@ impl Generation {
         match (self, leaf, subleaf) {
             // Leaf 1 ECX bit 15: there is IA32_PERF_CAPABILITIES.
             (Self::Intel { version: 2.., .. }, 1, _) => [0, 0, 1 << 15, 0],
-            (Self::Intel { version, general, fixed, width, .. }, 0xa, _) => {
+            (
+                Self::Intel {
+                    version,
+                    general,
+                    fixed,
+                    width,
+                    ..
+                },
+                0xa,
+                _,
+            ) => {
                 let [version_, general, width_] = [version, general, width].map(u32::from);
                 let fixed_mask = if version >= 5 { (1 << fixed) - 1 } else { 0 };
                 let fixed_ = u32::from(fixed) | width_ << 5;

@@ -6,6 +6,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::Drive;
+use super::pace::Pace;
 use super::rotator::Rotator;
 use super::schedule::{NEVER, Registers, Schedule};
 use super::seat::Seat;
@@ -23,7 +24,7 @@ pub(super) struct Engine<P: Pmu, C: Clock> {
 pub(super) struct Core<P: Pmu, C: Clock> {
     pub(super) pmu: P,
     pub(super) clock: C,
-    pub(super) interval: u64,
+    pub(super) pace: Pace,
     pub(super) drive: Drive,
     /// In the order of [`Pmu::cpus`].
     cpus: Box<[Cpu]>,
@@ -74,7 +75,7 @@ impl<P: Pmu, C: Clock> Engine<P, C> {
             rotator: Rotator::default(),
             core: Arc::new(Core {
                 cpus: cpus.collect(),
-                interval: crate::clock::nanoseconds(interval).max(1),
+                pace: Pace::new(interval),
                 drive,
                 owner: Mutex::default(),
                 pmu,
@@ -130,7 +131,7 @@ impl<P: Pmu, C: Clock> Core<P, C> {
             pmu: &self.pmu,
             clock: &self.clock,
             cpu: cpu.number,
-            interval: self.interval,
+            interval: self.pace.interval(),
         };
         let done = work(&mut schedule, &at);
         cpu.due.store(schedule.due(), Ordering::Relaxed);
@@ -164,7 +165,7 @@ impl<P: Pmu, C: Clock> Core<P, C> {
         })
     }
 
-    /// Turns the rings and reads narrow counters, whether it is time or not.
+    /// Turns the rings whether it is time or not, and reads what has gone unread for long.
     pub(super) fn tick(&self) {
         for cpu in 0..self.cpus.len() {
             self.with(cpu, |schedule, at| {
@@ -174,21 +175,31 @@ impl<P: Pmu, C: Clock> Core<P, C> {
         }
     }
 
-    /// Does what is due on a CPU.
-    fn maintain(&self, cpu: usize) {
+    /// Does what is due on a CPU; whether its ring turned.
+    fn maintain(&self, cpu: usize) -> bool {
+        let mut turned = false;
         if self.cpus[cpu].due.load(Ordering::Relaxed) <= self.clock.now() {
             self.with(cpu, |schedule, at| {
-                if schedule.rotate_at() <= at.clock.now() {
+                turned = schedule.rotate_at() <= at.clock.now();
+                if turned {
                     schedule.rotate(at);
                 }
                 schedule.refresh(at);
             });
         }
+        turned
     }
 
     /// Does what is due everywhere, and says how long there is nothing more to do.
     fn serve(&self) -> Option<Duration> {
-        (0..self.cpus.len()).for_each(|cpu| self.maintain(cpu));
+        let began = self.clock.now();
+        let mut turned = false;
+        for cpu in 0..self.cpus.len() {
+            turned |= self.maintain(cpu);
+        }
+        if turned {
+            self.pace.note(self.clock.now().saturating_sub(began));
+        }
         let due = self.cpus.iter().map(|cpu| cpu.due.load(Ordering::Relaxed));
         let next = due.min().filter(|&due| due != NEVER)?;
         // A clock that somebody else advances may stand still at the moment that is waited for.

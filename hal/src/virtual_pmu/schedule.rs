@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::assignment::Matching;
 use super::seat::Seat;
 use super::times::State;
+use crate::clock::nanoseconds;
 use crate::{Clock, ErrorKind, Gating, Pmu, Result};
 
 /// No moment at all.
@@ -128,7 +129,7 @@ impl Schedule {
         }
     }
 
-    /// Reads what has gone unread for long.
+    /// Reads and verifies what has gone without it for long.
     pub(super) fn refresh<P: Pmu, C: Clock>(&mut self, at: &Registers<'_, P, C>) {
         let now = at.clock.now();
         let mut lost = false;
@@ -137,7 +138,8 @@ impl Schedule {
         } = self;
         for seat in placed.iter().filter(|seat| fold_at(seat) <= now) {
             scratch.take_slots(std::slice::from_ref(seat));
-            match at.pmu.read(at.cpu, &scratch.slots, &mut scratch.raw) {
+            let read = at.pmu.read(at.cpu, &scratch.slots, &mut scratch.raw);
+            match read.and_then(|()| at.pmu.verify(at.cpu, &scratch.slots)) {
                 Ok(()) => seat.fold(at.pmu.slots(), &scratch.raw, false, || at.clock.now()),
                 Err(e) => {
                     if e.kind() == ErrorKind::Interference {
@@ -347,12 +349,13 @@ fn launch<P: Pmu, C: Clock>(
     };
     match started {
         Ok(()) => {
+            let vigilance = at.pmu.vigilance().map_or(u64::MAX, nanoseconds);
             let mut raw = &*scratch.raw;
             for seat in &ready {
                 let own;
                 (own, raw) = raw.split_at(seat.members.len());
                 let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, seat));
-                seat.schedule_in(at.pmu.slots(), own, fresh, || at.clock.now());
+                seat.schedule_in(at.pmu.slots(), own, vigilance, fresh, || at.clock.now());
             }
         }
         Err(e) => {

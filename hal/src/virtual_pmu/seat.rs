@@ -72,15 +72,16 @@ impl Seat {
         fault.take()
     }
 
-    /// It counts from these raw values on.
+    /// It counts from these raw values on, and is to be looked at after `vigilance` nanoseconds.
     pub(super) fn schedule_in(
         &self,
         slots: &[Slot],
         raw: &[u64],
+        vigilance: u64,
         fresh: bool,
         now: impl Fn() -> u64,
     ) {
-        let (mut limit, mut every) = (u64::MAX, u64::MAX);
+        let (mut limit, mut every) = (u64::MAX, vigilance);
         for (slot, member) in self.slots().zip(&*self.members) {
             if member.gauge {
                 continue;

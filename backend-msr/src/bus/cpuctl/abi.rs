@@ -37,9 +37,19 @@ mod tests {
 
     #[test]
     fn requests_are_those_of_both_word_sizes() {
-        assert_eq!([in_and_out(1, 16), in_and_out(2, 16)], [0xc010_6301, 0xc010_6302]);
-        assert_eq!([in_and_out(1, 12), in_and_out(2, 12)], [0xc00c_6301, 0xc00c_6302]);
-        let expected = if align_of::<u64>() == 8 { 0xc010_6301 } else { 0xc00c_6301 };
+        assert_eq!(
+            [in_and_out(1, 16), in_and_out(2, 16)],
+            [0xc010_6301, 0xc010_6302]
+        );
+        assert_eq!(
+            [in_and_out(1, 12), in_and_out(2, 12)],
+            [0xc00c_6301, 0xc00c_6302]
+        );
+        let expected = if align_of::<u64>() == 8 {
+            0xc010_6301
+        } else {
+            0xc00c_6301
+        };
         assert_eq!((READ, WRITE), (expected, expected + 1));
         assert_eq!(std::mem::offset_of!(MsrArguments, data), align_of::<u64>());
     }
@@ -48,6 +58,12 @@ mod tests {
     fn high_addresses_keep_their_bits() {
         let arguments = MsrArguments::new(0xc001_0200, 7);
         assert_eq!(arguments.msr, -0x3ffe_fe00);
-        assert_eq!(arguments, MsrArguments { msr: 0xc001_0200_u32 as i32, data: 7 });
+        assert_eq!(
+            arguments,
+            MsrArguments {
+                msr: 0xc001_0200_u32 as i32,
+                data: 7
+            }
+        );
     }
 }

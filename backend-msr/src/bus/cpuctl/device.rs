@@ -35,7 +35,13 @@ impl Cpuctl {
         Ok(Self { files })
     }
 
-    fn access(&self, cpu: u32, step: Step, request: c_ulong, data: &mut MsrArguments) -> Result<()> {
+    fn access(
+        &self,
+        cpu: u32,
+        step: Step,
+        request: c_ulong,
+        data: &mut MsrArguments,
+    ) -> Result<()> {
         let file = self.files.of(cpu)?;
         ioctl(file, request, data).map_err(|e| self.files.refused(cpu, step, &e))
     }
@@ -45,7 +51,11 @@ fn ioctl(file: &File, request: c_ulong, arguments: &mut MsrArguments) -> io::Res
     // SAFETY: the descriptor is open for as long as `file` is borrowed. `request` is one of the two
     // that read and write a `cpuctl_msr_args_t`, which is what `arguments` points to.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), request, std::ptr::from_mut(arguments)) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// An integer of sysctl(3).

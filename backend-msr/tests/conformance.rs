@@ -1,0 +1,306 @@
+//! The conformance suite over the simulated register file of every generation.
+
+#[allow(dead_code, reason = "shared with other tests, which use other parts")]
+mod support;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quipu_conformance::{Ability, Missing, Subject, Workload, all, run};
+use quipu_hal::{
+    Clock, DynBackend, Event, EventSpec, Features, Filter, ManualClock, Pmu, PmuEvent, Result,
+    SlotClass, SlotSet, Target, TargetKinds, VirtualPmu,
+};
+use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
+use quipu_msr::{MsrBus, MsrPmu, Options};
+use support::Names;
+
+const CPU: u32 = 0;
+const INTERVAL: u64 = 4_000_000;
+/// How long a workload takes, in nanoseconds, before and after what it does.
+const WORK: u64 = 500;
+/// The most of the rapid event in a second.
+const RAPID: u64 = 5_000_000_000;
+
+/// A machine of one generation. Its fixed counters are in use by somebody else, so that one slot is
+/// as good as another.
+struct Machine {
+    inner: Arc<Inner>,
+    generation: Generation,
+    backend: Arc<VirtualPmu<MsrPmu<SimulatedMsrs>, ManualClock>>,
+    waited: AtomicU64,
+}
+
+/// What workloads work with.
+struct Inner {
+    bus: SimulatedMsrs,
+    clock: ManualClock,
+    map: Names,
+    /// What happened, in user and kernel mode.
+    truth: Mutex<HashMap<u64, [u64; 2]>>,
+}
+
+impl Inner {
+    fn happen(&self, event: u64, level: Level, cycles: u64, times: u64) {
+        self.bus
+            .run(CPU, &Stretch::new(level, cycles).occurring(event, times));
+        let mut truth = self.truth.lock().unwrap();
+        truth.entry(event).or_default()[level as usize] += cycles * times;
+    }
+
+    /// Time passes, in which the steady event occurs once a nanosecond.
+    fn elapse(&self, ns: u64) {
+        self.clock.advance(Duration::from_nanos(ns));
+        if let Some(steady) = self.map.select("STEADY") {
+            self.happen(steady, Level::User, ns - ns / 4, 1);
+            self.happen(steady, Level::Kernel, ns / 4, 1);
+        }
+    }
+}
+
+impl Machine {
+    fn new(generation: Generation) -> Self {
+        let bus = SimulatedMsrs::new(generation, 2);
+        leave_something(&bus, generation);
+        let map = || {
+            Names::new(bus.model())
+                .any("STEADY", 0x01)
+                .any("FIRST", 0x02)
+                .any("SECOND", 0x03)
+                .with("LEFTMOST", 0x04, SlotSet::one(SlotClass::General, 0), None)
+                .with("RAPID", 0x05, SlotSet::ANY_GENERAL, Some(RAPID))
+        };
+        let clock = ManualClock::new();
+        let pmu = MsrPmu::new(bus.clone(), &bus.model(), Options::default()).unwrap();
+        assert_eq!(pmu.spoken_for().len(), usize::from(generation.fixed()));
+        let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map())).unwrap();
+        Self {
+            inner: Arc::new(Inner {
+                map: map(),
+                bus,
+                clock,
+                truth: Mutex::default(),
+            }),
+            generation,
+            backend: Arc::new(backend),
+            waited: AtomicU64::new(0),
+        }
+    }
+
+    fn select(&self, event: &EventSpec) -> Option<u64> {
+        match &event.event {
+            Event::Named(name) => self.inner.map.select(name),
+            _ => None,
+        }
+    }
+}
+
+/// Something to be put back: counters that stand still and are not 0, and fixed ones that count.
+fn leave_something(bus: &SimulatedMsrs, generation: Generation) {
+    for cpu in 0..2 {
+        for (address, _) in bus.dump(cpu) {
+            let found = match address {
+                0x11 | 0x300.. => 0,
+                0x12..=0x13 | 0xc1..=0xc8 => 0x1234 + u64::from(address),
+                0x186 => 0x3_0005,
+                _ => 0,
+            };
+            // Whatever cannot be written stays as it is.
+            let _ = bus.write(cpu, address, found);
+        }
+        let fixed = (0..generation.fixed()).fold(0, |bits, n| bits | 3 << (4 * n));
+        if generation.fixed() > 0 {
+            bus.write(cpu, 0x38d, fixed).unwrap();
+            bus.write(
+                cpu,
+                0x38f,
+                (1 << (32 + generation.fixed())) - 1 & !0 << 32 | 1,
+            )
+            .unwrap();
+        }
+    }
+}
+
+fn named(name: &str) -> EventSpec {
+    EventSpec::new(Event::Named(name.into()))
+}
+
+impl Subject for Machine {
+    fn backend(&self) -> &dyn DynBackend {
+        &*self.backend
+    }
+
+    fn target(&self) -> Target {
+        Target::Cpu(CPU)
+    }
+
+    fn exact_events(&self) -> Vec<EventSpec> {
+        vec![named("FIRST"), named("SECOND")]
+    }
+
+    fn workload(&self, event: &EventSpec, times: u64) -> Option<Workload> {
+        self.workload_at(event, Filter::USER, times)
+    }
+
+    fn workload_at(&self, event: &EventSpec, level: Filter, times: u64) -> Option<Workload> {
+        let (event, inner) = (self.select(event)?, Arc::clone(&self.inner));
+        let level = if level == Filter::KERNEL {
+            Level::Kernel
+        } else {
+            Level::User
+        };
+        Some(Box::new(move || {
+            inner.elapse(WORK);
+            inner.happen(event, level, 1, times);
+            inner.elapse(WORK);
+        }))
+    }
+
+    fn pass(&self, nanoseconds: u64) {
+        let mut left = nanoseconds;
+        while left > 0 {
+            let waited = self.waited.load(Ordering::Relaxed);
+            let step = left.min(INTERVAL - waited);
+            self.inner.elapse(step);
+            left -= step;
+            let waited = (waited + step) % INTERVAL;
+            self.waited.store(waited, Ordering::Relaxed);
+            if waited == 0 {
+                // What goes wrong with a group is told by its next read.
+                let _ = self.backend.tick();
+            }
+        }
+    }
+
+    fn slot_event(&self) -> Option<EventSpec> {
+        Some(named("STEADY"))
+    }
+
+    fn rotation_interval(&self) -> u64 {
+        INTERVAL
+    }
+
+    fn now(&self) -> Option<u64> {
+        Some(self.inner.clock.now())
+    }
+
+    fn occurred(&self, event: &EventSpec) -> Option<u64> {
+        let select = self.select(event)?;
+        let truth = self.inner.truth.lock().unwrap();
+        let [user, kernel] = truth.get(&select).copied().unwrap_or_default();
+        let counts = |level, times| {
+            if event.filter.contains(level) {
+                times
+            } else {
+                0
+            }
+        };
+        Some(counts(Filter::USER, user) + counts(Filter::KERNEL, kernel))
+    }
+
+    fn wraps_after(&self, _event: &EventSpec) -> Option<u64> {
+        Some(1 << self.generation.width())
+    }
+
+    fn hidden_wrap(&self) -> Option<(EventSpec, u64, Workload)> {
+        let (event, inner) = (named("RAPID"), Arc::clone(&self.inner));
+        let (select, times) = (self.select(&event)?, (1 << self.generation.width()) + 5);
+        let work: Workload = Box::new(move || {
+            inner.elapse(times / RAPID * 1_000_000_000);
+            inner.happen(select, Level::User, 1, times);
+            inner.elapse(2_000_000_000);
+        });
+        Some((event, times, work))
+    }
+
+    fn conflicting(&self) -> Option<Vec<EventSpec>> {
+        Some(vec![named("LEFTMOST"), named("LEFTMOST")])
+    }
+
+    fn puzzle(&self) -> Option<Vec<EventSpec>> {
+        Some(vec![named("FIRST"), named("LEFTMOST")])
+    }
+
+    fn unsupported_events(&self) -> Vec<Event> {
+        vec![
+            Event::Named("NO_SUCH_EVENT".into()),
+            PmuEvent::new("no_such_pmu").with("event").into(),
+        ]
+    }
+
+    fn resources(&self) -> Option<u64> {
+        let pmu = self.backend.pmu();
+        let mut held = 0;
+        for &cpu in pmu.cpus() {
+            // Who can take it finds it free.
+            match pmu.acquire(cpu) {
+                Ok(()) => pmu.release(cpu).ok()?,
+                Err(_) => held += 1,
+            }
+        }
+        Some(held)
+    }
+
+    fn registers(&self) -> Option<String> {
+        Some(format!("{:x?}", self.inner.bus.dump(CPU)))
+    }
+
+    fn inject(&self, operations: u64, errno: i32) -> bool {
+        self.inner.bus.fail(operations, errno);
+        true
+    }
+
+    fn withdraw(&self) -> bool {
+        self.inner.bus.withdraw()
+    }
+
+    fn second_owner(&self) -> Option<Result<()>> {
+        let pmu = self.backend.pmu();
+        Some(pmu.acquire(CPU).and_then(|()| pmu.release(CPU)))
+    }
+
+    /// Clears what makes counters count, which is noticed after a second at the latest.
+    fn interfere(&self) -> bool {
+        let control = match self.generation {
+            Generation::P5 => 0x11,
+            Generation::AmdPerfMonV2 { .. } => 0xc000_0301,
+            Generation::Intel { version: 2.., .. } => 0x38f,
+            Generation::P6 | Generation::Intel { .. } => 0x186,
+            Generation::AmdK7 | Generation::Amd10h | Generation::Amd15h => 0xc001_0000,
+        };
+        if self.inner.bus.write(CPU, control, 0).is_err() {
+            return false;
+        }
+        self.inner.elapse(1_000_000_000);
+        self.backend.tick().is_ok()
+    }
+}
+
+#[test]
+fn every_generation_conforms() {
+    for generation in Generation::ALL {
+        let subject: Arc<dyn Subject> = Arc::new(Machine::new(generation));
+        let report = run(&subject, all());
+        assert_eq!(report.failed().count(), 0, "{generation:?}: {report}");
+
+        // Registers of a CPU know nothing of tasks; everything else has to be there.
+        let tasks = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
+        let on_exec = Features::INHERIT | Features::ENABLE_ON_EXEC;
+        for (check, missing) in report.skipped() {
+            let excused = match missing {
+                Missing::Target(kinds) => (tasks | TargetKinds::CGROUP).contains(kinds),
+                Missing::Features(features) => on_exec.contains(features),
+                Missing::Ability(ability) => ability == Ability::InheritanceProbe,
+                Missing::Simultaneity(_) | Missing::Inapplicable(_) => true,
+                _ => false,
+            };
+            assert!(
+                excused,
+                "{generation:?}: {} was skipped: {missing}",
+                check.id
+            );
+        }
+    }
+}
