@@ -161,11 +161,6 @@ impl AllowList {
             .binary_search_by_key(&address, |writable| writable.address);
         Some(self.0[found.ok()?])
     }
-
-    /// The addresses, in ascending order.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().map(|writable| writable.address)
-    }
 }
 
 #[cfg(test)]
@@ -192,7 +187,7 @@ mod tests {
     #[test]
     fn a_list_ends_where_the_counters_or_the_row_end() {
         let list = AllowList::new(&[(&INTEL_SELECTS, 4, u64::MAX), (&AMD_COUNTERS, 200, 0xff)]);
-        let addresses: Vec<_> = list.addresses().collect();
+        let addresses: Vec<_> = list.0.iter().map(|writable| writable.address).collect();
         let expected = [
             0x186,
             0x187,

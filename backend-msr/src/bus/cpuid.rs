@@ -1,6 +1,6 @@
 //! The CPUID instruction.
 
-use quipu_hal::{Error, ErrorKind, Result};
+use quipu_hal::Result;
 
 /// A leaf on the CPU the calling thread is on; zeros beyond the highest leaf.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]

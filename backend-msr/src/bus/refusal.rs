@@ -12,6 +12,10 @@ pub(crate) enum Driver {
     /// msr(4) of Linux.
     Msr,
     /// cpuctl(4) of FreeBSD and DragonFly.
+    #[cfg_attr(
+        not(any(target_os = "freebsd", target_os = "dragonfly", test)),
+        expect(dead_code, reason = "made on those systems, tested everywhere")
+    )]
     Cpuctl,
 }
 

@@ -44,7 +44,7 @@ impl Leaf {
             general: (eax >> 8) as u8,
             width: (eax >> 16) as u8,
             fixed: if version >= 2 {
-                (1 << contiguous) - 1 | listed
+                ((1 << contiguous) - 1) | listed
             } else {
                 0
             },

@@ -1,10 +1,16 @@
 //! [`MsrPmu`] as the virtual PMU sees it.
 
+use std::time::Duration;
+
 use quipu_hal::{Access, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot};
 
 use super::{Holding, MsrPmu, Registers};
 use crate::MsrBus;
 use crate::layout::{Counter, Gate};
+
+/// How long others may have changed registers before it is noticed. Looking takes about twice as
+/// long as reading, so that once a second is next to nothing.
+const VIGILANCE: Duration = Duration::from_secs(1);
 
 impl<B: MsrBus> MsrPmu<B> {
     /// Does something with the registers of a CPU that has been taken.
@@ -129,6 +135,17 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
             *raw = self.bus().read(cpu, self.counter(slot)?.address)?;
         }
         Ok(())
+    }
+
+    fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        self.check(slots)?;
+        self.with(cpu, |registers, holding| {
+            registers.verify(&holding.taken, slots)
+        })
+    }
+
+    fn vigilance(&self) -> Option<Duration> {
+        Some(VIGILANCE)
     }
 
     fn release(&self, cpu: u32) -> Result<()> {

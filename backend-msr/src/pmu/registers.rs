@@ -65,6 +65,13 @@ impl<B: MsrBus> Registers<'_, B> {
                 "somebody else has enabled it since it was taken, and it is left to them",
             ));
         }
+        if taken.counting[slot]
+            && let Gate::Global(global) = self.gate
+        {
+            // It was given up without being stopped, as after an interference.
+            self.guard.merge(self.cpu, global.control, counter.bit, 0)?;
+        }
+        taken.counting[slot] = false;
         taken.touched[slot] = true;
         taken.words[slot] = word;
         self.set(taken, slot, self.standing(word))

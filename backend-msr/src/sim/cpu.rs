@@ -184,7 +184,7 @@ impl Cpu {
 
     fn global_bits(&self) -> u64 {
         let general = self.generation.general();
-        (1 << general) - 1 | ((1 << self.fixed.len()) - 1) << 32
+        ((1 << general) - 1) | (((1 << self.fixed.len()) - 1) << 32)
     }
 
     /// Executes something, and counts it.
@@ -195,9 +195,10 @@ impl Cpu {
         }
         for n in 0..self.general.len() {
             if let Some(selection) = self.selection(n) {
-                let by = self.count(&mut self.general[n].clone(), &selection, stretch);
-                self.general[n].held = by.1;
-                self.general[n].value = self.advance(self.general[n].value, by.0, 1 << n);
+                let Counter { value, held } = self.general[n];
+                let (by, held) = self.count(held, &selection, stretch);
+                let value = self.advance(value, by, 1 << n);
+                self.general[n] = Counter { value, held };
             }
         }
         for n in 0..self.fixed.len() {
@@ -221,18 +222,13 @@ impl Cpu {
     }
 
     /// How much a counter counts in a stretch, and whether its condition holds at the end.
-    fn count(
-        &self,
-        counter: &mut Counter,
-        selection: &Selection,
-        stretch: &Stretch,
-    ) -> (u64, bool) {
+    fn count(&self, held: bool, selection: &Selection, stretch: &Stretch) -> (u64, bool) {
         if !selection.counts_at(stretch.level) || stretch.cycles == 0 {
-            return (0, counter.held);
+            return (0, held);
         }
         let times = self.rate(selection.event, stretch);
         if selection.counter_mask == 0 && !selection.edge {
-            return (times.wrapping_mul(stretch.cycles), counter.held);
+            return (times.wrapping_mul(stretch.cycles), held);
         }
         let threshold = selection.counter_mask.max(1);
         let reached = if selection.equal {
@@ -243,7 +239,7 @@ impl Cpu {
         let holds = reached != selection.invert;
         let by = match (selection.edge, holds) {
             (_, false) => 0,
-            (true, true) => u64::from(!counter.held),
+            (true, true) => u64::from(!held),
             (false, true) => stretch.cycles,
         };
         (by, holds)
