@@ -188,6 +188,7 @@ impl<B: MsrBus> MsrPmu<B> {
         registers.close()?;
         if !cpu.probed.load(Ordering::Relaxed) {
             probe::probe(registers, taken, &self.layout.pulse)?;
+            registers.put_back_slots(taken)?;
             cpu.probed.store(true, Ordering::Relaxed);
         }
         Ok(())

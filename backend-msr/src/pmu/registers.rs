@@ -72,7 +72,6 @@ impl<B: MsrBus> Registers<'_, B> {
             self.guard.merge(self.cpu, global.control, counter.bit, 0)?;
         }
         taken.counting[slot] = false;
-        taken.touched[slot] = true;
         taken.words[slot] = word;
         self.set(taken, slot, self.standing(word))
     }
@@ -237,20 +236,23 @@ impl<B: MsrBus> Registers<'_, B> {
 
     /// Puts back what was found, except where somebody else has taken a counter meanwhile.
     pub(super) fn put_back(&self, taken: &mut Taken) -> Result<()> {
-        let mut result = self.close();
-        for slot in 0..self.counters.len() {
-            if !taken.touched[slot] {
-                continue;
-            }
-            let done = self.put_back_slot(taken, slot);
-            if done.is_ok() {
-                taken.touched[slot] = false;
-            }
-            result = result.and(done);
-        }
+        let mut result = self.close().and(self.put_back_slots(taken));
         if let Gate::Global(global) = self.gate {
             let done = self.put_back_global(global, taken);
             result = result.and(done);
+        }
+        result
+    }
+
+    /// The same for the registers of the counters alone.
+    pub(super) fn put_back_slots(&self, taken: &mut Taken) -> Result<()> {
+        let mut result = Ok(());
+        for slot in 0..self.counters.len() {
+            if taken.touched[slot] {
+                let done = self.put_back_slot(taken, slot);
+                taken.touched[slot] = done.is_err();
+                result = result.and(done);
+            }
         }
         result
     }
@@ -337,6 +339,7 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     fn set(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
+        taken.touched[slot] = true;
         match self.counters[slot].control {
             Control::Select { address, .. } => self.guard.put(self.cpu, address, word)?,
             Control::Field {

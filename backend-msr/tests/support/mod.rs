@@ -8,27 +8,27 @@ use quipu_hal::{
 };
 
 /// An event map of a few events under names.
-pub struct Names {
+pub(crate) struct Names {
     cpu: CpuModel,
     events: HashMap<&'static str, Entry>,
 }
 
 #[derive(Clone, Copy)]
-pub struct Entry {
-    pub code: Code,
-    pub slots: SlotSet,
-    pub max_rate: Option<u64>,
+pub(crate) struct Entry {
+    pub(crate) code: Code,
+    pub(crate) slots: SlotSet,
+    pub(crate) max_rate: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
-pub enum Code {
+pub(crate) enum Code {
     /// The bits that name an event, and flags.
     Select(u64),
     Fixed(u8),
 }
 
 impl Names {
-    pub fn new(cpu: CpuModel) -> Self {
+    pub(crate) fn new(cpu: CpuModel) -> Self {
         Self {
             cpu,
             events: HashMap::new(),
@@ -36,11 +36,11 @@ impl Names {
     }
 
     /// The same with an event for any general counter.
-    pub fn any(self, name: &'static str, select: u64) -> Self {
+    pub(crate) fn any(self, name: &'static str, select: u64) -> Self {
         self.with(name, select, SlotSet::ANY_GENERAL, None)
     }
 
-    pub fn with(
+    pub(crate) fn with(
         mut self,
         name: &'static str,
         select: u64,
@@ -57,7 +57,7 @@ impl Names {
         self
     }
 
-    pub fn fixed(mut self, name: &'static str, index: u8) -> Self {
+    pub(crate) fn fixed(mut self, name: &'static str, index: u8) -> Self {
         let entry = Entry {
             code: Code::Fixed(index),
             slots: SlotSet::one(SlotClass::Fixed, index),
@@ -67,7 +67,7 @@ impl Names {
         self
     }
 
-    pub fn select(&self, name: &str) -> Option<u64> {
+    pub(crate) fn select(&self, name: &str) -> Option<u64> {
         match self.events.get(name)?.code {
             Code::Select(select) => Some(select),
             Code::Fixed(_) => None,
