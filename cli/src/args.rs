@@ -2,6 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
+#[cfg(unix)]
+use crate::msr;
 #[cfg(target_os = "linux")]
 use crate::stat;
 use crate::{info, list};
@@ -27,4 +29,7 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted
     Info(info::Options),
+    /// Repair counter registers after a measurement with --backend msr was killed
+    #[cfg(unix)]
+    Msr(msr::Options),
 }

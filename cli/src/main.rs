@@ -5,6 +5,8 @@ mod args;
 mod failure;
 mod info;
 mod list;
+#[cfg(unix)]
+mod msr;
 #[cfg(target_os = "linux")]
 mod stat;
 mod terminal;
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
         Command::Stat(options) => stat::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
+        #[cfg(unix)]
+        Command::Msr(options) => msr::run(&options),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

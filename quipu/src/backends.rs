@@ -30,6 +30,32 @@ impl Machine {
         &self.backends
     }
 
+    /// The backends that are used only when they are asked for by name, with their state here. They
+    /// are looked at when this is first called.
+    pub fn on_request(&self) -> &[BackendStatus] {
+        static ON_REQUEST: OnceLock<Vec<BackendStatus>> = OnceLock::new();
+        ON_REQUEST.get_or_init(|| vec![msr()])
+    }
+
+    /// The backend of a name.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is none of that name, or
+    /// why it cannot be used here.
+    pub fn named(&self, name: &str) -> Result<Arc<dyn DynBackend>> {
+        let all = || self.backends.iter().chain(self.on_request());
+        match all().find(|backend| backend.name == name) {
+            Some(backend) => backend.state.clone(),
+            None => {
+                let names: Vec<_> = all().map(|backend| backend.name).collect();
+                let attempted = format!("use the backend {name}");
+                Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
+                    .with_reason("there is none of that name")
+                    .with_hint(format!("the backends are {}", names.join(", "))))
+            }
+        }
+    }
+
     /// The backends that can be used here, in order of preference.
     pub fn usable(&self) -> impl Iterator<Item = &Arc<dyn DynBackend>> {
         self.backends.iter().filter_map(|b| b.state.as_ref().ok())
@@ -107,5 +133,21 @@ fn linux() -> BackendStatus {
         name: "linux",
         state: Err(Error::new(ErrorKind::NoSuchDevice, "use perf_event_open")
             .with_reason("not on this system")),
+    }
+}
+
+#[cfg(unix)]
+fn msr() -> BackendStatus {
+    BackendStatus::new("msr", crate::msr::open())
+}
+
+#[cfg(not(unix))]
+fn msr() -> BackendStatus {
+    BackendStatus {
+        name: "msr",
+        state: Err(
+            Error::new(ErrorKind::NoSuchDevice, "use model-specific registers")
+                .with_reason("not on this system"),
+        ),
     }
 }

@@ -5,6 +5,8 @@ mod backends;
 mod counts;
 mod event_set;
 mod measure;
+#[cfg(unix)]
+pub mod msr;
 mod request;
 
 pub use backends::{BackendStatus, Machine};

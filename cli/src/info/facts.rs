@@ -75,7 +75,11 @@ impl Facts {
                 ..MachineFacts::default()
             },
             linux: None,
-            backends: Machine::this().backends().iter().map(backend).collect(),
+            backends: {
+                let machine = Machine::this();
+                let all = machine.backends().iter().chain(machine.on_request());
+                all.map(backend).collect()
+            },
         };
         #[cfg(target_os = "linux")]
         let facts = super::linux::add(facts, std::path::Path::new("/"));

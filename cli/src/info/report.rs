@@ -173,7 +173,13 @@ impl Report {
             let Some(abilities) = &backend.abilities else {
                 continue;
             };
-            self.row(backend.name, "usable");
+            self.row(
+                backend.name,
+                match backend.name {
+                    "msr" => "usable, only with --backend msr: writing registers taints the kernel",
+                    _ => "usable",
+                },
+            );
             self.row("  counts", &abilities.events.join(", "));
             if !abilities.no_events.is_empty() {
                 self.row("  does not count", &abilities.no_events.join(", "));

@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use quipu::ErrorKind;
 use quipu::linux::HeldCommand;
+use quipu::{ErrorKind, Target};
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::failure::Failure;
 
@@ -14,12 +16,37 @@ const CANNOT_EXECUTE: u8 = 126;
 /// What a shell exits with when there is no such command.
 const NOT_FOUND: u8 = 127;
 
-/// Makes the process of a command, if there is one.
-pub(super) fn hold(command: &[OsString]) -> Result<Option<HeldCommand>, Failure> {
+/// Makes the process of a command, if there is one; it stays on these CPUs, if any are named.
+pub(super) fn hold(
+    command: &[OsString],
+    cpus: Option<&[u32]>,
+) -> Result<Option<HeldCommand>, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    Ok(Some(HeldCommand::spawn(program, arguments)?))
+    let Some(cpus) = cpus else {
+        return Ok(Some(HeldCommand::spawn(program, arguments)?));
+    };
+    // A process begins on the CPUs of the thread that makes it.
+    let before = sched_getaffinity(None).map_err(|e| not_pinned(cpus, e))?;
+    let mut wanted = CpuSet::new();
+    for &cpu in cpus {
+        let cpu = usize::try_from(cpu)
+            .ok()
+            .filter(|&cpu| cpu < CpuSet::MAX_CPU);
+        wanted.set(cpu.ok_or_else(|| not_pinned(cpus, Errno::INVAL))?);
+    }
+    sched_setaffinity(None, &wanted).map_err(|e| not_pinned(cpus, e))?;
+    let held = HeldCommand::spawn(program, arguments);
+    sched_setaffinity(None, &before).map_err(|e| not_pinned(cpus, e))?;
+    Ok(Some(held?))
+}
+
+fn not_pinned(cpus: &[u32], error: Errno) -> Failure {
+    Failure::new(format_args!(
+        "cannot keep the command on {}: {error}",
+        Target::Cpus(cpus.to_vec())
+    ))
 }
 
 /// The failure of a command that could not be executed, with a shell's exit status.

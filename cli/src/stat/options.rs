@@ -67,6 +67,9 @@ pub(crate) struct Options {
     /// Count on these CPUs (0-3,8), whatever runs there
     #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
     pub(crate) cpus: Option<String>,
+    /// Count with this backend alone; `msr` writes raw counter registers, of whole CPUs only
+    #[arg(long, value_name = "NAME", help_heading = "Where")]
+    pub(crate) backend: Option<String>,
     /// Count the tasks of these control groups, every event in each of them
     #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
           value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]

@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) requests: Vec<Request>,
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
+    /// The only backend to use.
+    pub(super) backend: Option<String>,
     pub(super) inherit: bool,
     pub(super) by: By,
     pub(super) runs: u32,
@@ -67,6 +69,11 @@ impl Plan {
                 "--per-thread needs threads that run already: add -p PID or -t TID",
             ));
         }
+        if options.backend.as_deref() == Some("msr") && !matches!(scope, Scope::Cpus(_)) {
+            return Err(Failure::usage(
+                "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
+            ));
+        }
         if options.command.is_empty() && options.repeat.is_some_and(|n| n > 1) {
             return Err(Failure::usage("-r needs a command to repeat"));
         }
@@ -74,6 +81,7 @@ impl Plan {
             requests: events::requests(options, on_cpus)?,
             scope,
             command: options.command.clone(),
+            backend: options.backend.clone(),
             inherit: !options.no_inherit,
             by,
             runs: options.repeat.unwrap_or(1),
@@ -94,6 +102,15 @@ impl Plan {
         }
     }
 
+    /// The CPUs that the command has to stay on: those that are counted, where a CPU's counters know
+    /// nothing of commands.
+    pub(super) fn command_cpus(&self) -> Option<&[u32]> {
+        match &self.scope {
+            Scope::Cpus(Target::Cpus(cpus)) if self.backend.as_deref() == Some("msr") => Some(cpus),
+            _ => None,
+        }
+    }
+
     /// What the report says it is about.
     pub(super) fn title(&self) -> String {
         match &self.scope {
@@ -101,6 +118,9 @@ impl Plan {
             Scope::Tasks(targets) => {
                 let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
                 names.join(", ")
+            }
+            Scope::Cpus(target) if self.backend.as_deref() == Some("msr") => {
+                format!("everything on {target}, by raw registers")
             }
             Scope::Cpus(target) => target.to_string(),
             Scope::Cgroups(cgroups, cpus) => {
@@ -218,6 +238,18 @@ mod tests {
         assert_eq!(beside.scope, Scope::Cpus(Target::Cpus(vec![0, 1, 2])));
         assert!(!beside.attributes().enable_on_exec && !beside.attributes().inherit);
         assert_eq!(beside.title(), "CPUs 0,1,2");
+        assert_eq!(beside.command_cpus(), None);
+        let registers = plan(|o| {
+            o.command = vec!["ls".into()];
+            o.cpus = Some("1,3".into());
+            o.backend = Some("msr".into());
+        })
+        .expect("fine");
+        assert_eq!(registers.command_cpus(), Some(&[1, 3][..]));
+        assert_eq!(
+            registers.title(),
+            "everything on CPUs 1,3, by raw registers"
+        );
     }
 
     #[test]
@@ -247,6 +279,13 @@ mod tests {
                     o.repeat = Some(2);
                 },
                 "needs a command",
+            ),
+            (
+                |o| {
+                    o.command = vec!["ls".into()];
+                    o.backend = Some("msr".into());
+                },
+                "add -C LIST",
             ),
         ] {
             let message = plan(change).expect_err(word);

@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
     }
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
-        let held = command::hold(&self.plan.command)?;
+        let held = command::hold(&self.plan.command, self.plan.command_cpus())?;
         if self.plan.scope != Scope::Command {
             // After the command was made, so that it keeps the limit it is used to.
             open_files::allow_as_many_as_possible();

@@ -1,8 +1,10 @@
 //! The open counters: an event set for each target, all with the same events.
 
+use std::sync::Arc;
+
 use quipu::hal::ValueKind;
 use quipu::{
-    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Part, Result,
+    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Machine, Part, Result,
 };
 
 use crate::failure::Failure;
@@ -58,14 +60,21 @@ impl Sets {
     pub(super) fn open(plan: &Plan, command: Option<i32>) -> Result<Self, Failure> {
         let mut members = Vec::new();
         if !plan.requests.is_empty() {
+            let backend = plan.backend.as_deref();
+            let backend = backend
+                .map(|name| Machine::this().named(name))
+                .transpose()?;
             let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
             for (cgroup, target) in plan.scope.targets(command) {
-                let set = EventSet::builder()
+                let mut set = EventSet::builder()
                     .events(&groups)?
                     .target(target)
                     .attributes(plan.attributes())
-                    .user_mode_fallback(true)
-                    .open()?;
+                    .user_mode_fallback(true);
+                if let Some(backend) = &backend {
+                    set = set.backends([Arc::clone(backend)]);
+                }
+                let set = set.open()?;
                 members.push(Member { cgroup, set });
             }
         }
