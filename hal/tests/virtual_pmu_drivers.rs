@@ -6,7 +6,8 @@ use std::time::Duration;
 use quipu_hal::{
     Access, Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec,
     ExtraRegister, Filter, Gating, Group, GroupSpec, Hardware, ManualClock, Pmu, ResolvedEvent,
-    Result, SimModel, SimPmu, Simultaneity, Slot, SlotSet, TableMap, Target, VirtualPmu, X86Select,
+    Result, SimModel, SimPmu, SimRegister, Simultaneity, Slot, SlotSet, TableMap, Target,
+    VirtualPmu, X86Select,
 };
 
 /// A driver that passes everything on to the simulated PMU, with its own quirk.
@@ -165,11 +166,11 @@ fn a_driver_that_wants_to_is_asked_to_verify_in_time() {
     let pmu = Quirky::new(Quirk::Vigilant, 48, &clock);
     let (sim, map) = (pmu.sim.clone(), pmu.sim.event_map());
     let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
-    let spec = GroupSpec::new([quipu_hal::Hardware::Cycles]);
+    let spec = GroupSpec::new([Hardware::Cycles]);
     let mut group = backend.open(&spec, &Target::Cpu(0)).unwrap();
     let mut out = group.read_buf();
     clock.advance(Duration::from_millis(500));
-    sim.overwrite(0, 0, quipu_hal::SimRegister::default());
+    sim.overwrite(0, 0, SimRegister::default());
     backend.tick().unwrap();
     group.read(&mut out).unwrap();
     clock.advance(Duration::from_millis(500));
