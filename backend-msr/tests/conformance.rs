@@ -63,7 +63,8 @@ impl Inner {
 impl Machine {
     fn new(generation: Generation) -> Self {
         let bus = SimulatedMsrs::new(generation, 2);
-        leave_something(&bus, generation);
+        occupy_fixed_counters(&bus, generation);
+        (0..2).for_each(|cpu| scribble(&bus, cpu));
         let map = || {
             Names::new(bus.model())
                 .any("STEADY", 0x01)
@@ -97,29 +98,29 @@ impl Machine {
     }
 }
 
-/// Something to be put back: counters that stand still and are not 0, and fixed ones that count.
-fn leave_something(bus: &SimulatedMsrs, generation: Generation) {
+/// Lets fixed counters count for somebody else.
+fn occupy_fixed_counters(bus: &SimulatedMsrs, generation: Generation) {
     for cpu in 0..2 {
-        for (address, _) in bus.dump(cpu) {
-            let found = match address {
-                0x11 | 0x300.. => 0,
-                0x12..=0x13 | 0xc1..=0xc8 => 0x1234 + u64::from(address),
-                0x186 => 0x3_0005,
-                _ => 0,
-            };
-            // Whatever cannot be written stays as it is.
-            let _ = bus.write(cpu, address, found);
-        }
         let fixed = (0..generation.fixed()).fold(0, |bits, n| bits | 3 << (4 * n));
         if generation.fixed() > 0 {
             bus.write(cpu, 0x38d, fixed).unwrap();
-            bus.write(
-                cpu,
-                0x38f,
-                ((1 << (32 + generation.fixed())) - 1) & (!0 << 32) | 1,
-            )
-            .unwrap();
+            let all = (1 << (32 + generation.fixed())) - 1;
+            bus.write(cpu, 0x38f, all & (!0 << 32) | 1).unwrap();
         }
+    }
+}
+
+/// Leaves values in general counters that stand still, and events in their select registers.
+fn scribble(bus: &SimulatedMsrs, cpu: u32) {
+    for (address, held) in bus.dump(cpu) {
+        let left = match address {
+            0x12..=0x13 | 0xc1..=0xc8 | 0xc001_0004..=0xc001_0007 => {
+                held + 0x1234 + u64::from(address & 7)
+            }
+            0x186..=0x18d | 0xc001_0000..=0xc001_0003 => 0x3_0005,
+            _ => continue,
+        };
+        bus.write(cpu, address, left).unwrap();
     }
 }
 
@@ -241,6 +242,11 @@ impl Subject for Machine {
             }
         }
         Some(held)
+    }
+
+    fn scribble(&self) -> bool {
+        scribble(&self.inner.bus, CPU);
+        true
     }
 
     fn registers(&self) -> Option<String> {
