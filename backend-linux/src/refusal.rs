@@ -3,8 +3,9 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Target};
+use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target};
 
+use crate::event_bits::EventBits;
 use crate::open::Refusal;
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
@@ -46,8 +47,14 @@ pub(crate) fn explain(
     if !reason.is_empty() {
         error = error.with_reason(reason);
     }
-    let in_user_mode = opens_in_user_mode(refused, &member.event, opens);
-    match hint(errno, refused, &privileges, in_user_mode) {
+    let instead = if is_somebody_elses(refused, opens) {
+        Instead::OwnProcess
+    } else if opens_in_user_mode(refused, &member.event, opens) {
+        Instead::UserMode
+    } else {
+        Instead::Nothing
+    };
+    match hint(errno, refused, &privileges, instead) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
@@ -192,6 +199,18 @@ fn opens_in_user_mode(
     event.levels().contains(Filter::USER) && opens(&attr, refused.attach)
 }
 
+/// Whether it is the process that must not be counted: not even what counts nothing opens there.
+fn is_somebody_elses(refused: &Refusal, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
+    let dummy = EventBits::software(Software::Dummy).config;
+    let attr = PerfEventAttr {
+        type_: dummy.type_,
+        config: dummy.config,
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..PerfEventAttr::default()
+    };
+    refused.attach.pid > 0 && !refused.attach.cgroup && !opens(&attr, refused.attach)
+}
+
 fn is_offline(attach: Attach) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
@@ -201,12 +220,22 @@ fn is_offline(attach: Attach) -> bool {
         .is_ok_and(|online| !online.contains(&cpu))
 }
 
+/// What is permitted instead of what was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instead {
+    /// The same in user mode only.
+    UserMode,
+    /// The same of a process of one's own.
+    OwnProcess,
+    Nothing,
+}
+
 /// What a person can do about it, as far as the facts of this machine tell.
 fn hint(
     errno: i32,
     refused: &Refusal,
     privileges: &Privileges,
-    in_user_mode: bool,
+    instead: Instead,
 ) -> Option<String> {
     match errno {
         libc::EMFILE => {
@@ -221,7 +250,7 @@ fn hint(
         {
             Some("virtual machines often hide the PMU; software events still count".into())
         }
-        libc::EACCES | libc::EPERM => permission_hint(errno, refused, privileges, in_user_mode),
+        libc::EACCES | libc::EPERM => permission_hint(errno, refused, privileges, instead),
         _ => None,
     }
 }
@@ -230,48 +259,48 @@ fn permission_hint(
     errno: i32,
     refused: &Refusal,
     privileges: &Privileges,
-    in_user_mode: bool,
+    instead: Instead,
 ) -> Option<String> {
-    let (allowed, needed, instead) = if refused.attach.pid < 0 || refused.attach.cgroup {
+    let (allowed, needed, or_else) = if refused.attach.pid < 0 || refused.attach.cgroup {
         (privileges.may_count_cpus(), 0, "")
     } else if counts_kernel(refused) {
-        let instead = if in_user_mode {
-            ", or count user mode only (:u)"
-        } else {
-            ""
+        let or_else = match instead {
+            Instead::UserMode => ", or count user mode only (:u)",
+            _ => "",
         };
-        (privileges.may_count_kernel(), 1, instead)
+        (privileges.may_count_kernel(), 1, or_else)
     } else {
         (privileges.may_count_user(), 2, "")
     };
-    if !allowed {
+    let somebody_elses = instead == Instead::OwnProcess;
+    if !allowed && !somebody_elses {
         let now = match privileges.perf_event_paranoid {
             Some(level) => format!("kernel.perf_event_paranoid is {level}; "),
             None => String::new(),
         };
         return Some(format!(
             "{now}set it to {needed} or lower (sysctl kernel.perf_event_paranoid={needed}), or run \
-             with {}{instead}",
+             with {}{or_else}",
             Capability::Perfmon.name()
         ));
     }
     if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) {
         return Some("a seccomp filter of this sandbox or container may forbid it".into());
     }
-    if refused.attach.pid > 0 && !refused.attach.cgroup {
-        return Some(format!(
-            "counting somebody else's process takes {} or {}",
-            Capability::SysPtrace.name(),
-            Capability::Perfmon.name()
-        ));
+    if !somebody_elses {
+        return None;
     }
-    None
+    let (perfmon, ptrace) = (Capability::Perfmon.name(), Capability::SysPtrace.name());
+    let in_user_mode = if allowed { "" } else { "in user mode only " };
+    Some(format!(
+        "counting somebody else's process takes {perfmon}, or {in_user_mode}{ptrace}"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu_hal::{Hardware, PmuEvent, RawEvent, Software};
+    use quipu_hal::{Hardware, PmuEvent, RawEvent};
 
     const EVERY_ERRNO: [i32; 18] = [
         libc::E2BIG,
@@ -406,7 +435,7 @@ mod tests {
         privileges.perf_event_paranoid = Some(2);
         let mut refused = refused(event_type::HARDWARE, 0);
         let text = |refused: &Refusal, p: &Privileges| {
-            hint(libc::EACCES, refused, p, true).unwrap_or_default()
+            hint(libc::EACCES, refused, p, Instead::UserMode).unwrap_or_default()
         };
         let kernel = text(&refused, &privileges);
         assert!(
@@ -414,14 +443,40 @@ mod tests {
             "{kernel}"
         );
         assert!(kernel.ends_with("(:u)"), "{kernel}");
-        let elsewhere = hint(libc::EACCES, &refused, &privileges, false).unwrap();
+        let elsewhere = hint(libc::EACCES, &refused, &privileges, Instead::Nothing).unwrap();
         assert!(elsewhere.ends_with("CAP_PERFMON"), "{elsewhere}");
         refused.attr.flags = AttrFlags::EXCLUDE_KERNEL;
         assert_eq!(text(&refused, &privileges), "");
         refused.attach = Attach::cpu(0);
         assert!(text(&refused, &privileges).contains("set it to 0"));
+    }
+
+    /// No setting permits it, so none is named.
+    #[test]
+    fn somebody_elses_process_takes_a_capability() {
+        let mut privileges = machine(true);
+        privileges.capabilities = Some(0);
+        privileges.perf_event_paranoid = Some(2);
+        privileges.seccomp = None;
+        let mut refused = refused(event_type::HARDWARE, 0);
         refused.attach = Attach::thread(1);
-        assert!(text(&refused, &privileges).contains("somebody else's process"));
+        let text = |refused: &Refusal| {
+            hint(libc::EACCES, refused, &privileges, Instead::OwnProcess).unwrap_or_default()
+        };
+        let takes = "counting somebody else's process takes CAP_PERFMON, or";
+        assert_eq!(
+            text(&refused),
+            format!("{takes} in user mode only CAP_SYS_PTRACE")
+        );
+        refused.attr.flags = AttrFlags::EXCLUDE_KERNEL;
+        assert_eq!(text(&refused), format!("{takes} CAP_SYS_PTRACE"));
+
+        assert!(is_somebody_elses(&refused, |_, _| false));
+        assert!(!is_somebody_elses(&refused, |_, attach| attach.pid == 1));
+        for own in [Attach::thread(0), Attach::cpu(0)] {
+            refused.attach = own;
+            assert!(!is_somebody_elses(&refused, |_, _| false));
+        }
     }
 
     #[test]
