@@ -58,7 +58,8 @@ impl EventSource {
 
     /// Where and how an event can be counted.
     ///
-    /// A name is first looked up in the event map, then, if it reads `a:b`, as a tracepoint.
+    /// A name is first looked up in the event map, then, if it reads `a:b`, as a tracepoint, else
+    /// among the events that the core PMUs name in sysfs.
     pub(crate) fn resolve(&self, spec: &EventSpec) -> Result<Resolved> {
         let named = |placement, honours| Resolved {
             placement,
@@ -162,6 +163,9 @@ impl EventSource {
         if let Some((system, name)) = name.split_once(':') {
             return tracepoint(system, name);
         }
+        if let Some(resolved) = self.named_by_cores(name) {
+            return Ok(resolved);
+        }
         // The map knows more names than the generalized ones.
         Err(from_map.unwrap_or_else(|| {
             let error = unsupported(&event).with_reason("there is no event of this name");
@@ -170,6 +174,23 @@ impl EventSource {
                 near => error.with_hint(format!("did you mean {}?", near.join(", "))),
             }
         }))
+    }
+
+    /// An event that core PMUs have a name for (`slots`, `inst_retired`), on those that have it.
+    fn named_by_cores(&self, name: &str) -> Option<Resolved> {
+        let knows = |core: &CorePmu| {
+            let pmu = self.pmus.pmu(&core.name);
+            pmu.is_ok_and(|pmu| pmu.events.iter().any(|event| event.name == name))
+        };
+        let mut resolved: Option<Resolved> = None;
+        for core in self.pmus.core_pmus().into_iter().filter(knows) {
+            let own = self.pmu_event(&PmuEvent::new(core.name).with(name)).ok()?;
+            match (&mut resolved, own.placement) {
+                (Some(all), Placement::Cores(cores)) => all.placement.add_cores(cores),
+                (_, placement) => resolved = Some(Resolved { placement, ..own }),
+            }
+        }
+        resolved
     }
 
     /// The bits of a native event, on the cores it is native to.
@@ -471,6 +492,42 @@ mod tests {
             let e = source.resolve(&native()).expect_err("no such counter");
             assert_eq!(e.kind(), kind, "{e:#}");
         }
+    }
+
+    /// As perf has it: `slots` is `cpu_core/slots/`.
+    #[test]
+    fn names_of_core_pmus_need_no_pmu() {
+        let name = |root: &Path, pmu: &str, name: &str, bits: &str| {
+            let dir = root.join(pmu);
+            std::fs::create_dir_all(dir.join("format")).expect("new");
+            std::fs::create_dir_all(dir.join("events")).expect("new");
+            std::fs::write(dir.join("format/event"), "config:0-7\n").expect("written");
+            std::fs::write(dir.join("events").join(name), bits).expect("written");
+        };
+        let named = |name: &str| Event::Named(name.into());
+        let (root, source) = hybrid();
+        name(root.path(), "cpu_core", "slots", "event=0x4\n");
+        name(root.path(), "cpu_core", "loads", "event=0xd0\n");
+        name(root.path(), "cpu_atom", "loads", "event=0xd1\n");
+        name(root.path(), "uncore_imc_0", "clockticks", "event=0x1\n");
+        assert_eq!(
+            placed(&source, named("slots")),
+            Placement::Cores(vec![(0, config(4, 4))])
+        );
+        let loads = vec![(0, config(4, 0xd0)), (1, config(10, 0xd1))];
+        assert_eq!(placed(&source, named("loads")), Placement::Cores(loads));
+        // Neither another PMU's event nor a field is a name.
+        for unknown in ["clockticks", "event"] {
+            let e = source.resolve(&EventSpec::new(named(unknown)));
+            assert_eq!(e.expect_err(unknown).kind(), ErrorKind::UnsupportedEvent);
+        }
+
+        let root = sysfs(&[("armv8_pmuv3", 8, "cpus", "0")]);
+        name(root.path(), "armv8_pmuv3", "inst_retired", "event=0x8\n");
+        assert_eq!(
+            placed(&self::source(root.path()), named("inst_retired")),
+            Placement::Anywhere(config(8, 8))
+        );
     }
 
     #[test]

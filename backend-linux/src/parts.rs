@@ -18,6 +18,13 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
+    /// More core PMUs, for an event that differs between them.
+    pub(crate) fn add_cores(&mut self, more: Vec<(usize, EventBits)>) {
+        if let Self::Cores(cores) = self {
+            cores.extend(more);
+        }
+    }
+
     /// The bits of the event on a core PMU and CPU, if it can be counted there.
     fn bits(&self, core: Option<usize>, cpu: Option<u32>) -> Option<EventBits> {
         match self {
