@@ -56,33 +56,37 @@ impl Samples {
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     lines: Vec<Line>,
+    runs: usize,
 }
 
 #[derive(Debug)]
 struct Line {
     row: Row,
+    /// The last run that had this line.
+    run: usize,
     values: Samples,
     cores: Vec<Samples>,
     times: [Samples; 3],
 }
 
 impl Merge {
-    /// Adds the rows of one more run.
+    /// Adds the rows of one more run. An event that was asked for twice has two lines.
     pub(super) fn add(&mut self, rows: Vec<Row>) {
+        self.runs += 1;
+        let run = self.runs;
         for (index, row) in rows.into_iter().enumerate() {
+            let fits = |line: &Line| line.run < run && line.is_of(&row);
             // Runs of the same events have their lines in the same order, nearly always.
             let known = match self.lines.get(index) {
-                Some(line) if line.is_of(&row) => Some(index),
-                _ => self.lines.iter().position(|line| line.is_of(&row)),
+                Some(line) if fits(line) => index,
+                _ => self.lines.iter().position(fits).unwrap_or_else(|| {
+                    self.lines.push(Line::new(&row));
+                    self.lines.len() - 1
+                }),
             };
-            match known {
-                Some(index) => self.lines[index].add(&row),
-                None => {
-                    let mut line = Line::new(&row);
-                    line.add(&row);
-                    self.lines.push(line);
-                }
-            }
+            let line = &mut self.lines[known];
+            line.run = run;
+            line.add(&row);
         }
     }
 
@@ -96,6 +100,7 @@ impl Line {
     fn new(row: &Row) -> Self {
         Self {
             row: row.clone(),
+            run: 0,
             values: Samples::default(),
             cores: vec![Samples::default(); row.cores.len()],
             times: [Samples::default(); 3],
@@ -216,6 +221,20 @@ mod tests {
         assert!((spread.mean - 149.0 / 3.0).abs() < 1e-12);
         assert_eq!(row.time, 1000);
         assert_eq!(merged(vec![faults(7)]).spread, None);
+    }
+
+    /// Neither is a second run of the other.
+    #[test]
+    fn the_same_event_twice_has_two_lines() {
+        let mut merge = Merge::default();
+        for values in [[10, 30], [20, 50]] {
+            merge.add(values.map(faults).into());
+        }
+        let values: Vec<_> = merge.rows().iter().map(|row| row.count.value()).collect();
+        assert_eq!(values, [Some(15), Some(40)]);
+        let mut once = Merge::default();
+        once.add(vec![faults(10), faults(30)]);
+        assert!(once.rows().iter().all(|row| row.spread.is_none()));
     }
 
     #[test]
