@@ -161,6 +161,16 @@ impl Row {
         }
     }
 
+    /// Corrects a count of a command that has ended. A pinned counter for which there was no room is
+    /// in an error state, which the kernel forgets when the task exits: then it looks as if it had
+    /// never been started, with a count of zero. But executing the command started it.
+    pub(super) fn command_has_ended(&mut self) {
+        if self.enabled == 0 && self.count.value().is_some() {
+            self.count = Count::NotCounted;
+            self.metric = None;
+        }
+    }
+
     pub(super) fn event(&self) -> &Event {
         &self.spec.event
     }
@@ -352,4 +362,22 @@ fn time_of_target(readings: &[(&Part, &Reading)]) -> u64 {
     times
         .values()
         .fold(sum, |sum, time| sum.saturating_add(*time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::sample;
+    use super::*;
+    use quipu::Hardware;
+
+    #[test]
+    fn a_counter_that_the_command_never_started_has_no_count() {
+        let after = |value, time| {
+            let mut row = sample::row(Hardware::Cycles.into(), value, time);
+            row.command_has_ended();
+            row.count
+        };
+        assert_eq!(after(0, 0), Count::NotCounted);
+        assert_eq!(after(0, 1), Count::exact(0));
+    }
 }

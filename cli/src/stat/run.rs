@@ -192,8 +192,12 @@ impl<'a> Session<'a> {
             let rows = rows(&run.sets, &difference, &run.aggregation, elapsed - time);
             self.output.interval(elapsed, &rows)?;
         }
+        let mut rows = rows(&run.sets, &snapshot, &run.aggregation, elapsed);
+        if self.plan.scope == Scope::Command {
+            rows.iter_mut().for_each(Row::command_has_ended);
+        }
         Ok(Outcome {
-            rows: rows(&run.sets, &snapshot, &run.aggregation, elapsed),
+            rows,
             elapsed,
             exit,
             sets: run.sets,

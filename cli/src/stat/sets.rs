@@ -165,19 +165,20 @@ impl Sets {
         {
             return Err(error.clone().into());
         }
-        let refused = |event: &quipu::SetEvent| {
-            event
-                .error()
-                .is_some_and(|e| e.kind() == ErrorKind::NoPermission)
-        };
-        let mut events = self.set_events().map(|(_, event)| event);
-        match events.next() {
-            Some(first) if refused(first) && events.all(refused) => {
-                Err(first.error().expect("it was refused").clone().into())
-            }
-            _ => Ok(()),
+        match nothing_permitted(self.set_events().map(|(_, event)| event.error())) {
+            Some(denied) => Err(denied.clone().into()),
+            None => Ok(()),
         }
     }
+}
+
+/// The refusal that a run would be a waste of time for: nothing can be counted, and something for
+/// lack of permission only.
+fn nothing_permitted<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
+    let errors: Vec<&Error> = errors.collect::<Option<_>>()?;
+    errors
+        .into_iter()
+        .find(|error| error.kind() == ErrorKind::NoPermission)
 }
 
 /// Whether an error is about what was asked rather than about what this machine can count.
@@ -227,5 +228,24 @@ fn name(label: Option<&str>, event: &quipu::SetEvent) -> String {
         format!("{asked}:u")
     } else {
         event.spec().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_counts_nothing_for_lack_of_permission_is_refused() {
+        let denied = Error::new(ErrorKind::NoPermission, "open cycles");
+        let absent = Error::new(ErrorKind::UnsupportedEvent, "open branches");
+        let refused =
+            |errors: &[Option<&Error>]| nothing_permitted(errors.iter().copied()).map(Error::kind);
+        let no_permission = Some(ErrorKind::NoPermission);
+        assert_eq!(refused(&[Some(&denied)]), no_permission);
+        assert_eq!(refused(&[Some(&absent), Some(&denied)]), no_permission);
+        assert_eq!(refused(&[Some(&absent)]), None);
+        assert_eq!(refused(&[None, Some(&denied)]), None);
+        assert_eq!(refused(&[]), None);
     }
 }
