@@ -118,6 +118,11 @@ fn meaning(
         libc::ENOENT if hardware => (K::UnsupportedEvent, "the CPU's PMU does not have it"),
         libc::ENOENT => (K::UnsupportedEvent, "this kernel does not have it"),
         libc::ENODEV => (K::UnsupportedFeature, "the PMU does not offer this"),
+        // `x86_pmu_extra_regs` in `arch/x86/events/core.c`.
+        libc::ENXIO => (
+            K::UnsupportedEvent,
+            "it needs a register of the CPU that is not accessible here, as in many virtual machines",
+        ),
         libc::EBUSY => (K::Busy, "somebody has the PMU for themselves"),
         libc::EINTR => (K::Busy, "ftrace is using the same probe"),
         libc::ENOSYS => (K::NoSuchDevice, "this kernel has no perf_event_open"),
@@ -196,7 +201,10 @@ fn opens_in_user_mode(
 ) -> bool {
     let mut attr = refused.attr.clone();
     attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
-    event.levels().contains(Filter::USER) && opens(&attr, refused.attach)
+    // Tracepoints are in the kernel, also those that were asked for as `a:b`.
+    let occurs_there =
+        attr.type_ != event_type::TRACEPOINT && event.levels().contains(Filter::USER);
+    occurs_there && opens(&attr, refused.attach)
 }
 
 /// Whether it is the process that must not be counted: not even what counts nothing opens there.
@@ -302,7 +310,7 @@ mod tests {
     use super::*;
     use quipu_hal::{Hardware, PmuEvent, RawEvent};
 
-    const EVERY_ERRNO: [i32; 18] = [
+    const EVERY_ERRNO: [i32; 19] = [
         libc::E2BIG,
         libc::EACCES,
         libc::EBADF,
@@ -317,6 +325,7 @@ mod tests {
         libc::ENOMEM,
         libc::ENOSPC,
         libc::ENOSYS,
+        libc::ENXIO,
         libc::EOPNOTSUPP,
         libc::EOVERFLOW,
         libc::EPERM,
@@ -359,6 +368,7 @@ mod tests {
             K::Os,
             K::Busy,
             K::NoSuchDevice,
+            K::UnsupportedEvent,
             K::UnsupportedEvent,
             K::InvalidConfiguration,
             K::NoPermission,
@@ -490,6 +500,9 @@ mod tests {
         assert!(opens_in_user_mode(&refused, &faults, without_kernel));
         assert!(!opens_in_user_mode(&refused, &switches, without_kernel));
         assert!(!opens_in_user_mode(&refused, &tsc, |_, _| false));
+        let tracepoint = self::refused(event_type::TRACEPOINT, 0);
+        let named = Event::Named("sched:sched_switch".into());
+        assert!(!opens_in_user_mode(&tracepoint, &named, |_, _| true));
 
         let mut privileges = machine(false);
         privileges.capabilities = Some(0);
