@@ -113,6 +113,12 @@ pub(super) fn why(event: &Event, error: &Error) -> String {
     let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
         "happens in the kernel only, where counting is not permitted; in user mode it would read 0"
             .to_owned()
+    } else if let (ErrorKind::TooManyEvents, Some(member)) = (error.kind(), error.member()) {
+        format!(
+            "there are not enough counters for the whole group: its event {} opens by itself, but \
+             not together with those before it; ask for smaller groups",
+            member + 1
+        )
     } else {
         error
             .reason()
@@ -166,6 +172,19 @@ mod tests {
         assert_eq!(
             why(&Hardware::Cycles.into(), &denied("c")),
             "c happens in the kernel only; do that"
+        );
+    }
+
+    /// The reason is shown for every member of the group.
+    #[test]
+    fn a_group_without_room_says_which_event_is_too_many() {
+        let error = Error::new(ErrorKind::TooManyEvents, "open cycles")
+            .with_member(4)
+            .with_reason("it opens by itself");
+        let text = why(&Hardware::Cycles.into(), &error);
+        assert!(
+            text.contains("the whole group: its event 5 opens"),
+            "{text}"
         );
     }
 
