@@ -75,7 +75,8 @@ impl<'a> Bench<'a> {
     }
 
     pub(crate) fn slots(&self) -> Outcome<usize> {
-        self.capabilities().slots.ok_or(Missing::Slots.into())
+        let slots = self.capabilities().slots.or_else(|| self.subject.slots());
+        slots.ok_or(Missing::Slots.into())
     }
 
     /// How many of `wanted` counters can be on the PMU at once.

@@ -1,6 +1,6 @@
 //! A process to be measured: it waits, executes another program, and ends.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,17 +14,34 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Waiting(Child);
 
 impl Waiting {
-    /// Starts a shell that wakes when it is [stirred](Self::stir), and once released executes `true`
-    /// in its own place.
+    /// Starts a shell that wakes when it is [stirred](Self::stir), and once released executes another
+    /// in its own place. (What is smaller than a shell may be built into this one.)
+    ///
+    /// It is a shell by the time this returns: starting it is an execution, too.
     pub(crate) fn start() -> Outcome<Self> {
-        Command::new("sh")
-            .args(["-c", "read stirred; echo awake; read released; exec true"])
+        let child = Command::new("sh")
+            .args([
+                "-c",
+                "echo awake; read stirred; echo awake; read released; exec sh -c :",
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map(Self)
-            .map_err(|error| Stop::Fail(format!("no shell to measure: {error}")))
+            .map_err(|error| Stop::Fail(format!("no shell to measure: {error}")))?;
+        let mut waiting = Self(child);
+        waiting.hear()?;
+        Ok(waiting)
+    }
+
+    /// Waits until it says that it is awake.
+    fn hear(&mut self) -> Outcome {
+        if let Some(stdout) = &mut self.0.stdout {
+            stdout
+                .read_exact(&mut [0; "awake\n".len()])
+                .map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Its process id.
@@ -35,19 +52,14 @@ impl Waiting {
 
     /// Has it run for a moment, and waits until it has. Only once.
     pub(crate) fn stir(&mut self) -> Outcome {
-        let failed = |error| Stop::Fail(format!("the measured process: {error}"));
-        if let (Some(stdin), Some(stdout)) = (&mut self.0.stdin, &mut self.0.stdout) {
+        if let Some(stdin) = &mut self.0.stdin {
             stdin.write_all(b"wake\n").map_err(failed)?;
-            stdout
-                .read_exact(&mut [0; "awake\n".len()])
-                .map_err(failed)?;
         }
-        Ok(())
+        self.hear()
     }
 
     /// Lets it run, and waits for its end.
     pub(crate) fn finish(&mut self) -> Outcome<ExitStatus> {
-        let failed = |error| Stop::Fail(format!("the measured process: {error}"));
         if let Some(mut stdin) = self.0.stdin.take() {
             stdin.write_all(b"go\ngo\n").map_err(failed)?;
         }
@@ -62,6 +74,11 @@ impl Waiting {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn failed(error: io::Error) -> Stop {
+    Stop::Fail(format!("the measured process: {error}"))
 }
 
 impl Drop for Waiting {

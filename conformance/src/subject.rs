@@ -48,6 +48,11 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// How many slot events can be on the PMU at once, where the backend does not say.
+    fn slots(&self) -> Option<usize> {
+        None
+    }
+
     /// Nanoseconds after which groups that wait for the PMU get their turn.
     fn rotation_interval(&self) -> u64 {
         4_000_000

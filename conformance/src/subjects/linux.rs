@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quipu_hal::{
-    Breakpoint, DynBackend, Event, EventSpec, Filter, GroupSpec, Hardware, PmuEvent, Software,
-    Target,
+    Attributes, Breakpoint, DynBackend, Event, EventSpec, Filter, GroupSpec, Hardware, PmuEvent,
+    Software, Target,
 };
 
 use super::pages;
@@ -22,6 +22,7 @@ pub struct LinuxSubject {
     backend: Arc<dyn DynBackend>,
     exact: Vec<EventSpec>,
     hardware: Option<EventSpec>,
+    slots: Option<usize>,
 }
 
 impl LinuxSubject {
@@ -31,6 +32,7 @@ impl LinuxSubject {
             backend,
             exact: Vec::new(),
             hardware: None,
+            slots: None,
         };
         let landmark = Breakpoint::execute(landmark as fn(u64) as usize as u64);
         subject.exact.push(user(Software::PageFaults));
@@ -39,6 +41,10 @@ impl LinuxSubject {
             subject.exact.push(breakpoint);
         }
         subject.hardware = Some(user(Hardware::Instructions)).filter(|e| subject.opens(e));
+        subject.slots = subject
+            .hardware
+            .as_ref()
+            .and_then(|event| subject.fit(event));
         pages::warm_up();
         subject
     }
@@ -46,6 +52,30 @@ impl LinuxSubject {
     fn opens(&self, event: &EventSpec) -> bool {
         let spec = GroupSpec::single(event.clone());
         self.backend.open(&spec, &self.target()).is_ok()
+    }
+}
+
+impl LinuxSubject {
+    /// How many counters of an event fit onto the PMU at once. The kernel opens a group that would
+    /// fit if nobody else counted (`validate_group`); where somebody does, there is no such number.
+    fn fit(&self, event: &EventSpec) -> Option<usize> {
+        const MANY: usize = 64;
+        let pinned = Attributes {
+            pinned: true,
+            ..Attributes::default()
+        };
+        let open = |members| {
+            let spec = GroupSpec::new(vec![event.clone(); members]).with_attributes(pinned);
+            self.backend.open(&spec, &self.target()).ok()
+        };
+        let most = (1..MANY)
+            .take_while(|&members| open(members).is_some())
+            .last()?;
+        let mut group = open(most)?;
+        self.pass(self.rotation_interval());
+        let mut buf = group.read_buf();
+        group.read(&mut buf).ok()?;
+        (most < MANY - 1).then_some(most)
     }
 }
 
@@ -99,6 +129,10 @@ impl Subject for LinuxSubject {
 
     fn slot_event(&self) -> Option<EventSpec> {
         self.hardware.clone()
+    }
+
+    fn slots(&self) -> Option<usize> {
+        self.slots
     }
 
     fn unsupported_events(&self) -> Vec<Event> {
