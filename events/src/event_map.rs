@@ -136,11 +136,12 @@ impl CpuEvents {
 
     /// The parts of a filter that the encoding, or Linux beside it, takes into account.
     fn honoured(&self) -> Filter {
+        // x86 has no third level: a hypervisor on the host runs in kernel mode, and one below is
+        // never counted.
         match (self.interface, self.table.scheme()) {
             (Interface::Linux, _) => Filter::all(),
-            (_, Scheme::Amd10h) => Filter::USER | Filter::KERNEL | Filter::WORLDS,
-            (_, Scheme::Armv8) => Filter::LEVELS,
-            _ => Filter::USER | Filter::KERNEL,
+            (_, Scheme::Amd10h) => Filter::LEVELS | Filter::WORLDS,
+            _ => Filter::LEVELS,
         }
     }
 
