@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Lints the workspace for other systems than this one, and links the commands for the BSDs.
+#
+#   ci/cross.sh                    both, for every target below
+#   ci/cross.sh lint [TARGET...]   clippy, every crate and every test
+#   ci/cross.sh link [TARGET...]   programs, in target/cross/TARGET/debug
+#
+# Not every target has a prebuilt standard library, so it is built once from Debian's package of its
+# source, by Debian's compiler. Zig from PyPI is the linker. Nothing is installed: all of it lies in
+# a cache directory. Where a download fails, what needs it is skipped by name; docs/building.md has
+# more.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+linted=(
+  x86_64-unknown-openbsd i686-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd
+  aarch64-unknown-linux-gnu i686-unknown-linux-gnu
+)
+linked=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
+
+# The wheels of Linux, x86_64 and aarch64.
+ziglang='ziglang==0.17.1
+  --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
+  --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e'
+
+cache=${QUIPU_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quipu-cross}
+rust=$cache/rust/usr
+export ZIG=$cache/zig/ziglang/zig
+export ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache ZIG_LOCAL_CACHE_DIR=$cache/zig-cache
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Runs a command silently; when it fails, `reason` is its last line.
+reason=
+attempt() {
+  local output
+  output=$("$@" 2>&1) || {
+    reason="$1 says: $(tail -n 1 <<<"$output")"
+    return 1
+  }
+}
+
+# Debian's rustc, clippy and library source, downloaded as any user may and only unpacked.
+get_rust() {
+  [ ! -x "$rust/bin/rustc" ] || return 0
+  command -v apt-get >/dev/null || {
+    reason="there is no apt-get on this machine"
+    return 1
+  }
+  local new=$cache/rust.new package
+  local apt=(apt-get -q -o "Dir::State::Lists=$new/lists" -o "Dir::Cache=$new"
+    -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Acquire::Retries=1 -o Acquire::http::Timeout=30)
+  rm -rf "$new"
+  mkdir -p "$new"/{lists,archives}/partial
+  # A source that is not answering matters only if the packages are missed.
+  attempt "${apt[@]}" update || true
+  attempt "${apt[@]}" --yes --no-install-recommends --download-only install \
+    rustc-web rust-web-clippy rust-web-src || return
+  for package in "$new"/archives/*.deb; do
+    attempt dpkg-deb --extract "$package" "$new" || return
+  done
+  rm -rf "$new"/{lists,archives,*.bin}
+  find "$new"/usr/src/rustc-* -mindepth 1 -maxdepth 1 ! -name library -exec rm -rf {} +
+  # A shared standard library could not be linked yet, and is not needed.
+  sed -i 's/^crate-type = .*/crate-type = ["rlib"]/' "$new"/usr/src/rustc-*/library/std/Cargo.toml
+
+  local needed found
+  needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  found=$(LD_LIBRARY_PATH=$(echo "$new"/usr/lib/*-linux-gnu) "$new/usr/bin/rustc" --version 2>&1) || {
+    reason="Debian's rustc does not run here: $found"
+    return 1
+  }
+  [ "$(printf '%s\n' "$needed" "$(cut -d' ' -f2 <<<"$found")" | sort -V | head -n 1)" = "$needed" ] || {
+    reason="apt has $found, and the workspace needs $needed"
+    return 1
+  }
+  mv "$new" "$cache/rust"
+}
+
+get_zig() {
+  [ ! -x "$ZIG" ] || return 0
+  rm -rf "$cache/zig"
+  attempt python3 -m pip --timeout 30 --retries 1 install --root-user-action ignore --no-deps --only-binary :all: \
+    --require-hashes --requirement <(tr '\n' ' ' <<<"$ziglang") --target "$cache/zig"
+}
+
+# standard_library rlib|rmeta TARGET...: where they are missing, both kinds can be linted against and
+# rlib can be linked with.
+standard_library() {
+  local kind=$1 mode=build target missing=()
+  [ "$kind" = rlib ] || mode=check
+  shift
+  for target; do
+    compgen -G "$rust/lib/rustlib/$target/lib/libstd-*.rlib" >/dev/null ||
+      compgen -G "$rust/lib/rustlib/$target/lib/libstd-*.$kind" >/dev/null || missing+=("$target")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+
+  say "building the standard library ($kind) for ${missing[*]}"
+  local build=$cache/std-build
+  RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$build RUSTFLAGS="-Zforce-unstable-if-unmarked -Cembed-bitcode=yes" \
+    cargo "$mode" --quiet --release --locked "${missing[@]/#/--target=}" \
+    --manifest-path "$(echo "$rust"/src/rustc-*/library/sysroot/Cargo.toml)" --features backtrace
+  for target in "${missing[@]}"; do
+    rm -rf "$rust/lib/rustlib/$target" "$build/$target.new"
+    mkdir -p "$build/$target.new/lib"
+    cp "$build/$target"/release/deps/lib*."$kind" "$build/$target.new/lib"
+    mv "$build/$target.new" "$rust/lib/rustlib/$target"
+  done
+  rm -rf "$build"
+}
+
+lint() {
+  local target
+  for target; do
+    say "lints for $target"
+    "$rust/bin/cargo-clippy" clippy --quiet --workspace --all-targets --target "$target" -- -D warnings
+  done
+}
+
+link() {
+  local target variable
+  for target; do
+    say "programs for $target"
+    variable=$(tr 'a-z-' 'A-Z_' <<<"CARGO_TARGET_${target}_LINKER")
+    env "$variable=$PWD/ci/zig-linker" "ZIG_TARGET=${target/-unknown-/-}" \
+      cargo build --quiet --workspace --bins --target "$target"
+  done
+}
+
+skip() {
+  local what=$1 target
+  shift
+  for target; do
+    echo "SKIP $what for $target: $reason"
+  done
+}
+
+case ${1-} in
+  "") ;;
+  lint) linked=() ;;
+  link) linted=() ;;
+  *)
+    echo "usage: ci/cross.sh [lint|link [TARGET...]]" >&2
+    exit 2
+    ;;
+esac
+if [ $# -gt 1 ]; then
+  [ "$1" = lint ] && linted=("${@:2}") || linked=("${@:2}")
+fi
+
+mkdir -p "$cache"
+exec {lock}>"$cache/lock"
+flock "$lock"
+if ! get_rust; then
+  skip lints "${linted[@]}"
+  skip "linking" "${linked[@]}"
+  exit
+fi
+if [ "${#linked[@]}" -gt 0 ] && ! get_zig; then
+  skip "linking" "${linked[@]}"
+  linked=()
+fi
+
+export RUSTC=$rust/bin/rustc LD_LIBRARY_PATH
+LD_LIBRARY_PATH=$(echo "$rust"/lib/*-linux-gnu)
+standard_library rlib "${linked[@]}"
+standard_library rmeta "${linted[@]}"
+exec {lock}>&-
+
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/cross
+lint "${linted[@]}"
+link "${linked[@]}"
