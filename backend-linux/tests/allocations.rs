@@ -1,5 +1,7 @@
 //! Reading allocates nothing.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,7 @@
 //! Breakpoints: counts that are known exactly.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::hint::black_box;

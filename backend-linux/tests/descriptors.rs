@@ -2,6 +2,8 @@
 //!
 //! One test, because it counts what the whole process has open.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::panic::AssertUnwindSafe;

@@ -1,5 +1,7 @@
 //! Hardware events, where there is a PMU.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::hint::black_box;

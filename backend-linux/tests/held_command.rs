@@ -1,5 +1,7 @@
 //! Commands that are held until they are released.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,7 @@
 //! Topology, privileges and tracepoints, from directories as kernels show them and from this machine.
 
+#![cfg(target_os = "linux")]
+
 use std::fs;
 use std::path::Path;
 

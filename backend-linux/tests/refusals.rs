@@ -1,5 +1,7 @@
 //! Refusals: their kinds, the member they name, and that nothing else suffers.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use machine::{FreshPages, backend, open, read, skip, user};

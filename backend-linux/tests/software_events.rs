@@ -1,5 +1,7 @@
 //! Software events against what getrusage(2) and the program itself know.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! PMUs and their events, from directories as kernels on several machines show them.
 
+#![cfg(target_os = "linux")]
+
 use std::path::PathBuf;
 
 use quipu_hal::{Error, ErrorKind, Filter, PerfConfig, PmuEvent, Term, TermValue, ValueKind};

@@ -1,5 +1,7 @@
 //! What holds for any text that a PMU's files could hold: no panic, and the bits where they belong.
 
+#![cfg(target_os = "linux")]
+
 use std::fs;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Targets that fan out: CPUs, all CPUs, cgroups.
 
+#![cfg(target_os = "linux")]
+
 mod machine;
 
 use machine::{FreshPages, backend, open, read, skip, user};

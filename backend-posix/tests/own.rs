@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::thread;
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 use quipu_hal::{

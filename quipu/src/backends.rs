@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{DynBackend, Error, ErrorKind, Result};
+use quipu_linux::LinuxBackend;
 
 /// The backends of this machine, in order of preference.
 pub struct Machine {
@@ -21,7 +22,7 @@ impl Machine {
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
         THIS.get_or_init(|| Self {
-            backends: vec![linux()],
+            backends: vec![BackendStatus::new("linux", LinuxBackend::new())],
         })
     }
 
@@ -119,20 +120,6 @@ impl fmt::Debug for BackendStatus {
             .field("name", &self.name)
             .field("state", &state)
             .finish()
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn linux() -> BackendStatus {
-    BackendStatus::new("linux", quipu_linux::LinuxBackend::new())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn linux() -> BackendStatus {
-    BackendStatus {
-        name: "linux",
-        state: Err(Error::new(ErrorKind::NoSuchDevice, "use perf_event_open")
-            .with_reason("not on this system")),
     }
 }
 

@@ -178,9 +178,8 @@ pub(super) fn wait4(pid: i32, flags: libc::c_int) -> io::Result<Option<(i32, lib
 
 /// Sleeps until the child ends (it stays to be waited for), a signal arrives, or the time is over.
 pub(super) fn sleep_until_exit(pid: i32, timeout: Duration) {
-    // SAFETY: the call takes integers and returns a new descriptor or -1.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let Ok(fd) = RawFd::try_from(fd) else { return };
+    // SAFETY: the call takes integers and returns a new descriptor or -1, which fit an int.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
     if fd < 0 {
         // Before Linux 5.3: look every millisecond.
         let until = Instant::now() + timeout;
