@@ -12,11 +12,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-linted=(
-  x86_64-unknown-openbsd i686-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd
-  aarch64-unknown-linux-gnu i686-unknown-linux-gnu
-)
-linked=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
+bsds=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
+targets=("${bsds[@]}" i686-unknown-openbsd i686-unknown-linux-gnu aarch64-unknown-linux-gnu)
 
 # The wheels of Linux, x86_64 and aarch64.
 ziglang='ziglang==0.17.1
@@ -28,14 +25,15 @@ rust=$cache/rust/usr
 export ZIG=$cache/zig/ziglang/zig
 export ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache ZIG_LOCAL_CACHE_DIR=$cache/zig-cache
 
+is_bsd() { [[ " ${bsds[*]} " == *" $1 "* ]]; }
 say() { printf '\n== %s\n' "$*"; }
 
-# Runs a command silently; when it fails, `reason` is its last line.
+# Runs a command silently; when it fails, `reason` is its first error, or else its last line.
 reason=
 attempt() {
   local output
   output=$("$@" 2>&1) || {
-    reason="$1 says: $(tail -n 1 <<<"$output")"
+    reason="$1 says: $(grep -m 1 -E '^(E|ERROR): ' <<<"$output" || tail -n 1 <<<"$output")"
     return 1
   }
 }
@@ -52,10 +50,14 @@ get_rust() {
     -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Acquire::Retries=1 -o Acquire::http::Timeout=30)
   rm -rf "$new"
   mkdir -p "$new"/{lists,archives}/partial
-  # A source that is not answering matters only if the packages are missed.
-  attempt "${apt[@]}" update || true
+  # A source that does not answer matters only if the packages are missed, and is then the reason.
+  local unanswered=
+  attempt "${apt[@]}" -o APT::Update::Error-Mode=any update || unanswered=$reason
   attempt "${apt[@]}" --yes --no-install-recommends --download-only install \
-    rustc-web rust-web-clippy rust-web-src || return
+    rustc-web rust-web-clippy rust-web-src || {
+    reason=${unanswered:-$reason}
+    return 1
+  }
   for package in "$new"/archives/*.deb; do
     attempt dpkg-deb --extract "$package" "$new" || return
   done
@@ -84,25 +86,32 @@ get_zig() {
     --require-hashes --requirement <(tr '\n' ' ' <<<"$ziglang") --target "$cache/zig"
 }
 
-# standard_library rlib|rmeta TARGET...: where they are missing, both kinds can be linted against and
-# rlib can be linked with.
-standard_library() {
-  local kind=$1 mode=build target missing=()
-  [ "$kind" = rlib ] || mode=check
-  shift
+# Builds the libraries that are missing. Linting needs no more than metadata, in a third of the time.
+standard_libraries() {
+  local target whole=() metadata=()
   for target; do
-    compgen -G "$rust/lib/rustlib/$target/lib/libstd-*.rlib" >/dev/null ||
-      compgen -G "$rust/lib/rustlib/$target/lib/libstd-*.$kind" >/dev/null || missing+=("$target")
+    if [ -e "$rust/lib/rustlib/$target" ]; then
+      continue
+    elif is_bsd "$target"; then
+      whole+=("$target")
+    else
+      metadata+=("$target")
+    fi
   done
-  [ "${#missing[@]}" -gt 0 ] || return 0
+  build_standard_libraries build rlib "${whole[@]}"
+  build_standard_libraries check rmeta "${metadata[@]}"
+}
 
-  say "building the standard library ($kind) for ${missing[*]}"
-  local build=$cache/std-build
+# build_standard_libraries build|check rlib|rmeta TARGET...
+build_standard_libraries() {
+  local how=$1 kind=$2 target build=$cache/std-build
+  shift 2
+  [ $# -gt 0 ] || return 0
+  say "standard library ($kind) for $*"
   RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$build RUSTFLAGS="-Zforce-unstable-if-unmarked -Cembed-bitcode=yes" \
-    cargo "$mode" --quiet --release --locked "${missing[@]/#/--target=}" \
+    cargo "$how" --quiet --release --locked "${@/#/--target=}" \
     --manifest-path "$(echo "$rust"/src/rustc-*/library/sysroot/Cargo.toml)" --features backtrace
-  for target in "${missing[@]}"; do
-    rm -rf "$rust/lib/rustlib/$target" "$build/$target.new"
+  for target; do
     mkdir -p "$build/$target.new/lib"
     cp "$build/$target"/release/deps/lib*."$kind" "$build/$target.new/lib"
     mv "$build/$target.new" "$rust/lib/rustlib/$target"
@@ -136,38 +145,43 @@ skip() {
   done
 }
 
+to_lint=() to_link=()
 case ${1-} in
-  "") ;;
-  lint) linked=() ;;
-  link) linted=() ;;
+  "") to_lint=("${targets[@]}") to_link=("${bsds[@]}") ;;
+  lint) to_lint=("${@:2}") && [ $# -gt 1 ] || to_lint=("${targets[@]}") ;;
+  link) to_link=("${@:2}") && [ $# -gt 1 ] || to_link=("${bsds[@]}") ;;
   *)
     echo "usage: ci/cross.sh [lint|link [TARGET...]]" >&2
     exit 2
     ;;
 esac
-if [ $# -gt 1 ]; then
-  [ "$1" = lint ] && linted=("${@:2}") || linked=("${@:2}")
-fi
+for target in "${to_link[@]}"; do
+  is_bsd "$target" || {
+    echo "ci/cross.sh: programs are linked for ${bsds[*]}, not for $target" >&2
+    exit 2
+  }
+done
 
 mkdir -p "$cache"
 exec {lock}>"$cache/lock"
 flock "$lock"
 if ! get_rust; then
-  skip lints "${linted[@]}"
-  skip "linking" "${linked[@]}"
+  skip lints "${to_lint[@]}"
+  skip linking "${to_link[@]}"
   exit
 fi
-if [ "${#linked[@]}" -gt 0 ] && ! get_zig; then
-  skip "linking" "${linked[@]}"
-  linked=()
+if [ "${#to_link[@]}" -gt 0 ] && ! get_zig; then
+  skip linking "${to_link[@]}"
+  to_link=()
 fi
 
 export RUSTC=$rust/bin/rustc LD_LIBRARY_PATH
 LD_LIBRARY_PATH=$(echo "$rust"/lib/*-linux-gnu)
-standard_library rlib "${linked[@]}"
-standard_library rmeta "${linted[@]}"
+standard_libraries $(printf '%s\n' "${to_lint[@]}" "${to_link[@]}" | sort -u)
 exec {lock}>&-
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/cross
-lint "${linted[@]}"
-link "${linked[@]}"
+# Named, so that what was built over the library of another cache directory is not taken for built.
+export CARGO_ENCODED_RUSTFLAGS=--sysroot=$rust
+lint "${to_lint[@]}"
+link "${to_link[@]}"
