@@ -6,9 +6,9 @@
 #   ci/cross.sh link [TARGET...]   programs, in target/cross/TARGET/debug
 #
 # Not every target has a prebuilt standard library, so it is built once from Debian's package of its
-# source, by Debian's compiler. Zig from PyPI is the linker. Nothing is installed: all of it lies in
-# a cache directory. Where a download fails, what needs it is skipped by name; docs/building.md has
-# more.
+# source, by Debian's compiler. Zig from PyPI compiles C and links. Nothing is installed: all of it
+# lies in a cache directory. Where a download fails, every target is skipped by name; docs/building.md
+# has more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -119,21 +119,28 @@ build_standard_libraries() {
   rm -rf "$build"
 }
 
+# for_target TARGET COMMAND...: with Zig as the C compiler and linker of the target. Some dependencies
+# of benches compile C.
+for_target() {
+  local triple=${1/-unknown-/-}
+  env "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$1")_LINKER=$PWD/ci/zig-cc" "ZIG_TARGET=${triple/#i686/x86}" \
+    "CC_$1=$PWD/ci/zig-cc" "AR_$1=ar" "${@:2}"
+}
+
 lint() {
   local target
   for target; do
     say "lints for $target"
-    "$rust/bin/cargo-clippy" clippy --quiet --workspace --all-targets --target "$target" -- -D warnings
+    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet --workspace --all-targets \
+      --target "$target" -- -D warnings
   done
 }
 
 link() {
-  local target variable
+  local target
   for target; do
     say "programs for $target"
-    variable=$(tr 'a-z-' 'A-Z_' <<<"CARGO_TARGET_${target}_LINKER")
-    env "$variable=$PWD/ci/zig-linker" "ZIG_TARGET=${target/-unknown-/-}" \
-      cargo build --quiet --workspace --bins --target "$target"
+    for_target "$target" cargo build --quiet --workspace --bins --target "$target"
   done
 }
 
@@ -165,14 +172,10 @@ done
 mkdir -p "$cache"
 exec {lock}>"$cache/lock"
 flock "$lock"
-if ! get_rust; then
+if ! get_rust || ! get_zig; then
   skip lints "${to_lint[@]}"
   skip linking "${to_link[@]}"
   exit
-fi
-if [ "${#to_link[@]}" -gt 0 ] && ! get_zig; then
-  skip linking "${to_link[@]}"
-  to_link=()
 fi
 
 export RUSTC=$rust/bin/rustc LD_LIBRARY_PATH
