@@ -119,6 +119,10 @@ pub(crate) fn wall_time() -> Result<u64> {
 /// The system's refusal, other than that there is no such child.
 pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
     // 0 and below mean groups of processes.
+    #[allow(
+        clippy::unnecessary_fallible_conversions,
+        reason = "id_t has 64 bits and a sign on FreeBSD, 32 and none elsewhere"
+    )]
     let id = match libc::id_t::try_from(pid) {
         Ok(id) if id > 0 => id,
         _ => return Ok(false),

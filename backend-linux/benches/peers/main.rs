@@ -8,16 +8,16 @@
 //! No reader can be faster than the bare read(2), so the share that this takes of a contender's time
 //! is printed too: it is the limit of what can be won.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod allocations;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod contenders;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod raw;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod timing;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, open, contender] = arguments.as_slice()
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn main() {
-    println!("perf_event_open is Linux only");
+    println!("SKIP peers: perf_event_open is Linux's, and perf-event2 does not compile for 32 bits");
 }
