@@ -32,7 +32,7 @@ fn fresh_pages_fault_once_each() {
 }
 
 /// Voluntary and involuntary context switches of this thread so far.
-fn switches() -> i64 {
+fn switches() -> libc::c_long {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a live local, zeroed, which the kernel fills in.
     let usage = unsafe {

@@ -51,5 +51,7 @@ fn main() {
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn main() {
-    println!("SKIP peers: perf_event_open is Linux's, and perf-event2 does not compile for 32 bits");
+    println!(
+        "SKIP peers: perf_event_open is Linux's, and perf-event2 does not compile for 32 bits"
+    );
 }
