@@ -12,6 +12,7 @@ use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 use crate::open::open_part;
 use crate::parts::{Place, Placement, plan};
+use crate::privileges::Privileges;
 use crate::refusal;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
@@ -26,6 +27,7 @@ const MOST_LISTINGS: usize = 100;
 pub struct LinuxBackend {
     events: EventSource,
     capabilities: OnceLock<Capabilities>,
+    machine: OnceLock<Privileges>,
 }
 
 impl LinuxBackend {
@@ -40,6 +42,7 @@ impl LinuxBackend {
         Ok(Self {
             events: EventSource::new(SysfsPmus::new()),
             capabilities: OnceLock::new(),
+            machine: OnceLock::new(),
         })
     }
 
@@ -84,6 +87,7 @@ impl Backend for LinuxBackend {
             spec,
             target,
             events: &self.events,
+            machine: &self.machine,
             placements,
         };
         let group = LinuxGroup::new(infos, opener.open_everywhere()?);
@@ -99,6 +103,7 @@ struct Opener<'a> {
     spec: &'a GroupSpec,
     target: &'a Target,
     events: &'a EventSource,
+    machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
 }
 
@@ -163,7 +168,13 @@ impl Opener<'_> {
                 Err(refused) => {
                     // The counters that did open may be what there was no room beside.
                     opened.clear();
-                    return Err(refusal::explain(&refused, self.spec, self.target, &part));
+                    return Err(refusal::explain(
+                        &refused,
+                        self.spec,
+                        self.target,
+                        &part,
+                        self.machine,
+                    ));
                 }
             }
         }

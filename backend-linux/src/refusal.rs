@@ -3,6 +3,8 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
+use std::sync::OnceLock;
+
 use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target};
 
 use crate::event_bits::EventBits;
@@ -16,11 +18,15 @@ use crate::topology::Topology;
 type Meaning = (ErrorKind, &'static str);
 
 /// The error for a refused member. Everything that was opened together with it must be closed.
+///
+/// `machine` is what was found at an earlier refusal. Which PMUs there are holds for good; what this
+/// process may do can change, and is looked at again when it matters.
 pub(crate) fn explain(
     refused: &Refusal,
     spec: &GroupSpec,
     target: &Target,
     planned: &PlannedPart,
+    machine: &OnceLock<Privileges>,
 ) -> Error {
     let member = &spec.members[refused.member];
     let place = if planned.part == Part::whole() {
@@ -38,9 +44,15 @@ pub(crate) fn explain(
                 .with_reason(format!("this kernel is too old for `{field}`"));
         }
     };
-    let privileges = Privileges::read();
+    let now;
+    let privileges = if matches!(errno, libc::EACCES | libc::EPERM | libc::EMFILE) {
+        now = Privileges::read();
+        &now
+    } else {
+        machine.get_or_init(Privileges::read)
+    };
     let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
-    let (kind, reason) = meaning(errno, refused, &member.event, &privileges, opens);
+    let (kind, reason) = meaning(errno, refused, &member.event, privileges, opens);
     let mut error = Error::new(kind, attempted)
         .with_member(refused.member)
         .with_errno(errno);
@@ -54,7 +66,7 @@ pub(crate) fn explain(
     } else {
         Instead::Nothing
     };
-    match hint(errno, refused, &privileges, instead) {
+    match hint(errno, refused, privileges, instead) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }

@@ -345,8 +345,11 @@ fn open_group(
             *spec = in_user_mode;
             (Ok(open), true)
         }
-        // Not permitted everywhere and not there at all: the second is what to tell.
-        Err(in_user_mode) if in_user_mode.kind() != ErrorKind::NoPermission => {
+        // Not permitted everywhere and not there at all: the second is what to tell, unless the first
+        // knew already why user mode will not do.
+        Err(in_user_mode)
+            if in_user_mode.kind() != ErrorKind::NoPermission && error.reason().is_none() =>
+        {
             (Err(in_user_mode), false)
         }
         Err(_) => (Err(error), false),

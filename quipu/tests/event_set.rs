@@ -61,7 +61,14 @@ impl Backend for Scripted {
                     .with_reason(self.name));
             }
             if !self.kernel_permitted && member.filter.contains(Filter::KERNEL) {
-                return Err(Error::new(ErrorKind::NoPermission, attempted).with_hint("lower it"));
+                let error = Error::new(ErrorKind::NoPermission, attempted).with_hint("lower it");
+                return Err(match text.as_str() {
+                    "no-filter" => error.with_reason("it takes no filter"),
+                    _ => error,
+                });
+            }
+            if !self.kernel_permitted && ["no-filter", "absent"].contains(&text.as_str()) {
+                return Err(Error::new(ErrorKind::UnsupportedEvent, attempted));
             }
             let mut info = EventInfo::counter(text.clone()).occurring_in(member.event.levels());
             if text == "temperature" {
@@ -231,6 +238,20 @@ fn user_mode_is_counted_only_where_asked_and_only_events_that_occur_there() {
         assert_eq!(error.hint(), Some("lower it"));
     }
     assert!(user.error().is_none() && !user.fell_back_to_user());
+}
+
+#[test]
+fn what_is_refused_either_way_tells_the_reason_that_is_true() {
+    let mut backend = Scripted::new("denied");
+    backend.kernel_permitted = false;
+    let set = set(vec![backend], "absent,no-filter", true);
+    let [absent, no_filter] = set.events() else {
+        panic!("two events");
+    };
+    assert_eq!(absent.error().unwrap().kind(), ErrorKind::UnsupportedEvent);
+    let error = no_filter.error().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NoPermission);
+    assert_eq!(error.reason(), Some("it takes no filter"));
 }
 
 #[test]
