@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::msr;
 #[cfg(target_os = "linux")]
 use crate::stat;
-use crate::{info, list};
+use crate::{encode, events, info, list};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -32,4 +32,10 @@ pub(crate) enum Command {
     /// Repair counter registers after a measurement with --backend msr was killed
     #[cfg(unix)]
     Msr(msr::Options),
+    /// Show the bits of an event, and how they are made up
+    Encode(encode::EncodeOptions),
+    /// Show what bits count
+    Decode(encode::DecodeOptions),
+    /// Check, search and import event files
+    Events(events::Options),
 }

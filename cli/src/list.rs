@@ -4,6 +4,7 @@ mod catalog;
 mod descriptions;
 #[cfg(target_os = "linux")]
 mod linux;
+mod native;
 mod probe;
 mod report;
 mod selection;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 use catalog::Catalog;
@@ -24,7 +26,7 @@ const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
-    /// anything
+    /// anything. `native` lists the CPU's own events, `cpus` the CPUs whose events are known
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
@@ -35,11 +37,18 @@ pub(crate) struct Options {
     /// Print one JSON array
     #[arg(short, long)]
     json: bool,
+
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Lists the events that were asked for on standard output. The exit status is 1 when no event
 /// matches at all.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    if let Some(text) = database(options)? {
+        terminal::print(&text).map_err(Failure::new)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let selection = Selection::new(&options.filters);
     let mut catalog = Catalog::of_this_machine(&selection);
     if catalog.entries.is_empty() && !selection.texts().is_empty() {
@@ -60,4 +69,19 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the event database has, when that is what was asked for: by its kinds, or for another CPU.
+fn database(options: &Options) -> Result<Option<String>, Failure> {
+    let (first, texts) = match options.filters.split_first() {
+        Some((first, rest)) if first == "native" || first == "cpus" => (first.as_str(), rest),
+        _ if options.choice.cpu.is_some() => ("native", options.filters.as_slice()),
+        _ => return Ok(None),
+    };
+    let text = match first {
+        "cpus" => native::cpus(&options.choice)?,
+        _ if options.json => native::json(&options.choice, texts)?,
+        _ => native::text(&options.choice, texts, Layout::of_stdout())?,
+    };
+    Ok(Some(text))
 }

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod encode;
+mod events;
 mod failure;
 mod info;
 mod list;
@@ -18,13 +20,22 @@ use clap::Parser;
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Err(error) = quipu::events::Database::open(None)
+        && !matches!(command, Command::Events(_))
+    {
+        eprintln!("quipu: event files are left out: {error:#}");
+    }
+    let outcome = match command {
         #[cfg(target_os = "linux")]
         Command::Stat(options) => stat::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]
         Command::Msr(options) => msr::run(&options),
+        Command::Encode(options) => encode::encode(&options),
+        Command::Decode(options) => encode::decode(&options),
+        Command::Events(options) => events::run(&options),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

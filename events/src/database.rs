@@ -227,7 +227,7 @@ impl Below for Database {
 
 impl CpuTable {
     /// Everywhere that a name is defined, what is in force first.
-    fn origins(&self, name: &str) -> Vec<Origin> {
+    pub fn origins(&self, name: &str) -> Vec<Origin> {
         let head = name.split(':').next().unwrap_or(name);
         let known = select(self, name).is_ok() || self.bits_of(head).is_some();
         let (event, mask) = head.split_once('.').unwrap_or((head, ""));

@@ -9,8 +9,8 @@ pub struct Field {
     pub name: &'static str,
     /// The bits it adds to the word.
     pub bits: u64,
-    /// The value by itself: a number, or 1 for a flag.
-    pub value: u64,
+    /// The value by itself; `None` for a flag. For an extra register, its address.
+    pub value: Option<u64>,
 }
 
 /// The fields of an encoding, lowest bits first; extra registers come last. Flags that are not set and
@@ -22,7 +22,7 @@ pub fn describe(scheme: Scheme, encoding: &Encoding) -> Vec<Field> {
             fields.extend(word.extra.iter().map(|extra| Field {
                 name: "extra register",
                 bits: extra.value,
-                value: u64::from(extra.address),
+                value: Some(u64::from(extra.address)),
             }));
             fields
         }
@@ -75,7 +75,7 @@ pub fn describe(scheme: Scheme, encoding: &Encoding) -> Vec<Field> {
                     fields.push(Field {
                         name,
                         bits: value,
-                        value,
+                        value: Some(value),
                     });
                 }
             }
@@ -91,7 +91,7 @@ fn number(name: &'static str, word: u64, shift: u32, width: u32) -> Field {
     Field {
         name,
         bits: value << shift,
-        value,
+        value: Some(value),
     }
 }
 
@@ -102,7 +102,7 @@ fn flags(word: u64, known: &[(&'static str, u64)]) -> Vec<Field> {
         .map(|(name, bit)| Field {
             name,
             bits: *bit,
-            value: 1,
+            value: None,
         })
         .collect()
 }
@@ -127,6 +127,6 @@ fn x86(word: u64) -> Vec<Field> {
         number("bits 32-39 (AMD: event bits 8-11)", word, 32, 8),
         number("bits 40-47 (Intel: second unit mask)", word, 40, 8),
     ];
-    fields.extend(above.into_iter().filter(|field| field.value != 0));
+    fields.extend(above.into_iter().filter(|field| field.bits != 0));
     fields
 }

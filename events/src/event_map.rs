@@ -4,13 +4,12 @@ use std::borrow::Cow;
 
 use quipu_hal::{
     CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister, Filter,
-    P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select,
+    P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select, text,
 };
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
 use crate::name::{NameError, select};
-use crate::source::fields::nearest;
 use crate::source::generalized::cache_key;
 use crate::source::model::flag;
 
@@ -164,17 +163,11 @@ impl CpuEvents {
             .map(|(_, entry)| entry.name().to_owned())
             .collect();
         names.extend(self.table.presets().into_iter().map(|preset| preset.name));
-        let folded: Vec<String> = names.iter().map(|name| name.to_ascii_uppercase()).collect();
-        let nearest = nearest(
-            &name.to_ascii_uppercase(),
-            folded.iter().map(String::as_str),
-        )
-        .and_then(|nearest| folded.iter().position(|known| known == nearest))
-        .and_then(|at| names.get(at));
-        match nearest {
-            Some(nearest) => refused.with_hint(format!("did you mean {nearest}?")),
-            None => refused.with_hint("`quipu list` shows the events of this CPU"),
+        let near = text::nearest(name, names.iter().map(String::as_str));
+        if near.is_empty() {
+            return refused.with_hint("`quipu list native` shows the events of this CPU");
         }
+        refused.with_hint(format!("did you mean {}?", near.join(", ")))
     }
 
     /// The names of an event's masks, the first few.

@@ -77,7 +77,8 @@ fn wrong_names_get_the_nearest_and_the_masks() {
         (error.kind(), format!("{error:#}"))
     };
     for (name, says) in [
-        ("INST_RETIRD.ANY", "did you mean INST_RETIRED.ANY?"),
+        ("INST_RETIRD.ANY", "did you mean INST_RETIRED.ANY"),
+        ("page-fualts", "did you mean page-faults"),
         ("L2_RQSTS", "L2_RQSTS needs a unit mask; L2_RQSTS has "),
         (
             "L2_RQSTS.NONE",

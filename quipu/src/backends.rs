@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{DynBackend, Error, ErrorKind, Result};
 use quipu_linux::LinuxBackend;
 
@@ -22,7 +23,7 @@ impl Machine {
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
         THIS.get_or_init(|| Self {
-            backends: vec![BackendStatus::new("linux", LinuxBackend::new())],
+            backends: vec![BackendStatus::new("linux", linux())],
         })
     }
 
@@ -121,6 +122,23 @@ impl fmt::Debug for BackendStatus {
             .field("state", &state)
             .finish()
     }
+}
+
+/// perf_event_open with the native events of this CPU, where the database knows it.
+fn linux() -> Result<LinuxBackend> {
+    let backend = LinuxBackend::new()?;
+    Ok(match native_events() {
+        Some(events) => backend.with_event_map(Arc::new(events)),
+        None => backend,
+    })
+}
+
+/// The native events of this CPU, as Linux takes them. Event files that cannot be used are left out;
+/// [`Database::open`] says why.
+fn native_events() -> Option<CpuEvents> {
+    let database = Database::open(None).unwrap_or_else(|_| Database::embedded());
+    let tables = database.this_machine().ok()?;
+    Some(tables.first()?.events_for(Interface::Linux))
 }
 
 #[cfg(unix)]

@@ -15,6 +15,7 @@ pub use event_set::{EventSet, EventSetBuilder, SetEvent};
 pub use measure::{Measurement, measure};
 pub use request::IntoGroups;
 
+pub use quipu_events as events;
 pub use quipu_hal as hal;
 pub use quipu_hal::{
     Attributes, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec, Hardware, Part,

@@ -1,0 +1,205 @@
+//! `quipu encode` and `quipu decode`: names to bits and back.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use quipu::Filter;
+use quipu::events::{CpuTable, Interface, describe};
+use quipu::hal::{
+    Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
+    SlotClass, SlotSet, X86Select,
+};
+
+use crate::events::Choice;
+use crate::failure::Failure;
+use crate::terminal;
+
+#[derive(Debug, Args)]
+pub(crate) struct EncodeOptions {
+    /// The event: `INST_RETIRED.ANY`, `L2_RQSTS:MISS:u`, `cycles`, `PAPI_TOT_INS`
+    name: String,
+
+    /// Only the bits for linux, pctr or msr
+    #[arg(long = "for", value_name = "INTERFACE", value_parser = interface)]
+    interface: Option<Interface>,
+
+    #[command(flatten)]
+    choice: Choice,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DecodeOptions {
+    /// The bits: an event select or config word in hexadecimal, and the value of an extra register
+    #[arg(value_name = "BITS", value_parser = hexadecimal, num_args = 1..=2)]
+    bits: Vec<u64>,
+
+    #[command(flatten)]
+    choice: Choice,
+}
+
+fn interface(name: &str) -> Result<Interface, String> {
+    Interface::ALL
+        .into_iter()
+        .find(|interface| interface.name() == name)
+        .ok_or_else(|| "there are linux, pctr and msr".to_owned())
+}
+
+fn hexadecimal(text: &str) -> Result<u64, String> {
+    let digits = text.trim_start_matches("0x").trim_start_matches('r');
+    u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
+}
+
+/// Prints the bits of an event and how they are made up.
+pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
+    let spec: EventSpec = options.name.parse().map_err(Failure::from)?;
+    let interfaces = options
+        .interface
+        .map_or(Interface::ALL.to_vec(), |one| vec![one]);
+    let mut text = String::new();
+    for table in options.choice.tables()? {
+        text += &format!("{} ({})\n", table.id(), table.name());
+        let mut refused = None;
+        let mut encoded = 0;
+        for interface in &interfaces {
+            match table
+                .events_for(*interface)
+                .resolve(&spec.event, spec.filter)
+            {
+                Ok(resolved) => {
+                    encoded += 1;
+                    text += &format!(
+                        "  {:<6} {}\n",
+                        interface.name(),
+                        one_line(&resolved.encoding, interface)
+                    );
+                    for field in describe(table.scheme(), &resolved.encoding) {
+                        text += &format!(
+                            "           {:#018x}  {}{}\n",
+                            field.bits,
+                            field.name,
+                            field
+                                .value
+                                .map(|value| format!(" {value:#x}"))
+                                .unwrap_or_default()
+                        );
+                    }
+                    if let Some(counters) = counters(resolved.slots) {
+                        text += &format!("           counters {counters}\n");
+                    }
+                    for erratum in &resolved.info.errata {
+                        text += &format!("           {erratum}\n");
+                    }
+                }
+                Err(error) => {
+                    text += &format!("  {:<6} {error}\n", interface.name());
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        if let (0, Some(error)) = (encoded, refused) {
+            return Err(Failure::from(error));
+        }
+    }
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The words of an encoding as its interface takes them.
+fn one_line(encoding: &Encoding, interface: &Interface) -> String {
+    match encoding {
+        Encoding::Perf(perf) if perf.config1 == 0 => {
+            format!("type {}, config {:#x}", perf.type_, perf.config)
+        }
+        Encoding::Perf(perf) => format!(
+            "type {}, config {:#x}, config1 {:#x}",
+            perf.type_, perf.config, perf.config1
+        ),
+        Encoding::X86(word) => {
+            let mut text = match interface {
+                Interface::Pctr => format!("function {:#010x}", word.select),
+                _ => format!("select {:#x}", word.select),
+            };
+            for extra in &word.extra {
+                text += &format!(", register {:#x} = {:#x}", extra.address, extra.value);
+            }
+            text
+        }
+        Encoding::P5(function) => format!("function {:#05x}", function.0),
+        Encoding::Fixed(fixed) => format!(
+            "fixed counter {}, control {:#x}",
+            fixed.index,
+            fixed.control_bits()
+        ),
+        Encoding::Armv8(event) => format!("PMEVTYPER {:#010x}", event.0),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The counters that can count an event, when not all can.
+pub(crate) fn counters(slots: SlotSet) -> Option<String> {
+    if slots == SlotSet::ANY_GENERAL {
+        return None;
+    }
+    let numbers = |class, name: &str| {
+        (0..64)
+            .filter(|number| slots.contains(class, *number))
+            .map(|number| format!("{name}{number}"))
+            .collect::<Vec<_>>()
+    };
+    let mut all = numbers(SlotClass::General, "");
+    all.extend(numbers(SlotClass::Fixed, "fixed "));
+    Some(all.join(", "))
+}
+
+/// Prints the name of what bits count.
+pub(crate) fn decode(options: &DecodeOptions) -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    for table in options.choice.tables()? {
+        let decoded = table.decode(&encoding(&table, &options.bits))?;
+        let levels = decoded.levels.map(levels).unwrap_or_default();
+        text += &format!("{}: {}{levels}\n", table.id(), decoded.name);
+    }
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The encoding that bits are in the scheme of a CPU.
+fn encoding(table: &CpuTable, bits: &[u64]) -> Encoding {
+    let word = bits.first().copied().unwrap_or(0);
+    let value = bits.get(1).copied().unwrap_or(0);
+    // A select word says where it counts; a config word of Linux does not.
+    let has_levels = word & (X86Select::USER | X86Select::KERNEL) != 0;
+    match table.scheme() {
+        Scheme::P5 => Encoding::P5(P5Function(word as u16)),
+        Scheme::Armv8 => Encoding::Armv8(Armv8Event(word as u32)),
+        _ if has_levels => {
+            let mut select = X86Select {
+                select: word,
+                extra: Vec::new(),
+            };
+            if value != 0 {
+                select.extra.push(ExtraRegister { address: 0, value });
+            }
+            Encoding::X86(select)
+        }
+        _ => Encoding::Perf(PerfConfig {
+            type_: 4,
+            config: word,
+            config1: value,
+            ..PerfConfig::default()
+        }),
+    }
+}
+
+fn levels(levels: Filter) -> String {
+    let mut text = String::from(":");
+    for (level, letter) in [(Filter::USER, 'u'), (Filter::KERNEL, 'k')] {
+        if levels.contains(level) {
+            text.push(letter);
+        }
+    }
+    if text.len() == 1 {
+        return String::from(" (nowhere: neither user nor kernel mode is set)");
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! `quipu events`: the event database itself.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use quipu::events::import::{self, Format};
+use quipu::events::{self, CpuTable, Database, LayerFile};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Report everything that is wrong with event files
+    Check {
+        /// Event files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Say where an event, generalized event or preset is defined
+    Which {
+        /// The event
+        name: String,
+        #[command(flatten)]
+        choice: Choice,
+    },
+    /// Write an event table from a vendor's published list
+    Import {
+        /// The form of the list: intel-perfmon or linux-pmu-events
+        #[arg(long, value_name = "FORMAT", value_parser = format)]
+        from: Format,
+        /// The files of one CPU
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Which CPU, and which database.
+#[derive(Debug, Args)]
+pub(crate) struct Choice {
+    /// Pretend this CPU, by its id in the event database (`quipu list cpus`)
+    #[arg(long, value_name = "ID")]
+    pub(crate) cpu: Option<String>,
+
+    /// Lay an event file over the database
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+}
+
+impl Choice {
+    pub(crate) fn database(&self) -> Result<Database, Failure> {
+        Ok(Database::open(self.events.as_deref())?)
+    }
+
+    /// The tables asked for: one CPU's, or one for each kind of core of this machine.
+    pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, Failure> {
+        let database = self.database()?;
+        match &self.cpu {
+            Some(id) => Ok(vec![database.cpu(id)?]),
+            None => Ok(database.this_machine()?),
+        }
+    }
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::ALL
+        .into_iter()
+        .find(|format| format.name() == name)
+        .ok_or_else(|| "there are intel-perfmon and linux-pmu-events".to_owned())
+}
+
+/// Does what was asked. The exit status is 1 when a check finds something.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    match &options.command {
+        Command::Check { files } => check(files),
+        Command::Which { name, choice } => which(name, choice),
+        Command::Import { from, files } => import(*from, files),
+    }
+}
+
+fn check(files: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let below = Database::embedded();
+    let mut text = String::new();
+    let mut sound = true;
+    for file in files {
+        let findings = events::check_file(file, &below)?;
+        for finding in &findings {
+            text += &format!("{finding}\n");
+        }
+        if findings.is_empty() {
+            text += &format!("{}: nothing is wrong\n", file.display());
+        }
+        sound &= findings.is_empty();
+    }
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::from(u8::from(!sound)))
+}
+
+fn which(name: &str, choice: &Choice) -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    for table in choice.tables()? {
+        for (at, origin) in table.origins(name).iter().enumerate() {
+            let layer = match &origin.layer {
+                LayerFile::Embedded => "embedded database, ",
+                LayerFile::File(_) => "",
+            };
+            let hidden = if at > 0 { ", overridden" } else { "" };
+            text += &format!(
+                "{}: {} in {layer}{}:{}{hidden}\n",
+                origin.cpu, origin.name, origin.file, origin.line
+            );
+        }
+    }
+    if text.is_empty() {
+        let message = format!("no layer of the event database defines {name}");
+        return Err(Failure::with_status(message, 1));
+    }
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(from: Format, files: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let mut texts = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).map_err(|error| {
+            Failure::new(format_args!("cannot read {}: {error}", file.display()))
+        })?;
+        texts.push((file.display().to_string(), text));
+    }
+    let borrowed: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let imported = import::import(from, &borrowed)?;
+    for left_out in &imported.left_out {
+        eprintln!("quipu: left out {left_out}");
+    }
+    terminal::print(&imported.text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
+}

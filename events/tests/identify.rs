@@ -1,0 +1,189 @@
+//! Which CPU is which entry.
+
+use std::fs;
+
+use quipu_events::Database;
+use quipu_events::identify::{self, Core, CpuidLeaf, from_cpuid, from_signature, from_text};
+use quipu_hal::{CounterBank, CpuIdentity, SlotClass};
+
+fn id(text: &str) -> String {
+    let core = Core::new(from_text(text).unwrap());
+    let table = Database::embedded().identify(&core);
+    table.map_or_else(|error| format!("{error:#}"), |table| table.id().to_owned())
+}
+
+#[test]
+fn cpus_are_recognised_by_family_model_and_stepping() {
+    for (text, expected) in [
+        ("GenuineIntel-5-2-1", "intel-p5"),
+        ("GenuineIntel-5-4", "intel-p5-mmx"),
+        ("GenuineIntel-6-8-6", "intel-p6"),
+        ("GenuineIntel-6-F-B", "intel-core2"),
+        ("GenuineIntel-6-55-4", "intel-skx"),
+        ("GenuineIntel-6-55-7", "intel-clx"),
+        ("GenuineIntel-6-8F-8", "intel-spr"),
+        ("GenuineIntel-6-BE", "intel-adl-atom"),
+        ("GenuineIntel-6-E", "intel-arch"),
+        ("GenuineIntel-18-1", "intel-nvl-core"),
+        ("AuthenticAMD-6-8", "amd-k7"),
+        ("AuthenticAMD-15-41", "amd-k8"),
+        ("AuthenticAMD-16-2", "amd-10h-barcelona"),
+        ("AuthenticAMD-16-A", "amd-10h-istanbul"),
+        ("AuthenticAMD-23-1", "amd-zen1"),
+        ("AuthenticAMD-23-31", "amd-zen2"),
+        ("AuthenticAMD-25-21", "amd-zen3"),
+        ("AuthenticAMD-25-11", "amd-zen4"),
+        ("AuthenticAMD-26-44", "amd-zen5"),
+        ("AuthenticAMD-26-50", "amd-zen6"),
+        ("HygonGenuine-24-0", "amd-zen1"),
+        ("0x00000000410fd083", "arm-cortex-a72"),
+        ("0x00000000413fd0c1", "arm-neoverse-n1"),
+        ("0x00000000410fd4f0", "arm-neoverse-v2"),
+        ("0x00000000610f0220", "arm-armv8"),
+    ] {
+        assert_eq!(id(text), expected, "{text}");
+    }
+    assert!(id("CentaurHauls-6-F").starts_with("cannot find CentaurHauls-6-F-0"));
+}
+
+#[test]
+fn signatures_carry_extended_family_and_model() {
+    let x86 = |family, model, stepping| CpuIdentity::X86 {
+        vendor: "V".to_owned(),
+        family,
+        model,
+        stepping,
+    };
+    assert_eq!(from_signature("V", 0x0008_06f8), x86(6, 0x8f, 8));
+    assert_eq!(from_signature("V", 0x00a1_0f11), x86(25, 0x11, 1));
+    assert_eq!(from_signature("V", 0x0000_0543), x86(5, 4, 3));
+    for text in [
+        "",
+        "V",
+        "V-6",
+        "V-6-ZZ",
+        "V-6-1-2-3",
+        "V-x-1",
+        "0xzz",
+        "-6-1",
+    ] {
+        assert_eq!(from_text(text), None, "{text}");
+    }
+}
+
+fn vendor(name: &[u8; 12], highest: u32) -> CpuidLeaf {
+    let word = |at: usize| u32::from_le_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]);
+    CpuidLeaf {
+        eax: highest,
+        ebx: word(0),
+        edx: word(4),
+        ecx: word(8),
+    }
+}
+
+#[test]
+fn counters_of_intel_come_from_leaf_0xa() {
+    let hybrid = |native: u32| {
+        from_cpuid(move |leaf, _| match leaf {
+            0 => vendor(b"GenuineIntel", 0x20),
+            1 => CpuidLeaf {
+                eax: 0x000c_0652,
+                ..CpuidLeaf::default()
+            },
+            7 => CpuidLeaf {
+                edx: 1 << 15,
+                ..CpuidLeaf::default()
+            },
+            0xa => CpuidLeaf {
+                eax: 0x0830_0805,
+                edx: 0x0000_0604,
+                ..CpuidLeaf::default()
+            },
+            0x1a => CpuidLeaf {
+                eax: native,
+                ..CpuidLeaf::default()
+            },
+            _ => CpuidLeaf::default(),
+        })
+        .unwrap()
+    };
+    let core = hybrid(0x4000_0003);
+    assert_eq!(core.core_type.as_deref(), Some("core"));
+    assert_eq!(core.perfmon_version, 5);
+    let bank = |class, number| CounterBank {
+        class,
+        number,
+        width: 48,
+    };
+    let counters = [bank(SlotClass::General, 8), bank(SlotClass::Fixed, 4)];
+    assert_eq!(core.counters, counters);
+    let database = Database::embedded();
+    let table = |core| database.identify(&core).unwrap();
+    let found = table(core);
+    assert_eq!(
+        (found.id(), &found.model().counters[..]),
+        ("intel-arl-core", &counters[..])
+    );
+    assert_eq!(table(hybrid(0x2000_0003)).id(), "intel-arl-atom");
+    assert_eq!(table(hybrid(0x2000_0002)).id(), "intel-arl-lp");
+}
+
+#[test]
+fn counters_of_amd_come_from_function_8000_0022() {
+    let amd = |perfmon: u32, number: u32| {
+        from_cpuid(move |leaf, _| match leaf {
+            0 => vendor(b"AuthenticAMD", 0x10),
+            1 => CpuidLeaf {
+                eax: 0x00a1_0f11,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0000 => CpuidLeaf {
+                eax: 0x8000_0028,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0001 => CpuidLeaf {
+                ecx: 1 << 23,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0022 => CpuidLeaf {
+                eax: perfmon,
+                ebx: number,
+                ..CpuidLeaf::default()
+            },
+            _ => CpuidLeaf::default(),
+        })
+        .unwrap()
+    };
+    assert_eq!(amd(0, 0).counters[0].number, 6);
+    assert_eq!(amd(1, 8).counters[0].number, 8);
+    assert_eq!(from_cpuid(|_, _| CpuidLeaf::default()), None);
+}
+
+#[test]
+fn main_id_registers_are_read_from_sysfs_once_per_part() {
+    let sysfs = tempfile::tempdir().unwrap();
+    for (cpu, midr) in [
+        ("cpu0", "0x00000000410fd034\n"),
+        ("cpu1", "0x00000000410fd034\n"),
+        ("cpu10", "0x00000000410fd083\n"),
+        ("cpu2", "0x00000000410fd082\n"),
+        ("cpufreq", "0x1\n"),
+        ("cpu3", "junk\n"),
+    ] {
+        let folder = sysfs
+            .path()
+            .join(format!("devices/system/cpu/{cpu}/regs/identification"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("midr_el1"), midr).unwrap();
+    }
+    assert_eq!(identify::midrs(sysfs.path()), [0x410f_d034, 0x410f_d082]);
+    assert!(identify::midrs(&sysfs.path().join("none")).is_empty());
+}
+
+#[test]
+fn this_machine_is_identified_or_says_why_not() {
+    match Database::embedded().this_machine() {
+        Ok(tables) => assert!(!tables.is_empty()),
+        Err(error) => println!("SKIP this_machine: {error:#}"),
+    }
+}

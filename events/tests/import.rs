@@ -1,0 +1,95 @@
+//! Importing vendors' lists.
+
+use quipu_events::import::{Format, import};
+use quipu_events::{Database, check_text};
+
+const INTEL: &str = r#"{ "Header": {}, "Events": [
+ { "EventCode": "0x00", "UMask": "0x01", "EventName": "INST_RETIRED.ANY", "Counter": "Fixed counter 0",
+   "MSRIndex": "0", "MSRValue": "0", "CounterMask": "0", "Invert": "0", "EdgeDetect": "0", "Errata": "null",
+   "BriefDescription": "not to be carried over" },
+ { "EventCode": "0xC0", "UMask": "0x00", "EventName": "INST_RETIRED.ANY_P", "Counter": "0,1,2,3",
+   "MSRIndex": "0", "MSRValue": "0", "CounterMask": "0", "Invert": "0", "EdgeDetect": "0", "Errata": "XYZ1, XYZ2" },
+ { "EventCode": "0xC0", "UMask": "0x00", "EventName": "INST_RETIRED.OLD", "Counter": "0,1,2,3", "Deprecated": "1",
+   "MSRIndex": "0", "MSRValue": "0", "CounterMask": "0", "Invert": "0", "EdgeDetect": "0" },
+ { "EventCode": "0x48", "UMask": "0x01", "EventName": "L1D_PEND_MISS.PENDING_CYCLES", "Counter": "2",
+   "MSRIndex": "0", "MSRValue": "0", "CounterMask": "1", "Invert": "1", "EdgeDetect": "1", "UMaskExt": "0x02" },
+ { "EventCode": "0xB7, 0xBB", "UMask": "0x01", "EventName": "OCR.READ.MISS", "Counter": "0,1,2,3",
+   "MSRIndex": "0x1a6,0x1a7", "MSRValue": "0x3FFC400001", "CounterMask": "0", "Invert": "0", "EdgeDetect": "0" }
+] }"#;
+
+#[test]
+fn intel_lists_keep_names_numbers_and_constraints_only() {
+    let imported = import(Format::IntelPerfmon, &[("x.json", INTEL)]).unwrap();
+    assert_eq!(
+        imported.text,
+        r#"[cpu.events]
+
+[cpu.events.INST_RETIRED]
+code = 0xc0
+masks.ANY = { bits = 0x01, code = 0x00, fixed = 0 }
+masks.ANY_P = { bits = 0x00, errata = ["XYZ1", "XYZ2"] }
+masks.OLD = { bits = 0x00, deprecated = true, same-as = "INST_RETIRED.ANY_P" }
+
+[cpu.events.L1D_PEND_MISS]
+code = 0x48
+counters = [2]
+masks.PENDING_CYCLES = { bits = 0x01, second-mask = 0x02, counter-mask = 1, edge = true, invert = true }
+
+[cpu.events.OCR]
+code = 0xb7
+register = 0x1a6
+register-value = true
+unit-mask = 0x01
+masks."READ.MISS" = { bits = 0x01, value = 0x3ffc400001 }
+"#
+    );
+    let file = format!(
+        "[[cpu]]\nid = \"x-a\"\nscheme = \"intel-core\"\n{}",
+        imported.text
+    );
+    assert_eq!(check_text("f", &file, &Database::embedded()), []);
+}
+
+#[test]
+fn linux_lists_resolve_architectural_events_and_leave_other_units_out() {
+    let common = r#"[ { "EventCode": "0x08", "EventName": "INST_RETIRED" },
+                      { "EventCode": "0x11", "EventName": "CPU_CYCLES" } ]"#;
+    let core = r#"[ { "ArchStdEvent": "INST_RETIRED" }, { "ArchStdEvent": "UNKNOWN" },
+                    { "EventCode": "0xe1", "EventName": "OWN" }, { "MetricName": "ipc", "MetricExpr": "a / b" } ]"#;
+    let imported = import(
+        Format::LinuxPmuEvents,
+        &[
+            ("a/common-and-microarch.json", common),
+            ("a/core.json", core),
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        imported.text,
+        "[cpu.events]\nINST_RETIRED = 0x08\nOWN = 0xe1\n"
+    );
+    assert_eq!(imported.left_out, ["UNKNOWN: its number is not known"]);
+    let amd = r#"[ { "EventName": "ls_dispatch.ld_dispatch", "EventCode": "0x29", "UMask": "0x01" },
+                   { "EventName": "ls_dispatch.store_dispatch", "EventCode": "0x29", "UMask": "0x02" },
+                   { "EventName": "l3", "EventCode": "0x9a", "UMask": "0x1f", "Unit": "L3PMC" } ]"#;
+    let imported = import(Format::LinuxPmuEvents, &[("core.json", amd)]).unwrap();
+    assert_eq!(
+        imported.text,
+        "[cpu.events]\n\n[cpu.events.ls_dispatch]\ncode = 0x29\ncombine = true\n\
+         masks.ld_dispatch = 0x01\nmasks.store_dispatch = 0x02\n"
+    );
+}
+
+#[test]
+fn files_of_another_form_are_refused_by_name() {
+    for text in ["", "3", "{}", "{\"Events\": 3}", "[", "\u{0}"] {
+        let error = import(Format::IntelPerfmon, &[("bad.json", text)]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("cannot import bad.json"),
+            "{error}"
+        );
+    }
+    let junk = r#"[ 1, null, {}, { "EventName": "A", "EventCode": "x", "UMask": [] } ]"#;
+    let imported = import(Format::IntelPerfmon, &[("junk.json", junk)]).unwrap();
+    assert_eq!(imported.events, 0);
+}
