@@ -9,7 +9,7 @@ use quipu_hal::{
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
-use crate::name::{NameError, select};
+use crate::name::{NameError, Selection, select};
 use crate::source::generalized::cache_key;
 use crate::source::model::flag;
 
@@ -53,8 +53,9 @@ impl CpuEvents {
     }
 
     fn named(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
-        let Err(error) = select(&self.table, name) else {
-            return self.native(name, filter);
+        let error = match select(&self.table, name) {
+            Ok(selection) => return self.selected(name, &selection, filter),
+            Err(error) => error,
         };
         if let Some(preset) = self.table.preset(name) {
             return self.preset(name, preset.formula, filter);
@@ -88,6 +89,11 @@ impl CpuEvents {
 
     fn native(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
         let selection = select(&self.table, name).map_err(|error| self.name_error(name, &error))?;
+        self.selected(name, &selection, filter)
+    }
+
+    /// A native event whose name has been looked up.
+    fn selected(&self, name: &str, selection: &Selection, filter: Filter) -> Result<ResolvedEvent> {
         let filter = match selection.levels {
             Some(levels) if self.interface != Interface::Linux => {
                 filter.with_levels(filter & levels)

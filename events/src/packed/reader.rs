@@ -62,7 +62,10 @@ impl Table {
 
     /// The CPU entry at a position among [`cpus`](Self::cpus).
     pub(crate) fn cpu(&self, at: usize) -> Option<CpuView<'_>> {
-        self.cpus().nth(at)
+        (at < self.cpus().len()).then_some(CpuView {
+            table: self,
+            start: header::WORDS + at * cpu::WORDS,
+        })
     }
 }
 
@@ -220,14 +223,23 @@ impl<'t> CpuView<'t> {
 
 /// Compares a name with `event` or `event.mask`, letter case aside.
 fn compare(name: &str, event: &str, mask: &str) -> Ordering {
-    let point: &[u8] = if mask.is_empty() { b"" } else { b"." };
-    let wanted = event
-        .bytes()
-        .chain(point.iter().copied())
-        .chain(mask.bytes());
-    name.bytes()
-        .map(|b| b.to_ascii_uppercase())
-        .cmp(wanted.map(|b| b.to_ascii_uppercase()))
+    let (start, rest) = name.as_bytes().split_at(name.len().min(event.len()));
+    folded(start, event.as_bytes()).then_with(|| match rest {
+        [] if mask.is_empty() => Ordering::Equal,
+        [] => Ordering::Less,
+        _ if mask.is_empty() => Ordering::Greater,
+        [joint, rest @ ..] => joint.cmp(&b'.').then_with(|| folded(rest, mask.as_bytes())),
+    })
+}
+
+/// Compares bytes, letter case aside.
+fn folded(a: &[u8], b: &[u8]) -> Ordering {
+    let different = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| a.to_ascii_uppercase().cmp(&b.to_ascii_uppercase()))
+        .find(|order| order.is_ne());
+    different.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 fn counters(word: u32) -> Option<Counters> {
