@@ -16,7 +16,7 @@ use crate::sys;
 ///   knows no threads.
 /// - [`Target::Process`] with this process's id: all its threads, those it makes later too; with
 ///   [`inherit`](Attributes::inherit) also each child, from the moment it was waited for.
-/// - [`Target::Process`] with the id of a child, and `inherit`: the child and those it has waited
+/// - [`Target::Process`] or [`Target::Thread`] with the id of a child, and `inherit`: the child and those it has waited
 ///   for, from fork to end, as wait4(2) tells it. It has a value once it has been waited for, by
 ///   whatever call; until then it reads as not counted. What other children used that were
 ///   waited for in the same span is in it too. It cannot be disabled or reset before it has ended.
@@ -89,7 +89,7 @@ impl Backend for PosixBackend {
             .map_err(|refused| opening(leader, target, refused).with_member(0))?;
         for (index, quantity) in quantities.iter().enumerate() {
             if let Err(reason) = subject.can_tell(*quantity) {
-                let refused = (ErrorKind::UnsupportedEvent, reason);
+                let refused = (ErrorKind::UnsupportedFeature, reason);
                 return Err(opening(&spec.members[index], target, refused).with_member(index));
             }
         }
@@ -148,7 +148,8 @@ fn subject(target: &Target, attributes: &Attributes) -> Result<Subject, Refusal>
                 Scope::Process
             })
         }
-        Target::Process(pid) => return child(pid, attributes),
+        // A child is known by its main thread just as well.
+        Target::Process(pid) | Target::Thread(pid) => return child(pid, attributes),
         _ => {
             return unsupported(
                 "getrusage(2) tells of this thread, this process and its children only",

@@ -32,7 +32,7 @@ fn spawn(script: &str) -> (Child, PosixGroup) {
         disabled: true,
         ..Attributes::default()
     };
-    let target = Target::Process(i32::try_from(child.id()).unwrap());
+    let target = Target::Thread(i32::try_from(child.id()).unwrap());
     let group = PosixBackend::new()
         .open(&spec(attributes), &target)
         .unwrap();

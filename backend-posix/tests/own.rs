@@ -309,7 +309,7 @@ fn what_cannot_be_told_is_refused() {
             vec![Quantity::PeakMemory.event().into()],
             plain,
             Target::CurrentThread,
-            UnsupportedEvent,
+            UnsupportedFeature,
             Some(0),
         ),
     ];

@@ -23,7 +23,7 @@ impl Machine {
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
         THIS.get_or_init(|| Self {
-            backends: vec![BackendStatus::new("linux", linux())],
+            backends: vec![BackendStatus::new("linux", linux()), pctr(), posix()],
         })
     }
 
@@ -63,6 +63,19 @@ impl Machine {
         self.backends.iter().filter_map(|b| b.state.as_ref().ok())
     }
 
+    /// Why the backend that comes first here may not be used, if that is so: what it could have
+    /// counted is refused for this reason, whatever another backend says of it.
+    pub(crate) fn forbidden(&self) -> Option<&Error> {
+        let is_there = |b: &&BackendStatus| {
+            b.error()
+                .is_none_or(|e| e.kind() != ErrorKind::NoSuchDevice)
+        };
+        let first = self.backends.iter().find(is_there)?;
+        first
+            .error()
+            .filter(|e| e.kind() == ErrorKind::NoPermission)
+    }
+
     /// The usable backends, or one error that says why there is none.
     ///
     /// # Errors
@@ -98,6 +111,15 @@ impl BackendStatus {
         }
     }
 
+    /// A backend of another system; `attempted` completes "cannot".
+    fn elsewhere(name: &'static str, attempted: &str) -> Self {
+        let error = Error::new(ErrorKind::NoSuchDevice, attempted);
+        Self {
+            name,
+            state: Err(error.with_reason("not on this system")),
+        }
+    }
+
     /// The backend's name: `linux`.
     pub fn name(&self) -> &'static str {
         self.name
@@ -127,18 +149,18 @@ impl fmt::Debug for BackendStatus {
 /// perf_event_open with the native events of this CPU, where the database knows it.
 fn linux() -> Result<LinuxBackend> {
     let backend = LinuxBackend::new()?;
-    Ok(match native_events() {
+    Ok(match native_events(Interface::Linux) {
         Some(events) => backend.with_event_map(Arc::new(events)),
         None => backend,
     })
 }
 
-/// The native events of this CPU, as Linux takes them. Event files that cannot be used are left out;
-/// [`Database::open`] says why.
-fn native_events() -> Option<CpuEvents> {
+/// The native events of this CPU, as an interface takes them. Event files that cannot be used are left
+/// out; [`Database::open`] says why.
+fn native_events(interface: Interface) -> Option<CpuEvents> {
     let database = Database::open(None).unwrap_or_else(|_| Database::embedded());
     let tables = database.this_machine().ok()?;
-    Some(tables.first()?.events_for(Interface::Linux))
+    Some(tables.first()?.events_for(interface))
 }
 
 #[cfg(unix)]
@@ -148,11 +170,30 @@ fn msr() -> BackendStatus {
 
 #[cfg(not(unix))]
 fn msr() -> BackendStatus {
-    BackendStatus {
-        name: "msr",
-        state: Err(
-            Error::new(ErrorKind::NoSuchDevice, "use model-specific registers")
-                .with_reason("not on this system"),
-        ),
-    }
+    BackendStatus::elsewhere("msr", "use model-specific registers")
+}
+
+/// The device with the functions of this CPU; without them there still is the time stamp counter.
+#[cfg(target_os = "openbsd")]
+fn pctr() -> BackendStatus {
+    let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
+    let events = native_events(Interface::Pctr)
+        .map(|events| Arc::new(events) as Arc<dyn quipu_hal::EventMap>);
+    BackendStatus::new("pctr", quipu_pctr::open(path, events))
+}
+
+#[cfg(not(target_os = "openbsd"))]
+fn pctr() -> BackendStatus {
+    BackendStatus::elsewhere("pctr", "use pctr(4)")
+}
+
+/// Last, because the others count the same more closely: in the kernel, or from exec on.
+#[cfg(unix)]
+fn posix() -> BackendStatus {
+    BackendStatus::new("posix", Ok(quipu_posix::PosixBackend::new()))
+}
+
+#[cfg(not(unix))]
+fn posix() -> BackendStatus {
+    BackendStatus::elsewhere("posix", "use getrusage")
 }

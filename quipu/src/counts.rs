@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Total};
+use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Scaled, Total};
 
 use crate::SetEvent;
 
@@ -127,7 +127,10 @@ impl<'a> EventCount<'a> {
             return Ok(buf.total(place.member));
         }
         match buf.parts().len() {
-            1 => Ok(Total::Exact(buf.get(0, place.member).value.into())),
+            1 => Ok(match buf.get(0, place.member) {
+                reading if reading.scaled() == Scaled::NotCounted => Total::NotCounted,
+                reading => Total::Exact(reading.value.into()),
+            }),
             parts => Err(Error::new(
                 ErrorKind::UnsupportedFeature,
                 format!("add up {}", self.name()),

@@ -265,9 +265,9 @@ impl EventSetBuilder {
     /// When there is no backend at all. Groups that cannot be opened are no error of the set; see
     /// [`SetEvent::error`].
     pub fn open(self) -> Result<EventSet> {
-        let backends = match self.backends {
-            Some(backends) => backends,
-            None => Machine::this().require()?,
+        let (backends, forbidden) = match self.backends {
+            Some(backends) => (backends, None),
+            None => (Machine::this().require()?, Machine::this().forbidden()),
         };
         let mut events = Vec::new();
         let mut groups: Vec<OpenGroup> = Vec::new();
@@ -277,9 +277,14 @@ impl EventSetBuilder {
             let (outcome, fell_back) =
                 open_group(&backends, &mut spec, &self.target, self.user_mode_fallback);
             for (member, (spec, name)) in spec.members.into_iter().zip(names).enumerate() {
-                let state = match &outcome {
-                    Ok(open) => Ok(open.member(groups.len(), member)),
-                    Err(error) => Err(error.clone()),
+                let state = match (&outcome, forbidden) {
+                    (Ok(open), _) => Ok(open.member(groups.len(), member)),
+                    (Err(error), Some(forbidden))
+                        if error.kind() == ErrorKind::UnsupportedEvent =>
+                    {
+                        Err(forbidden.clone())
+                    }
+                    (Err(error), _) => Err(error.clone()),
                 };
                 events.push(SetEvent {
                     name: name.into(),
@@ -308,81 +313,81 @@ fn with_group_attributes(set: Attributes, group: Attributes) -> Attributes {
     }
 }
 
-/// Opens a group on the first backend that can; second, whether it fell back to user mode (then
-/// `spec` says so).
+/// Opens a group on the first backend that can, in user mode where that is as much as it permits;
+/// second, whether it fell back to that (then `spec` says so).
+///
+/// The error that is worth telling is the first that says more than "no such event here".
 fn open_group(
     backends: &[Arc<dyn DynBackend>],
     spec: &mut GroupSpec,
     target: &Target,
     user_mode_fallback: bool,
 ) -> (Result<OpenGroup>, bool) {
-    let error = match first_that_opens(backends, spec, target) {
-        Ok(open) => return (Ok(open), false),
-        Err(error) => error,
-    };
-    if !user_mode_fallback || error.kind() != ErrorKind::NoPermission {
-        return (Err(error), false);
+    let mut worth_telling: Option<Error> = None;
+    for backend in backends {
+        let mut refusal = match open_on(backend, spec, target) {
+            Ok(open) => return (Ok(open), false),
+            Err(error) => error,
+        };
+        if user_mode_fallback && refusal.kind() == ErrorKind::NoPermission {
+            match open_in_user_mode(backend, spec, target, refusal) {
+                Ok((open, in_user_mode)) => {
+                    *spec = in_user_mode;
+                    return (Ok(open), true);
+                }
+                Err(error) => refusal = error,
+            }
+        }
+        let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
+        if worth_telling
+            .as_ref()
+            .is_none_or(|kept| says_more(&refusal) && !says_more(kept))
+        {
+            worth_telling = Some(refusal);
+        }
     }
+    let error = worth_telling
+        .unwrap_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open a group without a backend"));
+    (Err(error), false)
+}
+
+fn open_on(backend: &Arc<dyn DynBackend>, spec: &GroupSpec, target: &Target) -> Result<OpenGroup> {
+    let group = backend.open(spec, target)?;
+    Ok(OpenGroup {
+        backend: backend.name(),
+        group,
+    })
+}
+
+/// Opens a group that was denied for user mode only, where that means something; the error is the
+/// one to tell then.
+fn open_in_user_mode(
+    backend: &Arc<dyn DynBackend>,
+    spec: &GroupSpec,
+    target: &Target,
+    denied: Error,
+) -> Result<(OpenGroup, GroupSpec)> {
     let mut in_user_mode = spec.clone();
     for member in &mut in_user_mode.members {
         if !member.filter.contains(Filter::USER) {
-            return (Err(error), false);
+            return Err(denied);
         }
         member.filter = member.filter.with_levels(Filter::USER);
     }
-    match first_that_opens(backends, &in_user_mode, target) {
-        Ok(open) => {
-            let infos = open.group.members();
-            if let Some(member) = infos
-                .iter()
-                .position(|i| !i.occurs_in.contains(Filter::USER))
-            {
-                return (
-                    Err(kernel_only(&spec.members[member], member, &error)),
-                    false,
-                );
-            }
-            *spec = in_user_mode;
-            (Ok(open), true)
-        }
+    let open = match open_on(backend, &in_user_mode, target) {
+        Ok(open) => open,
         // Not permitted everywhere and not there at all: the second is what to tell, unless the first
         // knew already why user mode will not do.
-        Err(in_user_mode)
-            if in_user_mode.kind() != ErrorKind::NoPermission && error.reason().is_none() =>
-        {
-            (Err(in_user_mode), false)
+        Err(error) if error.kind() != ErrorKind::NoPermission && denied.reason().is_none() => {
+            return Err(error);
         }
-        Err(_) => (Err(error), false),
+        Err(_) => return Err(denied),
+    };
+    let mut infos = open.group.members().iter();
+    match infos.position(|i| !i.occurs_in.contains(Filter::USER)) {
+        Some(member) => Err(kernel_only(&spec.members[member], member, &denied)),
+        None => Ok((open, in_user_mode)),
     }
-}
-
-/// The error that is worth telling is the first that says more than "no such event here".
-fn first_that_opens(
-    backends: &[Arc<dyn DynBackend>],
-    spec: &GroupSpec,
-    target: &Target,
-) -> Result<OpenGroup> {
-    let mut worth_telling: Option<Error> = None;
-    for backend in backends {
-        match backend.open(spec, target) {
-            Ok(group) => {
-                return Ok(OpenGroup {
-                    backend: backend.name(),
-                    group,
-                });
-            }
-            Err(error) => {
-                let keep = worth_telling
-                    .as_ref()
-                    .is_some_and(|e| e.kind() != ErrorKind::UnsupportedEvent);
-                if !keep {
-                    worth_telling = Some(error);
-                }
-            }
-        }
-    }
-    Err(worth_telling
-        .unwrap_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open a group without a backend")))
 }
 
 fn kernel_only(spec: &EventSpec, member: usize, denied: &Error) -> Error {

@@ -15,7 +15,6 @@ pub use event_set::{EventSet, EventSetBuilder, SetEvent};
 pub use measure::{Measurement, measure};
 pub use request::IntoGroups;
 
-pub use quipu_events as events;
 pub use quipu_hal as hal;
 pub use quipu_hal::{
     Attributes, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec, Hardware, Part,
@@ -25,6 +24,17 @@ pub use quipu_hal::{
 /// What Linux alone offers: its backend, sysfs, tracefs, and commands held before they execute.
 #[cfg(target_os = "linux")]
 pub use quipu_linux as linux;
+
+/// The event database: CPUs, their events by name, and the bits that program them.
+pub use quipu_events as events;
+
+/// OpenBSD's pctr(4), and a simulation of it.
+#[cfg(unix)]
+pub use quipu_pctr as pctr;
+
+/// What every Unix tells of threads, processes and children.
+#[cfg(unix)]
+pub use quipu_posix as posix;
 
 /// The examples of the project's README are compiled and run.
 #[cfg(doctest)]

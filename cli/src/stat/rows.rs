@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu::hal::total;
-use quipu::{Event, EventSpec, Part, Reading, Total};
+use quipu::{Event, EventSpec, Part, Reading, Scaled, Total};
 
 use super::aggregate::{Aggregation, Place};
 use super::metrics::{self, Metric};
@@ -313,6 +313,9 @@ impl Row {
         }
         if is_gauge {
             match readings {
+                [(_, reading)] if reading.scaled() == Scaled::NotCounted => {
+                    self.reason = Some("there is no reading of it for this run".into());
+                }
                 [(_, reading)] => self.count = Count::exact(reading.value.into()),
                 _ => {
                     self.reason = Some(

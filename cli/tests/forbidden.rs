@@ -1,0 +1,83 @@
+//! `quipu stat` where a seccomp filter forbids perf_event_open(2), as the profiles of containers do.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// From now on perf_event_open(2) fails with `EPERM`, here and in every program executed.
+fn forbid_perf_event_open() -> io::Result<()> {
+    let op = |code: u32, jump: [u8; 2], k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: jump[0],
+        jf: jump[1],
+        k,
+    };
+    let number = libc::SYS_perf_event_open as u32;
+    let filter = [
+        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, [0, 0], 0),
+        op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, [0, 1], number),
+        op(
+            libc::BPF_RET | libc::BPF_K,
+            [0, 0],
+            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+        ),
+        op(libc::BPF_RET | libc::BPF_K, [0, 0], libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: prctl(2) reads the program and the filter it points to, which live through the call.
+    let status = unsafe {
+        if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 {
+            libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+            )
+        } else {
+            -1
+        }
+    };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[test]
+fn what_needs_no_counter_is_counted_and_the_rest_says_why_not() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.args(["stat", "-v", "-e", "page-faults,cycles", "--", "true"]);
+    // SAFETY: between fork and exec it makes two system calls and touches no memory but its own.
+    unsafe { command.pre_exec(forbid_perf_event_open) };
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("SKIP what_needs_no_counter_is_counted_and_the_rest_says_why_not: {error}");
+            return;
+        }
+    };
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{report}");
+    let line = |event: &str| {
+        report
+            .lines()
+            .find(|l| l.contains(event))
+            .unwrap_or_default()
+    };
+    let faults = line("page-faults").split_whitespace().next();
+    let faults: u64 = faults.unwrap_or_default().replace(',', "").parse().unwrap();
+    assert!(faults > 0, "{report}");
+    assert!(
+        report.contains("counted by posix as page-faults"),
+        "{report}"
+    );
+    assert!(line("cycles").contains("<not"), "{report}");
+    assert!(report.contains("seccomp filter forbids"), "{report}");
+}
