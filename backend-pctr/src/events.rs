@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter,
-    FixedCounter, ResolvedEvent, Result, Scheme, SlotClass, SlotSet, X86Select,
+    ResolvedEvent, Result, Scheme, SlotClass, SlotSet,
 };
 
 use crate::device::PctrDevice;
@@ -18,8 +18,6 @@ const TIME_STAMP: &str = "tsc";
 /// as the event `tsc`.
 ///
 /// Each function word is [checked](function::check) for each counter before anything is set.
-/// Intel's fixed counters are out of the driver's reach; the architectural events that count the
-/// same on other counters take their place.
 pub struct PctrEvents {
     map: Option<Arc<dyn EventMap>>,
     cpu: CpuModel,
@@ -47,22 +45,13 @@ impl PctrEvents {
                     .with_reason(reason),
             )
         };
-        let (encoding, wanted) = match &resolved.encoding {
-            Encoding::Fixed(fixed) => match architectural(*fixed) {
-                Some(select) if kind == CounterKind::Core => {
-                    (Encoding::X86(select), SlotSet::ANY_GENERAL)
-                }
-                _ => return refuse("only a fixed counter counts it, and the driver has none"),
-            },
-            other => (other.clone(), resolved.slots),
-        };
-        let word = match kind.word(&encoding) {
+        let word = match kind.word(&resolved.encoding) {
             Ok(word) => word,
             Err(e) => return refuse(e.reason().unwrap_or_default()),
         };
         let mut slots = SlotSet::EMPTY;
         let mut refused = None;
-        for counter in (0..4).filter(|n| wanted.contains(SlotClass::General, *n)) {
+        for counter in (0..4).filter(|n| resolved.slots.contains(SlotClass::General, *n)) {
             match function::check(kind, counter, word, ENABLE) {
                 Ok(()) => slots = slots.with(SlotClass::General, counter),
                 Err(e) => refused = Some(e),
@@ -70,11 +59,7 @@ impl PctrEvents {
         }
         match refused {
             Some(e) if slots.is_empty() => refuse(e.reason().unwrap_or_default()),
-            _ => Ok(ResolvedEvent {
-                encoding,
-                slots,
-                info: resolved.info,
-            }),
+            _ => Ok(ResolvedEvent { slots, ..resolved }),
         }
     }
 }
@@ -92,6 +77,12 @@ impl EventMap for PctrEvents {
                 info: EventInfo::counter(TIME_STAMP).honouring(Filter::empty()),
             });
         }
+        if !filter.intersects(Filter::USER | Filter::KERNEL) {
+            let error = Error::new(ErrorKind::UnsupportedFeature, format!("count {event}"));
+            return Err(error.with_reason(
+                "it is asked for neither in user nor in kernel mode, so it counts nothing",
+            ));
+        }
         let unsupported = || {
             Error::new(ErrorKind::UnsupportedEvent, format!("count {event}"))
                 .with_reason("there is no map of this CPU's events")
@@ -105,28 +96,6 @@ impl EventMap for PctrEvents {
             _ => Err(unsupported()),
         }
     }
-}
-
-/// The architectural event that counts what a fixed counter counts (Intel SDM volume 3,
-/// "Architectural Performance Monitoring", pre-defined events).
-fn architectural(fixed: FixedCounter) -> Option<X86Select> {
-    let select = match fixed.index {
-        0 => X86Select::new(0xc0, 0),
-        1 => X86Select::new(0x3c, 0),
-        2 => X86Select::new(0x3c, 1),
-        _ => return None,
-    };
-    if fixed.control & FixedCounter::ANY_THREAD != 0 {
-        return None;
-    }
-    let mut flags = 0;
-    if fixed.control & FixedCounter::USER != 0 {
-        flags |= X86Select::USER;
-    }
-    if fixed.control & FixedCounter::KERNEL != 0 {
-        flags |= X86Select::KERNEL;
-    }
-    Some(select.with_flags(flags))
 }
 
 /// A CPU of which nothing is known.

@@ -132,6 +132,12 @@ impl CounterKind {
     }
 }
 
+/// Whether an event counts nothing without cache states (MESI) in its unit mask, as far as it is
+/// known: of the P6 it is.
+pub const fn needs_cache_states(kind: CounterKind, event: u8) -> bool {
+    matches!(kind, CounterKind::P6) && contains(&P6_MESI, event)
+}
+
 /// Refuses a function word that the driver would refuse, and one that it takes though it cannot
 /// count what was meant: unknown events, no privilege level, no enable bit, an event on a counter
 /// that cannot count it, a cache event without cache states. 0, which stops a counter, is a
@@ -187,7 +193,7 @@ fn refusal(kind: CounterKind, counter: u8, word: u32, counter_0: u32) -> Option<
                 Some("only counter 0 can count this event")
             } else if counter != 1 && contains(&P6_COUNTER_1, event) {
                 Some("only counter 1 can count this event")
-            } else if word & MESI == 0 && contains(&P6_MESI, event) {
+            } else if word & MESI == 0 && needs_cache_states(kind, event) {
                 Some(
                     "this event counts accesses by cache state, and no state (M, E, S, I) is asked for",
                 )

@@ -2,11 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
-#[cfg(unix)]
-use crate::msr;
 #[cfg(target_os = "linux")]
 use crate::stat;
 use crate::{encode, events, info, list};
+#[cfg(unix)]
+use crate::{msr, pctr};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -29,13 +29,16 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted
     Info(info::Options),
-    /// Repair counter registers after a measurement with --backend msr was killed
-    #[cfg(unix)]
-    Msr(msr::Options),
     /// Show the bits of an event, and how they are made up
     Encode(encode::EncodeOptions),
     /// Show what bits count
     Decode(encode::DecodeOptions),
     /// Check, search and import event files
     Events(events::Options),
+    /// Repair counter registers after a measurement with --backend msr was killed
+    #[cfg(unix)]
+    Msr(msr::Options),
+    /// Read and set OpenBSD's counters by hand, as pctr(1) does
+    #[cfg(unix)]
+    Pctr(pctr::Options),
 }

@@ -9,6 +9,8 @@ mod info;
 mod list;
 #[cfg(unix)]
 mod msr;
+#[cfg(unix)]
+mod pctr;
 #[cfg(target_os = "linux")]
 mod stat;
 mod terminal;
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         Command::Encode(options) => encode::encode(&options),
         Command::Decode(options) => encode::decode(&options),
         Command::Events(options) => events::run(&options),
+        #[cfg(unix)]
+        Command::Pctr(options) => pctr::run(&options),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -51,6 +51,19 @@ impl Era {
         Self::Amd64Of2019,
     ];
 
+    /// Its name: the machine and a year.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I386Of1996 => "i386-1996",
+            Self::I386Of2003 => "i386-2003",
+            Self::I386Of2008 => "i386-2008",
+            Self::I386Of2023 => "i386-2023",
+            Self::Amd64Of2007 => "amd64-2007",
+            Self::Amd64Of2016 => "amd64-2016",
+            Self::Amd64Of2019 => "amd64-2019",
+        }
+    }
+
     /// The machine the kernel is for.
     pub const fn arch(self) -> Arch {
         match self {
@@ -145,6 +158,18 @@ impl Processor {
         Self::TimeStampOnly,
         Self::None,
     ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P5 => "p5",
+            Self::P6 => "p6",
+            Self::Core => "core",
+            Self::K8 => "k8",
+            Self::TimeStampOnly => "tsc",
+            Self::None => "none",
+        }
+    }
 
     /// The width of its counters in bits.
     pub const fn width(self) -> u8 {

@@ -17,6 +17,13 @@ use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
 /// The backend over a simulated device.
 pub(crate) type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
 
+/// An event that is stated to occur at most [`RAPID_RATE`] times a second, on a P6 and later.
+pub(crate) const RAPID: &str = "RAPID";
+/// The same on a Pentium.
+pub(crate) const RAPID_P5: &str = "Pipeline flushes";
+/// Occurrences a second.
+pub(crate) const RAPID_RATE: u64 = 5_000_000_000;
+
 /// The events of a simulated CPU, by the names of pctr(4) and pctr(1), and raw ones.
 pub(crate) struct Events {
     cpu: CpuModel,
@@ -31,43 +38,9 @@ impl Events {
         Some(Arc::new(Self { cpu, processor }))
     }
 
-    /// Code, unit mask and counters of an event.
-    fn find(&self, name: &str) -> Option<(u8, u8, SlotSet)> {
-        let any = SlotSet::ANY_GENERAL;
-        match self.processor {
-            Processor::P5 => {
-                let (code, _) = P5_EVENTS.into_iter().find(|(_, n)| *n == name)?;
-                Some((code, 0, any))
-            }
-            Processor::P6 => {
-                let (code, _, on, unit_mask) =
-                    P6_EVENTS.into_iter().find(|(_, n, ..)| *n == name)?;
-                let slots = match on {
-                    On::Any => any,
-                    On::Counter0 => SlotSet::one(SlotClass::General, 0),
-                    On::Counter1 => SlotSet::one(SlotClass::General, 1),
-                };
-                let mesi = if unit_mask == UnitMask::Mesi { 0xf } else { 0 };
-                Some((code, mesi, slots))
-            }
-            Processor::Core => match name {
-                "INST_RETIRED" => Some((0xc0, 0, any)),
-                "CPU_CLK_UNHALTED" => Some((0x3c, 0, any)),
-                "BR_INST_RETIRED" => Some((0xc4, 0, any)),
-                "FP_ASSIST" => Some((0x11, 0, SlotSet::one(SlotClass::General, 1))),
-                "MUL" => Some((0x12, 0, SlotSet::one(SlotClass::General, 1))),
-                _ => None,
-            },
-            Processor::K8 => match name {
-                "RETIRED_INSTRUCTIONS" => Some((0xc0, 0, any)),
-                "CPU_CLK_UNHALTED" => Some((0x76, 0, any)),
-                "RETIRED_BRANCHES" => Some((0xc2, 0, any)),
-                "DISPATCHED_FPU" => Some((0x00, 0x3f, any)),
-                "ONLY_2" => Some((0x40, 0, SlotSet::one(SlotClass::General, 2))),
-                _ => None,
-            },
-            Processor::TimeStampOnly | Processor::None => None,
-        }
+    /// The code of an event, which must be there.
+    pub(crate) fn code(processor: Processor, name: &str) -> u8 {
+        find(processor, name).map(|(code, ..)| code).unwrap()
     }
 
     fn encode(&self, event: u8, unit_mask: u8, filter: Filter) -> Encoding {
@@ -107,13 +80,66 @@ impl Events {
     }
 }
 
+/// Code, unit mask and counters of an event.
+fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
+    let any = SlotSet::ANY_GENERAL;
+    if name == RAPID {
+        // SEGMENT_REG_LOADS of Intel; segment register loads of AMD.
+        return Some((
+            if processor == Processor::K8 {
+                0x20
+            } else {
+                0x06
+            },
+            0,
+            any,
+        ));
+    }
+    match processor {
+        Processor::P5 => {
+            let (code, _) = P5_EVENTS.into_iter().find(|(_, n)| *n == name)?;
+            Some((code, 0, any))
+        }
+        Processor::P6 => {
+            let (code, _, on, unit_mask) = P6_EVENTS.into_iter().find(|(_, n, ..)| *n == name)?;
+            let slots = match on {
+                On::Any => any,
+                On::Counter0 => SlotSet::one(SlotClass::General, 0),
+                On::Counter1 => SlotSet::one(SlotClass::General, 1),
+            };
+            let mesi = if unit_mask == UnitMask::Mesi { 0xf } else { 0 };
+            Some((code, mesi, slots))
+        }
+        Processor::Core => match name {
+            "INST_RETIRED" => Some((0xc0, 0, any)),
+            "CPU_CLK_UNHALTED" => Some((0x3c, 0, any)),
+            "BR_INST_RETIRED" => Some((0xc4, 0, any)),
+            "FP_COMP_OPS_EXE" => Some((0x10, 0, SlotSet::one(SlotClass::General, 0))),
+            "FP_ASSIST" => Some((0x11, 0, SlotSet::one(SlotClass::General, 1))),
+            "MUL" => Some((0x12, 0, SlotSet::one(SlotClass::General, 1))),
+            _ => None,
+        },
+        Processor::K8 => match name {
+            "RETIRED_INSTRUCTIONS" => Some((0xc0, 0, any)),
+            "CPU_CLK_UNHALTED" => Some((0x76, 0, any)),
+            "RETIRED_BRANCHES" => Some((0xc2, 0, any)),
+            "DISPATCHED_FPU" => Some((0x00, 0x3f, any)),
+            _ => None,
+        },
+        Processor::TimeStampOnly | Processor::None => None,
+    }
+}
+
 impl EventMap for Events {
     fn cpu(&self) -> &CpuModel {
         &self.cpu
     }
 
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
-        let info = |name: &str| EventInfo::counter(name).honouring(Filter::LEVELS);
+        let info = |name: &str| EventInfo {
+            max_rate: [RAPID, RAPID_P5].contains(&name).then_some(RAPID_RATE),
+            ..EventInfo::counter(name).honouring(Filter::LEVELS)
+        };
         let named = match event {
             Event::Named(name) => Some(name.as_str()),
             Event::Hardware(hardware) => self.generalized(*hardware),
@@ -138,7 +164,7 @@ impl EventMap for Events {
             }
             _ => None,
         };
-        let found = named.and_then(|name| Some((name, self.find(name)?)));
+        let found = named.and_then(|name| Some((name, find(self.processor, name)?)));
         let Some((name, (code, unit_mask, slots))) = found else {
             return Err(
                 Error::new(ErrorKind::UnsupportedEvent, format!("count {event}"))

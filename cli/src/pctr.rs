@@ -1,0 +1,164 @@
+//! `quipu pctr`: OpenBSD's counters read and set by hand, with the habits of pctr(1).
+
+mod function;
+mod report;
+mod simulate;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use quipu::events::{CpuTable, Database};
+use quipu::pctr::function::{self as words, ENABLE};
+use quipu::pctr::{Control, CounterKind, Discovery, NodeDevice, PctrDevice};
+
+use crate::failure::Failure;
+use crate::terminal;
+use function::Flags;
+use simulate::Simulated;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without -s or -l it reads all counters. A function that was set goes on counting,\n\
+    whatever runs, until somebody sets another one; -f 0 stops a counter.\n\n\
+    Try:\n  \
+    quipu pctr -s 0 -f INST_RETIRED -u     count instructions in user mode on counter 0\n  \
+    quipu pctr -s 1 -f 29 -M -E            count loads that hit modified or exclusive lines\n  \
+    quipu pctr --simulate i386-2003:p6 -l  list what a Pentium III could count"
+)]
+pub(crate) struct Options {
+    /// Set this counter, 0 to 3
+    #[arg(short, value_name = "COUNTER", requires = "function")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..4))]
+    set: Option<u8>,
+
+    /// The event to set it to: its number in hexadecimal or its name; 0 stops the counter
+    #[arg(short, value_name = "EVENT", requires = "set")]
+    function: Option<String>,
+
+    #[command(flatten)]
+    flags: Flags,
+
+    /// List the events
+    #[arg(short, conflicts_with = "set")]
+    list: bool,
+
+    /// The device
+    #[arg(long, value_name = "PATH", default_value = quipu::pctr::DEFAULT_PATH)]
+    device: PathBuf,
+
+    /// Take the CPU for another one of the event database, such as intel-p6
+    #[arg(long, value_name = "ID")]
+    cpu: Option<String>,
+
+    /// Use a simulated device: a driver's era and a CPU, such as amd64-2019:core. There every event
+    /// that is set occurs 1000 times in user mode and 10 times in the kernel
+    #[arg(long, value_name = "ERA:CPU", conflicts_with = "device")]
+    simulate: Option<Simulated>,
+}
+
+/// Reads, sets or lists.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let table = table(options);
+    if options.list {
+        let table = table?;
+        let kind = kind(&table)?;
+        terminal::print(&report::events(&table, kind)).map_err(Failure::new)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match (&options.simulate, options.set) {
+        (Some(simulated), None) => read(simulated.machine().open_read_only(), table.ok().as_ref())?,
+        (Some(simulated), Some(counter)) => {
+            let (table, machine) = (table?, simulated.machine());
+            let word = set(machine.open(), &table, counter, options)?;
+            simulate::let_it_occur(&machine, word);
+            read(machine.open_read_only(), Some(&table))?;
+        }
+        (None, None) => read(
+            NodeDevice::open_read_only(&options.device)?,
+            table.ok().as_ref(),
+        )?,
+        (None, Some(counter)) => {
+            let table = table?;
+            set(NodeDevice::open(&options.device)?, &table, counter, options)?;
+            read(NodeDevice::open_read_only(&options.device)?, Some(&table))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The events of the CPU that is meant.
+fn table(options: &Options) -> Result<CpuTable, Failure> {
+    let database = Database::open(None)?;
+    let id = options
+        .cpu
+        .as_deref()
+        .or_else(|| options.simulate?.cpu_id());
+    if let Some(id) = id {
+        return Ok(database.cpu(id)?);
+    }
+    if options.simulate.is_some() {
+        return Err(Failure::new(
+            "this CPU has no counters, only a time stamp counter at most",
+        ));
+    }
+    let tables = database.this_machine()?.into_iter();
+    tables
+        .last()
+        .ok_or_else(|| Failure::new("it is not known which CPU this is"))
+}
+
+fn kind(table: &CpuTable) -> Result<CounterKind, Failure> {
+    CounterKind::of(table.model()).ok_or_else(|| {
+        Failure::new(format_args!(
+            "pctr(4) does not know the counters of {}",
+            table.name()
+        ))
+    })
+}
+
+/// How many counters the driver has.
+fn counters<D: PctrDevice>(device: &D) -> Result<u8, Failure> {
+    match Control::new(device.reader()?)?.discover()? {
+        Discovery::Counters(number) => Ok(number),
+        Discovery::NoCounters => Ok(0),
+    }
+}
+
+fn read<D: PctrDevice>(device: D, table: Option<&CpuTable>) -> Result<(), Failure> {
+    let number = counters(&device)?;
+    let status = Control::new(device)?.read()?;
+    terminal::print(&report::status(&status, number, table)).map_err(Failure::new)
+}
+
+/// Sets a counter and says to which word.
+fn set<D: PctrDevice>(
+    device: D,
+    table: &CpuTable,
+    counter: u8,
+    options: &Options,
+) -> Result<u32, Failure> {
+    let kind = kind(table)?;
+    let number = counters(&device)?;
+    if counter >= number {
+        return Err(Failure::usage(match number {
+            0 => "the driver knows no counters on this CPU".to_owned(),
+            _ => format!("there is no counter {counter}; the driver has {number}, from 0 on"),
+        }));
+    }
+    let event = options.function.as_deref().unwrap_or_default();
+    let word = function::word(event, &options.flags, table, kind)?;
+    let control = Control::new(device)?;
+    let mut gate = control.read()?.functions[0];
+    let needs_gate = kind == CounterKind::P6 && counter != 0 && word != 0;
+    if needs_gate && gate == 0 {
+        gate = ENABLE;
+    }
+    words::check(kind, counter, word, gate)?;
+    if needs_gate && gate == ENABLE {
+        // Counter 0 gates both; set to its enable bit alone it counts nothing.
+        control.set(0, ENABLE)?;
+    }
+    control.set(counter, word)?;
+    Ok(word)
+}

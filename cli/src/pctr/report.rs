@@ -1,0 +1,124 @@
+//! What the counters say, and the events there are, as text.
+
+use std::fmt::Write;
+
+use quipu::events::{CpuTable, Interface};
+use quipu::hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
+use quipu::pctr::CounterKind;
+use quipu::pctr::abi::Status;
+
+/// The counters, their functions, and the time stamp counter.
+pub(super) fn status(status: &Status, counters: u8, table: Option<&CpuTable>) -> String {
+    let mut text = String::new();
+    let kind = table.and_then(|t| CounterKind::of(t.model()));
+    for counter in 0..usize::from(counters) {
+        let (value, word) = (status.counters[counter], status.functions[counter]);
+        let function = match kind {
+            _ if word == 0 => "not set".to_owned(),
+            Some(CounterKind::P5 { .. }) => p5(word),
+            _ => x86(word),
+        };
+        let name = match (kind, table) {
+            (Some(kind), Some(table)) if word != 0 => name(word, kind, table),
+            _ => String::new(),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, " ctr{counter} = {value:>20}  [{function}]{name}");
+    }
+    if status.time_stamp != 0 {
+        let _ = writeln!(text, "  tsc = {:>20}", status.time_stamp);
+    }
+    if let Some(idle) = status.idle {
+        let _ = writeln!(text, "  idl = {idle:>20}");
+    }
+    text
+}
+
+/// Letters for flags that are set, `-` for those that are not.
+fn letters(word: u64, flags: &[(u64, char)]) -> String {
+    let letter = |(bit, letter): &(u64, char)| if word & bit != 0 { *letter } else { '-' };
+    flags.iter().map(letter).collect()
+}
+
+fn p5(word: u32) -> String {
+    let function = P5Function(word as u16);
+    let flags = letters(
+        word.into(),
+        &[
+            (P5Function::CLOCKS.into(), 'c'),
+            (P5Function::KERNEL.into(), 'k'),
+            (P5Function::USER.into(), 'u'),
+        ],
+    );
+    format!("{flags} {:02x}", function.event())
+}
+
+fn x86(word: u32) -> String {
+    let select = X86Select {
+        select: word.into(),
+        extra: Vec::new(),
+    };
+    let flags = letters(
+        select.select,
+        &[
+            (X86Select::INVERT, 'i'),
+            (X86Select::EDGE, 'e'),
+            (X86Select::KERNEL, 'k'),
+            (X86Select::USER, 'u'),
+        ],
+    );
+    let mut text = format!("{flags} {:02x}", select.event());
+    if select.unit_mask() != 0 {
+        let _ = write!(text, "/{:02x}", select.unit_mask());
+    }
+    if select.counter_mask() != 0 {
+        let _ = write!(text, "+{}", select.counter_mask());
+    }
+    if select.select & X86Select::ENABLE == 0 {
+        text.push_str(" not enabled");
+    }
+    text
+}
+
+/// The name of what a word counts, with a space before it; nothing when the CPU has no such event.
+fn name(word: u32, kind: CounterKind, table: &CpuTable) -> String {
+    let encoding = match kind {
+        CounterKind::P5 { .. } => Encoding::P5(P5Function((word & kind.word_mask()) as u16)),
+        _ => Encoding::X86(X86Select {
+            select: u64::from(word) & !X86Select::ENABLE,
+            extra: Vec::new(),
+        }),
+    };
+    match table.decode(&encoding) {
+        Ok(decoded) => format!(" {}", decoded.name),
+        Err(_) => String::new(),
+    }
+}
+
+/// The events that the counters behind pctr(4) can be set to.
+pub(super) fn events(table: &CpuTable, kind: CounterKind) -> String {
+    let mut text = String::new();
+    let map = table.events_for(Interface::Pctr);
+    for event in table.events() {
+        let Ok(resolved) = map.resolve(&Event::Named(event.name.clone()), Filter::all()) else {
+            continue;
+        };
+        if kind.word(&resolved.encoding).is_err() {
+            continue;
+        }
+        let on = |counter| resolved.slots.contains(SlotClass::General, counter);
+        let only = match (on(0), on(1)) {
+            (true, false) => "  counter 0 only",
+            (false, true) => "  counter 1 only",
+            _ => "",
+        };
+        let mask = match event.unit_mask {
+            0 => String::new(),
+            mask => format!("/{mask:02x}"),
+        };
+        let number = format!("{:02x}{mask}", event.code);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {number:<5}  {}{only}", event.name);
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! The simulated device that can stand in for the real one.
+
+use std::str::FromStr;
+
+use quipu::pctr::simulation::{Era, Level, Processor, SimMachine};
+
+/// A driver's era and a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Simulated {
+    era: Era,
+    processor: Processor,
+}
+
+impl FromStr for Simulated {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (era, processor) = text.split_once(':').ok_or("an era, a colon and a CPU")?;
+        let eras = Era::ALL.map(Era::name);
+        let processors = Processor::ALL.map(Processor::name);
+        let found = Self {
+            era: Era::ALL
+                .into_iter()
+                .find(|e| e.name() == era)
+                .ok_or_else(|| format!("the eras are {}", eras.join(", ")))?,
+            processor: Processor::ALL
+                .into_iter()
+                .find(|p| p.name() == processor)
+                .ok_or_else(|| format!("the CPUs are {}", processors.join(", ")))?,
+        };
+        if !found.era.runs_on(found.processor) {
+            return Err(format!("a kernel of {era} does not run on {processor}"));
+        }
+        Ok(found)
+    }
+}
+
+impl Simulated {
+    /// A machine of one CPU.
+    pub(super) fn machine(self) -> SimMachine {
+        let machine = SimMachine::new(self.era, self.processor, 1);
+        machine.pass(std::time::Duration::from_millis(1));
+        machine
+    }
+
+    /// The CPU in the event database.
+    pub(super) fn cpu_id(self) -> Option<&'static str> {
+        match self.processor {
+            Processor::P5 => Some("intel-p5"),
+            Processor::P6 => Some("intel-p6"),
+            Processor::Core => Some("intel-core2"),
+            Processor::K8 => Some("amd-k8"),
+            Processor::TimeStampOnly | Processor::None => None,
+        }
+    }
+}
+
+/// Lets the event of a function occur 1000 times in user mode and 10 times in the kernel.
+pub(super) fn let_it_occur(machine: &SimMachine, word: u32) {
+    let mask = match machine.processor() {
+        Processor::P5 => 0x3f,
+        _ => 0xff,
+    };
+    let event = (word & mask) as u8;
+    machine.occur(event, 0, Level::User, 1000);
+    machine.occur(event, 0, Level::Kernel, 10);
+}
