@@ -95,13 +95,6 @@ fn event(name: &str) -> EventSpec {
 impl PctrSubject {
     fn new(era: Era, processor: Processor) -> Self {
         let machine = SimMachine::new(era, processor, 2);
-        // Something to be put back.
-        let left_behind = if processor == Processor::P5 {
-            0x8f
-        } else {
-            0x0041_0085
-        };
-        machine.overwrite(0, 1, left_behind);
         let steady = Events::code(processor, names(processor).steady);
         machine.steady(steady, Level::User, 60);
         machine.steady(steady, Level::Kernel, 40);
@@ -243,6 +236,15 @@ impl Subject for PctrSubject {
             Ok(()) => self.pmu().release(0).ok().map(|()| 0),
             Err(_) => Some(1),
         }
+    }
+
+    fn scribble(&self) -> bool {
+        let p5 = self.machine.processor() == Processor::P5;
+        self.machine
+            .overwrite(0, 0, if p5 { 0x8f } else { 0x0041_0085 });
+        self.machine
+            .overwrite(0, 1, if p5 { 0x45 } else { 0x0002_0060 });
+        true
     }
 
     fn registers(&self) -> Option<String> {

@@ -4,6 +4,8 @@
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{
@@ -114,6 +116,43 @@ fn a_panic_puts_back_what_was_found() {
     }));
     assert!(panicked.is_err());
     assert_eq!(machine.functions(0), [0x0041_0079, 0, 0, 0]);
+}
+
+/// SIGINT as a tool takes it: a flag is set, the measurement ends, and with it the group. This is the
+/// only test of the program that takes it.
+#[test]
+fn an_interrupted_tool_puts_back_what_was_found() {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted)).unwrap();
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let found = if processor == Processor::P5 {
+            0x96
+        } else {
+            0x0041_00c0
+        };
+        machine.overwrite(0, 0, found);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[two_events(processor)[1].0]);
+        interrupted.store(false, Ordering::SeqCst);
+        let mut rounds = 0;
+        while !interrupted.load(Ordering::SeqCst) {
+            machine.pass(Duration::from_micros(1));
+            values(&mut group);
+            rounds += 1;
+            if rounds == 10 {
+                signal_hook::low_level::raise(signal_hook::consts::SIGINT).unwrap();
+            }
+        }
+        assert_ne!(machine.functions(0)[0], found);
+        drop(group);
+        assert_eq!(
+            machine.functions(0),
+            [found, 0, 0, 0],
+            "{era:?} {processor:?}"
+        );
+        assert_eq!(rounds, 10);
+    }
 }
 
 #[test]
@@ -521,7 +560,7 @@ fn counters_are_read_in_user_mode_only_where_that_is_known_to_be_allowed() {
         let pmu = PctrPmu::new(machine.open(), Some(&model))
             .unwrap()
             .reading_in_user_mode();
-        let map = std::sync::Arc::new(PctrEvents::new(&pmu, events));
+        let map = Arc::new(PctrEvents::new(&pmu, events));
         let backend = quipu_hal::VirtualPmu::new(pmu, machine.clock(), map).unwrap();
         let mut group = open(&backend, &[name, "tsc"]);
         machine.occur(code, 0, Level::User, 10);
