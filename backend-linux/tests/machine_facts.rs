@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use quipu_hal::ErrorKind;
@@ -256,7 +257,8 @@ fn tracefs_that_may_not_be_read_is_no_permission() {
     let readable = tracing.join("events").read_dir().is_ok();
     fs::set_permissions(&tracing, fs::Permissions::from_mode(0o700)).unwrap();
     if readable {
-        println!(
+        let _ = writeln!(
+            std::io::stderr(),
             "SKIP tracefs_that_may_not_be_read_is_no_permission: this user may read everything"
         );
         return;

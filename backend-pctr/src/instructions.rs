@@ -71,6 +71,8 @@ cfg_if::cfg_if! {
 
 #[cfg(all(test, any(target_arch = "x86", target_arch = "x86_64")))]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -82,7 +84,10 @@ mod tests {
     #[test]
     fn the_apic_id_is_one_that_linux_knows() {
         let Ok(cpuinfo) = std::fs::read_to_string("/proc/cpuinfo") else {
-            println!("SKIP the_apic_id_is_one_that_linux_knows: no /proc/cpuinfo");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIP the_apic_id_is_one_that_linux_knows: no /proc/cpuinfo"
+            );
             return;
         };
         let ids: Vec<u32> = cpuinfo

@@ -5,6 +5,7 @@
 ))]
 
 use std::io;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -59,7 +60,10 @@ fn what_needs_no_counter_is_counted_and_the_rest_says_why_not() {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            println!("SKIP what_needs_no_counter_is_counted_and_the_rest_says_why_not: {error}");
+            let _ = writeln!(
+                io::stderr(),
+                "SKIP what_needs_no_counter_is_counted_and_the_rest_says_why_not: {error}"
+            );
             return;
         }
     };

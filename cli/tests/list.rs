@@ -1,5 +1,7 @@
 //! `quipu list`, run as people run it, on whatever machine this is.
 
+use std::io::Write as _;
+
 use assert_cmd::Command;
 use serde_json::Value;
 
@@ -98,7 +100,10 @@ fn nothing_found_is_told_with_what_was_perhaps_meant() {
 fn tracepoints_are_probed_within_a_budget_and_the_rest_marked() {
     let entries = json(&["--all", "tracepoint"]);
     let Some(first) = entries.first() else {
-        println!("SKIP tracepoints_are_probed_within_a_budget_and_the_rest_marked: no tracefs");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP tracepoints_are_probed_within_a_budget_and_the_rest_marked: no tracefs"
+        );
         return;
     };
     assert_ne!(first["state"], "not probed");

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test program uses some of it")]
 
 use std::hint::black_box;
+use std::io::Write as _;
 
 use quipu_hal::{
     Backend, Breakpoint, BreakpointAccess, ErrorKind, EventSpec, Filter, GroupSpec, ReadBuf, Target,
@@ -11,7 +12,7 @@ use quipu_linux::{LinuxBackend, LinuxGroup};
 
 /// Says that a check did not run, and why.
 pub(crate) fn skip(test: &str, reason: impl std::fmt::Display) {
-    println!("SKIP {test}: {reason}");
+    let _ = writeln!(std::io::stderr(), "SKIP {test}: {reason}");
 }
 
 /// The backend, or the reason why there is none.

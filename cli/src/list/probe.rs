@@ -98,6 +98,8 @@ fn holds_for_all(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use std::cell::RefCell;
 
     use quipu::{Event, Software};
@@ -186,7 +188,9 @@ mod tests {
         let faults = EventSpec::new(Software::PageFaults);
         match open_here(&faults, &Target::CurrentThread) {
             Ok(opened) => assert!(!opened.backend.is_empty()),
-            Err(error) => println!("SKIP opening page-faults: {error:#}"),
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "SKIP opening page-faults: {error:#}");
+            }
         }
         let unknown = EventSpec::new(Event::Named("no-such-event".into()));
         assert!(open_here(&unknown, &Target::CurrentThread).is_err());

@@ -1,6 +1,7 @@
 //! The forms of the report.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
@@ -195,7 +196,7 @@ fn on_a_terminal(test: &str, no_color: Option<&str>) -> Option<String> {
     match script.output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(e) => {
-            println!("SKIP {test}: no script(1): {e}");
+            let _ = writeln!(std::io::stderr(), "SKIP {test}: no script(1): {e}");
             None
         }
     }

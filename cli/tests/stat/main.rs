@@ -1,6 +1,8 @@
 //! `quipu stat`, end to end.
 #![cfg(target_os = "linux")]
 
+use std::io::Write as _;
+
 mod exit_status;
 mod formats;
 mod intervals;
@@ -42,7 +44,7 @@ fn can_count(test: &str, arguments: &[&str]) -> bool {
     let output = run(&[arguments, &["--", "true"]].concat());
     let able = output.status.code() != Some(125);
     if !able {
-        println!("SKIP {test}: {}", stderr(&output).trim());
+        let _ = writeln!(std::io::stderr(), "SKIP {test}: {}", stderr(&output).trim());
     }
     able
 }

@@ -1,5 +1,6 @@
 //! Agreement with perf, where it is installed and may count.
 
+use std::io::Write as _;
 use std::process::Command;
 
 use crate::{can_count, run, stderr};
@@ -24,7 +25,11 @@ fn page_faults_agree_with_perf() {
         Err(e) => e.to_string(),
     };
     let Some(theirs) = fewest(perf) else {
-        println!("SKIP {TEST}: perf says: {}", perf().trim());
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP {TEST}: perf says: {}",
+            perf().trim()
+        );
         return;
     };
     let ours = fewest(|| stderr(&run(&options))).expect("it can be counted");

@@ -1,5 +1,6 @@
 //! What an ordinary user gets where counting in the kernel is not permitted.
 
+use std::io::Write as _;
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
@@ -9,7 +10,11 @@ fn as_nobody(test: &str) -> Option<String> {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .unwrap_or_else(|e| e.to_string());
     if paranoid.trim() != "2" {
-        println!("SKIP {test}: perf_event_paranoid is {}", paranoid.trim());
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP {test}: perf_event_paranoid is {}",
+            paranoid.trim()
+        );
         return None;
     }
     let output = Command::new("setpriv")
@@ -23,14 +28,15 @@ fn as_nobody(test: &str) -> Option<String> {
         }
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            println!(
+            let _ = writeln!(
+                std::io::stderr(),
                 "SKIP {test}: cannot become an ordinary user: {}",
                 why.trim()
             );
             None
         }
         Err(e) => {
-            println!("SKIP {test}: no setpriv(1): {e}");
+            let _ = writeln!(std::io::stderr(), "SKIP {test}: no setpriv(1): {e}");
             None
         }
     }

@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use quipu::hal::{Capabilities, DynBackend, Group};
@@ -112,7 +113,10 @@ fn backends_that_get_tasks_wrong_are_caught() {
     let name = "backends_that_get_tasks_wrong_are_caught";
     let linux = Machine::this().usable().find(|b| b.name() == "linux");
     let Some(linux) = linux else {
-        println!("SKIP {name}: perf_event_open cannot be used here");
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP {name}: perf_event_open cannot be used here"
+        );
         return;
     };
     for (defect, opens, catchers) in MUTANTS {
@@ -124,7 +128,9 @@ fn backends_that_get_tasks_wrong_are_caught() {
             match check.run(&subject) {
                 Verdict::Fail(_) => {}
                 Verdict::Pass => panic!("{id} does not catch it when {defect}"),
-                Verdict::Skip(missing) => println!("SKIP {name}: {id}: {missing}"),
+                Verdict::Skip(missing) => {
+                    let _ = writeln!(std::io::stderr(), "SKIP {name}: {id}: {missing}");
+                }
             }
         }
     }
