@@ -23,10 +23,6 @@ impl Failure {
     }
 
     /// A command line that cannot be meant.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only stat uses it, which is Linux's")
-    )]
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::with_status(message, Self::USAGE)
     }

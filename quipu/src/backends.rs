@@ -111,7 +111,7 @@ impl BackendStatus {
         }
     }
 
-    /// A backend of another system; `attempted` completes "cannot". OpenBSD has them all.
+    /// A backend of another system; `attempted` completes "cannot".
     #[cfg(not(target_os = "openbsd"))]
     fn elsewhere(name: &'static str, attempted: &str) -> Self {
         let error = Error::new(ErrorKind::NoSuchDevice, attempted);
