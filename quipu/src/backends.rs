@@ -76,12 +76,18 @@ impl Machine {
             .filter(|e| e.kind() == ErrorKind::NoPermission)
     }
 
-    /// The usable backends, or one error that says why there is none.
+    /// The backends that count together here, or one error that says why there is none.
+    ///
+    /// Where perf_event_open can be used, getrusage(2) is left out: it counts a command from its fork
+    /// on, and would answer where perf_event_open has a reason not to.
     ///
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) with every backend's reason when none is usable.
     pub fn require(&self) -> Result<Vec<Arc<dyn DynBackend>>> {
-        let usable: Vec<_> = self.usable().cloned().collect();
+        let mut usable: Vec<_> = self.usable().cloned().collect();
+        if usable.iter().any(|backend| backend.name() == "linux") {
+            usable.retain(|backend| backend.name() != "posix");
+        }
         if !usable.is_empty() {
             return Ok(usable);
         }

@@ -74,7 +74,7 @@ impl Notes {
             self.add("user mode only", name, fallback_hint());
         }
         for erratum in &info.errata {
-            self.add("erratum", name, erratum.as_str());
+            self.add("note", name, erratum.as_str());
         }
     }
 
