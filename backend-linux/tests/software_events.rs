@@ -18,17 +18,26 @@ fn fresh_pages_fault_once_each() {
     let Some(mut group) = open(name, &spec, &Target::CurrentThread) else {
         return;
     };
-    let pages = FreshPages::map(512);
     let mut before = read(&mut group);
     let mut after = group.read_buf();
-    group.read(&mut before).expect("read");
-    pages.touch();
-    group.read(&mut after).expect("read");
-    let faults = after.get(0, 0).since(before.get(0, 0));
-    assert_eq!(faults.scaled(), Scaled::Exact(512));
-    pages.touch();
-    group.read(&mut before).expect("read");
-    assert_eq!(before.get(0, 0).since(after.get(0, 0)).value, 0);
+    // The machine may take a page away and give it back meanwhile, which adds a fault now and then.
+    let mut faults = |pages: &FreshPages| {
+        group.read(&mut before).expect("read");
+        pages.touch();
+        group.read(&mut after).expect("read");
+        after.get(0, 0).since(before.get(0, 0)).scaled()
+    };
+    let tries: Vec<_> = (0..5)
+        .map(|_| {
+            let pages = FreshPages::map(512);
+            (faults(&pages), faults(&pages))
+        })
+        .collect();
+    let exact = (Scaled::Exact(512), Scaled::Exact(0));
+    assert!(tries.contains(&exact), "{tries:?}");
+    let least =
+        |(first, again): &(Scaled, Scaled)| first.exact() >= Some(512) && again.exact() >= Some(0);
+    assert!(tries.iter().all(least), "{tries:?}");
 }
 
 /// Voluntary and involuntary context switches of this thread so far.

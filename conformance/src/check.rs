@@ -34,7 +34,25 @@ impl Check {
 
     /// Runs the check on a thread of its own. A panic is a failure; so is a check that does not
     /// come to an end, whose thread is then left behind.
+    ///
+    /// Where something else may cause the events that are counted
+    /// ([`Subject::has_other_causes`]), one occurrence too many now and then says nothing of the
+    /// backend: then a check has failed only when it has failed three times in a row.
     pub fn run(&self, subject: &Arc<dyn Subject>) -> Verdict {
+        let exact = subject.exact_events();
+        let disturbed = exact.iter().any(|event| subject.has_other_causes(event));
+        let more_tries = if disturbed { 2 } else { 0 };
+        let mut verdict = self.run_once(subject);
+        for _ in 0..more_tries {
+            if !matches!(verdict, Verdict::Fail(_)) {
+                break;
+            }
+            verdict = self.run_once(subject);
+        }
+        verdict
+    }
+
+    fn run_once(&self, subject: &Arc<dyn Subject>) -> Verdict {
         let (done, result) = mpsc::channel();
         let (run, subject) = (self.run, Arc::clone(subject));
         let spawned = thread::Builder::new().name(self.id.into()).spawn(move || {
