@@ -23,8 +23,8 @@ use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    if let Err(error) = quipu::events::Database::open(None)
-        && !matches!(command, Command::Events(_))
+    if !matches!(command, Command::Events(_))
+        && let Err(error) = quipu::events::Database::open(None)
     {
         eprintln!("quipu: event files are left out: {error:#}");
     }
