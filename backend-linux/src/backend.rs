@@ -10,6 +10,7 @@ use quipu_hal::{
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
+use crate::native::NativeNames;
 use crate::open::open_part;
 use crate::parts::{Place, Placement, plan};
 use crate::privileges::Privileges;
@@ -46,10 +47,24 @@ impl LinuxBackend {
         })
     }
 
-    /// The same backend with native event names from a database.
+    /// The same backend with native event names from a database, for a machine with one kind of core.
     #[must_use]
-    pub fn with_event_map(mut self, map: Arc<dyn EventMap>) -> Self {
-        self.events.set_map(map);
+    pub fn with_event_map(self, map: Arc<dyn EventMap>) -> Self {
+        self.with_event_maps(move || Ok(vec![Arc::clone(&map)]))
+    }
+
+    /// The same backend with native event names from a database: a map for each kind of core, made at
+    /// most once, when the first name is looked up that is no portable one.
+    ///
+    /// A name is counted on every core PMU whose map knows it: by the map's core type (`core` is
+    /// `cpu_core`), or on ARM by the main id register of the PMU's CPUs. When `make` fails, such names
+    /// are refused for its reason.
+    #[must_use]
+    pub fn with_event_maps(
+        mut self,
+        make: impl Fn() -> Result<Vec<Arc<dyn EventMap>>> + Send + Sync + 'static,
+    ) -> Self {
+        self.events.set_native(NativeNames::new(make));
         self
     }
 }

@@ -30,6 +30,15 @@ impl LinuxBackend {
     pub fn with_event_map(self, _: Arc<dyn EventMap>) -> Self {
         self
     }
+
+    /// The same backend with native event names from a database.
+    #[must_use]
+    pub fn with_event_maps(
+        self,
+        _: impl Fn() -> Result<Vec<Arc<dyn EventMap>>> + Send + Sync + 'static,
+    ) -> Self {
+        self
+    }
 }
 
 impl Backend for LinuxBackend {

@@ -1,16 +1,14 @@
 //! Resolving events: from what a group asks for to where it can be counted, with which bits.
 
-use std::sync::Arc;
-
 use quipu_hal::{
-    Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter, Hardware,
-    PerfConfig, PmuEvent, RawEvent, Result, X86Select, text,
+    Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, PmuEvent, Result, text,
 };
 
 use crate::arm_events;
 use crate::event_bits::{
     BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, TRACEPOINT_FILTER, software_info,
 };
+use crate::native::NativeNames;
 use crate::parts::Placement;
 use crate::sysfs::{CorePmu, SysfsPmus};
 use crate::tracefs::Tracefs;
@@ -28,7 +26,7 @@ pub(crate) struct Resolved {
 pub(crate) struct EventSource {
     cores: Vec<CorePmu>,
     pmus: SysfsPmus,
-    map: Option<Arc<dyn EventMap>>,
+    native: Option<NativeNames>,
 }
 
 impl EventSource {
@@ -42,13 +40,13 @@ impl EventSource {
         Self {
             cores,
             pmus,
-            map: None,
+            native: None,
         }
     }
 
     /// Sets where native names come from.
-    pub(crate) fn set_map(&mut self, map: Arc<dyn EventMap>) {
-        self.map = Some(map);
+    pub(crate) fn set_native(&mut self, native: NativeNames) {
+        self.native = Some(native);
     }
 
     /// The core PMUs that generalized events are split over; none where there is only one.
@@ -58,7 +56,7 @@ impl EventSource {
 
     /// Where and how an event can be counted.
     ///
-    /// A name is first looked up in the event map, then, if it reads `a:b`, as a tracepoint, else
+    /// A name is first looked up in the event maps, then, if it reads `a:b`, as a tracepoint, else
     /// among the events that the core PMUs name in sysfs.
     pub(crate) fn resolve(&self, spec: &EventSpec) -> Result<Resolved> {
         let named = |placement, honours| Resolved {
@@ -115,7 +113,7 @@ impl EventSource {
     }
 
     /// The bits of an event of the CPU's own PMU: on every core PMU if there are several.
-    fn on_cores(&self, bits: EventBits) -> Placement {
+    pub(crate) fn on_cores(&self, bits: EventBits) -> Placement {
         if self.cores.is_empty() {
             return Placement::Anywhere(bits);
         }
@@ -146,18 +144,14 @@ impl EventSource {
 
     fn named(&self, name: &str, filter: Filter) -> Result<Resolved> {
         let event = Event::Named(name.to_owned());
-        let from_map = match &self.map {
-            Some(map) => match map.resolve(&event, filter) {
-                Ok(native) => {
-                    let bits = raw_bits(&event, &native.encoding)?;
-                    return Ok(Resolved {
-                        placement: self.on_cores_of(map.as_ref(), bits),
-                        info: native.info,
-                    });
-                }
-                Err(e) if e.kind() == ErrorKind::UnsupportedEvent => Some(e),
-                Err(e) => return Err(e),
-            },
+        let from_maps = match self
+            .native
+            .as_ref()
+            .map(|n| n.resolve(&event, filter, self))
+        {
+            Some(Ok(resolved)) => return Ok(resolved),
+            Some(Err(e)) if e.kind() != ErrorKind::UnsupportedEvent => return Err(e),
+            Some(Err(e)) => Some(e),
             None => None,
         };
         if let Some((system, name)) = name.split_once(':') {
@@ -166,8 +160,8 @@ impl EventSource {
         if let Some(resolved) = self.named_by_cores(name) {
             return Ok(resolved);
         }
-        // The map knows more names than the generalized ones.
-        Err(from_map.unwrap_or_else(|| {
+        // The maps know more names than the generalized ones.
+        Err(from_maps.unwrap_or_else(|| {
             let error = unsupported(&event).with_reason("there is no event of this name");
             match text::nearest(name, []).as_slice() {
                 [] => error,
@@ -192,20 +186,6 @@ impl EventSource {
         }
         resolved
     }
-
-    /// The bits of a native event, on the cores it is native to.
-    fn on_cores_of(&self, map: &dyn EventMap, bits: EventBits) -> Placement {
-        let core_type = map.cpu().core_type.as_deref();
-        let own = core_type.and_then(|core_type| {
-            self.cores
-                .iter()
-                .position(|core| core.name.strip_prefix("cpu_") == Some(core_type))
-        });
-        match own {
-            Some(i) => Placement::Cores(vec![(i, bits.on_core(self.cores[i].type_))]),
-            None => self.on_cores(bits),
-        }
-    }
 }
 
 fn tracepoint(system: &str, name: &str) -> Result<Resolved> {
@@ -218,51 +198,7 @@ fn tracepoint(system: &str, name: &str) -> Result<Resolved> {
     })
 }
 
-/// The bits of a native event as the kernel's own PMU drivers take them.
-fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
-    /// What the kernel decides by itself: privilege levels, the interrupt, the pin, enabling.
-    const KERNELS_OWN: u64 = X86Select::USER
-        | X86Select::KERNEL
-        | X86Select::PIN
-        | X86Select::INTERRUPT
-        | X86Select::ENABLE
-        | X86Select::GUEST_ONLY
-        | X86Select::HOST_ONLY;
-    let raw = |config| Ok(EventBits::raw(RawEvent::new(config)));
-    match encoding {
-        Encoding::Perf(config) => Ok(EventBits::of(PerfConfig { ..*config })),
-        Encoding::X86(x86) => {
-            let config = x86.select & !KERNELS_OWN;
-            match x86.extra.as_slice() {
-                [] => raw(config),
-                // Intel's extra registers go into config1, whichever it is: the event decides
-                // (`intel_extra_regs`, `arch/x86/events/intel/core.c`).
-                [extra] => Ok(EventBits::raw(RawEvent {
-                    config,
-                    config1: extra.value,
-                    ..RawEvent::default()
-                })),
-                _ => Err(
-                    Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
-                        .with_reason("Linux sets one extra register for an event, not several"),
-                ),
-            }
-        }
-        // Codes by which the kernel knows the events of the fixed counters (`fixed_events`,
-        // `arch/x86/events/intel/core.c`).
-        Encoding::Fixed(fixed) => match fixed.index {
-            0 => raw(0x00c0),
-            1 => raw(0x003c),
-            2 => raw(0x0300),
-            3 => raw(0x0400),
-            _ => Err(unsupported(event).with_reason("Linux does not know this fixed counter")),
-        },
-        Encoding::Armv8(arm) => raw(arm.event().into()),
-        _ => Err(unsupported(event).with_reason("Linux has no driver for this kind of counter")),
-    }
-}
-
-fn unsupported(event: &Event) -> Error {
+pub(crate) fn unsupported(event: &Event) -> Error {
     Error::new(ErrorKind::UnsupportedEvent, format!("open {event}"))
 }
 
@@ -271,10 +207,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use quipu_hal::{
-        Armv8Event, CpuIdentity, CpuModel, ExtraRegister, FixedCounter, P5Function, ResolvedEvent,
-        Scheme, SlotSet,
-    };
+    use quipu_hal::{PerfConfig, RawEvent};
 
     /// A directory of PMUs: name, type, and the files `cpus` or `cpumask`.
     fn sysfs(pmus: &[(&str, u32, &str, &str)]) -> tempfile::TempDir {
@@ -390,110 +323,6 @@ mod tests {
         );
     }
 
-    /// A map that knows one name, for one core type.
-    struct OneEvent(CpuModel, Encoding);
-
-    impl EventMap for OneEvent {
-        fn cpu(&self) -> &CpuModel {
-            &self.0
-        }
-
-        fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
-            match event {
-                Event::Named(name) if name == "INST_RETIRED.ANY" => Ok(ResolvedEvent {
-                    encoding: self.1.clone(),
-                    slots: SlotSet::ANY_GENERAL,
-                    info: EventInfo::counter("INST_RETIRED.ANY"),
-                }),
-                _ => Err(unsupported(event).with_hint("the map's own hint")),
-            }
-        }
-    }
-
-    fn with_map(
-        mut source: EventSource,
-        core_type: Option<&str>,
-        encoding: Encoding,
-    ) -> EventSource {
-        let model = CpuModel {
-            identity: CpuIdentity::Arm { midr: 0 },
-            core_type: core_type.map(str::to_owned),
-            scheme: Scheme::Simulated,
-            counters: Vec::new(),
-        };
-        source.set_map(Arc::new(OneEvent(model, encoding)));
-        source
-    }
-
-    fn native() -> EventSpec {
-        EventSpec::new(Event::Named("INST_RETIRED.ANY".into()))
-    }
-
-    #[test]
-    fn native_names_come_from_the_map_as_the_kernel_takes_them() {
-        let x86 = |x86: X86Select| Encoding::X86(x86);
-        let all_flags = X86Select::USER | X86Select::ENABLE | X86Select::EDGE;
-        let mut offcore = X86Select::new(0xb7, 1);
-        offcore.extra.push(ExtraRegister {
-            address: 0x1a6,
-            value: 0x10001,
-        });
-        let fixed = |index| Encoding::Fixed(FixedCounter { index, control: 3 });
-        for (encoding, raw) in [
-            (
-                x86(X86Select::new(0xc0, 2).with_flags(all_flags)),
-                (0x4_02c0, 0),
-            ),
-            (x86(offcore), (0x1b7, 0x10001)),
-            (fixed(0), (0xc0, 0)),
-            (fixed(2), (0x300, 0)),
-            (Encoding::Armv8(Armv8Event::new(8)), (8, 0)),
-        ] {
-            let root = sysfs(&[]);
-            let resolved = with_map(source(root.path()), None, encoding).resolve(&native());
-            let resolved = resolved.expect("resolves");
-            let Placement::Anywhere(bits) = resolved.placement else {
-                panic!("{resolved:?}");
-            };
-            assert_eq!((bits.config.config, bits.config.config1), raw);
-            assert_eq!(bits.config.type_, 4);
-        }
-    }
-
-    #[test]
-    fn a_native_event_goes_to_its_own_core_type() {
-        let (_root, source) = hybrid();
-        let atom = with_map(source, Some("atom"), Encoding::X86(X86Select::new(0xc0, 0)));
-        let resolved = atom.resolve(&native()).expect("resolves");
-        assert_eq!(
-            resolved.placement,
-            Placement::Cores(vec![(1, config(10, 0xc0))])
-        );
-    }
-
-    #[test]
-    fn encodings_linux_cannot_take_are_refused() {
-        let two = |value| ExtraRegister {
-            address: 0x1a6,
-            value,
-        };
-        let mut select = X86Select::new(0xb7, 1);
-        select.extra = vec![two(1), two(2)];
-        for (encoding, kind) in [
-            (Encoding::X86(select), ErrorKind::UnsupportedFeature),
-            (
-                Encoding::P5(P5Function::default()),
-                ErrorKind::UnsupportedEvent,
-            ),
-            (Encoding::Simulated(1), ErrorKind::UnsupportedEvent),
-        ] {
-            let root = sysfs(&[]);
-            let source = with_map(source(root.path()), None, encoding);
-            let e = source.resolve(&native()).expect_err("no such counter");
-            assert_eq!(e.kind(), kind, "{e:#}");
-        }
-    }
-
     /// As perf has it: `slots` is `cpu_core/slots/`.
     #[test]
     fn names_of_core_pmus_need_no_pmu() {
@@ -531,14 +360,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_nobody_knows_keeps_the_maps_hint() {
+    fn a_name_nobody_knows_has_a_hint() {
         let root = sysfs(&[]);
         let unknown = EventSpec::new(Event::Named("cylces".into()));
         let e = source(root.path()).resolve(&unknown).expect_err("a typo");
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         assert_eq!(e.hint(), Some("did you mean cycles?"));
-        let mapped = with_map(source(root.path()), None, Encoding::Simulated(1));
-        let e = mapped.resolve(&unknown).expect_err("a typo");
-        assert_eq!(e.hint(), Some("the map's own hint"));
     }
 }

@@ -11,6 +11,7 @@ cfg_if::cfg_if! {
         mod held_command;
         mod kernel_file;
         mod kernel_group;
+        mod native;
         mod nearest;
         mod open;
         mod own_counters;

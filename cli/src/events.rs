@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use quipu::Error;
 use quipu::events::import::{self, Format};
 use quipu::events::{self, CpuTable, Database, LayerFile};
 
@@ -57,7 +58,9 @@ pub(crate) struct Choice {
 
 impl Choice {
     pub(crate) fn database(&self) -> Result<Database, Failure> {
-        Ok(Database::open(self.events.as_deref())?)
+        let (database, left_out) = Database::open_sound(self.events.as_deref())?;
+        warn_of_files_left_out(&left_out);
+        Ok(database)
     }
 
     /// The tables asked for: one CPU's, or one for each kind of core of this machine.
@@ -67,6 +70,13 @@ impl Choice {
             Some(id) => Ok(vec![database.cpu(id)?]),
             None => Ok(database.this_machine()?),
         }
+    }
+}
+
+/// Says which event files could not be used.
+pub(crate) fn warn_of_files_left_out(left_out: &[Error]) {
+    for error in left_out {
+        eprintln!("quipu: an event file is left out: {error:#}");
     }
 }
 

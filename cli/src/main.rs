@@ -18,16 +18,12 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quipu::NativeEvents;
 
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    if !matches!(command, Command::Events(_))
-        && let Err(error) = quipu::events::Database::open(None)
-    {
-        eprintln!("quipu: event files are left out: {error:#}");
-    }
     let outcome = match command {
         #[cfg(target_os = "linux")]
         Command::Stat(options) => stat::run(&options),
@@ -41,5 +37,6 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Pctr(options) => pctr::run(&options),
     };
+    events::warn_of_files_left_out(NativeEvents::this().left_out());
     outcome.unwrap_or_else(|failure| failure.report())
 }

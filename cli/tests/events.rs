@@ -74,11 +74,17 @@ fn a_users_file_with_findings_is_left_out_loudly() {
     let home = TempDir::new().unwrap();
     std::fs::create_dir(home.path().join("quipu")).unwrap();
     std::fs::write(home.path().join("quipu/events.toml"), "[[cpu]]\n").unwrap();
-    let (_, err, _) = quipu(&home, &["info"]);
-    assert!(
-        err.starts_with("quipu: event files are left out: cannot use the event file "),
-        "{err}"
-    );
+    let warning = "quipu: an event file is left out: cannot use the event file ";
+    let (out, err, status) = quipu(&home, &["encode", "cycles", "--cpu", "amd-k7"]);
+    assert!(out.starts_with("amd-k7 ") && status == 0, "{out}");
+    assert!(err.starts_with(warning), "{err}");
+    // Only a name that the database has to resolve makes anybody read event files.
+    if cfg!(target_os = "linux") {
+        let (_, err, _) = quipu(&home, &["stat", "-e", "page-faults", "true"]);
+        assert!(!err.contains(warning), "{err}");
+        let (_, err, _) = quipu(&home, &["stat", "-e", "NO_SUCH.EVENT", "true"]);
+        assert_eq!(err.matches(warning).count(), 1, "{err}");
+    }
 }
 
 #[test]

@@ -86,17 +86,33 @@ impl Database {
     /// # Errors
     /// As [`with_file`](Self::with_file).
     pub fn open(file: Option<&Path>) -> Result<Self> {
+        let (database, left_out) = Self::open_sound(file)?;
+        match left_out.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(database),
+        }
+    }
+
+    /// As [`open`](Self::open), with the files of this system and user that cannot be used left out,
+    /// and why.
+    ///
+    /// # Errors
+    /// As [`with_file`](Self::with_file), for `file`.
+    pub fn open_sound(file: Option<&Path>) -> Result<(Self, Vec<Error>)> {
         let mut database = Self::embedded();
-        for path in standard_files() {
-            if path.is_file() {
-                database = database.with_file(&path)?;
+        let mut left_out = Vec::new();
+        let named = env::var_os("QUIPU_EVENTS").filter(|name| !name.is_empty());
+        let there = standard_files().into_iter().filter(|path| path.is_file());
+        for path in there.chain(named.map(PathBuf::from)) {
+            match database.with_file(&path) {
+                Ok(more) => database = more,
+                Err(error) => left_out.push(error),
             }
         }
-        let named = env::var_os("QUIPU_EVENTS").filter(|name| !name.is_empty());
-        for path in named.map(PathBuf::from).as_deref().into_iter().chain(file) {
-            database = database.with_file(path)?;
+        if let Some(file) = file {
+            database = database.with_file(file)?;
         }
-        Ok(database)
+        Ok((database, left_out))
     }
 
     /// The same with a file on top.

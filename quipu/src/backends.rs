@@ -3,13 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use quipu_events::{CpuEvents, Database, Interface};
+use quipu_events::Interface;
 use quipu_hal::{DynBackend, Error, ErrorKind, Result};
 use quipu_linux::LinuxBackend;
 
+use crate::NativeEvents;
+
 /// The backends of this machine, in order of preference.
 pub struct Machine {
+    native: Arc<NativeEvents>,
     backends: Vec<BackendStatus>,
+    on_request: OnceLock<Vec<BackendStatus>>,
 }
 
 /// One backend: usable, or the reason why it is not.
@@ -22,9 +26,21 @@ impl Machine {
     /// This machine; looked at once, on the first call.
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
-        THIS.get_or_init(|| Self {
-            backends: vec![BackendStatus::new("linux", linux()), pctr(), posix()],
-        })
+        THIS.get_or_init(|| Self::with_native_events(Arc::clone(NativeEvents::this())))
+    }
+
+    /// This machine with other native events: of an event file, or of another CPU.
+    pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
+        Self {
+            backends: vec![linux(&native), pctr(&native), posix()],
+            native,
+            on_request: OnceLock::new(),
+        }
+    }
+
+    /// The native events of this machine.
+    pub fn native_events(&self) -> &NativeEvents {
+        &self.native
     }
 
     /// Every backend Quipu knows, with its state here.
@@ -35,8 +51,7 @@ impl Machine {
     /// The backends that are used only when they are asked for by name, with their state here. They
     /// are looked at when this is first called.
     pub fn on_request(&self) -> &[BackendStatus] {
-        static ON_REQUEST: OnceLock<Vec<BackendStatus>> = OnceLock::new();
-        ON_REQUEST.get_or_init(|| vec![msr()])
+        self.on_request.get_or_init(|| vec![msr(&self.native)])
     }
 
     /// The backend of a name.
@@ -154,43 +169,34 @@ impl fmt::Debug for BackendStatus {
 }
 
 /// perf_event_open with the native events of this CPU, where the database knows it.
-fn linux() -> Result<LinuxBackend> {
-    let backend = LinuxBackend::new()?;
-    Ok(match native_events(Interface::Linux) {
-        Some(events) => backend.with_event_map(Arc::new(events)),
-        None => backend,
-    })
-}
-
-/// The native events of this CPU, as an interface takes them. Event files that cannot be used are left
-/// out; [`Database::open`] says why.
-fn native_events(interface: Interface) -> Option<CpuEvents> {
-    let database = Database::open(None).unwrap_or_else(|_| Database::embedded());
-    let tables = database.this_machine().ok()?;
-    Some(tables.first()?.events_for(interface))
+fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
+    let native = Arc::clone(native);
+    let backend = LinuxBackend::new()
+        .map(|backend| backend.with_event_maps(move || native.maps(Interface::Linux)));
+    BackendStatus::new("linux", backend)
 }
 
 #[cfg(unix)]
-fn msr() -> BackendStatus {
-    BackendStatus::new("msr", crate::msr::open())
+fn msr(native: &NativeEvents) -> BackendStatus {
+    BackendStatus::new("msr", crate::msr::open_with(native))
 }
 
 #[cfg(not(unix))]
-fn msr() -> BackendStatus {
+fn msr(_: &NativeEvents) -> BackendStatus {
     BackendStatus::elsewhere("msr", "use model-specific registers")
 }
 
 /// The device with the functions of this CPU; without them there still is the time stamp counter.
 #[cfg(target_os = "openbsd")]
-fn pctr() -> BackendStatus {
+fn pctr(native: &NativeEvents) -> BackendStatus {
     let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
-    let events = native_events(Interface::Pctr)
-        .map(|events| Arc::new(events) as Arc<dyn quipu_hal::EventMap>);
-    BackendStatus::new("pctr", quipu_pctr::open(path, events))
+    let events = native.maps(Interface::Pctr).ok();
+    let first = events.and_then(|events| events.into_iter().next());
+    BackendStatus::new("pctr", quipu_pctr::open(path, first))
 }
 
 #[cfg(not(target_os = "openbsd"))]
-fn pctr() -> BackendStatus {
+fn pctr(_: &NativeEvents) -> BackendStatus {
     BackendStatus::elsewhere("pctr", "use pctr(4)")
 }
 

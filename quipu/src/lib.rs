@@ -7,12 +7,14 @@ mod event_set;
 mod measure;
 #[cfg(unix)]
 pub mod msr;
+mod native;
 mod request;
 
 pub use backends::{BackendStatus, Machine};
 pub use counts::{Counts, EventCount};
 pub use event_set::{EventSet, EventSetBuilder, SetEvent};
 pub use measure::{Measurement, measure};
+pub use native::NativeEvents;
 pub use request::IntoGroups;
 
 pub use quipu_hal as hal;

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use quipu_events::{Database, Interface};
+use quipu_events::Interface;
 use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, MonotonicClock, Result, VirtualPmu};
+
+use crate::NativeEvents;
 
 pub use quipu_msr::{
     LinuxMsr, MsrBus, MsrPmu, NoMsr, Options, Repair, Suspect, SystemMsr, runtime_directory, sim,
@@ -20,8 +22,12 @@ pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>, MonotonicClock>;
 /// What [`MsrPmu::new`] refuses; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid
 /// CPU, whose core types have different registers, or one that the event database does not know.
 pub fn open() -> Result<MsrBackend> {
+    open_with(NativeEvents::this())
+}
+
+pub(crate) fn open_with(native: &NativeEvents) -> Result<MsrBackend> {
     let bus = SystemMsr::open()?;
-    let events = events()?;
+    let events = events(native)?;
     let options = Options {
         journal: Some(runtime_directory().to_owned()),
         ..Options::default()
@@ -36,14 +42,14 @@ pub fn open() -> Result<MsrBackend> {
 /// As [`quipu_msr::restore`].
 pub fn restore() -> Result<Vec<Repair>> {
     let bus = SystemMsr::open()?;
-    let model: CpuModel = events()?.cpu().clone();
+    let model: CpuModel = events(NativeEvents::this())?.cpu().clone();
     quipu_msr::restore(bus, &model, runtime_directory())
 }
 
-fn events() -> Result<Arc<dyn EventMap>> {
-    let mut tables = Database::open(None)?.this_machine()?;
-    match (tables.pop(), tables.is_empty()) {
-        (Some(table), true) => Ok(Arc::new(table.events_for(Interface::Msr))),
+fn events(native: &NativeEvents) -> Result<Arc<dyn EventMap>> {
+    let mut maps = native.maps(Interface::Msr)?;
+    match (maps.pop(), maps.is_empty()) {
+        (Some(map), true) => Ok(map),
         _ => Err(Error::new(
             ErrorKind::UnsupportedFeature,
             "count with model-specific registers",

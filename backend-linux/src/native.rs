@@ -1,0 +1,420 @@
+//! Native names: events that a database knows, for each kind of core of the machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use quipu_hal::{
+    CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, PerfConfig, RawEvent, Result,
+    X86Select, text,
+};
+
+use crate::event_bits::EventBits;
+use crate::event_source::{EventSource, Resolved, unsupported};
+use crate::kernel_file;
+use crate::parts::Placement;
+use crate::sysfs::CorePmu;
+
+/// Event maps, one for each kind of core.
+type Maps = Vec<Arc<dyn EventMap>>;
+
+/// Where native names come from: maps that are made when the first name is looked up.
+pub(crate) struct NativeNames {
+    make: Box<dyn Fn() -> Result<Maps> + Send + Sync>,
+    maps: OnceLock<Result<Maps>>,
+    /// `/sys/devices/system/cpu`.
+    cpus: PathBuf,
+}
+
+impl NativeNames {
+    pub(crate) fn new(make: impl Fn() -> Result<Maps> + Send + Sync + 'static) -> Self {
+        Self {
+            make: Box::new(make),
+            maps: OnceLock::new(),
+            cpus: PathBuf::from("/sys/devices/system/cpu"),
+        }
+    }
+
+    /// Where and how a native event can be counted: on every core PMU whose map knows it.
+    ///
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
+    pub(crate) fn resolve(
+        &self,
+        event: &Event,
+        filter: Filter,
+        source: &EventSource,
+    ) -> Result<Resolved> {
+        let maps = match self.maps.get_or_init(&self.make) {
+            Ok(maps) => maps,
+            Err(error) => return Err(without_maps(event, error)),
+        };
+        let mut resolved: Option<Resolved> = None;
+        let mut unknown: Option<Error> = None;
+        for map in maps {
+            let native = match map.resolve(event, filter) {
+                Ok(native) => native,
+                Err(error) if error.kind() == ErrorKind::UnsupportedEvent => {
+                    unknown.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let bits = raw_bits(event, &native.encoding)?;
+            let placement = match self.core_of(map.as_ref(), source.cores()) {
+                Some(i) => Placement::Cores(vec![(i, bits.on_core(source.cores()[i].type_))]),
+                None if maps.len() == 1 || source.cores().is_empty() => source.on_cores(bits),
+                None => {
+                    unknown.get_or_insert_with(|| {
+                        unsupported(event)
+                            .with_reason("the kernel has no PMU for the cores that have this event")
+                    });
+                    continue;
+                }
+            };
+            match (&mut resolved, placement) {
+                (Some(all), Placement::Cores(cores)) => {
+                    all.placement.add_cores(cores);
+                    all.info.errata.extend(native.info.errata);
+                }
+                (Some(_), _) => {}
+                (None, placement) => {
+                    let info = native.info;
+                    resolved = Some(Resolved { placement, info });
+                }
+            }
+        }
+        resolved.ok_or_else(|| unknown.unwrap_or_else(|| unsupported(event)))
+    }
+
+    /// The core PMU (by position) of the cores that a map is for.
+    fn core_of(&self, map: &dyn EventMap, cores: &[CorePmu]) -> Option<usize> {
+        let cpu = map.cpu();
+        if let Some(core_type) = cpu.core_type.as_deref() {
+            return cores
+                .iter()
+                .position(|core| core.name.strip_prefix("cpu_") == Some(core_type));
+        }
+        let CpuIdentity::Arm { midr } = cpu.identity else {
+            return None;
+        };
+        // Implementer and part; variant and revision may differ between cores of a kind.
+        const PART: u64 = 0xff00_fff0;
+        cores.iter().position(|core| {
+            let first = core.cpus.first();
+            first
+                .and_then(|cpu| main_id(&self.cpus, *cpu))
+                .is_some_and(|own| own & PART == midr & PART)
+        })
+    }
+}
+
+/// The main id register of an ARM CPU
+/// (`Documentation/arch/arm64/cpu-feature-registers.rst`, `regs/identification/midr_el1`).
+fn main_id(cpus: &Path, cpu: u32) -> Option<u64> {
+    let path = cpus.join(format!("cpu{cpu}/regs/identification/midr_el1"));
+    let text = kernel_file::read(&path).ok()?;
+    u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
+}
+
+/// What is said of a name while there are no maps to look it up in.
+fn without_maps(event: &Event, error: &Error) -> Error {
+    let refused = unsupported(event).with_reason(format!(
+        "there is no event of this name, and native names are not known here: {error}"
+    ));
+    match text::nearest(&event.to_string(), []).as_slice() {
+        [] => match error.hint() {
+            Some(hint) => refused.with_hint(hint),
+            None => refused,
+        },
+        near => refused.with_hint(format!("did you mean {}?", near.join(", "))),
+    }
+}
+
+/// The bits of a native event as the kernel's own PMU drivers take them.
+fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
+    /// What the kernel decides by itself: privilege levels, the interrupt, the pin, enabling.
+    const KERNELS_OWN: u64 = X86Select::USER
+        | X86Select::KERNEL
+        | X86Select::PIN
+        | X86Select::INTERRUPT
+        | X86Select::ENABLE
+        | X86Select::GUEST_ONLY
+        | X86Select::HOST_ONLY;
+    let raw = |config| Ok(EventBits::raw(RawEvent::new(config)));
+    match encoding {
+        Encoding::Perf(config) => Ok(EventBits::of(PerfConfig { ..*config })),
+        Encoding::X86(x86) => {
+            let config = x86.select & !KERNELS_OWN;
+            match x86.extra.as_slice() {
+                [] => raw(config),
+                // Intel's extra registers go into config1, whichever it is: the event decides
+                // (`intel_extra_regs`, `arch/x86/events/intel/core.c`).
+                [extra] => Ok(EventBits::raw(RawEvent {
+                    config,
+                    config1: extra.value,
+                    ..RawEvent::default()
+                })),
+                _ => Err(
+                    Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
+                        .with_reason("Linux sets one extra register for an event, not several"),
+                ),
+            }
+        }
+        // Codes by which the kernel knows the events of the fixed counters (`fixed_events`,
+        // `arch/x86/events/intel/core.c`).
+        Encoding::Fixed(fixed) => match fixed.index {
+            0 => raw(0x00c0),
+            1 => raw(0x003c),
+            2 => raw(0x0300),
+            3 => raw(0x0400),
+            _ => Err(unsupported(event).with_reason("Linux does not know this fixed counter")),
+        },
+        Encoding::Armv8(arm) => raw(arm.event().into()),
+        _ => Err(unsupported(event).with_reason("Linux has no driver for this kind of counter")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use quipu_hal::{
+        Armv8Event, CpuModel, EventInfo, EventSpec, ExtraRegister, FixedCounter, P5Function,
+        ResolvedEvent, Scheme, SlotSet,
+    };
+
+    use crate::sysfs::SysfsPmus;
+
+    /// A machine with these core PMUs: name, type and CPUs.
+    fn machine(pmus: &[(&str, u32, &str)]) -> (tempfile::TempDir, EventSource) {
+        let root = tempfile::tempdir().expect("a directory");
+        for (name, type_, cpus) in pmus {
+            let dir = root.path().join(name);
+            std::fs::create_dir(&dir).expect("new");
+            std::fs::write(dir.join("type"), format!("{type_}\n")).expect("written");
+            std::fs::write(dir.join("cpus"), format!("{cpus}\n")).expect("written");
+        }
+        let source = EventSource::new(SysfsPmus::at(root.path()));
+        (root, source)
+    }
+
+    const HYBRID: [(&str, u32, &str); 2] = [("cpu_core", 4, "0-1"), ("cpu_atom", 10, "2-3")];
+    const BIG_LITTLE: [(&str, u32, &str); 2] = [
+        ("armv8_cortex_a53", 8, "0-3"),
+        ("armv8_cortex_a72", 9, "4-5"),
+    ];
+
+    /// A map that knows some names, for one kind of core.
+    struct Names {
+        cpu: CpuModel,
+        known: Vec<(&'static str, Encoding)>,
+    }
+
+    impl EventMap for Names {
+        fn cpu(&self) -> &CpuModel {
+            &self.cpu
+        }
+
+        fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
+            let known = |(name, _): &&(&str, Encoding)| *event == Event::Named((*name).into());
+            match self.known.iter().find(known) {
+                Some((name, encoding)) => Ok(ResolvedEvent {
+                    encoding: encoding.clone(),
+                    slots: SlotSet::ANY_GENERAL,
+                    info: EventInfo::counter(*name),
+                }),
+                None if *event == Event::Named("SUM".into()) => Err(Error::new(
+                    ErrorKind::UnsupportedFeature,
+                    "count SUM with one counter",
+                )),
+                None => Err(unsupported(event).with_hint("the map's own hint")),
+            }
+        }
+    }
+
+    fn map(
+        core_type: Option<&str>,
+        midr: u64,
+        known: Vec<(&'static str, Encoding)>,
+    ) -> Arc<dyn EventMap> {
+        Arc::new(Names {
+            cpu: CpuModel {
+                identity: CpuIdentity::Arm { midr },
+                core_type: core_type.map(str::to_owned),
+                scheme: Scheme::Simulated,
+                counters: Vec::new(),
+            },
+            known,
+        })
+    }
+
+    fn with(mut source: EventSource, maps: Maps) -> EventSource {
+        source.set_native(NativeNames::new(move || Ok(maps.clone())));
+        source
+    }
+
+    fn select(event: u16, unit_mask: u8) -> Encoding {
+        Encoding::X86(X86Select::new(event, unit_mask))
+    }
+
+    fn raw(type_: u32, config: u64) -> EventBits {
+        EventBits::of(PerfConfig {
+            type_,
+            config,
+            ..PerfConfig::default()
+        })
+    }
+
+    fn placed(source: &EventSource, name: &str) -> Result<Placement> {
+        let spec = EventSpec::new(Event::Named(name.into()));
+        source.resolve(&spec).map(|resolved| resolved.placement)
+    }
+
+    #[test]
+    fn native_names_come_from_the_map_as_the_kernel_takes_them() {
+        let all_flags = X86Select::USER | X86Select::ENABLE | X86Select::EDGE;
+        let mut offcore = X86Select::new(0xb7, 1);
+        offcore.extra.push(ExtraRegister {
+            address: 0x1a6,
+            value: 0x10001,
+        });
+        let fixed = |index| Encoding::Fixed(FixedCounter { index, control: 3 });
+        for (encoding, config, config1) in [
+            (
+                Encoding::X86(X86Select::new(0xc0, 2).with_flags(all_flags)),
+                0x4_02c0,
+                0,
+            ),
+            (Encoding::X86(offcore), 0x1b7, 0x10001),
+            (fixed(0), 0xc0, 0),
+            (fixed(2), 0x300, 0),
+            (Encoding::Armv8(Armv8Event::new(8)), 8, 0),
+        ] {
+            let (_root, source) = machine(&[]);
+            let source = with(source, vec![map(None, 0, vec![("NAME", encoding)])]);
+            let bits = PerfConfig {
+                type_: 4,
+                config,
+                config1,
+                ..PerfConfig::default()
+            };
+            let wanted = Placement::Anywhere(EventBits::of(bits));
+            assert_eq!(placed(&source, "NAME"), Ok(wanted));
+        }
+    }
+
+    #[test]
+    fn a_native_event_goes_to_the_core_types_that_have_it() {
+        let (_root, source) = machine(&HYBRID);
+        let core = vec![("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
+        let atom = vec![("BOTH", select(0xc0, 0)), ("ATOM", select(0x71, 0))];
+        let source = with(
+            source,
+            vec![map(Some("core"), 0, core), map(Some("atom"), 0, atom)],
+        );
+        for (name, wanted) in [
+            ("BOTH", vec![(0, raw(4, 0x1c0)), (1, raw(10, 0xc0))]),
+            ("CORE", vec![(0, raw(4, 0x1a4))]),
+            ("ATOM", vec![(1, raw(10, 0x71))]),
+        ] {
+            assert_eq!(
+                placed(&source, name),
+                Ok(Placement::Cores(wanted)),
+                "{name}"
+            );
+        }
+        let e = placed(&source, "NEITHER").expect_err("in no map");
+        assert_eq!(e.hint(), Some("the map's own hint"));
+        // Known to both, and countable on neither: never on a part of the cores in silence.
+        let e = placed(&source, "SUM").expect_err("no single event");
+        assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
+    }
+
+    #[test]
+    fn a_core_type_without_a_pmu_counts_nothing() {
+        let (_root, source) = machine(&HYBRID);
+        let known = || vec![("NAME", select(0xc0, 0))];
+        let maps = vec![map(Some("atom"), 0, known()), map(Some("tiny"), 0, known())];
+        let on_atom = Placement::Cores(vec![(1, raw(10, 0xc0))]);
+        assert_eq!(placed(&with(source, maps), "NAME"), Ok(on_atom));
+        let (_root, source) = machine(&HYBRID);
+        let maps = vec![
+            map(Some("atom"), 0, Vec::new()),
+            map(Some("tiny"), 0, known()),
+        ];
+        let e = placed(&with(source, maps), "NAME").expect_err("no such PMU");
+        assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+    }
+
+    #[test]
+    fn arm_cores_are_told_apart_by_their_main_id_register() {
+        let (_root, mut source) = machine(&BIG_LITTLE);
+        let cpus = tempfile::tempdir().expect("a directory");
+        for (cpu, midr) in [(0, "0x00000000410fd034\n"), (4, "0x00000000410fd083\n")] {
+            let dir = cpus.path().join(format!("cpu{cpu}/regs/identification"));
+            std::fs::create_dir_all(&dir).expect("new");
+            std::fs::write(dir.join("midr_el1"), midr).expect("written");
+        }
+        let event = |code| Encoding::Armv8(Armv8Event::new(code));
+        let a72 = vec![("BOTH", event(0x11)), ("A72", event(0x50))];
+        let maps = vec![
+            map(None, 0x410f_d080, a72),
+            map(None, 0x410f_d030, vec![("BOTH", event(0x12))]),
+        ];
+        let mut native = NativeNames::new(move || Ok(maps.clone()));
+        cpus.path().clone_into(&mut native.cpus);
+        source.set_native(native);
+        let both = Placement::Cores(vec![(1, raw(9, 0x11)), (0, raw(8, 0x12))]);
+        assert_eq!(placed(&source, "BOTH"), Ok(both));
+        let a72 = Placement::Cores(vec![(1, raw(9, 0x50))]);
+        assert_eq!(placed(&source, "A72"), Ok(a72));
+    }
+
+    #[test]
+    fn maps_are_made_once_and_by_native_names_only() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let (_root, mut source) = machine(&[]);
+        let counted = Arc::clone(&made);
+        source.set_native(NativeNames::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Err(Error::new(ErrorKind::NoSuchDevice, "identify the CPU").with_hint("look at it"))
+        }));
+        for portable in ["cycles", "page-faults", "L1-dcache-loads", "r1c0"] {
+            let spec: EventSpec = portable.parse().expect("an event");
+            source.resolve(&spec).expect("needs no map");
+        }
+        assert_eq!(made.load(Ordering::Relaxed), 0);
+        for _ in 0..2 {
+            let e = placed(&source, "NOBODY_KNOWS.THIS").expect_err("no map");
+            assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+            assert!(e.to_string().contains("cannot identify the CPU"), "{e}");
+            assert_eq!(e.hint(), Some("look at it"));
+        }
+        let e = placed(&source, "cylces").expect_err("a typo");
+        assert_eq!(e.hint(), Some("did you mean cycles?"));
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn encodings_linux_cannot_take_are_refused() {
+        let extra = |value| ExtraRegister {
+            address: 0x1a6,
+            value,
+        };
+        let mut two = X86Select::new(0xb7, 1);
+        two.extra = vec![extra(1), extra(2)];
+        for (encoding, kind) in [
+            (Encoding::X86(two), ErrorKind::UnsupportedFeature),
+            (
+                Encoding::P5(P5Function::default()),
+                ErrorKind::UnsupportedEvent,
+            ),
+            (Encoding::Simulated(1), ErrorKind::UnsupportedEvent),
+        ] {
+            let (_root, source) = machine(&[]);
+            let source = with(source, vec![map(None, 0, vec![("NAME", encoding)])]);
+            let e = placed(&source, "NAME").expect_err("no such counter");
+            assert_eq!(e.kind(), kind, "{e:#}");
+        }
+    }
+}
