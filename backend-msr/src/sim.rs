@@ -7,6 +7,7 @@
 
 mod cpu;
 mod generation;
+mod names;
 mod stretch;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use quipu_hal::{CpuModel, Error, Result};
 
 use self::cpu::Cpu;
 pub use self::generation::Generation;
+pub use self::names::EventNames;
 pub use self::stretch::{Level, Stretch};
 use crate::MsrBus;
 use crate::bus::refusal::{Driver, Settings, Step};

@@ -1,17 +1,13 @@
 //! The bits that each generation is driven by, and those it must not be.
 
-#[allow(dead_code, reason = "shared with other tests, which use other parts")]
-mod support;
-
 use std::sync::Arc;
 
 use quipu_hal::{
     Backend, Encoding, Event, FixedCounter, Group, GroupSpec, ManualClock, P5Function, Pmu, Target,
     VirtualPmu, X86Select,
 };
-use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
+use quipu_msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options};
-use support::Names;
 
 fn user(event: u16) -> Encoding {
     Encoding::X86(X86Select::new(event, 0).with_flags(X86Select::USER))
@@ -143,7 +139,7 @@ fn version_6_is_driven_by_its_own_addresses_and_takes_its_own_bits() {
 fn fixed_counters_count_their_event_where_their_bits_say() {
     for generation in Generation::ALL.into_iter().filter(|g| g.fixed() > 0) {
         let bus = SimulatedMsrs::new(generation, 1);
-        let map = Names::new(bus.model())
+        let map = EventNames::new(bus.model())
             .fixed("INSTRUCTIONS", 0)
             .fixed("CYCLES", 1)
             .any("ALL", 0xc0);

@@ -1,8 +1,5 @@
 //! What is written, what is put back, and what is left alone.
 
-#[allow(dead_code, reason = "shared with other tests, which use other parts")]
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +8,8 @@ use quipu_hal::{
     Backend, Encoding, ErrorKind, Event, Filter, FixedCounter, Group, GroupSpec, ManualClock,
     P5Function, Pmu, SlotClass, Target, VirtualPmu, X86Select,
 };
-use quipu_msr::sim::{Defect, Generation, Level, SimulatedMsrs, Stretch};
+use quipu_msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
-use support::Names;
 
 const EIO: i32 = 5;
 const INTEL_V4: Generation = Generation::ALL[5];
@@ -30,7 +26,7 @@ fn backend(
     bus: &SimulatedMsrs,
     options: Options,
 ) -> (VirtualPmu<MsrPmu<SimulatedMsrs>, ManualClock>, ManualClock) {
-    let map = Names::new(bus.model())
+    let map = EventNames::new(bus.model())
         .any("A", 0x10)
         .any("B", 0x11)
         .any("C", 0x12)

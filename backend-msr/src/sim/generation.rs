@@ -65,6 +65,26 @@ impl Generation {
         }
     }
 
+    /// A short name: `p5`, `intel-v4`, `amd-15h`. Those in [`ALL`](Self::ALL) have different ones.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P5 => "p5",
+            Self::P6 => "p6",
+            Self::Intel { version, .. } => match version {
+                1 => "intel-v1",
+                2 => "intel-v2",
+                3 => "intel-v3",
+                4 => "intel-v4",
+                5 => "intel-v5",
+                _ => "intel-v6",
+            },
+            Self::AmdK7 => "amd-k7",
+            Self::Amd10h => "amd-10h",
+            Self::Amd15h => "amd-15h",
+            Self::AmdPerfMonV2 { .. } => "amd-perfmonv2",
+        }
+    }
+
     /// The model, as a database would describe it.
     pub fn model(self) -> CpuModel {
         let [vendor, family, model] = self.identity();

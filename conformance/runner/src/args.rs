@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::subjects::BackendName;
+
 /// Run the conformance suite over a backend.
 #[derive(Debug, Parser)]
 #[command(name = "quipu-conform", version)]
 pub(crate) struct Args {
-    /// The backend to test
-    #[arg(long, value_enum, required_unless_present = "list")]
+    /// The backend to test: linux, msr, sim, or sim-msr:GENERATION, raw registers simulated
+    #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub(crate) backend: Option<BackendName>,
 
     /// Only checks whose id contains this; may be given several times
@@ -27,15 +29,6 @@ pub(crate) struct Args {
     /// Write it to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// A backend by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendName {
-    /// `perf_event_open` of this machine
-    Linux,
-    /// The virtual PMU over the simulated one
-    Sim,
 }
 
 /// How a report is printed.

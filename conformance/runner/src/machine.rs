@@ -4,7 +4,7 @@ use std::env::consts;
 
 use serde::Serialize;
 
-use crate::args::BackendName;
+use crate::subjects::Tested;
 
 /// The machine, as far as it is known; said in every report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,10 +17,10 @@ pub(crate) struct Platform {
 
 impl Platform {
     /// The machine this runs on, with the PMU that the backend uses.
-    pub(crate) fn of(backend: BackendName) -> Self {
+    pub(crate) fn of(tested: &Tested) -> Self {
         let mut platform = Self::here();
-        if backend == BackendName::Sim {
-            platform.pmu = "simulated".into();
+        if let Some(pmu) = &tested.pmu {
+            platform.pmu.clone_from(pmu);
         }
         platform
     }

@@ -4,18 +4,17 @@
 mod args;
 mod machine;
 mod output;
+mod subjects;
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use quipu_conformance::subjects::SimSubject;
-use quipu_conformance::{Check, Subject, all, run};
+use quipu_conformance::{Check, all, run};
 
-use crate::args::{Args, BackendName};
+use crate::args::Args;
 use crate::machine::Platform;
 
 /// The status for a suite that could not be run; clap's for arguments it does not understand.
@@ -42,9 +41,9 @@ fn conform(args: &Args) -> Result<bool> {
         output::list(&checks, &mut io::stdout().lock())?;
         return Ok(true);
     };
-    let subject = subject(backend)?;
-    let report = run(&subject, checks);
-    let platform = Platform::of(backend);
+    let tested = backend.subject()?;
+    let report = run(&tested.subject, checks);
+    let platform = Platform::of(&tested);
     match &args.output {
         None => {
             let mut out = io::stdout().lock();
@@ -65,31 +64,4 @@ fn conform(args: &Args) -> Result<bool> {
 
 fn is_wanted(check: &Check, args: &Args) -> bool {
     args.filter.is_empty() || args.filter.iter().any(|text| check.id.contains(text))
-}
-
-fn subject(backend: BackendName) -> Result<Arc<dyn Subject>> {
-    match backend {
-        BackendName::Sim => Ok(Arc::new(SimSubject::new())),
-        BackendName::Linux => linux(),
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn linux() -> Result<Arc<dyn Subject>> {
-    let statuses = quipu::Machine::this().backends();
-    let status = statuses.iter().find(|status| status.name() == "linux");
-    let status = status.context("this build has no backend for Linux")?;
-    match (status.backend(), status.error()) {
-        (Some(backend), _) => {
-            let subject = quipu_conformance::subjects::LinuxSubject::new(Arc::clone(backend));
-            Ok(Arc::new(subject))
-        }
-        (None, Some(error)) => bail!("{error:#}"),
-        (None, None) => bail!("the backend for Linux cannot be used here"),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn linux() -> Result<Arc<dyn Subject>> {
-    bail!("perf_event_open is of Linux, and this is another system")
 }

@@ -127,3 +127,35 @@ fn what_cannot_be_run_is_an_error() {
         .code(2)
         .stderr(contains("/no/such/file").and(contains("No such file")));
 }
+
+#[cfg(unix)]
+#[test]
+fn simulated_registers_of_every_generation_have_a_report_of_their_own() {
+    for (generation, counters) in [
+        ("p6", "P6, two counters of 40 bits"),
+        ("amd-perfmonv2", "PerfMonV2"),
+    ] {
+        let backend = format!("sim-msr:{generation}");
+        conform(&["--backend", &backend, "--filter", "reset."])
+            .assert()
+            .success()
+            .stdout(contains("pmu     simulated: ").and(contains(counters)))
+            .stdout(contains(" 0 failed, "));
+    }
+    conform(&["--backend", "sim-msr:p7"])
+        .assert()
+        .code(2)
+        .stderr(contains("the generations are p5, p6, intel-v1, "));
+}
+
+/// Where they can be used, the suite runs on them; elsewhere the reason is said.
+#[cfg(target_os = "linux")]
+#[test]
+fn registers_that_cannot_be_used_are_no_silence() {
+    let output = conform(&["--backend", "msr"]).output().expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(2) => assert!(errors.contains("cannot "), "{errors}"),
+        status => assert_eq!(status, Some(0), "{output:?}"),
+    }
+}

@@ -1,0 +1,96 @@
+//! What the suite can be run over: the backends of this machine, and simulated machines.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+mod msr;
+#[cfg(unix)]
+mod simulated_msr;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Result;
+#[cfg(not(target_os = "linux"))]
+use anyhow::bail;
+use quipu_conformance::Subject;
+use quipu_conformance::subjects::SimSubject;
+#[cfg(unix)]
+use quipu_msr::sim::Generation;
+
+/// A subject, with what is known of its PMU where the machine does not say.
+pub(crate) struct Tested {
+    pub(crate) subject: Arc<dyn Subject>,
+    pub(crate) pmu: Option<String>,
+}
+
+/// A backend by its name on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackendName {
+    /// `perf_event_open` of this machine.
+    Linux,
+    /// The model-specific registers of this machine.
+    Msr,
+    /// The virtual PMU over the simulated one.
+    Sim,
+    /// The msr backend over a simulated register file.
+    #[cfg(unix)]
+    SimMsr(Generation),
+}
+
+impl FromStr for BackendName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "linux" => Ok(Self::Linux),
+            "msr" => Ok(Self::Msr),
+            "sim" => Ok(Self::Sim),
+            #[cfg(unix)]
+            _ if name.starts_with("sim-msr:") => generation(name).map(Self::SimMsr),
+            _ => Err("the backends are linux, msr, sim and sim-msr:GENERATION".into()),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn generation(name: &str) -> Result<Generation, String> {
+    let wanted = name.split_once(':').map(|(_, generation)| generation);
+    let found = Generation::ALL
+        .into_iter()
+        .find(|g| Some(g.name()) == wanted);
+    found.ok_or_else(|| {
+        let names = Generation::ALL.map(Generation::name);
+        format!("the generations are {}", names.join(", "))
+    })
+}
+
+impl BackendName {
+    /// The subject around it.
+    pub(crate) fn subject(self) -> Result<Tested> {
+        match self {
+            Self::Sim => Ok(Tested {
+                subject: Arc::new(SimSubject::new()),
+                pmu: Some("simulated".into()),
+            }),
+            #[cfg(unix)]
+            Self::SimMsr(generation) => {
+                let machine = simulated_msr::Machine::new(generation)?;
+                Ok(Tested {
+                    pmu: Some(format!("simulated: {}", machine.description())),
+                    subject: Arc::new(machine),
+                })
+            }
+            #[cfg(target_os = "linux")]
+            Self::Linux => linux::subject(),
+            #[cfg(target_os = "linux")]
+            Self::Msr => msr::subject(),
+            #[cfg(not(target_os = "linux"))]
+            Self::Linux => bail!("perf_event_open is of Linux, and this is another system"),
+            #[cfg(not(target_os = "linux"))]
+            Self::Msr => {
+                bail!("its subject keeps the checks on one CPU, which only works on Linux yet")
+            }
+        }
+    }
+}
