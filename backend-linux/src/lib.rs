@@ -8,7 +8,6 @@ cfg_if::cfg_if! {
         mod event_bits;
         mod event_source;
         mod group;
-        mod held_command;
         mod kernel_file;
         mod kernel_group;
         mod native;
@@ -28,7 +27,6 @@ cfg_if::cfg_if! {
         pub use anchor::Anchors;
         pub use backend::LinuxBackend;
         pub use group::LinuxGroup;
-        pub use held_command::{Exit, HeldCommand, Running};
         pub use own_counters::{start_own_counters, stop_own_counters};
     } else {
         mod elsewhere;

@@ -14,11 +14,11 @@ pub use resolve::ResolvedPmuEvent;
 
 use std::path::PathBuf;
 
+use quipu_hal::text::parse_cpu_list;
 use quipu_hal::{Error, ErrorKind, PmuEvent, Result};
 
 use crate::kernel_file;
 use crate::nearest::did_you_mean;
-use crate::topology::parse_cpu_list;
 
 /// The directory of PMUs. Nothing is kept: every call reads what is there now.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! The system calls: getrusage(2), clock_gettime(2), waitid(2).
+//! The system calls of counting: getrusage(2), clock_gettime(2), waitid(2).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -73,8 +73,13 @@ pub(crate) fn usage(who: Who) -> Result<Usage> {
     if status != 0 {
         return Err(last_os_error("read the resource usage"));
     }
+    Ok(usage_of(&raw))
+}
+
+/// What a `struct rusage` says, without wall time; CPU time is user plus system time.
+pub(crate) fn usage_of(raw: &libc::rusage) -> Usage {
     let (user, system) = (timeval_ns(raw.ru_utime), timeval_ns(raw.ru_stime));
-    Ok(Usage {
+    Usage {
         cpu: user.saturating_add(system),
         wall: 0,
         user,
@@ -84,7 +89,7 @@ pub(crate) fn usage(who: Who) -> Result<Usage> {
         voluntary: count(raw.ru_nvcsw),
         involuntary: count(raw.ru_nivcsw),
         peak_memory: count(raw.ru_maxrss).saturating_mul(MAXRSS_UNIT),
-    })
+    }
 }
 
 /// Nanoseconds that the calling thread, or this process, has been on a CPU.
@@ -187,6 +192,13 @@ fn timeval_ns(time: libc::timeval) -> u64 {
 /// A number that the interface declares signed, though it never is negative.
 fn count(signed: impl TryInto<u64>) -> u64 {
     signed.try_into().unwrap_or(0)
+}
+
+/// The error number of the system call that just failed on this thread.
+pub(crate) fn last_errno() -> i32 {
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
 }
 
 fn last_os_error(attempted: &str) -> Error {

@@ -2,11 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-#[cfg(target_os = "linux")]
-use crate::stat;
 use crate::{encode, events, info, list};
 #[cfg(unix)]
-use crate::{msr, pctr};
+use crate::{msr, pctr, stat};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -23,7 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     Stat(Box<stat::Options>),
     /// List the events that can be counted
     List(list::Options),

@@ -11,7 +11,7 @@ mod list;
 mod msr;
 #[cfg(unix)]
 mod pctr;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod stat;
 mod terminal;
 
@@ -25,7 +25,7 @@ use args::{Cli, Command};
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     let outcome = match command {
-        #[cfg(target_os = "linux")]
+        #[cfg(unix)]
         Command::Stat(options) => stat::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),

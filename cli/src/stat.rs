@@ -3,7 +3,6 @@
 mod aggregate;
 mod command;
 mod events;
-mod liveness;
 mod metrics;
 mod notes;
 mod open_files;
@@ -15,6 +14,7 @@ mod rows;
 mod run;
 mod sets;
 mod signals;
+mod system;
 
 use std::process::ExitCode;
 

@@ -101,6 +101,7 @@ use std::str::FromStr;
 use crate::{Breakpoint, CacheEvent, Hardware, PmuEvent, RawEvent, Software};
 use crate::{Error, Event, EventSpec, GroupSpec, Result};
 
+mod cpu_list;
 mod cursor;
 mod display;
 mod event;
@@ -110,6 +111,7 @@ mod names;
 mod nearest;
 mod quoted;
 
+pub use cpu_list::parse_cpu_list;
 pub use names::{Generalized, generalized};
 pub use nearest::{nearest, nearest_of};
 

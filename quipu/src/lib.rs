@@ -23,7 +23,7 @@ pub use quipu_hal::{
     Reading, Result, Scaled, Software, Target, Total,
 };
 
-/// What Linux alone offers: its backend, sysfs, tracefs, and commands held before they execute.
+/// What Linux alone offers: its backend, sysfs, tracefs.
 #[cfg(target_os = "linux")]
 pub use quipu_linux as linux;
 
@@ -34,7 +34,7 @@ pub use quipu_events as events;
 #[cfg(unix)]
 pub use quipu_pctr as pctr;
 
-/// What every Unix tells of threads, processes and children.
+/// What every Unix tells of threads, processes and children, and commands held before they execute.
 #[cfg(unix)]
 pub use quipu_posix as posix;
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quipu::Part;
-use quipu::linux::topology::{CpuPlace, Topology};
 
 use crate::failure::Failure;
+
+use super::system::{self, CpuPlace};
 
 /// What a line is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,12 +74,12 @@ impl Aggregation {
         };
         match by {
             By::Core | By::Socket => {
-                let places = Topology::new().places()?;
-                aggregation.cpus = places.into_iter().map(|place| (place.cpu, place)).collect();
+                let places = system::places()?.into_iter();
+                aggregation.cpus = places.map(|place| (place.cpu, place)).collect();
             }
             By::Thread => {
                 let threads = parts.into_iter().filter_map(|part| part.thread);
-                aggregation.threads = threads.map(|id| (id, thread_name(id))).collect();
+                aggregation.threads = threads.map(|id| (id, system::thread_name(id))).collect();
             }
             By::Nothing | By::Cpu => {}
         }
@@ -103,13 +104,6 @@ impl Aggregation {
             _ => Place::Whole,
         }
     }
-}
-
-/// The name of a thread (proc_pid_comm(5)); a thread that has ended has none.
-fn thread_name(id: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{id}/comm"))
-        .map(|name| name.trim_end().to_owned())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

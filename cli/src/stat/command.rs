@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use quipu::linux::HeldCommand;
-use quipu::{ErrorKind, Target};
-use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use quipu::ErrorKind;
+use quipu::posix::HeldCommand;
 
 use crate::failure::Failure;
+
+use super::system;
 
 /// What a shell exits with when a command is there and cannot be executed (POSIX, XCU 2.8.2).
 const CANNOT_EXECUTE: u8 = 126;
@@ -24,29 +24,12 @@ pub(super) fn hold(
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    let Some(cpus) = cpus else {
-        return Ok(Some(HeldCommand::spawn(program, arguments)?));
+    let hold = || HeldCommand::spawn(program, arguments);
+    let held = match cpus {
+        Some(cpus) => system::on_cpus(cpus, hold)?,
+        None => hold(),
     };
-    // A process begins on the CPUs of the thread that makes it.
-    let before = sched_getaffinity(None).map_err(|e| not_pinned(cpus, e))?;
-    let mut wanted = CpuSet::new();
-    for &cpu in cpus {
-        let cpu = usize::try_from(cpu)
-            .ok()
-            .filter(|&cpu| cpu < CpuSet::MAX_CPU);
-        wanted.set(cpu.ok_or_else(|| not_pinned(cpus, Errno::INVAL))?);
-    }
-    sched_setaffinity(None, &wanted).map_err(|e| not_pinned(cpus, e))?;
-    let held = HeldCommand::spawn(program, arguments);
-    sched_setaffinity(None, &before).map_err(|e| not_pinned(cpus, e))?;
     Ok(Some(held?))
-}
-
-fn not_pinned(cpus: &[u32], error: Errno) -> Failure {
-    Failure::new(format_args!(
-        "cannot keep the command on {}: {error}",
-        Target::Cpus(cpus.to_vec())
-    ))
 }
 
 /// The failure of a command that could not be executed, with a shell's exit status.

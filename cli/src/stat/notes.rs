@@ -6,6 +6,7 @@ use quipu::{Error, Event, Filter, SetEvent};
 
 use super::rows::{Count, Row};
 use super::sets::Sets;
+use super::system;
 
 /// One remark, with the events it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,13 +132,12 @@ pub(super) fn why(event: &Event, error: &Error) -> String {
     text
 }
 
-/// What would permit counting in the kernel.
+/// Why only user mode is counted.
 fn fallback_hint() -> String {
     let mut text = String::from("counting in the kernel is not permitted");
-    if let Some(level) = quipu::linux::privileges::Privileges::read().perf_event_paranoid {
-        text.push_str(&format!(
-            ": kernel.perf_event_paranoid is {level}; 1 or lower permits it, and so does CAP_PERFMON"
-        ));
+    if let Some(hint) = system::kernel_mode_hint() {
+        text.push_str(": ");
+        text.push_str(&hint);
     }
     text
 }

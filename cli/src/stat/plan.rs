@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quipu::hal::Cgroup;
-use quipu::linux::topology::parse_cpu_list;
+use quipu::hal::text::parse_cpu_list;
 use quipu::{Attributes, Target};
 
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use super::aggregate::By;
 use super::events::{self, Request};
 use super::options::Options;
+use super::system;
 
 /// What to do, without contradictions.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ pub(super) enum Scope {
 
 impl Plan {
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
+        system::refuse_what_is_missing(options)?;
         let scope = scope(options)?;
         let by = match options {
             Options { no_aggr: true, .. } => By::Cpu,

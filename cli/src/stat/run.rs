@@ -3,14 +3,12 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quipu::Software;
-use quipu::linux::{Anchors, Exit, HeldCommand, Running};
+use quipu::posix::{Exit, HeldCommand, Running};
 
 use crate::failure::Failure;
 
 use super::aggregate::Aggregation;
 use super::command;
-use super::liveness::any_alive;
 use super::metrics;
 use super::notes::notes;
 use super::open_files;
@@ -20,6 +18,7 @@ use super::report::{CommandTimes, Output, Report, Times};
 use super::rows::{Row, rows};
 use super::sets::{Sets, Snapshot};
 use super::signals::Signals;
+use super::system;
 
 /// The longest sleep while a command runs. A signal that arrives just before the sleep begins does
 /// not end it.
@@ -65,7 +64,7 @@ impl<'a> Session<'a> {
 
     /// Measures as often as asked, and reports.
     pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
-        let anchors = self.anchors();
+        let _anchors = (self.plan.runs > 1).then(system::anchors);
         let mut merge = Merge::default();
         let mut times = Times::default();
         let mut status = 0;
@@ -91,7 +90,6 @@ impl<'a> Session<'a> {
             merge.add(outcome.rows);
             last = Some(outcome.sets);
         }
-        drop(anchors);
         let mut rows = merge.rows();
         // A metric of means, not that of one run.
         metrics::attach(&mut rows, times.elapsed.mean());
@@ -114,19 +112,6 @@ impl<'a> Session<'a> {
             self.output.notes(&report)?;
         }
         Ok(ExitCode::from(status))
-    }
-
-    /// With many runs, counters that keep the kernel from patching itself for each of them.
-    fn anchors(&self) -> Option<Anchors> {
-        const PATCHED: [Software; 3] = [
-            Software::PageFaults,
-            Software::ContextSwitches,
-            Software::CpuMigrations,
-        ];
-        // Without permission for them, runs just take longer.
-        (self.plan.runs > 1)
-            .then(|| Anchors::hold(&PATCHED).ok())
-            .flatten()
     }
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
@@ -242,7 +227,7 @@ impl<'a> Session<'a> {
             Scope::Tasks(targets) => targets.as_slice(),
             _ => &[],
         };
-        while !self.signals.arrived() && (targets.is_empty() || any_alive(targets)) {
+        while !self.signals.arrived() && (targets.is_empty() || system::any_alive(targets)) {
             let longest = if targets.is_empty() {
                 LONGEST_SLEEP
             } else {

@@ -1,16 +1,14 @@
-//! What happens in the child between fork and execve, and the waiting for it.
+//! What happens in the child between fork and execve.
 //!
 //! Between the two only async-signal-safe calls are allowed (signal-safety(7)): another thread may
 //! have held any lock, that of the allocator included, at the moment of the fork. So everything is
 //! prepared before.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
-use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::time::{Duration, Instant};
 
 use super::{c_string, joined};
 use crate::sys::last_errno;
@@ -160,58 +158,6 @@ unsafe fn execute(program: &mut Program) -> i32 {
         }
     }
     outcome
-}
-
-/// wait4(2): the raw status and what was used, or `None` when the child is still running.
-pub(super) fn wait4(pid: i32, flags: libc::c_int) -> io::Result<Option<(i32, libc::rusage)>> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both pointers are to live locals, which the kernel fills in.
-    let waited = unsafe { libc::wait4(pid, &raw mut status, flags, usage.as_mut_ptr()) };
-    match waited {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(None),
-        // SAFETY: rusage is integers only, and was zeroed before the kernel filled it in.
-        _ => Ok(Some((status, unsafe { usage.assume_init() }))),
-    }
-}
-
-/// Sleeps until the child ends (it stays to be waited for), a signal arrives, or the time is over.
-pub(super) fn sleep_until_exit(pid: i32, timeout: Duration) {
-    // SAFETY: the call takes integers and returns a new descriptor or -1, which fit an int.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
-    if fd < 0 {
-        // Before Linux 5.3: look every millisecond.
-        let until = Instant::now() + timeout;
-        while Instant::now() < until && !has_exited(pid) {
-            std::thread::sleep(Duration::from_millis(1).min(timeout));
-        }
-        return;
-    }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut poll = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // Rounded up, so that it does not spin through the last millisecond.
-    let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
-    let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
-    // SAFETY: one pollfd, live and exclusively borrowed, over a descriptor that is open.
-    unsafe { libc::poll(&raw mut poll, 1, milliseconds) };
-}
-
-/// Whether a child has ended; it stays to be waited for.
-fn has_exited(pid: i32) -> bool {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the pointer is to a live local, which was zeroed and which the kernel fills in; its
-    // pid field is valid after waitid, and zero when nothing has ended.
-    unsafe {
-        libc::waitid(libc::P_PID, pid.unsigned_abs(), info.as_mut_ptr(), flags) != 0
-            || info.assume_init().si_pid() != 0
-    }
 }
 
 #[cfg(test)]

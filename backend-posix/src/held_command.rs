@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::sys::last_errno;
+use crate::sys::{last_errno, usage_of};
 
 mod exec;
+mod wait;
 
 use exec::Program;
 
@@ -30,7 +31,7 @@ static SPAWNING: Mutex<()> = Mutex::new(());
 /// ```no_run
 /// # fn main() -> quipu_hal::Result<()> {
 /// use quipu_hal::{Attributes, Backend, Group, GroupSpec, Software, Target};
-/// use quipu_linux::{HeldCommand, LinuxBackend};
+/// use quipu_posix::{HeldCommand, PosixBackend};
 ///
 /// let command = HeldCommand::spawn("ls", ["-l"])?;
 /// let spec = GroupSpec::single(Software::PageFaults).with_attributes(Attributes {
@@ -39,7 +40,7 @@ static SPAWNING: Mutex<()> = Mutex::new(());
 ///     disabled: true,
 ///     ..Attributes::default()
 /// });
-/// let mut group = LinuxBackend::new()?.open(&spec, &Target::Thread(command.pid()))?;
+/// let mut group = PosixBackend::new().open(&spec, &Target::Thread(command.pid()))?;
 /// let exit = command.release()?.wait()?;
 /// let mut buf = group.read_buf();
 /// group.read(&mut buf)?;
@@ -215,7 +216,8 @@ impl Running {
     }
 
     /// Waits until it ends, but not longer than `timeout`; `None` when it is still running. A signal
-    /// that this process handles ends the wait early.
+    /// that this process handles ends the wait early, and so may a system that does not tell when
+    /// processes end: then call it again.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -223,7 +225,7 @@ impl Running {
         if let Some(exit) = self.collect(libc::WNOHANG)? {
             return Ok(Some(exit));
         }
-        exec::sleep_until_exit(self.pid, timeout);
+        wait::sleep_until_exit(self.pid, timeout);
         self.collect(libc::WNOHANG)
     }
 
@@ -231,16 +233,16 @@ impl Running {
         if self.exit.is_some() {
             return Ok(self.exit);
         }
-        match exec::wait4(self.pid, flags) {
+        match wait::wait4(self.pid, flags) {
             Ok(None) => {}
-            Ok(Some((status, usage))) => {
+            Ok(Some((status, rusage))) => {
+                let usage = usage_of(&rusage);
                 self.exit = Some(Exit {
                     status: ExitStatus::from_raw(status),
                     elapsed: self.started.elapsed(),
-                    user_time: duration(usage.ru_utime),
-                    system_time: duration(usage.ru_stime),
-                    // The kernel counts in KiB (getrusage(2)).
-                    max_resident: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+                    user_time: Duration::from_nanos(usage.user),
+                    system_time: Duration::from_nanos(usage.system),
+                    max_resident: usage.peak_memory,
                 });
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -250,13 +252,6 @@ impl Running {
         }
         Ok(self.exit)
     }
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    Duration::new(
-        time.tv_sec.try_into().unwrap_or(0),
-        u32::try_from(time.tv_usec).unwrap_or(0) * 1000,
-    )
 }
 
 fn os_error(attempted: &str, e: &io::Error) -> Error {

@@ -1,17 +1,14 @@
 //! Commands that are held until they are released.
 
-#![cfg(target_os = "linux")]
-
-mod machine;
+#![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
-use machine::{open, read, user};
-use quipu_hal::{Attributes, ErrorKind, Group, GroupSpec, Reading, Software, Target};
-use quipu_linux::{Exit, HeldCommand};
+use quipu_hal::ErrorKind;
+use quipu_posix::{Exit, HeldCommand};
 
 fn run(program: &str, arguments: &[&str]) -> Exit {
     let held = HeldCommand::spawn(program, arguments).expect("a process");
@@ -100,6 +97,7 @@ fn the_wait_can_end_before_the_command() {
 }
 
 /// Nothing of the launcher is left in the command: no descriptor, no ignored or blocked signal.
+#[cfg(target_os = "linux")]
 #[test]
 fn the_command_starts_clean() {
     let signals = output_of("grep -E '^Sig(Blk|Ign)' /proc/self/status >\"$1\"");
@@ -131,32 +129,4 @@ fn the_environment_and_the_arguments_are_passed_on() {
         std::fs::read_to_string(file).expect("written"),
         "[a b][][ü*]"
     );
-}
-
-/// Counting starts with the program, covers its children, and nothing of the wait before.
-#[test]
-fn counters_start_with_the_program() {
-    let name = "counters_start_with_the_program";
-    let held = HeldCommand::spawn("sh", ["-c", "true & wait; /bin/true"]).expect("a process");
-    let spec = GroupSpec::new([user(Software::TaskClock), user(Software::PageFaults)])
-        .with_attributes(Attributes {
-            inherit: true,
-            enable_on_exec: true,
-            disabled: true,
-            ..Attributes::default()
-        });
-    let Some(mut group) = open(name, &spec, &Target::Thread(held.pid())) else {
-        return;
-    };
-    assert_eq!(*read(&mut group).get(0, 0), Reading::default());
-    let exit = held.release().and_then(|mut r| r.wait()).expect("it ends");
-    assert!(exit.status.success());
-    let buf = read(&mut group);
-    let (clock, faults) = (buf.get(0, 0), buf.get(0, 1));
-    assert!(clock.value > 0 && faults.value > 0);
-    assert!(clock.time_enabled >= clock.value);
-    assert_eq!(clock.time_enabled, clock.time_running);
-    let used = exit.user_time + exit.system_time;
-    assert!(used <= exit.elapsed * 8, "{used:?} in {:?}", exit.elapsed);
-    group.disable().expect("disable");
 }
