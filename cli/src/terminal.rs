@@ -26,10 +26,6 @@ impl Layout {
     }
 
     /// For standard error as it is.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only stat uses it, which is Linux's")
-    )]
     pub(crate) fn of_stderr() -> Self {
         Self::of(&io::stderr())
     }
@@ -57,10 +53,6 @@ impl Layout {
     }
 
     /// Something to be careful with.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only stat uses it, which is Linux's")
-    )]
     pub(crate) fn yellow<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.sgr("33", text)
     }

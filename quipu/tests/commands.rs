@@ -27,7 +27,10 @@ fn counters_start_with_the_program() {
     let mut group = match LinuxBackend::new().and_then(|b| b.open(&spec, &target)) {
         Ok(group) => group,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "SKIP counters_start_with_the_program: {e}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIP counters_start_with_the_program: {e}"
+            );
             return;
         }
     };

@@ -3,11 +3,15 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr;
 use std::time::Duration;
 
 /// Sleeps until the child ends, a signal arrives or the time is over; `None` when the system does not
 /// tell, as of a child that is just ending (`ESRCH`).
+#[allow(
+    clippy::cast_lossless,
+    clippy::unnecessary_cast,
+    reason = "the types of these fields and constants differ from system to system"
+)]
 pub(super) fn of_exit(pid: i32, timeout: Duration) -> Option<()> {
     // SAFETY: the call takes nothing and returns a new descriptor or -1.
     let queue = unsafe { libc::kqueue() };
@@ -18,7 +22,6 @@ pub(super) fn of_exit(pid: i32, timeout: Duration) -> Option<()> {
     let queue = unsafe { OwnedFd::from_raw_fd(queue) };
     // SAFETY: a kevent is integers and a pointer, for which all zeros are valid.
     let mut exit: libc::kevent = unsafe { MaybeUninit::zeroed().assume_init() };
-    // The types of these fields and constants differ from system to system.
     exit.ident = usize::try_from(pid).ok()?;
     exit.filter = libc::EVFILT_PROC as _;
     exit.flags = (libc::EV_ADD | libc::EV_ONESHOT) as _;
@@ -44,7 +47,7 @@ pub(super) fn of_exit(pid: i32, timeout: Duration) -> Option<()> {
     let refused = match events {
         -1 => io::Error::last_os_error().raw_os_error() != Some(libc::EINTR),
         // What is wrong with a change is told as an event.
-        1 => u64::from(happened.flags as u32) & libc::EV_ERROR as u64 != 0,
+        1 => happened.flags as u64 & libc::EV_ERROR as u64 != 0,
         _ => false,
     };
     (!refused).then_some(())
