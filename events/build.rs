@@ -39,6 +39,10 @@ impl source::Below for Nothing {
     fn default_masks(&self, _: &str, _: &str) -> Vec<Bits> {
         Vec::new()
     }
+
+    fn has_generalized(&self, _: &str, _: &str) -> bool {
+        false
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -239,6 +239,10 @@ impl Below for Database {
             .map(|table| Names::default_masks(&table, event))
             .unwrap_or_default()
     }
+
+    fn has_generalized(&self, id: &str, name: &str) -> bool {
+        CpuTable::new(self.clone(), id).is_some_and(|table| table.generalized_event(name).is_some())
+    }
 }
 
 impl CpuTable {

@@ -10,7 +10,7 @@ use quipu_hal::{
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
 use crate::name::{NameError, Selection, select};
-use crate::source::generalized::cache_key;
+use crate::source::generalized::{cache_key, is_software};
 use crate::source::model::flag;
 
 /// A CPU's table for one interface.
@@ -75,6 +75,9 @@ impl CpuEvents {
                 Some(event) if self.table.generalized_event(event).is_some() => {
                     self.generalized(event, filter)
                 }
+                Some(event) if is_software(event) => Err(self
+                    .unsupported(name)
+                    .with_reason(format!("the operating system counts {event} without a PMU"))),
                 Some(event) => self.native(event, filter),
                 None => Err(Error::new(
                     ErrorKind::UnsupportedFeature,

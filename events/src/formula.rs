@@ -4,6 +4,10 @@
 
 use std::fmt;
 
+use quipu_hal::{CacheEvent, Event, Hardware, Software};
+
+use crate::source::generalized::is_generalized;
+
 /// A formula over events: names, numbers, `+ - * /` and parentheses.
 ///
 /// A hyphen inside a name belongs to the name (`branch-misses`); to subtract, put spaces around it.
@@ -17,6 +21,7 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula {
+    text: String,
     events: Vec<String>,
     steps: Vec<Step>,
 }
@@ -72,6 +77,7 @@ impl Formula {
             });
         }
         let mut formula = Self {
+            text: text.trim().to_owned(),
             events: Vec::new(),
             steps: Vec::new(),
         };
@@ -149,25 +155,86 @@ impl Formula {
         }
     }
 
+    /// What each of [`events`](Self::events) stands for: a generalized event by its usual name, else an
+    /// event by the name a CPU has for it.
+    ///
+    /// ```
+    /// use quipu_events::Formula;
+    /// use quipu_hal::{Event, Software};
+    ///
+    /// let formula = Formula::parse("page-faults - L1D.REPLACEMENT").unwrap();
+    /// let terms: Vec<Event> = formula.terms().collect();
+    /// assert_eq!(terms[0], Event::Software(Software::PageFaults));
+    /// assert_eq!(terms[1], Event::Named("L1D.REPLACEMENT".into()));
+    /// ```
+    pub fn terms(&self) -> impl ExactSizeIterator<Item = Event> + '_ {
+        self.events.iter().map(|name| term(name))
+    }
+
+    /// Whether whole numbers always give a whole number: nothing is divided, and no number has a
+    /// fraction.
+    pub fn is_whole(&self) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::Divide => false,
+            Step::Number(number) => whole(*number).is_some(),
+            _ => true,
+        })
+    }
+
+    /// The value of a [whole](Self::is_whole) formula, exactly, for one value of each event in the order
+    /// of [`events`](Self::events).
+    ///
+    /// `None` when the formula is not whole, a value is missing, or a result has more than 127 bits.
+    ///
+    /// ```
+    /// use quipu_events::Formula;
+    ///
+    /// let operations = Formula::parse("SCALAR + 4 * PACKED").unwrap();
+    /// let odd = (1 << 60) + 1;
+    /// assert_eq!(operations.evaluate_whole(&[odd, 1]), Some(odd + 4));
+    /// ```
+    pub fn evaluate_whole(&self, values: &[i128]) -> Option<i128> {
+        self.run(
+            values,
+            |number| whole(number),
+            |operator, left: i128, right| match operator {
+                Step::Add => left.checked_add(right),
+                Step::Subtract => left.checked_sub(right),
+                Step::Multiply => left.checked_mul(right),
+                _ => None,
+            },
+        )
+    }
+
     /// The value of the formula for one value of each event, in the order of [`events`](Self::events).
     ///
     /// `None` when a value is missing, or where the formula divides by zero.
     pub fn evaluate(&self, values: &[f64]) -> Option<f64> {
+        self.run(values, Some, |operator, left: f64, right| match operator {
+            Step::Add => Some(left + right),
+            Step::Subtract => Some(left - right),
+            Step::Multiply => Some(left * right),
+            _ if right == 0.0 => None,
+            _ => Some(left / right),
+        })
+    }
+
+    /// Takes the steps, in one kind of number.
+    fn run<N: Copy>(
+        &self,
+        values: &[N],
+        number: impl Fn(f64) -> Option<N>,
+        apply: impl Fn(Step, N, N) -> Option<N>,
+    ) -> Option<N> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let value = match *step {
-                Step::Number(number) => number,
+                Step::Number(value) => number(value)?,
                 Step::Event(index) => *values.get(index)?,
                 operator => {
                     let right = stack.pop()?;
-                    let left: f64 = stack.pop()?;
-                    match operator {
-                        Step::Add => left + right,
-                        Step::Subtract => left - right,
-                        Step::Multiply => left * right,
-                        _ if right == 0.0 => return None,
-                        _ => left / right,
-                    }
+                    let left = stack.pop()?;
+                    apply(operator, left, right)?
                 }
             };
             stack.push(value);
@@ -218,6 +285,31 @@ impl Formula {
     }
 }
 
+impl fmt::Display for Formula {
+    /// The formula as it was written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A number of a formula that has no fraction. Up to 2^53, every whole number is one.
+fn whole(number: f64) -> Option<i128> {
+    const LARGEST: f64 = (1u64 << 53) as f64;
+    (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i128)
+}
+
+/// What a name in a formula stands for.
+fn term(name: &str) -> Event {
+    let hardware = Hardware::ALL.into_iter().find(|event| event.name() == name);
+    let software = Software::ALL.into_iter().find(|event| event.name() == name);
+    let cache = || CacheEvent::from_name(name).filter(|_| is_generalized(name));
+    match (hardware, software) {
+        (Some(event), _) => event.into(),
+        (_, Some(event)) => event.into(),
+        _ => cache().map_or_else(|| Event::Named(name.to_owned()), Event::from),
+    }
+}
+
 /// Names run on over points, colons and hyphens; an operator needs space before it.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '=' | '-')
@@ -253,6 +345,37 @@ mod tests {
         assert_eq!(formula.events(), ["branch-misses", "L2_RQSTS:MISS:c=1"]);
         assert_eq!(formula.single(), None);
         assert_eq!(Formula::parse("(A)").unwrap().single(), Some("A"));
+    }
+
+    #[test]
+    fn whole_formulas_are_exact_and_others_are_none() {
+        let whole = |text: &str| {
+            let formula = Formula::parse(text).unwrap();
+            (formula.is_whole(), formula.evaluate_whole(&[7, 3]))
+        };
+        assert_eq!(whole("A - 4 * B"), (true, Some(-5)));
+        assert_eq!(whole("A / B"), (false, None));
+        assert_eq!(whole("A * 0.5"), (false, None));
+        assert_eq!(whole("A + 9007199254740994"), (false, None));
+        assert_eq!(whole("A + B - C"), (true, None));
+        let square = Formula::parse("A * A").unwrap();
+        assert_eq!(square.evaluate_whole(&[1 << 64]), None);
+    }
+
+    #[test]
+    fn terms_are_generalized_events_by_their_own_names_alone() {
+        let formula = Formula::parse("cycles + LLC-load-misses + cs + l1d-loads").unwrap();
+        let terms: Vec<Event> = formula.terms().collect();
+        let misses = CacheEvent::from_name("LLC-load-misses").unwrap();
+        assert_eq!(terms[..2], [Hardware::Cycles.into(), misses.into()]);
+        assert_eq!(
+            terms[2..],
+            ["cs", "l1d-loads"].map(|name| Event::Named(name.into()))
+        );
+        assert_eq!(
+            formula.to_string(),
+            "cycles + LLC-load-misses + cs + l1d-loads"
+        );
     }
 
     #[test]

@@ -128,6 +128,32 @@ fn a_file_may_build_on_the_layers_below() {
 }
 
 #[test]
+fn formulas_may_use_generalized_events_of_lower_layers_and_software_events() {
+    let preset = |formula: &str| {
+        findings(&format!(
+            "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nP = \"{formula}\"\n"
+        ))
+    };
+    for formula in [
+        "cycles - instructions",
+        "minor-faults + major-faults",
+        "ex_ret_instr / task-clock",
+    ] {
+        assert_eq!(preset(formula), [""; 0], "{formula}");
+    }
+    assert_eq!(
+        preset("bus-cycles + 1"),
+        ["4:5: P uses `bus-cycles`, which this entry does not define"]
+    );
+    assert_eq!(preset("2 * 2"), ["4:5: P counts no event"]);
+    let new = cpu("[cpu.presets]\nP = \"cycles + page-faults\"\n");
+    assert_eq!(
+        findings(&new),
+        ["5:5: P uses `cycles`, which this entry does not define"]
+    );
+}
+
+#[test]
 fn hostile_files_are_findings_and_nothing_else() {
     let deep_array = format!("a = {}", "[".repeat(200_000));
     let deep_table = format!("a = {}", "{a=".repeat(100_000));

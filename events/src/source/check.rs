@@ -6,7 +6,7 @@ use super::Below;
 use super::diagnostics::{Findings, Source};
 use super::events::ALL_MODIFIERS;
 use super::fields::{nearest, shortened};
-use super::generalized::is_generalized;
+use super::generalized::{is_generalized, is_software};
 use super::model::{
     Bits, Counters, Cpu, Entry, Place, Scheme, flag, has_unit_masks, join, largest_code,
     scheme_flags,
@@ -239,6 +239,15 @@ impl Lookup<'_> {
         .take(Self::DEEPEST)
     }
 
+    /// Whether it is said what a generalized event is on this CPU.
+    fn has_generalized(&self, name: &str) -> bool {
+        let here = |table: &Table<'_>| table.cpu.generalized.iter().any(|g| g.name == name);
+        self.chain().any(here)
+            || self
+                .ids_below()
+                .any(|id| self.below.has_generalized(id, name))
+    }
+
     fn ids_below(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.id).chain(self.chain().filter_map(|table| table.cpu.base.as_deref()))
     }
@@ -363,14 +372,20 @@ fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Place, String
         match Formula::parse(text) {
             Ok(formula) => {
                 for event in formula.events() {
+                    if is_software(event) {
+                        continue;
+                    }
                     if !is_generalized(event) {
                         check_event(cpu, lookup, preset.place, &preset.name, event, noted);
-                    } else if !cpu.generalized.iter().any(|mapping| &mapping.name == event) {
+                    } else if !lookup.has_generalized(event) {
                         noted.push((
                             preset.place,
                             format!("{name} uses `{event}`, which this entry does not define"),
                         ));
                     }
+                }
+                if formula.events().is_empty() {
+                    noted.push((preset.place, format!("{name} counts no event")));
                 }
             }
             Err(error) => noted.push((preset.place, format!("{name}: {error}"))),

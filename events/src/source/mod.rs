@@ -29,6 +29,9 @@ pub(crate) trait Below {
 
     /// The masks of an event that are taken when none is named.
     fn default_masks(&self, id: &str, event: &str) -> Vec<Bits>;
+
+    /// Whether a CPU entry says what this generalized event is on it.
+    fn has_generalized(&self, id: &str, name: &str) -> bool;
 }
 
 /// Reads and checks the files of one layer: `(name, text)` each.
