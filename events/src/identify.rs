@@ -5,6 +5,7 @@
 
 mod arm;
 mod cpuid;
+mod stand_in;
 
 use std::path::Path;
 

@@ -48,6 +48,40 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
 }
 
 #[test]
+fn a_relative_stands_in_for_a_cpu_that_takes_the_same_bits() {
+    let database = Database::embedded();
+    // The fallback entry has no models of its own.
+    let own = |cpu: &quipu_events::CpuSummary| cpu.id != "intel-arch";
+    for cpu in database.cpus().into_iter().filter(own) {
+        let own = Core::new(database.cpu(&cpu.id).unwrap().model().identity.clone());
+        let table = database.stand_in(&cpu.id, &own);
+        assert!(table.is_ok(), "{}: {table:?}", cpu.id);
+    }
+    let mut unknown = Core::new(from_text("AuthenticAMD-99-1").unwrap());
+    let bank = CounterBank {
+        class: SlotClass::General,
+        number: 9,
+        width: 48,
+    };
+    unknown.counters = vec![bank];
+    let table = database.stand_in("amd-zen5", &unknown).unwrap();
+    assert_eq!(table.id(), "amd-zen5");
+    assert_eq!(table.model().identity, unknown.identity);
+    assert_eq!(table.model().counters, [bank]);
+    for (id, text, words) in [
+        ("intel-skl", "AuthenticAMD-25-11", "encoded as intel-core"),
+        ("amd-k8", "AuthenticAMD-25-11", "takes amd-10h"),
+        ("arm-neoverse-n1", "GenuineIntel-6-55", "encoded as armv8"),
+        ("intel-p6", "GenuineIntel-15-2", "it is not known"),
+        ("intel-slk", "GenuineIntel-6-55", "did you mean intel-skl?"),
+    ] {
+        let core = Core::new(from_text(text).unwrap());
+        let error = database.stand_in(id, &core).unwrap_err();
+        assert!(format!("{error:#}").contains(words), "{error:#}");
+    }
+}
+
+#[test]
 fn signatures_carry_extended_family_and_model() {
     let x86 = |family, model, stepping| CpuIdentity::X86 {
         vendor: "V".to_owned(),
