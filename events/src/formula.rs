@@ -181,6 +181,31 @@ impl Formula {
         })
     }
 
+    /// The unit of the formula's value for the units of its events, in the order of
+    /// [`events`](Self::events); a plain count has the unit `""`. Nothing where it is no unit of theirs.
+    ///
+    /// ```
+    /// use quipu_events::Formula;
+    ///
+    /// let formula = Formula::parse("(A - 2 * B) / C").unwrap();
+    /// assert_eq!(formula.unit(&["ns", "ns", ""]), Some("ns"));
+    /// assert_eq!(formula.unit(&["ns", "ns", "ns"]), Some(""));
+    /// assert_eq!(formula.unit(&["ns", "", ""]), None);
+    /// ```
+    pub fn unit<'u>(&self, units: &[&'u str]) -> Option<&'u str> {
+        self.run(
+            units,
+            |_| Some(""),
+            |operator, left: &str, right| match (operator, left, right) {
+                (Step::Add | Step::Subtract, _, _) => (left == right).then_some(left),
+                (_, _, "") => Some(left),
+                (Step::Multiply, "", _) => Some(right),
+                (Step::Divide, _, _) => (left == right).then_some(""),
+                _ => None,
+            },
+        )
+    }
+
     /// The value of a [whole](Self::is_whole) formula, exactly, for one value of each event in the order
     /// of [`events`](Self::events).
     ///

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Scaled, Total};
 
 use crate::SetEvent;
+use crate::preset::{Evaluation, Preset, term_refused};
 
 /// Where an event's readings are: which open group, and which member of it.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +98,7 @@ impl Counts {
                 now.clone_from(then);
             }
         }
-        for event in self.events.iter() {
+        for event in self.events.iter().flat_map(SetEvent::counted) {
             if let (Ok(place), false) = (event.place(), event.is_gauge()) {
                 self.bufs[place.group].subtract(place.member, &earlier.bufs[place.group]);
             }
@@ -118,10 +119,15 @@ impl<'a> EventCount<'a> {
 
     /// The total over all parts, each scaled by its own times.
     ///
+    /// That of a preset of several events is the value of its formula ([`Preset::evaluate`]).
+    ///
     /// # Errors
     /// Why the event could not be opened, or its group not be read. A gauge has no total over
     /// several parts ([`UnsupportedFeature`](ErrorKind::UnsupportedFeature)).
     pub fn total(&self) -> Result<Total> {
+        if let Some(evaluation) = self.evaluation() {
+            return Ok(evaluation?.total);
+        }
         let (buf, place) = self.read()?;
         if !self.event.is_gauge() {
             return Ok(buf.total(place.member));
@@ -141,11 +147,40 @@ impl<'a> EventCount<'a> {
         }
     }
 
+    /// What the formula of a preset of several events comes to, with the reason where it has no value;
+    /// nothing for other events.
+    ///
+    /// # Errors
+    /// Why the group of a term could not be read.
+    pub fn evaluation(&self) -> Option<Result<Evaluation>> {
+        let preset = self.event.preset()?;
+        let readings = self.terms().map(|term| match term.parts() {
+            Ok(parts) => Ok(parts.collect()),
+            Err(error) => Err(term_refused(self.name(), term.name(), &error)),
+        });
+        let readings: Result<Vec<Vec<_>>> = readings.collect();
+        Some(readings.map(|readings| preset.evaluate(&readings)))
+    }
+
+    /// The terms of a preset of several events, each counted by itself; none for other events.
+    pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
+        let counts = self.counts;
+        let terms = self.event.preset().map_or(&[][..], Preset::terms);
+        terms.iter().map(move |event| EventCount { event, counts })
+    }
+
     /// The readings, part by part.
     ///
     /// # Errors
-    /// Why the event could not be opened, or its group not be read.
+    /// Why the event could not be opened, or its group not be read;
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) for a preset of several events, whose
+    /// [terms](Self::terms) have readings.
     pub fn parts(&self) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)>> {
+        if self.event.preset().is_some() {
+            let attempted = format!("give the readings of {}", self.name());
+            return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("it is a formula over several events; each of them has readings"));
+        }
         let (buf, place) = self.read()?;
         Ok(buf.member(place.member))
     }

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use quipu_events::Formula;
 use quipu_hal::{
-    Attributes, DynBackend, Error, ErrorKind, EventInfo, EventSpec, Filter, Group, GroupSpec, Part,
-    ReadBuf, Result, Simultaneity, Target, ValueKind,
+    Attributes, DynBackend, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Group,
+    GroupSpec, Part, ReadBuf, Result, Simultaneity, Target, ValueKind,
 };
 
 use crate::counts::{Counts, Place};
+use crate::open::{OpenGroup, Opener};
+use crate::preset::{Preset, term_refused};
 use crate::{IntoGroups, Machine};
 
 /// Several groups of events on one target, possibly on several backends.
@@ -38,22 +41,6 @@ pub struct EventSet {
     groups: Vec<OpenGroup>,
 }
 
-struct OpenGroup {
-    backend: &'static str,
-    group: Box<dyn Group>,
-}
-
-impl OpenGroup {
-    fn member(&self, group: usize, member: usize) -> Opened {
-        Opened {
-            place: Place { group, member },
-            backend: self.backend,
-            info: self.group.members()[member].clone(),
-            simultaneity: self.group.simultaneity(),
-        }
-    }
-}
-
 /// One event of an [`EventSet`]: what was asked for, and what became of it.
 #[derive(Debug)]
 pub struct SetEvent {
@@ -64,12 +51,15 @@ pub struct SetEvent {
     state: Result<Opened>,
 }
 
+/// What is known of an event that is being counted.
 #[derive(Debug)]
-struct Opened {
-    place: Place,
-    backend: &'static str,
-    info: EventInfo,
-    simultaneity: Simultaneity,
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) backend: &'static str,
+    pub(crate) info: EventInfo,
+    pub(crate) simultaneity: Simultaneity,
+    /// The terms, where it is several events; the place is that of the first.
+    pub(crate) preset: Option<Preset>,
 }
 
 impl SetEvent {
@@ -104,7 +94,13 @@ impl SetEvent {
         self.state.as_ref().ok().map(|o| &o.info)
     }
 
-    /// The backend that counts it, when it is open.
+    /// The formula that it stands for and what is counted for it, when it is a preset of several events
+    /// and open.
+    pub fn preset(&self) -> Option<&Preset> {
+        self.state.as_ref().ok()?.preset.as_ref()
+    }
+
+    /// The backend that counts it, when it is open; of a preset, its first term.
     pub fn backend(&self) -> Option<&'static str> {
         self.state.as_ref().ok().map(|o| o.backend)
     }
@@ -116,6 +112,14 @@ impl SetEvent {
 
     pub(crate) fn is_gauge(&self) -> bool {
         self.info().is_some_and(|i| i.kind == ValueKind::Gauge)
+    }
+
+    /// The events that are counted for it: its terms, or itself.
+    pub(crate) fn counted(&self) -> &[Self] {
+        match self.preset() {
+            Some(preset) => preset.terms(),
+            None => std::slice::from_ref(self),
+        }
     }
 
     pub(crate) fn place(&self) -> Result<Place, &Error> {
@@ -135,6 +139,8 @@ impl EventSet {
             },
             user_mode_fallback: false,
             backends: None,
+            machine: None,
+            presets: Vec::new(),
         }
     }
 
@@ -217,6 +223,8 @@ pub struct EventSetBuilder {
     attributes: Attributes,
     user_mode_fallback: bool,
     backends: Option<Vec<Arc<dyn DynBackend>>>,
+    machine: Option<Arc<Machine>>,
+    presets: Vec<(String, Formula)>,
 }
 
 impl EventSetBuilder {
@@ -259,48 +267,188 @@ impl EventSetBuilder {
         self
     }
 
+    /// The machine whose backends and presets are used; by default [`Machine::this`]. With
+    /// [`backends`](Self::backends), only its presets are.
+    #[must_use]
+    pub fn machine(mut self, machine: Arc<Machine>) -> Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// A name for a formula over events, for this set; it hides what else has the name. The events of
+    /// the formula are no presets themselves.
+    ///
+    /// ```
+    /// use quipu::EventSet;
+    ///
+    /// let mut set = EventSet::builder()
+    ///     .preset("ALL_FAULTS", "minor-faults + major-faults")?
+    ///     .events("ALL_FAULTS:u")?
+    ///     .open()?;
+    /// let mut counts = set.counts();
+    /// set.read(&mut counts)?;
+    /// println!("{:?}", counts.event(0).total());
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the text is no formula, or one
+    /// without events.
+    pub fn preset(mut self, name: impl Into<String>, formula: &str) -> Result<Self> {
+        let name = name.into();
+        let refused = |reason: String| {
+            Error::new(ErrorKind::InvalidConfiguration, format!("define {name}"))
+                .with_reason(reason)
+        };
+        let formula = Formula::parse(formula).map_err(|error| refused(error.to_string()))?;
+        if formula.events().is_empty() {
+            return Err(refused("the formula counts no event".into()));
+        }
+        self.presets.push((name, formula));
+        Ok(self)
+    }
+
     /// Opens every group on the first backend that can count it.
+    ///
+    /// A preset of several events is opened as one group if there are counters for that, otherwise
+    /// event by event; in a group with others, its events become members of that group.
     ///
     /// # Errors
     /// When there is no backend at all. Groups that cannot be opened are no error of the set; see
     /// [`SetEvent::error`].
     pub fn open(self) -> Result<EventSet> {
-        let (backends, forbidden) = match self.backends {
+        let given = self.machine.as_deref();
+        let (backends, forbidden) = match self.backends.clone() {
             Some(backends) => (backends, None),
-            None => (Machine::this().require()?, Machine::this().forbidden()),
+            None => {
+                let machine = given.unwrap_or_else(|| Machine::this());
+                (machine.require()?, machine.forbidden().cloned())
+            }
+        };
+        let opener = Opener {
+            backends,
+            forbidden,
+            target: &self.target,
+            user_mode_fallback: self.user_mode_fallback,
         };
         let mut events = Vec::new();
         let mut groups: Vec<OpenGroup> = Vec::new();
-        for (request, mut spec) in self.requests.into_iter().enumerate() {
-            spec.attributes = with_group_attributes(self.attributes, spec.attributes);
-            let names: Vec<String> = spec.members.iter().map(ToString::to_string).collect();
-            let (outcome, fell_back) =
-                open_group(&backends, &mut spec, &self.target, self.user_mode_fallback);
-            for (member, (spec, name)) in spec.members.into_iter().zip(names).enumerate() {
-                let state = match (&outcome, forbidden) {
-                    (Ok(open), _) => Ok(open.member(groups.len(), member)),
-                    (Err(error), Some(forbidden))
-                        if error.kind() == ErrorKind::UnsupportedEvent =>
-                    {
-                        Err(forbidden.clone())
-                    }
-                    (Err(error), _) => Err(error.clone()),
-                };
-                events.push(SetEvent {
-                    name: name.into(),
-                    spec,
-                    request,
-                    fell_back,
-                    state,
-                });
-            }
-            groups.extend(outcome);
+        for (request, asked) in self.requests.iter().enumerate() {
+            events.extend(self.open_request(request, asked, &opener, &mut groups));
         }
         Ok(EventSet {
             events: events.into(),
             groups,
         })
     }
+
+    /// Opens the events of one request; what is open is added to `groups`.
+    fn open_request(
+        &self,
+        request: usize,
+        asked: &GroupSpec,
+        opener: &Opener<'_>,
+        groups: &mut Vec<OpenGroup>,
+    ) -> Vec<SetEvent> {
+        let event = |spec: &EventSpec, fell_back: bool, state: Result<Opened>| SetEvent {
+            name: spec.to_string().into(),
+            spec: in_force(spec, fell_back),
+            request,
+            fell_back,
+            state,
+        };
+        let formulas: Result<Vec<_>> = asked.members.iter().map(|m| self.formula(m)).collect();
+        let formulas = match formulas {
+            Ok(formulas) => formulas,
+            Err(error) => {
+                let refused = |spec| event(spec, false, Err(error.clone()));
+                return asked.members.iter().map(refused).collect();
+            }
+        };
+        let members = asked.members.iter().zip(&formulas);
+        let leaves: Vec<Vec<EventSpec>> = members
+            .map(|(spec, formula)| match formula {
+                Some(formula) => formula
+                    .terms()
+                    .map(|term| EventSpec {
+                        event: term,
+                        ..spec.clone()
+                    })
+                    .collect(),
+                None => vec![spec.clone()],
+            })
+            .collect();
+        let group = GroupSpec::new(leaves.iter().flatten().cloned())
+            .with_attributes(with_group_attributes(self.attributes, asked.attributes));
+        let may_part = matches!(formulas[..], [Some(_)]);
+        let first = groups.len();
+        let outcome = opener.open(&group, may_part);
+        let mut from = 0;
+        let mut events = Vec::new();
+        for ((spec, formula), leaves) in asked.members.iter().zip(formulas).zip(&leaves) {
+            let leaf = |at: usize| match &outcome {
+                Ok(opened) => Ok(opened.leaf(first, from + at)),
+                Err(error) => Err(error.clone()),
+            };
+            let fell_back = outcome.as_ref().is_ok_and(|opened| opened.in_user_mode);
+            let state = match (formula, &outcome) {
+                (None, _) => leaf(0),
+                (Some(formula), Ok(opened)) => {
+                    let terms = leaves.iter().zip(formula.events()).enumerate();
+                    let terms = terms
+                        .map(|(at, (spec, name))| SetEvent {
+                            name: name.as_str().into(),
+                            ..event(spec, fell_back, leaf(at))
+                        })
+                        .collect();
+                    leaf(0).map(|first| {
+                        let preset = Preset::new(formula, terms, opened.groups.len() == 1);
+                        Opened {
+                            info: preset.info(),
+                            simultaneity: preset.simultaneity(),
+                            preset: Some(preset),
+                            ..first
+                        }
+                    })
+                }
+                (Some(formula), Err(error)) => {
+                    let at = error.member().and_then(|member| member.checked_sub(from));
+                    let term = at.and_then(|at| formula.events().get(at));
+                    Err(match term {
+                        Some(term) => term_refused(&spec.to_string(), term, error),
+                        None => error.clone(),
+                    })
+                }
+            };
+            from += leaves.len();
+            events.push(event(spec, fell_back, state));
+        }
+        groups.extend(outcome.into_iter().flat_map(|opened| opened.groups));
+        events
+    }
+
+    /// The formula that an event is a name for, if it is one.
+    fn formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+        let Event::Named(name) = &spec.event else {
+            return Ok(None);
+        };
+        let own = self.presets.iter().rev().find(|(own, _)| own == name);
+        match (own, &self.machine, &self.backends) {
+            (Some((_, formula)), ..) => Ok(Some(formula.clone())),
+            (None, Some(machine), _) => machine.native_events().formula(name),
+            (None, None, None) => Machine::this().native_events().formula(name),
+            (None, None, Some(_)) => Ok(None),
+        }
+    }
+}
+
+/// An event as it is counted: in user mode only where it fell back to that.
+fn in_force(spec: &EventSpec, fell_back: bool) -> EventSpec {
+    let mut spec = spec.clone();
+    if fell_back {
+        spec.filter = spec.filter.with_levels(Filter::USER);
+    }
+    spec
 }
 
 fn with_group_attributes(set: Attributes, group: Attributes) -> Attributes {
@@ -310,95 +458,5 @@ fn with_group_attributes(set: Attributes, group: Attributes) -> Attributes {
         exclusive: set.exclusive || group.exclusive,
         enable_on_exec: set.enable_on_exec || group.enable_on_exec,
         disabled: set.disabled || group.disabled,
-    }
-}
-
-/// Opens a group on the first backend that can, in user mode where that is as much as it permits;
-/// second, whether it fell back to that (then `spec` says so).
-///
-/// The error that is worth telling is the first that says more than "no such event here".
-fn open_group(
-    backends: &[Arc<dyn DynBackend>],
-    spec: &mut GroupSpec,
-    target: &Target,
-    user_mode_fallback: bool,
-) -> (Result<OpenGroup>, bool) {
-    let mut worth_telling: Option<Error> = None;
-    for backend in backends {
-        let mut refusal = match open_on(backend, spec, target) {
-            Ok(open) => return (Ok(open), false),
-            Err(error) => error,
-        };
-        if user_mode_fallback && refusal.kind() == ErrorKind::NoPermission {
-            match open_in_user_mode(backend, spec, target, refusal) {
-                Ok((open, in_user_mode)) => {
-                    *spec = in_user_mode;
-                    return (Ok(open), true);
-                }
-                Err(error) => refusal = error,
-            }
-        }
-        let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
-        if worth_telling
-            .as_ref()
-            .is_none_or(|kept| says_more(&refusal) && !says_more(kept))
-        {
-            worth_telling = Some(refusal);
-        }
-    }
-    let error = worth_telling
-        .unwrap_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open a group without a backend"));
-    (Err(error), false)
-}
-
-fn open_on(backend: &Arc<dyn DynBackend>, spec: &GroupSpec, target: &Target) -> Result<OpenGroup> {
-    let group = backend.open(spec, target)?;
-    Ok(OpenGroup {
-        backend: backend.name(),
-        group,
-    })
-}
-
-/// Opens a group that was denied for user mode only, where that means something; the error is the
-/// one to tell then.
-fn open_in_user_mode(
-    backend: &Arc<dyn DynBackend>,
-    spec: &GroupSpec,
-    target: &Target,
-    denied: Error,
-) -> Result<(OpenGroup, GroupSpec)> {
-    let mut in_user_mode = spec.clone();
-    for member in &mut in_user_mode.members {
-        if !member.filter.contains(Filter::USER) {
-            return Err(denied);
-        }
-        member.filter = member.filter.with_levels(Filter::USER);
-    }
-    let open = match open_on(backend, &in_user_mode, target) {
-        Ok(open) => open,
-        // Not permitted everywhere and not there at all: the second is what to tell, unless the first
-        // knew already why user mode will not do.
-        Err(error) if error.kind() != ErrorKind::NoPermission && denied.reason().is_none() => {
-            return Err(error);
-        }
-        Err(_) => return Err(denied),
-    };
-    let mut infos = open.group.members().iter();
-    match infos.position(|i| !i.occurs_in.contains(Filter::USER)) {
-        Some(member) => Err(kernel_only(&spec.members[member], member, &denied)),
-        None => Ok((open, in_user_mode)),
-    }
-}
-
-fn kernel_only(spec: &EventSpec, member: usize, denied: &Error) -> Error {
-    let event = &spec.event;
-    let error = Error::new(ErrorKind::NoPermission, denied.attempted())
-        .with_member(member)
-        .with_reason(format!(
-            "{event} happens in the kernel only, where counting is not permitted; {event}:u would read 0"
-        ));
-    match denied.hint() {
-        Some(hint) => error.with_hint(hint),
-        None => error,
     }
 }

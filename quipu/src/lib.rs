@@ -8,6 +8,8 @@ mod measure;
 #[cfg(unix)]
 pub mod msr;
 mod native;
+mod open;
+mod preset;
 mod request;
 
 pub use backends::{BackendStatus, Machine};
@@ -15,6 +17,7 @@ pub use counts::{Counts, EventCount};
 pub use event_set::{EventSet, EventSetBuilder, SetEvent};
 pub use measure::{Measurement, measure};
 pub use native::NativeEvents;
+pub use preset::{Evaluation, Preset};
 pub use request::IntoGroups;
 
 pub use quipu_hal as hal;

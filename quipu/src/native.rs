@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use quipu_events::{CpuTable, Database, Interface};
-use quipu_hal::{Error, EventMap, Result};
+use quipu_events::identify::this_machine;
+use quipu_events::{CpuTable, Database, Formula, Interface};
+use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
 
 /// The native events of a machine: one table for each kind of core.
 ///
@@ -46,7 +47,8 @@ impl NativeEvents {
         THIS.get_or_init(Arc::default)
     }
 
-    /// The same as if this machine had another CPU, by its id in the database.
+    /// The same as if this machine had another CPU, by its id in the database. To count with,
+    /// that CPU has to take the same bits ([`Database::stand_in`]).
     #[must_use]
     pub fn of_cpu(mut self, id: impl Into<String>) -> Self {
         self.cpu = Some(id.into());
@@ -80,13 +82,52 @@ impl NativeEvents {
         self.open()?.tables.as_deref().map_err(Clone::clone)
     }
 
-    /// The tables as a backend takes them.
+    /// The tables as a backend of this machine takes them.
     ///
     /// # Errors
-    /// As [`tables`](Self::tables).
+    /// As [`tables`](Self::tables); as [`Database::stand_in`] for [another CPU](Self::of_cpu).
     pub fn maps(&self, interface: Interface) -> Result<Vec<Arc<dyn EventMap>>> {
         let map = |table: &CpuTable| Arc::new(table.events_for(interface)) as Arc<dyn EventMap>;
-        Ok(self.tables()?.iter().map(map).collect())
+        let Some(id) = &self.cpu else {
+            return Ok(self.tables()?.iter().map(map).collect());
+        };
+        let cores = this_machine()?;
+        let tables: Result<Vec<CpuTable>> = cores
+            .iter()
+            .take(1)
+            .map(|core| self.database()?.stand_in(id, core))
+            .collect();
+        Ok(tables?.iter().map(map).collect())
+    }
+
+    /// The formula of a preset that is more than one native event, which maps resolve by themselves;
+    /// nothing when the name is another's.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the kinds of core of a hybrid CPU have
+    /// different formulas for it.
+    pub(crate) fn formula(&self, name: &str) -> Result<Option<Formula>> {
+        let mut formulas = self
+            .tables()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|table| {
+                let preset = table.preset(name)?;
+                // An event hides a preset of its name.
+                preset.formula.ok().filter(|_| table.event(name).is_none())
+            });
+        let Some(first) = formulas.next() else {
+            return Ok(None);
+        };
+        if formulas.any(|other| other != first) {
+            return Err(
+                Error::new(ErrorKind::UnsupportedFeature, format!("count {name}"))
+                    .with_reason("the core types of this CPU have different formulas for it")
+                    .with_hint("count the events it is made of; `quipu list native` shows them"),
+            );
+        }
+        let is_native = matches!(first.terms().next(), Some(Event::Named(_)));
+        Ok((first.single().is_none() || !is_native).then_some(first))
     }
 
     /// Whether the database has been opened.
@@ -142,12 +183,43 @@ mod tests {
         let zen = NativeEvents::new().of_cpu("amd-zen4");
         let ids: Vec<_> = zen.tables().unwrap().iter().map(CpuTable::id).collect();
         assert_eq!(ids, ["amd-zen4"]);
-        assert_eq!(zen.maps(Interface::Linux).unwrap().len(), 1);
         let none = NativeEvents::new().of_cpu("amd-zen0");
         assert_eq!(
             none.tables().unwrap_err().kind(),
             ErrorKind::InvalidConfiguration
         );
         assert!(none.database().is_ok());
+    }
+
+    /// No machine takes both x86 and ARM events.
+    #[test]
+    fn another_cpu_is_counted_with_only_where_its_bits_mean_what_they_say() {
+        let maps = |id| NativeEvents::new().of_cpu(id).maps(Interface::Linux);
+        let refused = ["intel-p5", "arm-neoverse-n1"].map(|id| maps(id).err());
+        assert!(refused.iter().any(Option::is_some));
+        for error in refused.into_iter().flatten() {
+            assert_ne!(error.kind(), ErrorKind::UnsupportedEvent, "{error}");
+        }
+    }
+
+    #[test]
+    fn presets_of_several_events_have_formulas_and_others_count_as_they_are() {
+        let file = std::env::temp_dir().join(format!("quipu-presets-{}.toml", std::process::id()));
+        let presets = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nFAULTS = \"page-faults\"\n\
+            EX_RET_INSTR = \"page-faults + 1\"\n";
+        std::fs::write(&file, presets).unwrap();
+        let zen = NativeEvents::new().of_cpu("amd-zen4").with_file(&file);
+        let text = |name| {
+            zen.formula(name)
+                .unwrap()
+                .map(|formula| formula.to_string())
+        };
+        let branches = text("papi_br_ntk");
+        let software = text("FAULTS");
+        let single = [text("PAPI_TOT_INS"), text("NO_SUCH"), text("EX_RET_INSTR")];
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(branches.as_deref(), Some("ex_ret_brn - ex_ret_brn_tkn"));
+        assert_eq!(software.as_deref(), Some("page-faults"));
+        assert_eq!(single, [None, None, None]);
     }
 }

@@ -15,6 +15,7 @@ struct Scripted {
     name: &'static str,
     refuses: &'static [(&'static str, ErrorKind)],
     kernel_permitted: bool,
+    largest_group: usize,
     parts: usize,
     capabilities: Capabilities,
 }
@@ -25,6 +26,7 @@ impl Scripted {
             name,
             refuses: &[],
             kernel_permitted: true,
+            largest_group: usize::MAX,
             parts: 1,
             capabilities: Capabilities::none(),
         }
@@ -60,7 +62,11 @@ impl Backend for Scripted {
                     .with_member(index)
                     .with_reason(self.name));
             }
-            if !self.kernel_permitted && member.filter.contains(Filter::KERNEL) {
+            if index >= self.largest_group {
+                return Err(Error::new(ErrorKind::TooManyEvents, attempted).with_member(index));
+            }
+            let is_denied = !self.kernel_permitted && text != "free";
+            if is_denied && member.filter.contains(Filter::KERNEL) {
                 let error = Error::new(ErrorKind::NoPermission, attempted).with_hint("lower it");
                 return Err(match text.as_str() {
                     "no-filter" => error.with_reason("it takes no filter"),
@@ -238,6 +244,48 @@ fn user_mode_is_counted_only_where_asked_and_only_events_that_occur_there() {
         assert_eq!(error.hint(), Some("lower it"));
     }
     assert!(user.error().is_none() && !user.fell_back_to_user());
+}
+
+#[test]
+fn the_terms_of_a_preset_count_in_the_same_modes() {
+    let open = |largest_group, formula: &str| {
+        let mut backend = Scripted::new("denied");
+        backend.kernel_permitted = false;
+        backend.largest_group = largest_group;
+        EventSet::builder()
+            .preset("P", formula)
+            .unwrap()
+            .events("P")
+            .unwrap()
+            .user_mode_fallback(true)
+            .backends([Arc::new(backend) as Arc<dyn DynBackend>])
+            .open()
+            .unwrap()
+    };
+    for largest_group in [2, 1] {
+        let set = open(largest_group, "free + page-faults");
+        let [event] = set.events() else {
+            panic!("one event: {:?}", set.events());
+        };
+        assert!(event.fell_back_to_user(), "{event:?}");
+        assert_eq!(
+            (event.name(), event.spec().filter),
+            ("P", Filter::USER_ONLY)
+        );
+        let preset = event.preset().unwrap();
+        assert_eq!(preset.is_in_one_group(), largest_group == 2);
+        for term in preset.terms() {
+            assert_eq!(term.spec().filter, Filter::USER_ONLY, "{term:?}");
+        }
+        let set = open(largest_group, "page-faults + context-switches");
+        let error = set.events()[0].error().unwrap();
+        assert_eq!(error.kind(), ErrorKind::NoPermission);
+        let reason = error.reason().unwrap();
+        assert!(
+            reason.starts_with("its term context-switches: "),
+            "{reason}"
+        );
+    }
 }
 
 #[test]
