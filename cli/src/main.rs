@@ -9,6 +9,7 @@ mod info;
 mod list;
 #[cfg(unix)]
 mod msr;
+mod names;
 #[cfg(unix)]
 mod pctr;
 #[cfg(unix)]

@@ -221,7 +221,7 @@ impl Formula {
     pub fn evaluate_whole(&self, values: &[i128]) -> Option<i128> {
         self.run(
             values,
-            |number| whole(number),
+            whole,
             |operator, left: i128, right| match operator {
                 Step::Add => left.checked_add(right),
                 Step::Subtract => left.checked_sub(right),

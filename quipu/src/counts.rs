@@ -154,12 +154,23 @@ impl<'a> EventCount<'a> {
     /// Why the group of a term could not be read.
     pub fn evaluation(&self) -> Option<Result<Evaluation>> {
         let preset = self.event.preset()?;
-        let readings = self.terms().map(|term| match term.parts() {
+        let readings = self.term_readings();
+        Some(readings.map(|readings| preset.evaluate(&readings)))
+    }
+
+    /// The readings of each term, part by part; an event that is no preset is its own only term.
+    ///
+    /// # Errors
+    /// Why the event could not be opened, or the group of a term not be read.
+    pub fn term_readings(&self) -> Result<Vec<Vec<(&'a Part, &'a Reading)>>> {
+        if self.event.preset().is_none() {
+            return Ok(vec![self.parts()?.collect()]);
+        }
+        let terms = self.terms().map(|term| match term.parts() {
             Ok(parts) => Ok(parts.collect()),
             Err(error) => Err(term_refused(self.name(), term.name(), &error)),
         });
-        let readings: Result<Vec<Vec<_>>> = readings.collect();
-        Some(readings.map(|readings| preset.evaluate(&readings)))
+        terms.collect()
     }
 
     /// The terms of a preset of several events, each counted by itself; none for other events.

@@ -69,7 +69,14 @@ impl Preset {
         for target in targets(readings) {
             let of_target = |term: usize| {
                 let readings = readings.get(term).into_iter().flatten().copied();
-                total(readings.filter(|(part, _)| (part.cpu, part.thread) == target))
+                let mut here = readings
+                    .filter(|(part, _)| (part.cpu, part.thread) == target)
+                    .peekable();
+                // The sum of no parts would be an exact 0.
+                match here.peek() {
+                    Some(_) => total(here),
+                    None => Total::NotCounted,
+                }
             };
             let totals: Vec<Total> = (0..self.terms.len()).map(of_target).collect();
             let not_whole = |t: &Total| matches!(t, Total::NotCounted | Total::Partial { .. });

@@ -28,9 +28,16 @@ pub(super) fn outcome(error: &Error) -> Count {
     }
 }
 
-/// The remarks on these sets and rows.
-pub(super) fn notes(sets: &Sets, rows: &[Row]) -> Vec<Note> {
+/// The remarks on these sets and rows. `stand_in` is the CPU that native events were named as on.
+pub(super) fn notes(sets: &Sets, rows: &[Row], stand_in: Option<&str>) -> Vec<Note> {
     let mut notes = Notes::default();
+    let is_native = |row: &&Row| matches!(row.event(), Event::Named(_));
+    for (row, cpu) in rows.iter().filter(is_native).zip(stand_in.iter().cycle()) {
+        let text = format!(
+            "has the bits it has on {cpu}; nobody has checked that this CPU counts the same"
+        );
+        notes.add("another CPU's event", &row.name, text);
+    }
     for row in rows {
         notes.row(row);
     }

@@ -5,12 +5,16 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use crate::names::NameOptions;
+
 const EXAMPLES: &str = "\
 Examples:
   quipu stat -- make -j8                     what a build costs
   quipu stat -r 10 -- ./bench                ten runs: means and how far they spread
   quipu stat -e cycles:u,instructions:u ls   chosen events, in user mode only
   quipu stat -e '{branches,branch-misses}' ls   a group: counted at the same times
+  quipu stat -e PAPI_L2_TCM -- ./bench       a preset: counted event by event, reported as one
+  quipu stat --events my.toml -e MINE ls     an event of a file of your own
   quipu stat -d -- ./bench                   cache events as well (-dd, -ddd: more)
   quipu stat -p 1234                         a running process, until it ends or Ctrl-C
   quipu stat -p 1234 -- sleep 5              the same, for five seconds
@@ -39,6 +43,8 @@ pub(crate) struct Options {
     /// Add cache events; twice adds instruction cache and TLBs, three times prefetches
     #[arg(short, long, action = ArgAction::Count, help_heading = "What")]
     pub(crate) detailed: u8,
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
     /// Count nothing, just time the command
     #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
     pub(crate) null: bool,

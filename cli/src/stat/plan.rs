@@ -9,6 +9,7 @@ use quipu::hal::text::parse_cpu_list;
 use quipu::{Attributes, Target};
 
 use crate::failure::Failure;
+use crate::names::Names;
 
 use super::aggregate::By;
 use super::events::{self, Request};
@@ -21,6 +22,8 @@ pub(super) struct Plan {
     pub(super) requests: Vec<Request>,
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
+    /// Where native events are named, when that was chosen.
+    pub(super) names: Option<Names>,
     /// The only backend to use.
     pub(super) backend: Option<String>,
     pub(super) inherit: bool,
@@ -83,6 +86,7 @@ impl Plan {
             requests: events::requests(options, on_cpus)?,
             scope,
             command: options.command.clone(),
+            names: options.names.choose()?,
             backend: options.backend.clone(),
             inherit: !options.no_inherit,
             by,

@@ -66,6 +66,7 @@ struct Line {
     run: usize,
     values: Samples,
     cores: Vec<Samples>,
+    terms: Vec<Samples>,
     times: [Samples; 3],
 }
 
@@ -103,6 +104,7 @@ impl Line {
             run: 0,
             values: Samples::default(),
             cores: vec![Samples::default(); row.cores.len()],
+            terms: vec![Samples::default(); row.formula.as_ref().map_or(0, |f| f.terms.len())],
             times: [Samples::default(); 3],
         }
     }
@@ -122,6 +124,14 @@ impl Line {
         for (samples, (_, count)) in self.cores.iter_mut().zip(&row.cores) {
             samples.add(count.value().unwrap_or(0) as f64);
         }
+        let terms = self.row.formula.iter_mut().flat_map(|f| &mut f.terms);
+        let others = row.formula.iter().flat_map(|f| &f.terms);
+        for ((samples, term), other) in self.terms.iter_mut().zip(terms).zip(others) {
+            if let Some(value) = other.count.value() {
+                samples.add(value as f64);
+                term.count = worst(term.count, other.count);
+            }
+        }
         if let Some(value) = row.count.value() {
             self.values.add(value as f64);
             self.row.count = worst(self.row.count, row.count);
@@ -139,6 +149,12 @@ impl Line {
         }
         for ((_, count), samples) in row.cores.iter_mut().zip(&self.cores) {
             *count = Count::exact(samples.mean().round() as u128);
+        }
+        let terms = row.formula.iter_mut().flat_map(|f| &mut f.terms);
+        for (term, samples) in terms.zip(&self.terms) {
+            if let Count::Value { value, .. } = &mut term.count {
+                *value = samples.mean().round() as u128;
+            }
         }
         let [time, enabled, running] = self.times.map(|samples| samples.mean().round() as u64);
         (row.time, row.enabled, row.running) = (time, enabled, running);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quipu::hal::total;
-use quipu::{Event, EventSpec, Part, Reading, Scaled, Total};
+use quipu::{Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading, Scaled, Total};
 
 use super::aggregate::{Aggregation, Place};
 use super::metrics::{self, Metric};
@@ -29,10 +29,28 @@ pub(super) struct Row {
     pub(super) running: u64,
     /// The shares of the core types of a hybrid machine.
     pub(super) cores: Vec<(String, Count)>,
+    /// What the value was made of, where the event is a preset of several.
+    pub(super) formula: Option<Formula>,
     pub(super) spread: Option<Spread>,
     pub(super) metric: Option<Metric>,
     /// Why there is no count.
     pub(super) reason: Option<String>,
+}
+
+/// The formula of a preset of several events, and what was counted of each.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Formula {
+    pub(super) text: String,
+    pub(super) in_one_group: bool,
+    pub(super) terms: Vec<Term>,
+}
+
+/// What was counted of one event of a formula.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Term {
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    pub(super) count: Count,
 }
 
 /// The outcome of counting.
@@ -118,6 +136,11 @@ impl Unit {
             name: String::new(),
             factor: 1.0,
         }
+    }
+
+    /// The unit of an event that is open.
+    pub(super) fn of(info: &EventInfo) -> Self {
+        Self::new(&info.unit, info.scale)
     }
 
     /// An event's own unit; nanoseconds are shown as milliseconds.
@@ -228,9 +251,13 @@ fn places(sets: &Sets, members: &[usize], aggregation: &Aggregation) -> Vec<(Pla
         .collect()
 }
 
-/// The readings of one event, by place.
+/// Readings of one event, part by part.
+type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
+
+/// The readings of one event, by place; those of a preset of several events term by term.
 struct Counted<'a> {
-    readings: BTreeMap<Place, Vec<(&'a Part, &'a Reading)>>,
+    readings: BTreeMap<Place, Vec<Readings<'a>>>,
+    preset: Option<&'a Preset>,
     failed: Option<(Count, String)>,
 }
 
@@ -243,25 +270,31 @@ impl<'a> Counted<'a> {
     ) -> Self {
         let mut counted = Self {
             readings: BTreeMap::new(),
+            preset: None,
             failed: None,
         };
         for member in members {
-            match snapshot.counts(*member).event(index).parts() {
-                Ok(parts) => {
-                    for (part, reading) in parts {
-                        let place = aggregation.place(part);
-                        let readings = counted.readings.entry(place).or_default();
-                        readings.push((part, reading));
-                    }
-                }
-                Err(error) => {
-                    let event = snapshot.counts(*member).event(index).event();
-                    let reason = notes::why(&event.spec().event, &error);
-                    counted.failed = Some((notes::outcome(&error), reason));
-                }
+            let event = snapshot.counts(*member).event(index);
+            if let Err(error) = counted.add(event, aggregation) {
+                let reason = notes::why(&event.event().spec().event, &error);
+                counted.failed = Some((notes::outcome(&error), reason));
             }
         }
         counted
+    }
+
+    /// Adds the readings of one target, of every term or of none.
+    fn add(&mut self, event: EventCount<'a>, aggregation: &Aggregation) -> quipu::Result<()> {
+        let terms = event.term_readings()?;
+        self.preset = event.event().preset();
+        let width = terms.len();
+        for (term, readings) in terms.into_iter().enumerate() {
+            for (part, reading) in readings {
+                let place = self.readings.entry(aggregation.place(part));
+                place.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
+            }
+        }
+        Ok(())
     }
 
     /// No row where the event is counted, but not in this place.
@@ -285,13 +318,17 @@ impl<'a> Counted<'a> {
             enabled: 0,
             running: 0,
             cores: Vec::new(),
+            formula: None,
             spread: None,
             metric: None,
             reason: None,
         };
         match (self.readings.get(place), &self.failed) {
-            (Some(readings), _) => {
-                row.fill(readings, subject.is_gauge);
+            (Some(terms), _) => {
+                match self.preset {
+                    Some(preset) => row.evaluate(preset, terms),
+                    None => row.fill(&terms[0], subject.is_gauge),
+                }
                 Some(row)
             }
             (None, Some((count, reason))) => {
@@ -305,12 +342,50 @@ impl<'a> Counted<'a> {
 }
 
 impl Row {
-    fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
+    /// The value of a preset's formula. The times are those of the term that ran least.
+    fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
+        let evaluation = preset.evaluate(terms);
+        let parts = terms.iter().map(Vec::len).max().unwrap_or(0);
+        self.count = Count::of(evaluation.total, parts);
+        self.reason = evaluation.reason;
+        let running = |readings: &&Readings<'_>| -> u128 {
+            readings
+                .iter()
+                .map(|(_, r)| u128::from(r.time_running))
+                .sum()
+        };
+        if let Some(least) = terms.iter().min_by_key(running) {
+            self.fill_times(least);
+        }
+        let counted = preset.terms().iter().zip(terms);
+        self.formula = Some(Formula {
+            text: preset.formula().to_string(),
+            in_one_group: preset.is_in_one_group(),
+            terms: counted
+                .map(|(event, readings)| Term {
+                    name: event.name().to_owned(),
+                    unit: event.info().map_or_else(Unit::none, Unit::of),
+                    count: Count::of(total(readings.iter().copied()), readings.len()),
+                })
+                .collect(),
+        });
+    }
+
+    fn fill_times(&mut self, readings: &[(&Part, &Reading)]) {
         self.time = time_of_target(readings);
         for (_, reading) in readings {
             self.enabled = self.enabled.saturating_add(reading.time_enabled);
             self.running = self.running.saturating_add(reading.time_running);
         }
+        if readings.iter().any(|(part, _)| part.core.is_some()) {
+            // A hybrid target is enabled once, whatever the number of its core types.
+            self.enabled = self.time;
+            self.running = self.running.min(self.time);
+        }
+    }
+
+    fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
+        self.fill_times(readings);
         if is_gauge {
             match readings {
                 [(_, reading)] if reading.scaled() == Scaled::NotCounted => {
@@ -340,11 +415,6 @@ impl Row {
             // turn: the sum of the raw values.
             let value = of_core.iter().map(|(_, r)| u128::from(r.value)).sum();
             self.cores.push((core.to_owned(), Count::exact(value)));
-            // A hybrid target is enabled once, whatever the number of its core types.
-        }
-        if !self.cores.is_empty() {
-            self.enabled = self.time;
-            self.running = self.running.min(self.time);
         }
     }
 }

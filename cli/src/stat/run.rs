@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use quipu::posix::{Exit, HeldCommand, Running};
 
 use crate::failure::Failure;
+use crate::names::Names;
 
 use super::aggregate::Aggregation;
 use super::command;
@@ -15,7 +16,7 @@ use super::open_files;
 use super::plan::{Plan, Scope};
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
-use super::rows::{Row, rows};
+use super::rows::{Row, Term, rows};
 use super::sets::{Sets, Snapshot};
 use super::signals::Signals;
 use super::system;
@@ -93,12 +94,13 @@ impl<'a> Session<'a> {
         let mut rows = merge.rows();
         // A metric of means, not that of one run.
         metrics::attach(&mut rows, times.elapsed.mean());
+        let stand_in = self.plan.names.as_ref().and_then(Names::stand_in);
         let report = Report {
             title: self.plan.title(),
             runs,
             notes: last
                 .as_ref()
-                .map_or_else(Vec::new, |sets| notes(sets, &rows)),
+                .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in)),
             details: match &last {
                 Some(sets) if self.plan.verbose => details(sets, &rows),
                 _ => Vec::new(),
@@ -299,13 +301,34 @@ fn add_command(times: &mut CommandTimes, exit: &Exit) {
     times.peak_memory = times.peak_memory.max(exit.max_resident);
 }
 
+/// A term of a formula with what was counted of it.
+fn term(term: &Term) -> String {
+    let mark = if term.count.is_estimate() { "~" } else { "" };
+    match term.count.value() {
+        Some(value) if term.unit.is_plain() => format!("{} {mark}{value}", term.name),
+        Some(value) => {
+            let amount = term.unit.scale(value as f64);
+            format!("{} {mark}{amount:.2} {}", term.name, term.unit.name)
+        }
+        None => format!("{} not counted", term.name),
+    }
+}
+
 /// How each event was opened, and for how long it counted.
 fn details(sets: &Sets, rows: &[Row]) -> Vec<String> {
     let mut details = Vec::new();
     for (index, event) in sets.set_events() {
         let name = &sets.subject(index).name;
         if let (Some(backend), Some(info)) = (event.backend(), event.info()) {
-            details.push(format!("{name}: counted by {backend} as {}", info.name));
+            let how = match event.preset() {
+                Some(preset) if preset.is_in_one_group() => ", in one group",
+                Some(_) => ", each event by itself: there is no room for a group of them",
+                None => "",
+            };
+            details.push(format!(
+                "{name}: counted by {backend} as {}{how}",
+                info.name
+            ));
         }
     }
     details.dedup();
@@ -318,6 +341,10 @@ fn details(sets: &Sets, rows: &[Row]) -> Vec<String> {
             "{}{place}: enabled {} ns, running {} ns",
             row.name, row.enabled, row.running
         ));
+        details.extend(row.formula.iter().map(|formula| {
+            let terms: Vec<String> = formula.terms.iter().map(term).collect();
+            format!("{}{place}: {}", row.name, terms.join(", "))
+        }));
     }
     details
 }

@@ -60,9 +60,13 @@ impl Sets {
     pub(super) fn open(plan: &Plan, command: Option<i32>) -> Result<Self, Failure> {
         let mut members = Vec::new();
         if !plan.requests.is_empty() {
+            let machine = plan.names.as_ref().map(|names| &names.machine);
             let backend = plan.backend.as_deref();
             let backend = backend
-                .map(|name| Machine::this().named(name))
+                .map(|name| match machine {
+                    Some(machine) => machine.named(name),
+                    None => Machine::this().named(name),
+                })
                 .transpose()?;
             let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
             for (cgroup, target) in plan.scope.targets(command) {
@@ -71,6 +75,9 @@ impl Sets {
                     .target(target)
                     .attributes(plan.attributes())
                     .user_mode_fallback(true);
+                if let Some(machine) = machine {
+                    set = set.machine(Arc::clone(machine));
+                }
                 if let Some(backend) = &backend {
                     set = set.backends([Arc::clone(backend)]);
                 }
@@ -209,7 +216,7 @@ fn subjects(plan: &Plan, members: &[Member]) -> Vec<Subject> {
             Subject {
                 name: name(request.label.as_deref(), event),
                 spec: event.spec().clone(),
-                unit: info.map_or_else(Unit::none, |info| Unit::new(&info.unit, info.scale)),
+                unit: info.map_or_else(Unit::none, Unit::of),
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
                 hidden: request.optional && info.is_none(),
             }

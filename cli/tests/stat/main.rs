@@ -7,6 +7,7 @@ mod exit_status;
 mod formats;
 mod intervals;
 mod peer;
+mod presets;
 mod privileges;
 mod signals;
 mod targets;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::aggregate::Place;
-use super::super::rows::{Count, Row};
+use super::super::rows::{Count, Row, Term};
 
 /// One line. perf writes values as text, because they may be `<not counted>`.
 #[derive(Debug, Default, Serialize)]
@@ -44,9 +44,30 @@ struct Line<'a> {
     /// Quipu's own: what each core type of a hybrid machine counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     core_types: BTreeMap<&'a str, String>,
+    /// Quipu's own: what a preset of several events was made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    formula: Option<&'a str>,
+    /// Quipu's own: whether the terms of the formula were counted in one group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_one_group: Option<bool>,
+    /// Quipu's own: what was counted of each event of the formula.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    terms: Vec<TermLine<'a>>,
     /// Quipu's own: why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+}
+
+/// What was counted of one event of a formula.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct TermLine<'a> {
+    event: &'a str,
+    counter_value: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unit: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimate: bool,
 }
 
 /// Appends a line for each row.
@@ -85,6 +106,11 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
         reason: row.reason.as_deref(),
         ..Line::default()
     };
+    if let Some(formula) = &row.formula {
+        line.formula = Some(&formula.text);
+        line.in_one_group = Some(formula.in_one_group);
+        line.terms = formula.terms.iter().map(term).collect();
+    }
     if let Some(metric) = &row.metric {
         line.metric_value = rounded(metric.value, 6);
         line.metric_unit = &metric.unit;
@@ -100,6 +126,19 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
         line.aggregate_number = Some(row.cpus);
     }
     line
+}
+
+fn term(term: &Term) -> TermLine<'_> {
+    TermLine {
+        event: &term.name,
+        counter_value: match term.count.value() {
+            Some(value) if term.unit.is_plain() => format!("{value}.000000"),
+            Some(value) => format!("{:.6}", term.unit.scale(value as f64)),
+            None => "<not counted>".into(),
+        },
+        unit: &term.unit.name,
+        estimate: term.count.is_estimate(),
+    }
 }
 
 /// A value with six decimals, as perf writes it; a whole number with all its digits.

@@ -27,6 +27,7 @@ pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
         enabled: time,
         running: time,
         cores: Vec::new(),
+        formula: None,
         spread: None,
         metric: None,
         reason: None,
