@@ -1,0 +1,1557 @@
+/*
+ * quipu.h - CPU performance counters, portably.
+ *
+ * Generated from the Rust source of the library; do not edit.
+ *
+ * Every function that can fail returns a quipu_status: QUIPU_OK, which is 0, or a negative number.
+ * quipu_strerror() has it in words; quipu_last_error() has what was attempted, the reason, the errno and
+ * a hint, for each thread.
+ *
+ * A pointer may be null only where it is said so; otherwise that is QUIPU_EINVAL. It has to be good for
+ * what it is of as long as the call lasts. Texts are UTF-8 and end with a NUL.
+ *
+ * Handles (quipu_set *, quipu_cpu *, ...) are not addresses: one that is null, of another kind, closed
+ * already or never given out is QUIPU_EHANDLE.
+ *
+ * Structs that may grow begin with their size, which the caller sets: QUIPU_INIT(object) does. Numbers of
+ * enumerations never change, and lists of them grow at the end.
+ */
+
+#ifndef QUIPU_H
+#define QUIPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/** Makes a struct of this library zero, but for its size, which it sets. */
+#define QUIPU_INIT(object) \
+    ((void)memset(&(object), 0, sizeof(object)), (void)((object).size = sizeof(object)))
+
+/**
+ * The version of the header: this and the next two. quipu_version() has the library's.
+ */
+#define QUIPU_VERSION_MAJOR 0
+
+/**
+ * See QUIPU_VERSION_MAJOR.
+ */
+#define QUIPU_VERSION_MINOR 1
+
+/**
+ * See QUIPU_VERSION_MAJOR.
+ */
+#define QUIPU_VERSION_PATCH 0
+
+/**
+ * What every function that can fail returns: 0, or a negative number that says what kind of failure
+ * it was. quipu_last_error() has the details.
+ */
+enum quipu_status
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Done.
+     */
+    QUIPU_OK = 0,
+    /**
+     * The event does not exist here: not on this CPU, kernel or backend.
+     */
+    QUIPU_EEVENT = -1,
+    /**
+     * The event exists, but something asked of it (a filter, inheritance, a target) is not offered.
+     */
+    QUIPU_EFEATURE = -2,
+    /**
+     * Not permitted for this user; the hint says which permission is missing.
+     */
+    QUIPU_EPERM = -3,
+    /**
+     * No such thread, process, CPU or control group.
+     */
+    QUIPU_ETARGET = -4,
+    /**
+     * No such device or driver: the whole backend is missing.
+     */
+    QUIPU_EDEVICE = -5,
+    /**
+     * The group has more events than can ever be counted at the same time.
+     */
+    QUIPU_ETOOMANY = -6,
+    /**
+     * Somebody else holds the counters.
+     */
+    QUIPU_EBUSY = -7,
+    /**
+     * An argument is wrong: null where it may not be, of the wrong size, malformed, contradictory.
+     */
+    QUIPU_EINVAL = -8,
+    /**
+     * The counter is in the error state: a pinned group could not be put on the PMU.
+     */
+    QUIPU_ESTATE = -9,
+    /**
+     * The device is tied to another thread than the calling one.
+     */
+    QUIPU_ETHREAD = -10,
+    /**
+     * The registers were changed by somebody else during the measurement.
+     */
+    QUIPU_EINTERFERENCE = -11,
+    /**
+     * Any other refusal by the operating system; see the errno.
+     */
+    QUIPU_EOS = -12,
+    /**
+     * The handle is none that was given out, or was closed already.
+     */
+    QUIPU_EHANDLE = -13,
+    /**
+     * Another thread is in a call with the same handle.
+     */
+    QUIPU_EINUSE = -14,
+    /**
+     * A defect of the library itself, which was contained.
+     */
+    QUIPU_EBUG = -15,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_status quipu_status;
+#else
+typedef int32_t quipu_status;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is measured.
+ */
+enum quipu_target
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The calling thread, on whatever CPU it runs.
+     */
+    QUIPU_THIS_THREAD = 0,
+    /**
+     * One thread: `id` is its number, as gettid(2) gives it.
+     */
+    QUIPU_THREAD = 1,
+    /**
+     * A process with all the threads it has now: `id` is its number. With QUIPU_INHERIT also those it
+     * makes later.
+     */
+    QUIPU_PROCESS = 2,
+    /**
+     * The CPU that the calling thread runs on when the set is opened.
+     */
+    QUIPU_THIS_CPU = 3,
+    /**
+     * One CPU, everything that runs on it: `id` is its number.
+     */
+    QUIPU_CPU = 4,
+    /**
+     * Several CPUs, a part each: `cpus` and `cpu_count`.
+     */
+    QUIPU_CPUS = 5,
+    /**
+     * Every CPU that is online, a part each.
+     */
+    QUIPU_ALL_CPUS = 6,
+    /**
+     * The tasks of the control group at `cgroup`, on `cpus` (all that are online when `cpu_count` is 0).
+     */
+    QUIPU_CGROUP = 7,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_target quipu_target;
+#else
+typedef uint32_t quipu_target;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How a set is opened; several are added.
+ */
+enum quipu_set_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Threads and processes that the target makes later are counted too.
+     */
+    QUIPU_INHERIT = 1,
+    /**
+     * Always on the PMU, or in the error state.
+     */
+    QUIPU_PINNED = 2,
+    /**
+     * Alone on the PMU while scheduled.
+     */
+    QUIPU_EXCLUSIVE = 4,
+    /**
+     * Starts when the target executes a new program (execve(2)).
+     */
+    QUIPU_ENABLE_ON_EXEC = 8,
+    /**
+     * Where counting in the kernel is not permitted, user mode only is counted, and the event says so
+     * (QUIPU_EVENT_USER_ONLY).
+     */
+    QUIPU_USER_FALLBACK = 16,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_set_flag quipu_set_flag;
+#else
+typedef uint32_t quipu_set_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What there is to say of an event besides.
+ */
+enum quipu_event_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * It counts user mode only because kernel mode is not permitted (QUIPU_USER_FALLBACK).
+     */
+    QUIPU_EVENT_USER_ONLY = 1,
+    /**
+     * A momentary value (a temperature): it is never scaled, added or subtracted.
+     */
+    QUIPU_EVENT_GAUGE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_event_flag quipu_event_flag;
+#else
+typedef uint32_t quipu_event_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How simultaneous the events of a group are read.
+ */
+enum quipu_simultaneity
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * No relation between the members.
+     */
+    QUIPU_UNRELATED = 0,
+    /**
+     * One after the other: skewed by the time the read itself takes.
+     */
+    QUIPU_SEQUENTIAL = 1,
+    /**
+     * One snapshot; members share both times.
+     */
+    QUIPU_ATOMIC = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_simultaneity quipu_simultaneity;
+#else
+typedef uint32_t quipu_simultaneity;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a value is.
+ */
+enum quipu_state
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * There is no value: the event could not be opened or read; the status says why.
+     */
+    QUIPU_NOT_READ = 0,
+    /**
+     * Counted all the time: a fact.
+     */
+    QUIPU_EXACT = 1,
+    /**
+     * Counted a part of the time, and scaled up: value x enabled / running, rounded.
+     */
+    QUIPU_ESTIMATED = 2,
+    /**
+     * Some parts of the target were never counted; the value covers the others only.
+     */
+    QUIPU_PARTIAL = 3,
+    /**
+     * Enabled, but never on the PMU: there is no value.
+     */
+    QUIPU_NOT_COUNTED = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_state quipu_state;
+#else
+typedef uint32_t quipu_state;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What there is to say of a count besides.
+ */
+enum quipu_count_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The value has an estimate in it; so it is with every estimated and with some partial ones.
+     */
+    QUIPU_COUNT_ESTIMATE = 1,
+    /**
+     * The value does not fit in 64 bits and is the largest that does.
+     */
+    QUIPU_COUNT_SATURATED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_count_flag quipu_count_flag;
+#else
+typedef uint32_t quipu_count_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a backend can count on; several are added. The bit of a quipu_target is 1 shifted by it, but
+ * QUIPU_CPU and QUIPU_CPUS share one.
+ */
+enum quipu_target_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The calling thread.
+     */
+    QUIPU_ON_THIS_THREAD = 1,
+    /**
+     * Any thread.
+     */
+    QUIPU_ON_THREAD = 2,
+    /**
+     * A process.
+     */
+    QUIPU_ON_PROCESS = 4,
+    /**
+     * The CPU one is on.
+     */
+    QUIPU_ON_THIS_CPU = 8,
+    /**
+     * One CPU or several.
+     */
+    QUIPU_ON_CPU = 16,
+    /**
+     * All CPUs.
+     */
+    QUIPU_ON_ALL_CPUS = 32,
+    /**
+     * A control group.
+     */
+    QUIPU_ON_CGROUP = 64,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_target_kind quipu_target_kind;
+#else
+typedef uint32_t quipu_target_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What not every backend can; several are added.
+ */
+enum quipu_feature
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * QUIPU_INHERIT.
+     */
+    QUIPU_CAN_INHERIT = 1,
+    /**
+     * QUIPU_PINNED.
+     */
+    QUIPU_CAN_PIN = 2,
+    /**
+     * QUIPU_EXCLUSIVE.
+     */
+    QUIPU_CAN_EXCLUDE = 4,
+    /**
+     * QUIPU_ENABLE_ON_EXEC.
+     */
+    QUIPU_CAN_ENABLE_ON_EXEC = 8,
+    /**
+     * More groups can be open than fit on the PMU; they take turns.
+     */
+    QUIPU_CAN_MULTIPLEX = 16,
+    /**
+     * Events that need a PMU can be counted on this machine.
+     */
+    QUIPU_HAS_HARDWARE_EVENTS = 32,
+    /**
+     * Software events can be counted.
+     */
+    QUIPU_HAS_SOFTWARE_EVENTS = 64,
+    /**
+     * Breakpoints can be counted.
+     */
+    QUIPU_HAS_BREAKPOINTS = 128,
+    /**
+     * Tracepoints can be counted.
+     */
+    QUIPU_HAS_TRACEPOINTS = 256,
+    /**
+     * Named PMUs with terms can be counted.
+     */
+    QUIPU_HAS_NAMED_PMUS = 512,
+    /**
+     * Sets can be used from any thread.
+     */
+    QUIPU_HAS_ANY_THREAD = 1024,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_feature quipu_feature;
+#else
+typedef uint32_t quipu_feature;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Where events are counted; several are added.
+ */
+enum quipu_filter
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * User mode (":u").
+     */
+    QUIPU_IN_USER = 1,
+    /**
+     * Kernel mode (":k").
+     */
+    QUIPU_IN_KERNEL = 2,
+    /**
+     * Hypervisor mode (":h").
+     */
+    QUIPU_IN_HYPERVISOR = 4,
+    /**
+     * While the CPU idles.
+     */
+    QUIPU_IN_IDLE = 8,
+    /**
+     * On the host (":H").
+     */
+    QUIPU_IN_HOST = 16,
+    /**
+     * In guests (":G").
+     */
+    QUIPU_IN_GUEST = 32,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_filter quipu_filter;
+#else
+typedef uint32_t quipu_filter;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * The scheme in which a CPU's events are encoded.
+ */
+enum quipu_scheme
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * None that this version of the header knows.
+     */
+    QUIPU_SCHEME_OTHER = 0,
+    /**
+     * Pentium: two 9-bit functions in one register.
+     */
+    QUIPU_SCHEME_P5 = 1,
+    /**
+     * Pentium Pro to Pentium III and their like.
+     */
+    QUIPU_SCHEME_P6 = 2,
+    /**
+     * Intel architectural performance monitoring.
+     */
+    QUIPU_SCHEME_INTEL = 3,
+    /**
+     * AMD K7 and K8: 8-bit events.
+     */
+    QUIPU_SCHEME_AMD_K7 = 4,
+    /**
+     * AMD family 10h and later: 12-bit events.
+     */
+    QUIPU_SCHEME_AMD_10H = 5,
+    /**
+     * ARMv8 PMUv3.
+     */
+    QUIPU_SCHEME_ARMV8 = 6,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_scheme quipu_scheme;
+#else
+typedef uint32_t quipu_scheme;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Which list of a CPU's events.
+ */
+enum quipu_event_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The vendor's: every event, and every event with one of its unit masks ("EVENT.MASK").
+     */
+    QUIPU_NATIVE = 0,
+    /**
+     * The portable names: hardware, software and cache events.
+     */
+    QUIPU_GENERALIZED = 1,
+    /**
+     * PAPI's names and the formulas they are here.
+     */
+    QUIPU_PRESET = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_event_kind quipu_event_kind;
+#else
+typedef uint32_t quipu_event_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What there is to say of an event of a CPU besides.
+ */
+enum quipu_name_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * It cannot be counted without a unit mask.
+     */
+    QUIPU_NEEDS_MASK = 1,
+    /**
+     * This unit mask is taken when none is named.
+     */
+    QUIPU_DEFAULT_MASK = 2,
+    /**
+     * The vendor advises against it.
+     */
+    QUIPU_DEPRECATED = 4,
+    /**
+     * The operating system counts it; the CPU has no part in it.
+     */
+    QUIPU_SOFTWARE = 8,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_name_flag quipu_name_flag;
+#else
+typedef uint32_t quipu_name_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * The interface that bits are for.
+ */
+enum quipu_interface
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Linux's perf_event_open(2).
+     */
+    QUIPU_FOR_LINUX = 0,
+    /**
+     * OpenBSD's pctr(4).
+     */
+    QUIPU_FOR_PCTR = 1,
+    /**
+     * The registers themselves.
+     */
+    QUIPU_FOR_MSR = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_interface quipu_interface;
+#else
+typedef uint32_t quipu_interface;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What the words of a quipu_encoding are.
+ */
+enum quipu_encoding_form
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * perf_event_attr's `type` and `config` to `config3`. Filters are elsewhere in that struct.
+     */
+    QUIPU_PERF = 1,
+    /**
+     * An x86 event select word in `config`, and an extra register.
+     */
+    QUIPU_X86_SELECT = 2,
+    /**
+     * A Pentium function in `config`.
+     */
+    QUIPU_P5_FUNCTION = 3,
+    /**
+     * A fixed counter: `type` is its number, `config` its control bits.
+     */
+    QUIPU_FIXED_COUNTER = 4,
+    /**
+     * An ARMv8 event type register in `config`.
+     */
+    QUIPU_ARMV8_EVENT = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_encoding_form quipu_encoding_form;
+#else
+typedef uint32_t quipu_encoding_form;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * A CPU of the event database, with its events. A handle, not an address; any threads may use it.
+ */
+typedef struct quipu_cpu quipu_cpu;
+
+/**
+ * An open event database. A handle, not an address; any threads may use it.
+ */
+typedef struct quipu_database quipu_database;
+
+/**
+ * An event set: several events and groups on one target, possibly on several backends. A handle, not
+ * an address. One thread at a time may use it, any thread; a second meanwhile gets QUIPU_EINUSE.
+ */
+typedef struct quipu_set quipu_set;
+
+/**
+ * A simulated PMU: its events happen by a script and its clock stands still until it is advanced, so
+ * what a counter must show is known exactly. A handle, not an address; any threads may use it.
+ */
+typedef struct quipu_sim quipu_sim;
+
+/**
+ * Why something could not be done. Set `size` first (QUIPU_INIT).
+ *
+ * The texts are the calling thread's and stay until its next call that fails or asks for an error.
+ */
+typedef struct quipu_error {
+    /**
+     * sizeof (quipu_error).
+     */
+    size_t size;
+    /**
+     * The kind of failure; QUIPU_OK when there is none.
+     */
+    int status;
+    /**
+     * The operating system's error number, or 0.
+     */
+    int os_errno;
+    /**
+     * The position in its group of the event that was refused, or -1.
+     */
+    int member;
+    /**
+     * All of it in one sentence, without the hint; empty when there is no error.
+     */
+    const char *message;
+    /**
+     * What was attempted; completes "cannot ...".
+     */
+    const char *attempted;
+    /**
+     * What is the matter, or null.
+     */
+    const char *reason;
+    /**
+     * What a person can do about it on this machine, or null.
+     */
+    const char *hint;
+} quipu_error;
+
+/**
+ * A backend on this machine: usable, or why it is not. Set `size` first (QUIPU_INIT). Texts are never
+ * freed.
+ */
+typedef struct quipu_backend_info {
+    /**
+     * sizeof (quipu_backend_info).
+     */
+    size_t size;
+    /**
+     * Its name: "linux".
+     */
+    const char *name;
+    /**
+     * QUIPU_OK when it can be used here, else why it cannot.
+     */
+    int status;
+    /**
+     * Not 0 when it is used only where quipu_config names it.
+     */
+    int on_request;
+    /**
+     * Why it cannot be used, in one sentence; empty when it can.
+     */
+    const char *message;
+    /**
+     * What a person can do about it, or null.
+     */
+    const char *hint;
+    /**
+     * What it can count on: sum of quipu_target_kind.
+     */
+    uint32_t targets;
+    /**
+     * Sum of quipu_feature.
+     */
+    uint32_t features;
+    /**
+     * Which filters hardware events honour: sum of quipu_filter.
+     */
+    uint32_t filters;
+    /**
+     * How simultaneous a group is read at best: a quipu_simultaneity.
+     */
+    uint32_t simultaneity;
+    /**
+     * How many counters can be on the PMU at once, or -1 when it is not known.
+     */
+    int counters;
+} quipu_backend_info;
+
+/**
+ * What an event set counts on, and how. Set `size` first (QUIPU_INIT); everything zero is the calling
+ * thread, counted by the backends of this machine.
+ */
+typedef struct quipu_config {
+    /**
+     * sizeof (quipu_config).
+     */
+    size_t size;
+    /**
+     * A quipu_target.
+     */
+    uint32_t target;
+    /**
+     * Sum of quipu_set_flag.
+     */
+    uint32_t flags;
+    /**
+     * The thread, process or CPU.
+     */
+    int id;
+    /**
+     * How many there are at `cpus`.
+     */
+    uint32_t cpu_count;
+    /**
+     * The CPUs of QUIPU_CPUS and QUIPU_CGROUP.
+     */
+    const uint32_t *cpus;
+    /**
+     * The directory of QUIPU_CGROUP: absolute, or relative to where the cgroup file system is mounted.
+     */
+    const char *cgroup;
+    /**
+     * The one backend to use, by name, or null for those of this machine.
+     */
+    const char *backend;
+    /**
+     * The simulated PMU to count on instead of this machine's, or null.
+     */
+    struct quipu_sim *sim;
+} quipu_config;
+
+/**
+ * An event of an open set. Set `size` first (QUIPU_INIT). Texts stay until the set is closed; those of
+ * an event that could not be opened are null, but for its name.
+ */
+typedef struct quipu_event_info {
+    /**
+     * sizeof (quipu_event_info).
+     */
+    size_t size;
+    /**
+     * QUIPU_OK when it is open, else why it is not; quipu_set_event_error() has the details.
+     */
+    int status;
+    /**
+     * Sum of quipu_event_flag.
+     */
+    uint32_t flags;
+    /**
+     * As it was asked for: "page-faults:u".
+     */
+    const char *name;
+    /**
+     * The name it was opened under: its own, or the native one it was resolved to.
+     */
+    const char *opened_as;
+    /**
+     * The backend that counts it: "linux".
+     */
+    const char *backend;
+    /**
+     * The unit of its values; empty for a plain count.
+     */
+    const char *unit;
+    /**
+     * Known errata, or null.
+     */
+    const char *errata;
+    /**
+     * What a value is multiplied by to be in that unit; 1 for almost all events.
+     */
+    double scale;
+    /**
+     * The group or lone event it was asked for in, numbered from 0.
+     */
+    uint32_t group;
+    /**
+     * How its group is read: a quipu_simultaneity.
+     */
+    uint32_t simultaneity;
+    /**
+     * The parts its target fanned out into; 0 when it is not open.
+     */
+    size_t parts;
+    /**
+     * The position of its first part's reading in an array of readings; the others follow.
+     */
+    size_t first_reading;
+} quipu_event_info;
+
+/**
+ * A part of a target: a kernel group or register set of its own. Set `size` first (QUIPU_INIT).
+ */
+typedef struct quipu_part_info {
+    /**
+     * sizeof (quipu_part_info).
+     */
+    size_t size;
+    /**
+     * The CPU it counts on, or -1 when it counts on no one CPU.
+     */
+    int cpu;
+    /**
+     * The thread it counts, or -1 when it counts no one thread.
+     */
+    int thread;
+    /**
+     * The core PMU on a machine with several core types, or null. The text stays until the set is
+     * closed.
+     */
+    const char *core;
+} quipu_part_info;
+
+/**
+ * What was counted, over all parts of a target or in one. It does not grow, so that arrays of it stay
+ * what they are.
+ */
+typedef struct quipu_count {
+    /**
+     * The value, for the whole time enabled; 0 where there is none.
+     */
+    uint64_t value;
+    /**
+     * Nanoseconds enabled; over several parts, their sum.
+     */
+    uint64_t time_enabled;
+    /**
+     * Nanoseconds really counting; over several parts, their sum.
+     */
+    uint64_t time_running;
+    /**
+     * What the value is: a quipu_state.
+     */
+    uint32_t state;
+    /**
+     * Sum of quipu_count_flag.
+     */
+    uint32_t flags;
+    /**
+     * How many parts have no value (QUIPU_PARTIAL).
+     */
+    uint32_t missing;
+    /**
+     * QUIPU_OK, or why there is nothing (QUIPU_NOT_READ).
+     */
+    int status;
+} quipu_count;
+
+/**
+ * What a counter says in one part of a target: not scaled, good for subtracting and adding. It does
+ * not grow, so that arrays of it stay what they are.
+ */
+typedef struct quipu_reading {
+    /**
+     * The count as it stands.
+     */
+    uint64_t value;
+    /**
+     * Nanoseconds enabled since the last reset.
+     */
+    uint64_t time_enabled;
+    /**
+     * Nanoseconds really counting since the last reset.
+     */
+    uint64_t time_running;
+    /**
+     * QUIPU_OK, or why this could not be read; then the numbers are 0.
+     */
+    int status;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+} quipu_reading;
+
+/**
+ * A CPU of the database. Set `size` first (QUIPU_INIT). Texts stay until the handle that was asked is
+ * closed.
+ */
+typedef struct quipu_cpu_info {
+    /**
+     * sizeof (quipu_cpu_info).
+     */
+    size_t size;
+    /**
+     * Its id in the database: "intel-p5".
+     */
+    const char *id;
+    /**
+     * Its name for people.
+     */
+    const char *name;
+    /**
+     * The vendor as CPUID says it: "GenuineIntel"; null for what is not x86.
+     */
+    const char *vendor;
+    /**
+     * The core type on a hybrid CPU: "core", "atom"; else null.
+     */
+    const char *core_type;
+    /**
+     * Where the facts about its events come from.
+     */
+    const char *source;
+    /**
+     * The main id register (MIDR_EL1); 0 for what is not ARM.
+     */
+    uint64_t midr;
+    /**
+     * x86: family, with the extended one added in.
+     */
+    uint32_t family;
+    /**
+     * x86: model, with the extended one added in.
+     */
+    uint32_t model;
+    /**
+     * x86: stepping.
+     */
+    uint32_t stepping;
+    /**
+     * How its events are encoded: a quipu_scheme.
+     */
+    uint32_t scheme;
+    /**
+     * How many counters take any event, and how wide they are in bits; 0 where it is not known.
+     */
+    uint32_t general_counters;
+    /**
+     * See general_counters.
+     */
+    uint32_t general_width;
+    /**
+     * How many counters are for one event each, and how wide they are in bits.
+     */
+    uint32_t fixed_counters;
+    /**
+     * See fixed_counters.
+     */
+    uint32_t fixed_width;
+} quipu_cpu_info;
+
+/**
+ * An event of a CPU. Set `size` first (QUIPU_INIT). Texts stay until the CPU is closed; those that
+ * there are none of are null.
+ */
+typedef struct quipu_name_info {
+    /**
+     * sizeof (quipu_name_info).
+     */
+    size_t size;
+    /**
+     * Its name, as quipu_set_add() takes it.
+     */
+    const char *name;
+    /**
+     * Native: the event's part of the name.
+     */
+    const char *event;
+    /**
+     * Native: the unit mask's part of the name.
+     */
+    const char *mask;
+    /**
+     * What it counts, in our words.
+     */
+    const char *description;
+    /**
+     * The unit of its values; empty for a plain count.
+     */
+    const char *unit;
+    /**
+     * Generalized: the native event it is here. Preset: its events, with commas between them.
+     */
+    const char *stands_for;
+    /**
+     * Why this CPU has no such generalized event or preset.
+     */
+    const char *reason;
+    /**
+     * Native: what to use instead of one that is deprecated.
+     */
+    const char *instead;
+    /**
+     * Native: the numbers of its errata, with commas between them.
+     */
+    const char *errata;
+    /**
+     * Sum of quipu_name_flag.
+     */
+    uint32_t flags;
+    /**
+     * Native: the event number.
+     */
+    uint32_t code;
+    /**
+     * Native: the unit mask.
+     */
+    uint32_t unit_mask;
+    /**
+     * Native: the counter mask.
+     */
+    uint32_t counter_mask;
+    /**
+     * Native: which general counters can count it, a bit each; all ones when any can.
+     */
+    uint64_t general_counters;
+    /**
+     * Native: which fixed counters can count it, a bit each.
+     */
+    uint64_t fixed_counters;
+    /**
+     * Native: the value of the extra register it needs.
+     */
+    uint64_t extra_value;
+    /**
+     * Native: the extra register it needs, or 0.
+     */
+    uint32_t extra_register;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+} quipu_name_info;
+
+/**
+ * The bits that program an event. Set `size` first (QUIPU_INIT).
+ */
+typedef struct quipu_encoding {
+    /**
+     * sizeof (quipu_encoding).
+     */
+    size_t size;
+    /**
+     * What the words are: a quipu_encoding_form.
+     */
+    uint32_t form;
+    /**
+     * See quipu_encoding_form.
+     */
+    uint32_t type;
+    /**
+     * See quipu_encoding_form.
+     */
+    uint64_t config;
+    /**
+     * See quipu_encoding_form.
+     */
+    uint64_t config1;
+    /**
+     * See quipu_encoding_form.
+     */
+    uint64_t config2;
+    /**
+     * See quipu_encoding_form.
+     */
+    uint64_t config3;
+    /**
+     * The value of the extra register.
+     */
+    uint64_t extra_value;
+    /**
+     * The extra register it needs, or 0.
+     */
+    uint32_t extra_register;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+    /**
+     * Which general counters can count it, a bit each; all ones when any can. Not read for decoding.
+     */
+    uint64_t general_counters;
+    /**
+     * Which fixed counters can count it, a bit each. Not read for decoding.
+     */
+    uint64_t fixed_counters;
+} quipu_encoding;
+
+/**
+ * A steady rate for a time.
+ */
+typedef struct quipu_sim_phase {
+    /**
+     * How long, in nanoseconds. After the last phase comes the first again.
+     */
+    uint64_t duration;
+    /**
+     * Events a microsecond in user mode.
+     */
+    uint64_t user;
+    /**
+     * Events a microsecond in kernel mode.
+     */
+    uint64_t kernel;
+} quipu_sim_phase;
+
+/**
+ * An event of a simulated PMU.
+ */
+typedef struct quipu_sim_event {
+    /**
+     * Its native name.
+     */
+    const char *name;
+    /**
+     * The generalized event that it is too ("cycles"), or null.
+     */
+    const char *also;
+    /**
+     * The counters that can count it, a bit each; 0 is all.
+     */
+    uint64_t counters;
+    /**
+     * When it happens, besides quipu_sim_happen().
+     */
+    const struct quipu_sim_phase *phases;
+    /**
+     * How many phases there are; with none it happens only when it is told to.
+     */
+    size_t phase_count;
+} quipu_sim_event;
+
+/**
+ * A simulated PMU to be made. Set `size` first (QUIPU_INIT); what is zero is as the PMU of
+ * docs/c-api.md has it: two CPUs with four counters of 48 bits, and thirteen events.
+ */
+typedef struct quipu_sim_config {
+    /**
+     * sizeof (quipu_sim_config).
+     */
+    size_t size;
+    /**
+     * How many CPUs, numbered from 0.
+     */
+    uint32_t cpus;
+    /**
+     * How many counters each has, 64 at most.
+     */
+    uint32_t counters;
+    /**
+     * How wide a counter is in bits, 64 at most.
+     */
+    uint32_t width;
+    /**
+     * How many there are at `events`.
+     */
+    uint32_t event_count;
+    /**
+     * Its events, numbered from 1.
+     */
+    const struct quipu_sim_event *events;
+} quipu_sim_config;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * A status in a few words, for any number: "event not supported". The text is never freed.
+ */
+const char *quipu_strerror(int status);
+
+/**
+ * Says what the calling thread's last failure was. A call that succeeds leaves it as it is.
+ *
+ * Returns QUIPU_OK, or QUIPU_EINVAL when `out` is null or its size is not set.
+ */
+quipu_status quipu_last_error(struct quipu_error *out);
+
+/**
+ * Writes the calling thread's last failure and its hint to standard error, after `prefix` and a
+ * colon where `prefix` is not null.
+ */
+void quipu_perror(const char *prefix);
+
+/**
+ * The version of the library: major << 16 | minor << 8 | patch.
+ */
+uint32_t quipu_version(void);
+
+/**
+ * The version of the library as text: "0.1.0". The text is never freed.
+ */
+const char *quipu_version_string(void);
+
+/**
+ * Says how many backends the library knows.
+ */
+quipu_status quipu_backend_count(size_t *out);
+
+/**
+ * Describes a backend, in order of preference from 0: what it can do here, or why it cannot be used.
+ */
+quipu_status quipu_backend_get(size_t index,
+                               struct quipu_backend_info *out);
+
+/**
+ * Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
+ * backends of this machine. quipu_set_close() gives it back.
+ *
+ * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
+ * that `config` names cannot be used here.
+ */
+quipu_status quipu_set_create(const struct quipu_config *config,
+                              struct quipu_set **out);
+
+/**
+ * Adds events, in any spelling that `quipu stat -e` takes: one ("page-faults:u"), several with commas
+ * between them, and groups in braces ("{cycles,instructions}:u"), whose members are counted at the
+ * same time or not at all. May be called again until the set is opened.
+ *
+ * Returns QUIPU_EINVAL when the text is malformed (nothing of it is added then) or the set is open.
+ * Whether an event exists here is found out by quipu_set_open().
+ */
+quipu_status quipu_set_add(struct quipu_set *set,
+                           const char *events);
+
+/**
+ * Opens the set: every group on the first backend that can count it. Nothing counts yet.
+ *
+ * A group that cannot be counted does not sink the others: its events keep their error, which
+ * quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
+ * When there is none, it returns the status of the first; the set is open all the same.
+ */
+quipu_status quipu_set_open(struct quipu_set *set);
+
+/**
+ * Starts counting, group by group. Values and times go on from where they are.
+ *
+ * Returns the first refusal of a backend; the groups after it are still told to start.
+ */
+quipu_status quipu_set_start(struct quipu_set *set);
+
+/**
+ * Stops counting, group by group. Values and times are kept.
+ *
+ * Returns the first refusal of a backend; the groups after it are still told to stop.
+ */
+quipu_status quipu_set_stop(struct quipu_set *set);
+
+/**
+ * Sets all values to zero, counting or not; times start over with them.
+ *
+ * Returns the first refusal of a backend; the groups after it are still reset.
+ */
+quipu_status quipu_set_reset(struct quipu_set *set);
+
+/**
+ * Closes a set, open or not, and gives everything back. A null `set` is nothing to close.
+ *
+ * Returns QUIPU_EHANDLE when it was closed before, QUIPU_EINUSE while another thread uses it.
+ */
+quipu_status quipu_set_close(struct quipu_set *set);
+
+/**
+ * How many events an open set has, and how many readings: one for each part of each event that could
+ * be opened. Either pointer may be null.
+ */
+quipu_status quipu_set_size(struct quipu_set *set,
+                            size_t *events,
+                            size_t *readings);
+
+/**
+ * Describes an event of an open set, by its position in the order of adding, from 0.
+ */
+quipu_status quipu_set_event_info(struct quipu_set *set,
+                                  size_t event,
+                                  struct quipu_event_info *out);
+
+/**
+ * Says why an event of an open set could not be opened; the status in `out` is QUIPU_OK when it
+ * could.
+ */
+quipu_status quipu_set_event_error(struct quipu_set *set, size_t event, struct quipu_error *out);
+
+/**
+ * Describes a part of an event of an open set, both numbered from 0.
+ */
+quipu_status quipu_set_part_info(struct quipu_set *set,
+                                 size_t event,
+                                 size_t part,
+                                 struct quipu_part_info *out);
+
+/**
+ * Reads the set: for each event, in the order of adding, the total over the parts of its target. It
+ * allocates nothing, takes no lock, and makes one system call for each kernel group or less.
+ *
+ * `count` is the number of events (quipu_set_size). An event that cannot be read has the state
+ * QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
+ */
+quipu_status quipu_set_read(struct quipu_set *set, struct quipu_count *out, size_t count);
+
+/**
+ * Reads the set part by part and without scaling. The readings of an event's parts are together
+ * (`first_reading` in quipu_event_info). It allocates nothing, takes no lock, and makes one system call
+ * for each kernel group or less.
+ *
+ * `count` is the number of readings (quipu_set_size). A reading that fails has a status, and does not
+ * sink the others: the call still returns QUIPU_OK.
+ */
+quipu_status quipu_set_read_parts(struct quipu_set *set,
+                                  struct quipu_reading *out,
+                                  size_t count);
+
+/**
+ * Reads the set, and adds what was counted since `last` to `sum`; `last` becomes what was read.
+ *
+ * Nothing is reset, so nothing is lost between reading and resetting. Begin with both zero, or with
+ * `last` from quipu_set_read_parts(). `count` is the number of readings. A gauge's sum is its present
+ * value. Where a counter was reset since `last`, its sum has the status QUIPU_EINVAL from then on.
+ */
+quipu_status quipu_set_accumulate(struct quipu_set *set,
+                                  struct quipu_reading *sum,
+                                  struct quipu_reading *last,
+                                  size_t count);
+
+/**
+ * Computes what was counted between two readings of the same set, `earlier` and `now`; `out` may be
+ * either of them. It scales like any reading (quipu_set_total).
+ *
+ * `count` is the number of readings. Gauges keep their present value. Where a counter was reset in
+ * between, the difference has the status QUIPU_EINVAL.
+ */
+quipu_status quipu_set_difference(struct quipu_set *set,
+                                  const struct quipu_reading *now,
+                                  const struct quipu_reading *earlier,
+                                  struct quipu_reading *out,
+                                  size_t count);
+
+/**
+ * Computes the totals of a set's events from readings of their parts: as read, as differences, or as
+ * sums. Each part is scaled by its own times, then they are added.
+ *
+ * `reading_count` is the number of readings, `count` the number of events.
+ */
+quipu_status quipu_set_total(struct quipu_set *set,
+                             const struct quipu_reading *readings,
+                             size_t reading_count,
+                             struct quipu_count *out,
+                             size_t count);
+
+/**
+ * Computes what one part's reading means for the whole time it was enabled. It is for counters; the
+ * value of a gauge is what it is.
+ */
+quipu_status quipu_scale(const struct quipu_reading *reading, struct quipu_count *out);
+
+/**
+ * Opens the event database: what is built in, the files of this system and user, and `file` on top
+ * where it is not null. quipu_database_close() gives it back.
+ */
+quipu_status quipu_database_open(const char *file, struct quipu_database **out);
+
+/**
+ * Closes a database; the CPUs opened from it stay open. A null `database` is nothing to close.
+ */
+quipu_status quipu_database_close(struct quipu_database *database);
+
+/**
+ * Says how many CPUs a database has.
+ */
+quipu_status quipu_database_cpu_count(struct quipu_database *database, size_t *out);
+
+/**
+ * Describes a CPU of a database, numbered from 0.
+ */
+quipu_status quipu_database_cpu(struct quipu_database *database,
+                                size_t index,
+                                struct quipu_cpu_info *out);
+
+/**
+ * Opens a CPU of a database by its id; a null `id` is the CPU of this machine, of which a hybrid one
+ * has several core types, numbered from 0 by `core`. quipu_cpu_close() gives it back.
+ *
+ * Returns QUIPU_EINVAL when there is no such CPU or core type, QUIPU_EFEATURE when the database does
+ * not know this machine's.
+ */
+quipu_status quipu_cpu_open(struct quipu_database *database,
+                            const char *id,
+                            size_t core,
+                            struct quipu_cpu **out);
+
+/**
+ * Closes a CPU. A null `cpu` is nothing to close.
+ */
+quipu_status quipu_cpu_close(struct quipu_cpu *cpu);
+
+/**
+ * Describes an open CPU.
+ */
+quipu_status quipu_cpu_get_info(struct quipu_cpu *cpu, struct quipu_cpu_info *out);
+
+/**
+ * Says how many events of a quipu_event_kind a CPU has.
+ */
+quipu_status quipu_cpu_name_count(struct quipu_cpu *cpu, uint32_t kind, size_t *out);
+
+/**
+ * Describes an event of a quipu_event_kind, numbered from 0.
+ */
+quipu_status quipu_cpu_name(struct quipu_cpu *cpu,
+                            uint32_t kind,
+                            size_t index,
+                            struct quipu_name_info *out);
+
+/**
+ * Describes the event of a quipu_event_kind that has this name, in any letter case.
+ *
+ * Returns QUIPU_EEVENT when there is none.
+ */
+quipu_status quipu_cpu_find(struct quipu_cpu *cpu,
+                            uint32_t kind,
+                            const char *name,
+                            struct quipu_name_info *out);
+
+/**
+ * Finds the bits of an event for a quipu_interface, on any CPU of the database: this machine need not
+ * have it. `event` is one event as quipu_set_add() takes it, modifiers included.
+ */
+quipu_status quipu_encode(struct quipu_cpu *cpu,
+                          const char *event,
+                          uint32_t interface,
+                          struct quipu_encoding *out);
+
+/**
+ * Finds a name that encodes to these bits on a CPU, and writes it to the `size` bytes at `name`, with a
+ * NUL at its end. `levels` becomes where it counts, a sum of quipu_filter, or -1 where the bits do not
+ * say; it may be null.
+ *
+ * Returns QUIPU_EEVENT when the CPU has no such event, QUIPU_EINVAL when `name` is too short.
+ */
+quipu_status quipu_decode(struct quipu_cpu *cpu,
+                          const struct quipu_encoding *encoding,
+                          char *name,
+                          size_t size,
+                          int *levels);
+
+/**
+ * Makes a simulated PMU; a null `config` is the ready-made one. Name it in quipu_config to count on
+ * it, on CPU targets: `sim.target = QUIPU_CPU`. quipu_sim_close() gives it back.
+ */
+quipu_status quipu_sim_create(const struct quipu_sim_config *config, struct quipu_sim **out);
+
+/**
+ * Lets the time of a simulated PMU pass, in nanoseconds: its events happen by their scripts.
+ */
+quipu_status quipu_sim_advance(struct quipu_sim *sim, uint64_t nanoseconds);
+
+/**
+ * Gives the next groups their turn on the counters of every CPU, as the timer of a kernel does.
+ */
+quipu_status quipu_sim_tick(struct quipu_sim *sim);
+
+/**
+ * Makes an event happen on a CPU now, so often in user mode and in kernel mode.
+ */
+quipu_status quipu_sim_happen(struct quipu_sim *sim,
+                              const char *event,
+                              uint32_t cpu,
+                              uint64_t user,
+                              uint64_t kernel);
+
+/**
+ * Says how often an event has happened on a CPU so far, in user and kernel mode: what a perfect
+ * counter shows.
+ */
+quipu_status quipu_sim_truth(struct quipu_sim *sim, const char *event, uint32_t cpu, uint64_t *out);
+
+/**
+ * Closes a simulated PMU. Sets that count on it go on; they only cannot be told to any more. A null
+ * `sim` is nothing to close.
+ */
+quipu_status quipu_sim_close(struct quipu_sim *sim);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* QUIPU_H */

@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+// The types and constants of this crate are C's, under the names C has for them.
+#![allow(
+    non_camel_case_types,
+    clippy::enum_variant_names,
+    clippy::upper_case_acronyms
+)]
+// What a C caller promises is the same everywhere and said once, at the top of the header: a pointer is
+// null or good for what it is of, as long as the call lasts.
+#![allow(clippy::missing_safety_doc)]
+
+mod boundary;
+mod config;
+mod database;
+mod encoding;
+mod handle;
+mod last_error;
+mod machine;
+mod names;
+mod reading;
+mod set;
+mod sim;
+mod status;
+
+pub use config::*;
+pub use database::*;
+pub use encoding::*;
+pub use last_error::{quipu_error, quipu_last_error, quipu_perror};
+pub use machine::*;
+pub use names::*;
+pub use reading::*;
+pub use set::*;
+pub use sim::*;
+pub use status::*;

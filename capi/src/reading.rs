@@ -1,0 +1,449 @@
+//! Reading a set into the caller's memory, and what is computed from readings.
+
+use std::ffi::c_int;
+
+use quipu::hal::{Reading, Scaled, Total, total};
+
+use crate::boundary::{check_array, guarded};
+use crate::last_error::Failure;
+use crate::quipu_status::{self, *};
+use crate::set::{OpenEvent, OpenSet, quipu_set, with_open};
+
+/// What a value is.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum quipu_state {
+    /// There is no value: the event could not be opened or read; the status says why.
+    QUIPU_NOT_READ = 0,
+    /// Counted all the time: a fact.
+    QUIPU_EXACT = 1,
+    /// Counted a part of the time, and scaled up: value x enabled / running, rounded.
+    QUIPU_ESTIMATED = 2,
+    /// Some parts of the target were never counted; the value covers the others only.
+    QUIPU_PARTIAL = 3,
+    /// Enabled, but never on the PMU: there is no value.
+    QUIPU_NOT_COUNTED = 4,
+}
+
+/// What there is to say of a count besides.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum quipu_count_flag {
+    /// The value has an estimate in it; so it is with every estimated and with some partial ones.
+    QUIPU_COUNT_ESTIMATE = 1,
+    /// The value does not fit in 64 bits and is the largest that does.
+    QUIPU_COUNT_SATURATED = 2,
+}
+
+/// What was counted, over all parts of a target or in one. It does not grow, so that arrays of it stay
+/// what they are.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct quipu_count {
+    /// The value, for the whole time enabled; 0 where there is none.
+    pub value: u64,
+    /// Nanoseconds enabled; over several parts, their sum.
+    pub time_enabled: u64,
+    /// Nanoseconds really counting; over several parts, their sum.
+    pub time_running: u64,
+    /// What the value is: a quipu_state.
+    pub state: u32,
+    /// Sum of quipu_count_flag.
+    pub flags: u32,
+    /// How many parts have no value (QUIPU_PARTIAL).
+    pub missing: u32,
+    /// QUIPU_OK, or why there is nothing (QUIPU_NOT_READ).
+    pub status: c_int,
+}
+
+/// What a counter says in one part of a target: not scaled, good for subtracting and adding. It does
+/// not grow, so that arrays of it stay what they are.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct quipu_reading {
+    /// The count as it stands.
+    pub value: u64,
+    /// Nanoseconds enabled since the last reset.
+    pub time_enabled: u64,
+    /// Nanoseconds really counting since the last reset.
+    pub time_running: u64,
+    /// QUIPU_OK, or why this could not be read; then the numbers are 0.
+    pub status: c_int,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl quipu_count {
+    fn refused(status: quipu_status) -> Self {
+        Self {
+            status: status as c_int,
+            ..Self::default()
+        }
+    }
+
+    fn new(total: Total, time_enabled: u64, time_running: u64) -> Self {
+        let (state, missing) = match total {
+            Total::Exact(_) => (quipu_state::QUIPU_EXACT, 0),
+            Total::Estimated(_) => (quipu_state::QUIPU_ESTIMATED, 0),
+            Total::Partial { missing, .. } => (quipu_state::QUIPU_PARTIAL, missing),
+            Total::NotCounted => (quipu_state::QUIPU_NOT_COUNTED, 0),
+        };
+        let whole = total.value().unwrap_or(0);
+        let value = u64::try_from(whole);
+        let mut flags = 0;
+        if total.is_estimate() {
+            flags |= quipu_count_flag::QUIPU_COUNT_ESTIMATE as u32;
+        }
+        if value.is_err() {
+            flags |= quipu_count_flag::QUIPU_COUNT_SATURATED as u32;
+        }
+        Self {
+            value: value.unwrap_or(u64::MAX),
+            time_enabled,
+            time_running,
+            state: state as u32,
+            flags,
+            missing: missing as u32,
+            status: QUIPU_OK as c_int,
+        }
+    }
+}
+
+impl quipu_reading {
+    fn refused(status: c_int) -> Self {
+        Self {
+            status,
+            ..Self::default()
+        }
+    }
+
+    fn as_reading(&self) -> Reading {
+        Reading::new(self.value, self.time_enabled, self.time_running)
+    }
+
+    /// What happened since an earlier one. A counter does not run backwards: where it seems to, it was
+    /// reset in between.
+    fn since(&self, earlier: &Self) -> Self {
+        for reading in [self, earlier] {
+            if reading.status != QUIPU_OK as c_int {
+                return Self::refused(reading.status);
+            }
+        }
+        match self.as_reading().checked_since(&earlier.as_reading()) {
+            Some(difference) => (&difference).into(),
+            None => Self::refused(QUIPU_EINVAL as c_int),
+        }
+    }
+
+    /// Both together. What could not be read once stays so.
+    fn plus(&self, more: &Self) -> Self {
+        for reading in [self, more] {
+            if reading.status != QUIPU_OK as c_int {
+                return Self::refused(reading.status);
+            }
+        }
+        Self {
+            value: self.value.saturating_add(more.value),
+            time_enabled: self.time_enabled.saturating_add(more.time_enabled),
+            time_running: self.time_running.saturating_add(more.time_running),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Reading> for quipu_reading {
+    fn from(reading: &Reading) -> Self {
+        Self {
+            value: reading.value,
+            time_enabled: reading.time_enabled,
+            time_running: reading.time_running,
+            status: QUIPU_OK as c_int,
+            reserved: 0,
+        }
+    }
+}
+
+impl OpenSet {
+    /// The total of an event as it was last read.
+    fn count(&self, index: usize) -> quipu_count {
+        let event = &self.events[index];
+        if let Some(status) = event.without_total() {
+            return quipu_count::refused(status);
+        }
+        let counted = self.counts.event(index);
+        match counted
+            .parts()
+            .and_then(|parts| Ok((parts, counted.total()?)))
+        {
+            Ok((parts, total)) => {
+                let (enabled, running) = times(parts.map(|(_, reading)| reading));
+                quipu_count::new(total, enabled, running)
+            }
+            Err(error) => quipu_count::refused(error.kind().into()),
+        }
+    }
+
+    /// Hands out every reading as it was last read, with its position.
+    fn each_reading(&self, mut each: impl FnMut(usize, &OpenEvent, quipu_reading)) {
+        for (index, event) in self.events.iter().enumerate() {
+            if event.status != QUIPU_OK {
+                continue;
+            }
+            let positions = event.first_reading..event.first_reading + event.parts;
+            match self.counts.event(index).parts() {
+                Ok(parts) => {
+                    for (at, (_, reading)) in positions.zip(parts) {
+                        each(at, event, reading.into());
+                    }
+                }
+                Err(error) => {
+                    let status: quipu_status = error.kind().into();
+                    positions
+                        .for_each(|at| each(at, event, quipu_reading::refused(status as c_int)));
+                }
+            }
+        }
+    }
+
+    /// The total of an event from readings of the caller.
+    ///
+    /// # Safety
+    /// `readings` points to as many as the set has.
+    unsafe fn total(&self, index: usize, readings: *const quipu_reading) -> quipu_count {
+        let event = &self.events[index];
+        if let Some(status) = event.without_total() {
+            return quipu_count::refused(status);
+        }
+        // SAFETY: the caller's promise; the event's parts are among the set's readings.
+        let own = (0..event.parts).map(|part| unsafe { *readings.add(event.first_reading + part) });
+        if let Some(failed) = own.clone().find(|r| r.status != QUIPU_OK as c_int) {
+            return quipu_count {
+                status: failed.status,
+                ..quipu_count::default()
+            };
+        }
+        let own: Vec<Reading> = own.map(|reading| reading.as_reading()).collect();
+        let (enabled, running) = times(own.iter());
+        let total = match own[..] {
+            [reading] if event.is_gauge => gauge(reading),
+            _ => total(self.set.parts(index).unwrap_or_default().iter().zip(&own)),
+        };
+        quipu_count::new(total, enabled, running)
+    }
+
+    fn check(&self, length: usize, wanted: usize, of: &str) -> Result<(), Failure> {
+        match length == wanted {
+            true => Ok(()),
+            false => Err(wrong_length(length, wanted, of)),
+        }
+    }
+}
+
+impl OpenEvent {
+    /// Why there can be no total, whatever is read.
+    fn without_total(&self) -> Option<quipu_status> {
+        match self.status {
+            QUIPU_OK if self.is_gauge && self.parts > 1 => Some(QUIPU_EFEATURE),
+            QUIPU_OK => None,
+            refused => Some(refused),
+        }
+    }
+}
+
+#[cold]
+fn wrong_length(length: usize, wanted: usize, of: &str) -> Failure {
+    Failure::invalid(
+        "use the array",
+        format!("it has {length} elements, and the set has {wanted} {of} (quipu_set_size)"),
+    )
+}
+
+/// The level of a gauge; nothing is scaled.
+fn gauge(reading: Reading) -> Total {
+    match reading.scaled() {
+        Scaled::NotCounted => Total::NotCounted,
+        _ => Total::Exact(reading.value.into()),
+    }
+}
+
+/// The sums of both times.
+fn times<'r>(readings: impl Iterator<Item = &'r Reading>) -> (u64, u64) {
+    readings.fold((0, 0), |(enabled, running): (u64, u64), reading| {
+        (
+            enabled.saturating_add(reading.time_enabled),
+            running.saturating_add(reading.time_running),
+        )
+    })
+}
+
+/// Reads the set: for each event, in the order of adding, the total over the parts of its target. It
+/// allocates nothing, takes no lock, and makes one system call for each kernel group or less.
+///
+/// `count` is the number of events (quipu_set_size). An event that cannot be read has the state
+/// QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_read(
+    set: *mut quipu_set,
+    out: *mut quipu_count,
+    count: usize,
+) -> quipu_status {
+    with_open(set, "read the counters", |open| {
+        open.check(count, open.events.len(), "events")?;
+        check_array(out, count, "out")?;
+        open.set.read(&mut open.counts)?;
+        for index in 0..count {
+            // SAFETY: `out` has `count` elements, by the caller's promise.
+            unsafe { out.add(index).write(open.count(index)) };
+        }
+        Ok(())
+    })
+}
+
+/// Reads the set part by part and without scaling. The readings of an event's parts are together
+/// (`first_reading` in quipu_event_info). It allocates nothing, takes no lock, and makes one system call
+/// for each kernel group or less.
+///
+/// `count` is the number of readings (quipu_set_size). A reading that fails has a status, and does not
+/// sink the others: the call still returns QUIPU_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_read_parts(
+    set: *mut quipu_set,
+    out: *mut quipu_reading,
+    count: usize,
+) -> quipu_status {
+    with_open(set, "read the counters", |open| {
+        open.check(count, open.readings, "readings")?;
+        check_array(out, count, "out")?;
+        open.set.read(&mut open.counts)?;
+        open.each_reading(|at, _, reading| {
+            // SAFETY: positions are below `readings`, and `out` has as many elements.
+            unsafe { out.add(at).write(reading) };
+        });
+        Ok(())
+    })
+}
+
+/// Reads the set, and adds what was counted since `last` to `sum`; `last` becomes what was read.
+///
+/// Nothing is reset, so nothing is lost between reading and resetting. Begin with both zero, or with
+/// `last` from quipu_set_read_parts(). `count` is the number of readings. A gauge's sum is its present
+/// value. Where a counter was reset since `last`, its sum has the status QUIPU_EINVAL from then on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_accumulate(
+    set: *mut quipu_set,
+    sum: *mut quipu_reading,
+    last: *mut quipu_reading,
+    count: usize,
+) -> quipu_status {
+    with_open(set, "accumulate counts", |open| {
+        open.check(count, open.readings, "readings")?;
+        check_array(sum, count, "sum")?;
+        check_array(last, count, "last")?;
+        open.set.read(&mut open.counts)?;
+        open.each_reading(|at, event, now| {
+            // SAFETY: positions are below `readings`, and both arrays have as many elements.
+            unsafe {
+                let (sum, last) = (sum.add(at), last.add(at));
+                *sum = match event.is_gauge {
+                    true => now,
+                    false => (*sum).plus(&now.since(&*last)),
+                };
+                *last = now;
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Computes what was counted between two readings of the same set, `earlier` and `now`; `out` may be
+/// either of them. It scales like any reading (quipu_set_total).
+///
+/// `count` is the number of readings. Gauges keep their present value. Where a counter was reset in
+/// between, the difference has the status QUIPU_EINVAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_difference(
+    set: *mut quipu_set,
+    now: *const quipu_reading,
+    earlier: *const quipu_reading,
+    out: *mut quipu_reading,
+    count: usize,
+) -> quipu_status {
+    with_open(set, "subtract readings", |open| {
+        open.check(count, open.readings, "readings")?;
+        check_array(now, count, "now")?;
+        check_array(earlier, count, "earlier")?;
+        check_array(out, count, "out")?;
+        for event in open.events.iter().filter(|event| event.status == QUIPU_OK) {
+            for at in event.first_reading..event.first_reading + event.parts {
+                // SAFETY: positions are below `readings`, and the arrays have as many elements. Each
+                // is read before it is written, so that they may be the same.
+                unsafe {
+                    let now = *now.add(at);
+                    let difference = match event.is_gauge {
+                        true => now,
+                        false => now.since(&*earlier.add(at)),
+                    };
+                    out.add(at).write(difference);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Computes the totals of a set's events from readings of their parts: as read, as differences, or as
+/// sums. Each part is scaled by its own times, then they are added.
+///
+/// `reading_count` is the number of readings, `count` the number of events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_total(
+    set: *mut quipu_set,
+    readings: *const quipu_reading,
+    reading_count: usize,
+    out: *mut quipu_count,
+    count: usize,
+) -> quipu_status {
+    with_open(set, "add up readings", |open| {
+        open.check(reading_count, open.readings, "readings")?;
+        open.check(count, open.events.len(), "events")?;
+        check_array(readings, reading_count, "readings")?;
+        check_array(out, count, "out")?;
+        for index in 0..count {
+            // SAFETY: both arrays have as many elements as the set, by the caller's promise.
+            unsafe { out.add(index).write(open.total(index, readings)) };
+        }
+        Ok(())
+    })
+}
+
+/// Computes what one part's reading means for the whole time it was enabled. It is for counters; the
+/// value of a gauge is what it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_scale(
+    reading: *const quipu_reading,
+    out: *mut quipu_count,
+) -> quipu_status {
+    guarded(|| {
+        check_array(reading, 1, "reading")?;
+        check_array(out, 1, "out")?;
+        // SAFETY: not null, aligned, and the caller's promise.
+        let reading = unsafe { *reading };
+        let count = match reading.as_reading().scaled() {
+            _ if reading.status != QUIPU_OK as c_int => quipu_count {
+                status: reading.status,
+                ..quipu_count::default()
+            },
+            scaled => {
+                let total = match scaled {
+                    Scaled::Exact(value) => Total::Exact(value.into()),
+                    Scaled::Estimated(value) => Total::Estimated(value),
+                    Scaled::NotCounted => Total::NotCounted,
+                };
+                quipu_count::new(total, reading.time_enabled, reading.time_running)
+            }
+        };
+        // SAFETY: not null, aligned, and the caller's promise.
+        unsafe { out.write(count) };
+        Ok(())
+    })
+}

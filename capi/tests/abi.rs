@@ -1,0 +1,76 @@
+//! The binary interface is the one that is written down in `abi`.
+
+mod c_build;
+
+use std::fs;
+use std::process::Command;
+
+use c_build::{Language, Library, is_there, printed, root, skip};
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn sizes_offsets_and_values_are_as_written_down() {
+    Library::lay_out().build(&root().join("abi/layout.c"), Language::C11);
+}
+
+/// A struct or a number that the list leaves out could change unseen.
+#[test]
+fn everything_in_the_header_is_written_down() {
+    let header = fs::read_to_string(root().join("include/quipu.h")).expect("the header");
+    let layout = fs::read_to_string(root().join("abi/layout.c")).expect("the layout");
+    for line in header.lines() {
+        let value = line.trim_start().split_once(" = ");
+        let wanted = match (line.strip_prefix("typedef struct "), value) {
+            (Some(rest), _) if rest.ends_with('{') => {
+                format!("SIZE({}, ", rest.trim_end_matches(" {"))
+            }
+            (None, Some((name, number))) if name.starts_with("QUIPU_") => {
+                format!("VALUE({name}, {});", number.trim_end_matches(','))
+            }
+            _ => continue,
+        };
+        assert!(
+            layout.contains(&wanted),
+            "{wanted} is missing in abi/layout.c"
+        );
+    }
+}
+
+#[test]
+fn exported_names_are_as_written_down() {
+    let listed = fs::read_to_string(root().join("abi/symbols.txt")).expect("the list");
+    let header = fs::read_to_string(root().join("include/quipu.h")).expect("the header");
+    for name in listed.lines() {
+        let declared = format!("{name}(");
+        assert!(header.contains(&declared), "{name} is not in the header");
+    }
+    if !is_there("nm") {
+        return skip("exported names", "there is no nm");
+    }
+    let library = Library::lay_out();
+    let names = printed(
+        Command::new("nm")
+            .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+            .arg(library.dir().join("libquipu.so")),
+    );
+    let mut names: Vec<&str> = names.lines().collect();
+    names.sort_unstable();
+    assert_eq!(names, listed.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_soname_has_the_version() {
+    if !is_there("readelf") {
+        return skip("soname", "there is no readelf");
+    }
+    let library = Library::lay_out();
+    let dynamic = printed(
+        Command::new("readelf")
+            .arg("--dynamic")
+            .arg(library.dir().join("libquipu.so")),
+    );
+    assert!(
+        dynamic.contains("Library soname: [libquipu.so.0.1]"),
+        "{dynamic}"
+    );
+}

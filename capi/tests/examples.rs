@@ -1,0 +1,132 @@
+//! The examples: built as C11 and as C++17 without a warning, run, and run again under valgrind.
+
+mod c_build;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use c_build::{Language, Library, is_there, printed, root, run, skip};
+
+const EXAMPLES: [&str; 5] = [
+    "count_function",
+    "multiplexed",
+    "simulated",
+    "threads",
+    "why_not",
+];
+
+fn source(example: &str) -> PathBuf {
+    root().join("examples").join(format!("{example}.c"))
+}
+
+fn arguments(example: &str) -> &'static [&'static str] {
+    match example {
+        "why_not" => &["page-faults:u", "no-such-event"],
+        _ => &[],
+    }
+}
+
+/// Whether software events can be counted here at all; `why_not` needs no permission to say so.
+fn counts_page_faults(why_not: &str) -> bool {
+    why_not.contains("page-faults:u: counted by")
+}
+
+#[test]
+fn every_example_is_listed() {
+    let files = std::fs::read_dir(root().join("examples")).expect("examples");
+    let mut found: Vec<String> = files
+        .map(|file| file.expect("a file").path())
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    found.sort();
+    assert_eq!(found, EXAMPLES);
+}
+
+#[test]
+fn examples_do_the_same_in_c_and_in_cpp() {
+    let library = Library::lay_out();
+    for language in [Language::C11, Language::Cpp17] {
+        let of = |example: &str| {
+            let program = library.build(&source(example), language);
+            printed(Command::new(program).args(arguments(example)))
+        };
+        assert!(of("simulated").ends_with("as expected\n"));
+        assert_eq!(of("multiplexed"), MULTIPLEXED);
+
+        let why_not = of("why_not");
+        assert!(why_not.contains("no-such-event: event not supported\n    cannot "));
+        if !counts_page_faults(&why_not) {
+            skip("examples that count page faults", &why_not);
+            continue;
+        }
+        assert!(of("count_function").contains("  page-faults\n"));
+        let threads = of("threads");
+        for thread in 0..8 {
+            let pages = (thread + 1) * 100;
+            let line = threads.lines().nth(thread).expect("a line");
+            let faults = line
+                .strip_prefix(&format!("thread {thread}: {pages} pages touched, "))
+                .and_then(|rest| rest.strip_suffix(" faults (exact)"))
+                .unwrap_or_else(|| panic!("{line}"));
+            // The thread's own stack and set may fault a little; another thread's pages would show.
+            let faults: usize = faults.parse().expect("a number");
+            assert!((pages..pages + 50).contains(&faults), "{line}");
+        }
+    }
+}
+
+/// Two counters: cycles keeps one, and the others take turns on the second, three turns each.
+const MULTIPLEXED: &str = "\
+after 1 ms:
+     3000000  cycles
+     5200000  instructions
+           -  branches (never had a counter)
+           -  SYSTEM_CALLS (never had a counter)
+           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: event not supported: the simulated PMU has no such event
+after 9 ms:
+    27000000  cycles
+    46800000  instructions (estimated: counted for 33% of the time)
+     9270000  branches (estimated: counted for 33% of the time)
+           0  SYSTEM_CALLS (estimated: counted for 33% of the time)
+           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: event not supported: the simulated PMU has no such event
+";
+
+#[test]
+fn examples_have_no_error_under_valgrind() {
+    if !is_there("valgrind") {
+        return skip("examples under valgrind", "it is not installed");
+    }
+    let library = Library::lay_out();
+    for example in EXAMPLES {
+        let program = library.build(&source(example), Language::C11);
+        let output = run(Command::new("valgrind")
+            .args(["--quiet", "--error-exitcode=99", "--leak-check=full"])
+            .arg(program)
+            .args(arguments(example)));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("=="), "{example}: {said}");
+    }
+}
+
+#[test]
+fn the_static_library_links_too() {
+    let library = Library::lay_out();
+    let program = library.dir().join("static");
+    run(Command::new("cc")
+        .args(["-std=c11", "-I"])
+        .arg(root().join("include"))
+        .arg(source("simulated"))
+        .arg(library.dir().join("libquipu.a"))
+        .args([
+            "-lgcc_s",
+            "-lutil",
+            "-lrt",
+            "-lpthread",
+            "-lm",
+            "-ldl",
+            "-lc",
+        ])
+        .arg("-o")
+        .arg(&program));
+    assert!(printed(&mut Command::new(program)).ends_with("as expected\n"));
+}
