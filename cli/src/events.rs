@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::Error;
 use quipu::events::import::{self, Format};
 use quipu::events::{self, CpuTable, Database, LayerFile};
+use quipu::{Error, NativeEvents};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -57,6 +57,23 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// The native events asked for, not opened yet.
+    pub(crate) fn native_events(&self) -> NativeEvents {
+        let mut native = NativeEvents::new();
+        if let Some(id) = &self.cpu {
+            native = native.of_cpu(id);
+        }
+        if let Some(file) = &self.events {
+            native = native.with_file(file);
+        }
+        native
+    }
+
+    /// Whether another CPU or a file was asked for.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.cpu.is_some() || self.events.is_some()
+    }
+
     pub(crate) fn database(&self) -> Result<Database, Failure> {
         let (database, left_out) = Database::open_sound(self.events.as_deref())?;
         warn_of_files_left_out(&left_out);

@@ -9,9 +9,12 @@ mod report;
 mod words;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
+use quipu::Machine;
 
+use crate::events::{Choice, warn_of_files_left_out};
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 use facts::Facts;
@@ -21,11 +24,19 @@ pub(crate) struct Options {
     /// Print one JSON object
     #[arg(short, long)]
     json: bool,
+
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Reports on this machine on standard output.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let facts = Facts::of_this_machine();
+    let native = Arc::new(options.choice.native_events());
+    if options.choice.is_explicit() {
+        native.tables()?;
+    }
+    let facts = Facts::of(&Machine::with_native_events(Arc::clone(&native)));
+    warn_of_files_left_out(native.left_out());
     let text = if options.json {
         let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;
         text.push('\n');

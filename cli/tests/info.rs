@@ -26,6 +26,36 @@ fn every_backend_is_usable_or_says_why_not() {
 }
 
 #[test]
+fn the_chain_of_reasons_is_told_for_any_cpu() {
+    let info: Value = serde_json::from_str(&stdout(&["--json", "--cpu", "intel-skx"])).unwrap();
+    let selection = &info["selection"];
+    assert_eq!(selection["cpus"][0]["id"], "intel-skx");
+    assert!(selection["cpus"][0]["recognised_by"].is_null());
+    let considered = selection["considered"].as_array().unwrap();
+    let names: Vec<&str> = considered
+        .iter()
+        .map(|one| one["backend"].as_str().unwrap())
+        .collect();
+    if cfg!(target_os = "linux") {
+        assert_eq!(selection["cpus"][0]["prefers"][1], "msr");
+        assert_eq!(names, ["linux", "msr", "pctr", "posix"]);
+        assert_eq!(considered[0]["reasons"][0], "first choice of intel-skx");
+        assert_eq!(considered[0]["chosen"], info["backends"][0]["usable"]);
+    }
+    let text = stdout(&["--cpu", "intel-p5"]);
+    assert!(
+        text.contains("\n  CPU entry           intel-p5 (Intel Pentium), as asked for\n"),
+        "{text}"
+    );
+    let unknown = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(["info", "--cpu", "intel-p55"])
+        .assert()
+        .failure();
+    let error = String::from_utf8(unknown.get_output().stderr.clone()).unwrap();
+    assert!(error.contains("no such CPU"), "{error}");
+}
+
+#[test]
 fn text_has_its_sections_and_aligned_labels() {
     let text = stdout(&[]);
     assert!(

@@ -2,8 +2,9 @@
 
 use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass, SlotSet};
 
+use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
-use crate::encode::{Interface, slots};
+use crate::encode::{Interface, general, slots};
 use crate::event_map::CpuEvents;
 use crate::formula::Formula;
 use crate::name::Names;
@@ -20,6 +21,18 @@ pub struct CpuTable {
     name: String,
     scheme: Scheme,
     model: CpuModel,
+    refused: Refused,
+    recognised_by: Option<String>,
+}
+
+/// What a machine says of its CPU, and how that was recognised.
+pub(crate) struct Machine {
+    pub(crate) identity: CpuIdentity,
+    /// Empty when it does not say.
+    pub(crate) counters: Vec<CounterBank>,
+    pub(crate) refused: Refused,
+    /// The rule of the entry that describes it.
+    pub(crate) recognised_by: String,
 }
 
 /// An event, or an event with one of its unit masks, for listing.
@@ -150,25 +163,40 @@ impl CpuTable {
             name,
             scheme,
             model,
+            refused: Refused::default(),
+            recognised_by: None,
             database,
         })
     }
 
     /// The same as identified on a machine: its own identity and counters instead of the table's.
-    pub(crate) fn with_model(mut self, identity: CpuIdentity, counters: Vec<CounterBank>) -> Self {
-        self.model.identity = identity;
-        for bank in counters {
-            match self
-                .model
-                .counters
-                .iter_mut()
-                .find(|known| known.class == bank.class)
-            {
-                Some(known) => *known = bank,
-                None => self.model.counters.push(bank),
-            }
+    pub(crate) fn on_machine(mut self, machine: Machine) -> Self {
+        self.model.identity = machine.identity;
+        if !machine.counters.is_empty() {
+            self.model.counters = machine.counters;
         }
+        self.refused = machine.refused;
+        self.recognised_by = Some(machine.recognised_by);
         self
+    }
+
+    /// The rule by which this machine's CPU was recognised, in words:
+    /// `GenuineIntel family 6, model 0x55, steppings 0x0-0x4`. `None` for a table chosen by its id.
+    pub fn recognised_by(&self) -> Option<&str> {
+        self.recognised_by.as_deref()
+    }
+
+    /// Why this machine's CPU does not count an entry, when it says so itself.
+    pub(crate) fn refusal(&self, bits: Bits, interface: Interface) -> Option<String> {
+        let fixed = |bank: &&CounterBank| bank.class == SlotClass::Fixed;
+        let has_fixed = |index| {
+            let bank = self.model.counters.iter().find(fixed);
+            interface != Interface::Pctr && bank.is_some_and(|bank| index < bank.number)
+        };
+        match bits.fixed.checked_sub(1) {
+            Some(index) if has_fixed(index) => None,
+            _ => self.refused.reason(general(bits)),
+        }
     }
 
     /// The id: `intel-p5`.
@@ -339,8 +367,8 @@ fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
         Some(rule) if rule.is_x86() => CpuIdentity::X86 {
             vendor: rule.vendor().to_owned(),
             family: rule.family() as u16,
-            model: rule.first_model() as u16,
-            stepping: rule.first_stepping() as u8,
+            model: rule.models().0 as u16,
+            stepping: rule.steppings().0 as u8,
         },
         Some(rule) => CpuIdentity::Arm {
             midr: u64::from(rule.implementer().unwrap_or(0)) << 24

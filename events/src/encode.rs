@@ -113,7 +113,7 @@ fn armv8(bits: Bits, filter: Filter) -> Armv8Event {
 ///
 /// Most have events of their own (`FIXED_EVENT_CONSTRAINT`, arch/x86/events/intel/core.c); the reference
 /// cycles and the top-down slots Linux takes as event 0 with the unit mask that names the counter.
-fn general(bits: Bits) -> Bits {
+pub(crate) fn general(bits: Bits) -> Bits {
     let (code, unit_mask) = match bits.fixed {
         1 => (0xc0, 0),
         2 => (0x3c, 0),

@@ -112,6 +112,9 @@ impl CpuEvents {
             _ => filter,
         };
         let bits = selection.bits;
+        if let Some(reason) = self.table.refusal(bits, self.interface) {
+            return Err(self.unsupported(name).with_reason(reason));
+        }
         let encoding = encode(self.table.scheme(), bits, filter, self.interface, name)?;
         let mut info = EventInfo::counter(name).honouring(self.honoured());
         if bits.flags & flag::HAS_WORDS != 0 {

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use quipu_hal::{CounterBank, CpuIdentity, Error, ErrorKind, Result, SlotClass};
 
-use crate::cpu_table::CpuTable;
+pub use crate::architectural::ArchitecturalEvents;
+use crate::cpu_table::{CpuTable, Machine};
 use crate::database::Database;
 use crate::packed::{CpuView, RuleView};
 
@@ -31,6 +32,8 @@ pub struct Core {
     pub counters: Vec<CounterBank>,
     /// The version of Intel's architectural performance monitoring (CPUID leaf 0xA), or 0.
     pub perfmon_version: u8,
+    /// Which of Intel's architectural events it has (CPUID leaf 0xA).
+    pub architectural_events: ArchitecturalEvents,
 }
 
 impl Core {
@@ -42,6 +45,7 @@ impl Core {
             native_model: None,
             counters: Vec::new(),
             perfmon_version: 0,
+            architectural_events: ArchitecturalEvents::default(),
         }
     }
 }
@@ -97,9 +101,7 @@ fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
             // CPUID speaks for the core it runs on; of the other type only the name is known.
             Core {
                 core_type: Some(core_type.to_owned()),
-                native_model: None,
-                counters: Vec::new(),
-                ..core.clone()
+                ..Core::new(core.identity.clone())
             }
         })
         .collect()
@@ -107,20 +109,26 @@ fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
 
 impl Database {
     /// The table of a core: the first entry that matches, fallback entries last. Layers on top are tried
-    /// first. The counters are those the core says it has.
+    /// first. The counters are those the core says it has, and architectural events that it says it
+    /// lacks are refused.
     ///
     /// # Errors
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when no entry matches.
     pub fn identify(&self, core: &Core) -> Result<CpuTable> {
         for fallback in [false, true] {
             for layer in self.layers.iter().rev() {
-                let matching = layer
-                    .table
-                    .cpus()
-                    .find(|cpu| cpu.is_fallback() == fallback && matches(cpu, core));
-                if let Some(cpu) = matching {
-                    let table = self.cpu(cpu.id())?;
-                    return Ok(table.with_model(core.identity.clone(), core.counters.clone()));
+                let mut entries = layer.table.cpus();
+                let matching = entries.find_map(|cpu| {
+                    let rule = (cpu.is_fallback() == fallback).then(|| rule_for(&cpu, core))?;
+                    Some((cpu.id(), rule?))
+                });
+                if let Some((id, rule)) = matching {
+                    return Ok(self.cpu(id)?.on_machine(Machine {
+                        identity: core.identity.clone(),
+                        counters: core.counters.clone(),
+                        refused: core.architectural_events.refused(fallback),
+                        recognised_by: words(rule, fallback),
+                    }));
                 }
             }
         }
@@ -144,8 +152,9 @@ impl Database {
     }
 }
 
-fn matches(cpu: &CpuView<'_>, core: &Core) -> bool {
-    cpu.rules().any(|rule| match &core.identity {
+/// The rule of an entry that describes a core.
+fn rule_for<'t>(cpu: &CpuView<'t>, core: &Core) -> Option<RuleView<'t>> {
+    cpu.rules().find(|rule| match &core.identity {
         CpuIdentity::X86 {
             vendor,
             family,
@@ -157,7 +166,7 @@ fn matches(cpu: &CpuView<'_>, core: &Core) -> bool {
                 && rule.family() == u32::from(*family)
                 && rule.has_model(u32::from(*model))
                 && rule.has_stepping(u32::from(*stepping))
-                && matches_core_type(rule, core)
+                && matches_core_type(*rule, core)
         }
         CpuIdentity::Arm { midr } => {
             let implementer = (midr >> 24) as u32 & 0xff;
@@ -184,6 +193,38 @@ fn matches_core_type(rule: RuleView<'_>, core: &Core) -> bool {
             (Some(wanted), Some(native)) => wanted == native,
             _ => true,
         }
+}
+
+/// A rule in words: `GenuineIntel family 6, model 0x55, steppings 0-4`.
+fn words(rule: RuleView<'_>, fallback: bool) -> String {
+    let range = |name: &str, (first, last): (u32, u32), most: u32| match (first, last) {
+        (0, last) if last >= most => String::new(),
+        (first, last) if first == last => format!(", {name} {first:#x}"),
+        (first, last) => format!(", {name}s {first:#x}-{last:#x}"),
+    };
+    let mut words = if rule.is_x86() {
+        format!("{} family {}", rule.vendor(), rule.family())
+            + &range("model", rule.models(), u32::from(u8::MAX))
+            + &range("stepping", rule.steppings(), 0xf)
+    } else {
+        match (rule.implementer(), rule.part()) {
+            (Some(implementer), Some(part)) => {
+                format!("implementer {implementer:#x}, part {part:#x}")
+            }
+            (Some(implementer), None) => format!("implementer {implementer:#x}"),
+            _ => "any main id register".to_owned(),
+        }
+    };
+    if !rule.core_type().is_empty() {
+        words += &format!(", core type {}", rule.core_type());
+    }
+    if let Some(native) = rule.native_model() {
+        words += &format!(", native model {native:#x}");
+    }
+    if fallback {
+        words += ", since no entry of its own matches";
+    }
+    words
 }
 
 /// An identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.

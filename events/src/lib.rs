@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod architectural;
 mod cpu_table;
 mod database;
 mod decode;

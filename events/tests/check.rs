@@ -30,6 +30,7 @@ nmae = \"x\"
 id = \"x-a\"
 scheme = \"p6\"
 counters = { general = 2, general-width = 40 }
+backends = { linux = [\"linux\", \"perf\"], openbsd = [\"pctr\", \"pctr\"], plan9 = [] }
 
 [cpu.events]
 A = 0x1ff
@@ -48,13 +49,16 @@ Q = \"A +\"
             "2:6: `Intel` is no id: lower-case letters and digits in words joined by hyphens, vendor first",
             "3:10: unknown encoding scheme `p7`; there are p5, p6, intel-core, amd-k7, amd-10h, armv8",
             "4:1: unknown key `nmae`; did you mean `name`?",
-            "12:1: A: event number 0x1ff is larger than the scheme's 0xff",
-            "13:1: B: `counters` names one beyond the 2 there are",
-            "14:1: C has the same bits as B; say `same-as` if that is meant",
-            "15:31: `M` is 0x100, which is not between 0x0 and 0xff",
-            "15:61: `edge` wants true or false, not a number",
-            "18:5: P names `MISSING`: there is no such event",
-            "19:5: Q: at character 4: the formula ends where something is missing",
+            "10:32: unknown backend `perf`; there are linux, msr, pctr",
+            "10:60: `pctr` is there twice",
+            "10:69: unknown key `plan9`; known here are linux, openbsd, freebsd, dragonfly, netbsd",
+            "13:1: A: event number 0x1ff is larger than the scheme's 0xff",
+            "14:1: B: `counters` names one beyond the 2 there are",
+            "15:1: C has the same bits as B; say `same-as` if that is meant",
+            "16:31: `M` is 0x100, which is not between 0x0 and 0xff",
+            "16:61: `edge` wants true or false, not a number",
+            "19:5: P names `MISSING`: there is no such event",
+            "20:5: Q: at character 4: the formula ends where something is missing",
         ]
     );
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::Write as _;
 
-use quipu_events::Database;
 use quipu_events::identify::{self, Core, CpuidLeaf, from_cpuid, from_signature, from_text};
-use quipu_hal::{CounterBank, CpuIdentity, SlotClass};
+use quipu_events::{CpuTable, Database, Interface};
+use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, EventSpec, SlotClass};
 
 fn id(text: &str) -> String {
     let core = Core::new(from_text(text).unwrap());
@@ -223,4 +223,119 @@ fn this_machine_is_identified_or_says_why_not() {
             let _ = writeln!(std::io::stderr(), "SKIP this_machine: {error:#}");
         }
     }
+}
+
+/// An Intel core whose leaf 0xA has these registers.
+fn intel(signature: u32, eax: u32, ebx: u32, edx: u32) -> Core {
+    from_cpuid(move |leaf, _| match leaf {
+        0 => vendor(b"GenuineIntel", 0xa),
+        1 => CpuidLeaf {
+            eax: signature,
+            ..CpuidLeaf::default()
+        },
+        0xa => CpuidLeaf {
+            eax,
+            ebx,
+            edx,
+            ..CpuidLeaf::default()
+        },
+        _ => CpuidLeaf::default(),
+    })
+    .unwrap()
+}
+
+fn refusal(table: &CpuTable, event: &str, interface: Interface) -> Option<String> {
+    let events = table.events_for(interface);
+    let spec: EventSpec = event.parse().unwrap();
+    let error = events.resolve(&spec.event, spec.filter).err()?;
+    assert_eq!(error.kind(), ErrorKind::UnsupportedEvent, "{error:#}");
+    Some(error.to_string())
+}
+
+#[test]
+fn architectural_events_that_the_cpu_lacks_are_refused() {
+    const SKYLAKE: u32 = 0x0005_06e3;
+    const LLC_MISSES: u32 = 1 << 4;
+    const INSTRUCTIONS: u32 = 1 << 1;
+    const THREE_FIXED: u32 = 0x603;
+    let database = Database::embedded();
+    let table = |eax, ebx, edx| {
+        let core = intel(SKYLAKE, eax, ebx, edx);
+        database.identify(&core).unwrap()
+    };
+    let lacking = table(0x0730_0404, LLC_MISSES | INSTRUCTIONS, THREE_FIXED);
+    assert_eq!(lacking.id(), "intel-skl");
+    for event in ["LONGEST_LAT_CACHE.MISS", "cache-misses"] {
+        let said = refusal(&lacking, event, Interface::Linux).expect(event);
+        assert!(
+            said.contains(
+                "the CPU says that it does not count last-level cache misses (CPUID leaf 0xA, EBX bit 4)"
+            ),
+            "{said}"
+        );
+    }
+    // The fixed counter counts what the general ones do not.
+    let msr = Interface::Msr;
+    assert_eq!(refusal(&lacking, "INST_RETIRED.ANY", msr), None);
+    assert!(refusal(&lacking, "INST_RETIRED.ANY_P", msr).is_some());
+    assert!(refusal(&lacking, "INST_RETIRED.ANY", Interface::Pctr).is_some());
+    assert!(refusal(&table(0x0730_0404, 2, 0), "INST_RETIRED.ANY", msr).is_some());
+    // What is available, or not spoken of, stays.
+    assert_eq!(refusal(&lacking, "LONGEST_LAT_CACHE.REFERENCE", msr), None);
+    let silent = table(0x0430_0404, LLC_MISSES, THREE_FIXED);
+    assert_eq!(refusal(&silent, "LONGEST_LAT_CACHE.MISS", msr), None);
+}
+
+#[test]
+fn a_cpu_nobody_describes_has_the_architectural_events_it_speaks_of() {
+    const YONAH: u32 = 0x0000_06e8;
+    let database = Database::embedded();
+    let table = |listed: u32| {
+        let core = intel(YONAH, listed << 24 | 0x0028_0201, 0, 0);
+        database.identify(&core).unwrap()
+    };
+    assert_eq!(table(7).id(), "intel-arch");
+    assert_eq!(refusal(&table(7), "branch-misses", Interface::Msr), None);
+    assert!(refusal(&table(7), "TOPDOWN_SLOTS", Interface::Msr).is_some());
+    assert!(refusal(&table(6), "branch-misses", Interface::Msr).is_some());
+    assert_eq!(refusal(&table(8), "TOPDOWN_SLOTS", Interface::Msr), None);
+    // The counters are the CPU's: two general ones of 40 bits, none fixed.
+    let general = CounterBank {
+        class: SlotClass::General,
+        number: 2,
+        width: 40,
+    };
+    assert_eq!(table(7).model().counters, [general]);
+}
+
+#[test]
+fn the_rule_that_matched_is_told() {
+    let rule = |text: &str| {
+        let core = Core::new(from_text(text).unwrap());
+        let table = Database::embedded().identify(&core).unwrap();
+        table.recognised_by().unwrap().to_owned()
+    };
+    for (text, expected) in [
+        (
+            "GenuineIntel-6-55-4",
+            "GenuineIntel family 6, model 0x55, steppings 0x0-0x4",
+        ),
+        (
+            "AuthenticAMD-16-2",
+            "AuthenticAMD family 16, models 0x0-0x3",
+        ),
+        (
+            "GenuineIntel-6-E",
+            "GenuineIntel family 6, since no entry of its own matches",
+        ),
+        ("0x00000000410fd083", "implementer 0x41, part 0xd08"),
+        (
+            "0x00000000610f0220",
+            "any main id register, since no entry of its own matches",
+        ),
+    ] {
+        assert_eq!(rule(text), expected);
+    }
+    let by_id = Database::embedded().cpu("intel-skl").unwrap();
+    assert_eq!(by_id.recognised_by(), None);
 }

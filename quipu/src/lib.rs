@@ -11,6 +11,7 @@ mod native;
 mod open;
 mod preset;
 mod request;
+mod selection;
 
 pub use backends::{BackendStatus, Machine};
 pub use counts::{Counts, EventCount};
@@ -19,6 +20,7 @@ pub use measure::{Measurement, measure};
 pub use native::NativeEvents;
 pub use preset::{Evaluation, Preset};
 pub use request::IntoGroups;
+pub use selection::{Considered, Recognised, Selection};
 
 pub use quipu_hal as hal;
 pub use quipu_hal::{

@@ -1,7 +1,7 @@
 //! What the report says, as JSON has it. What could not be found out is `null`.
 
 use quipu::hal::{Capabilities, Error, Features, Simultaneity, TargetKinds};
-use quipu::{BackendStatus, Machine};
+use quipu::{BackendStatus, Considered, Machine, Recognised, Selection};
 use serde::Serialize;
 
 use super::linux_facts::LinuxFacts;
@@ -13,7 +13,36 @@ pub(super) struct Facts {
     pub(super) machine: MachineFacts,
     #[serde(flatten)]
     pub(super) linux: Option<LinuxFacts>,
+    pub(super) selection: SelectionFacts,
     pub(super) backends: Vec<BackendFacts>,
+}
+
+/// Which backends count, and why.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SelectionFacts {
+    /// The entries of the event database for this CPU; empty with the refusal when it has none.
+    pub(super) cpus: Vec<CpuFacts>,
+    #[serde(flatten)]
+    pub(super) refusal: Option<Refusal>,
+    /// In the order in which they are considered.
+    pub(super) considered: Vec<ConsideredFacts>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CpuFacts {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The rule that describes this CPU; `null` when the entry was asked for.
+    pub(super) recognised_by: Option<String>,
+    /// The backends that reach its counters, in order of preference.
+    pub(super) prefers: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ConsideredFacts {
+    pub(super) backend: &'static str,
+    pub(super) chosen: bool,
+    pub(super) reasons: Vec<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -67,7 +96,7 @@ pub(super) struct Abilities {
 }
 
 impl Facts {
-    pub(super) fn of_this_machine() -> Self {
+    pub(super) fn of(machine: &Machine) -> Self {
         let facts = Self {
             quipu: env!("CARGO_PKG_VERSION"),
             machine: MachineFacts {
@@ -75,8 +104,8 @@ impl Facts {
                 ..MachineFacts::default()
             },
             linux: None,
+            selection: selection(&machine.selection()),
             backends: {
-                let machine = Machine::this();
                 let all = machine.backends().iter().chain(machine.on_request());
                 all.map(backend).collect()
             },
@@ -84,6 +113,30 @@ impl Facts {
         #[cfg(target_os = "linux")]
         let facts = super::linux::add(facts, std::path::Path::new("/"));
         facts
+    }
+}
+
+fn selection(selection: &Selection) -> SelectionFacts {
+    let cpu = |cpu: &Recognised| CpuFacts {
+        id: cpu.id.clone(),
+        name: cpu.name.clone(),
+        recognised_by: cpu.by.clone(),
+        prefers: cpu.prefers.clone(),
+    };
+    let considered = |considered: &Considered| ConsideredFacts {
+        backend: considered.backend,
+        chosen: considered.chosen,
+        reasons: considered.reasons.clone(),
+    };
+    SelectionFacts {
+        cpus: selection
+            .cpus()
+            .unwrap_or_default()
+            .iter()
+            .map(cpu)
+            .collect(),
+        refusal: selection.cpus().err().map(Refusal::from),
+        considered: selection.considered().iter().map(considered).collect(),
     }
 }
 

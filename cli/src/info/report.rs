@@ -1,6 +1,6 @@
 //! The report for people.
 
-use super::facts::{BackendFacts, Facts, MachineFacts, Refusal};
+use super::facts::{BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
 use super::linux_facts::{LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
 use crate::terminal::Layout;
@@ -21,6 +21,7 @@ pub(super) fn text(facts: &Facts, layout: Layout) -> String {
         report.limits(linux);
         report.tracepoints(linux);
     }
+    report.selection(&facts.selection, facts.machine.system);
     report.backends(&facts.backends);
     report.out
 }
@@ -164,6 +165,33 @@ impl Report {
         }
     }
 
+    fn selection(&mut self, selection: &SelectionFacts, system: &str) {
+        self.heading("Selection (which of the ways to count are taken, and why)");
+        for cpu in &selection.cpus {
+            let by = match &cpu.recognised_by {
+                Some(rule) => format!("recognised by {rule}"),
+                None => "as asked for".to_owned(),
+            };
+            self.row("CPU entry", &format!("{} ({}), {by}", cpu.id, cpu.name));
+            let prefers = match cpu.prefers.as_slice() {
+                [] => format!("nothing on {system}"),
+                some => format!("{} on {system}", some.join(", then ")),
+            };
+            self.row("  prefers", &prefers);
+        }
+        if let Some(refusal) = &selection.refusal {
+            self.refusal("CPU entry", refusal);
+        }
+        for considered in &selection.considered {
+            let verdict = match considered.chosen {
+                true => "chosen",
+                false => "not chosen",
+            };
+            let reasons = considered.reasons.join("; ");
+            self.row(considered.backend, &format!("{verdict}: {reasons}"));
+        }
+    }
+
     fn backends(&mut self, backends: &[BackendFacts]) {
         self.heading("Backends (ways to count)");
         for backend in backends {
@@ -238,6 +266,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use super::super::facts::{ConsideredFacts, CpuFacts};
     use super::*;
 
     fn write(root: &Path, file: &str, text: &str) {
@@ -284,9 +313,32 @@ mod tests {
                 ..MachineFacts::default()
             },
             linux: None,
+            selection: selection(),
             backends: Vec::new(),
         };
         text(&super::super::linux::add(facts, root), layout)
+    }
+
+    fn selection() -> SelectionFacts {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        let cpu = |id: &str, rule: Option<&str>, prefers: &[&str]| CpuFacts {
+            id: id.to_owned(),
+            name: "Some CPU".to_owned(),
+            recognised_by: rule.map(str::to_owned),
+            prefers: words(prefers),
+        };
+        SelectionFacts {
+            cpus: vec![
+                cpu("intel-x", Some("GenuineIntel family 6"), &["linux", "msr"]),
+                cpu("intel-y", None, &[]),
+            ],
+            refusal: None,
+            considered: vec![ConsideredFacts {
+                backend: "linux",
+                chosen: true,
+                reasons: words(&["first choice of intel-x", "it can be used here"]),
+            }],
+        }
     }
 
     #[test]
@@ -321,6 +373,13 @@ Limits
 Tracepoints
   tracefs             cannot read the tracepoints: no such device: tracefs is not mounted
     what would help   as root: mount -t tracefs nodev /sys/kernel/tracing
+
+Selection (which of the ways to count are taken, and why)
+  CPU entry           intel-x (Some CPU), recognised by GenuineIntel family 6
+    prefers           linux, then msr on linux
+  CPU entry           intel-y (Some CPU), as asked for
+    prefers           nothing on linux
+  linux               chosen: first choice of intel-x; it can be used here
 
 Backends (ways to count)
 "

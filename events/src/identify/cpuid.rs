@@ -5,7 +5,7 @@
 
 use quipu_hal::{CounterBank, CpuIdentity, SlotClass};
 
-use super::{Core, bank};
+use super::{ArchitecturalEvents, Core, bank};
 
 /// The four registers of one CPUID leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +59,10 @@ pub fn from_cpuid(leaf: impl Fn(u32, u32) -> CpuidLeaf) -> Option<Core> {
             let perfmon = leaf(0xa, 0);
             core.perfmon_version = perfmon.eax as u8;
             core.counters = intel_counters(perfmon);
+            core.architectural_events = ArchitecturalEvents {
+                listed: (perfmon.eax >> 24) as u8,
+                unavailable: perfmon.ebx,
+            };
         }
         // Leaf 7, EDX bit 15: a hybrid part.
         if first.eax >= 0x1a && leaf(7, 0).edx & (1 << 15) != 0 {

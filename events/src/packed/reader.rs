@@ -279,18 +279,18 @@ impl<'t> RuleView<'t> {
         within(model, self.word(rule::MODELS))
     }
 
-    /// The first model of the range.
-    pub(crate) fn first_model(&self) -> u32 {
-        self.word(rule::MODELS) & 0xffff
-    }
-
     pub(crate) fn has_stepping(&self, stepping: u32) -> bool {
         within(stepping, self.word(rule::STEPPINGS))
     }
 
-    /// The first stepping of the range.
-    pub(crate) fn first_stepping(&self) -> u32 {
-        self.word(rule::STEPPINGS) & 0xffff
+    /// The first model and the last.
+    pub(crate) fn models(&self) -> (u32, u32) {
+        ends(self.word(rule::MODELS))
+    }
+
+    /// The first stepping and the last.
+    pub(crate) fn steppings(&self) -> (u32, u32) {
+        ends(self.word(rule::STEPPINGS))
     }
 
     /// The core type it wants; empty for any.
@@ -312,7 +312,12 @@ impl<'t> RuleView<'t> {
 }
 
 fn within(number: u32, range: u32) -> bool {
-    (range & 0xffff..=range >> 16).contains(&number)
+    let (first, last) = ends(range);
+    (first..=last).contains(&number)
+}
+
+fn ends(range: u32) -> (u32, u32) {
+    (range & 0xffff, range >> 16)
 }
 
 /// An entry in a table.

@@ -36,6 +36,8 @@ const MATCH_KEYS: &[&str] = &[
     "part",
 ];
 const COUNTERS_KEYS: &[&str] = &["general", "general-width", "fixed", "fixed-width"];
+/// The backends that count with the counters of a CPU.
+const BACKENDS: &[&str] = &["linux", "msr", "pctr"];
 const OS_KEYS: &[&str] = &["linux", "openbsd", "freebsd", "dragonfly", "netbsd"];
 
 /// Reads the text of one event file.
@@ -117,7 +119,7 @@ fn read_cpu(reading: &mut Reading<'_, '_>, table: &DeTable<'_>, at: Range<usize>
         let systems = Fields::new(reading, table, value.span(), OS_KEYS);
         for os in OS_KEYS {
             if let Some(value) = systems.get(os) {
-                let backends = reading.texts(os, value);
+                let backends = read_backends(reading, os, value);
                 cpu.backends.push(((*os).to_owned(), backends));
             }
         }
@@ -145,6 +147,30 @@ fn is_kebab_case(id: &str) -> bool {
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         })
+}
+
+fn read_backends(
+    reading: &mut Reading<'_, '_>,
+    os: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Vec<String> {
+    let mut backends: Vec<String> = Vec::new();
+    for item in reading.array(os, value).into_iter().flatten() {
+        let Some(name) = reading.text(os, item).map(str::to_owned) else {
+            continue;
+        };
+        if !BACKENDS.contains(&name.as_str()) {
+            let name = shortened(&name);
+            let known = BACKENDS.join(", ");
+            let message = format!("unknown backend `{name}`; there are {known}");
+            reading.note(&item.span(), message);
+        } else if backends.contains(&name) {
+            reading.note(&item.span(), format!("`{name}` is there twice"));
+        } else {
+            backends.push(name);
+        }
+    }
+    backends
 }
 
 fn read_scheme(reading: &mut Reading<'_, '_>, fields: &Fields<'_, '_>) -> Option<Scheme> {
