@@ -31,8 +31,8 @@ pub(crate) struct Machine {
     /// Empty when it does not say.
     pub(crate) counters: Vec<CounterBank>,
     pub(crate) refused: Refused,
-    /// The rule of the entry that describes it.
-    pub(crate) recognised_by: String,
+    /// The rule of the entry that describes it; `None` when the entry was chosen.
+    pub(crate) recognised_by: Option<String>,
 }
 
 /// An event, or an event with one of its unit masks, for listing.
@@ -176,7 +176,7 @@ impl CpuTable {
             self.model.counters = machine.counters;
         }
         self.refused = machine.refused;
-        self.recognised_by = Some(machine.recognised_by);
+        self.recognised_by = machine.recognised_by;
         self
     }
 

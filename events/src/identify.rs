@@ -48,6 +48,16 @@ impl Core {
             architectural_events: ArchitecturalEvents::default(),
         }
     }
+
+    /// What it says of itself, for the table that is used on it.
+    fn machine(&self, fallback: bool, recognised_by: Option<String>) -> Machine {
+        Machine {
+            identity: self.identity.clone(),
+            counters: self.counters.clone(),
+            refused: self.architectural_events.refused(fallback),
+            recognised_by,
+        }
+    }
 }
 
 /// The kinds of core of this machine: one, or more on a hybrid or big.LITTLE machine.
@@ -123,12 +133,8 @@ impl Database {
                     Some((cpu.id(), rule?))
                 });
                 if let Some((id, rule)) = matching {
-                    return Ok(self.cpu(id)?.on_machine(Machine {
-                        identity: core.identity.clone(),
-                        counters: core.counters.clone(),
-                        refused: core.architectural_events.refused(fallback),
-                        recognised_by: words(rule, fallback),
-                    }));
+                    let rule = words(rule, fallback);
+                    return Ok(self.cpu(id)?.on_machine(core.machine(fallback, Some(rule))));
                 }
             }
         }

@@ -18,7 +18,7 @@ impl Database {
         let table = self.cpu(id)?;
         let own = scheme(&core.identity);
         if own == Some(table.scheme()) {
-            return Ok(table.with_model(core.identity.clone(), core.counters.clone()));
+            return Ok(table.on_machine(core.machine(false, None)));
         }
         let this = describe(&core.identity);
         let takes = match own {
