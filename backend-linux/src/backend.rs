@@ -26,9 +26,9 @@ const MOST_LISTINGS: usize = 100;
 ///
 /// Cheap to make: events and targets are looked up when a group is opened.
 pub struct LinuxBackend {
-    events: EventSource,
+    pub(crate) events: EventSource,
     capabilities: OnceLock<Capabilities>,
-    machine: OnceLock<Privileges>,
+    pub(crate) machine: OnceLock<Privileges>,
 }
 
 impl LinuxBackend {

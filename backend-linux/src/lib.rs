@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+pub mod sampling;
+
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;

@@ -56,15 +56,8 @@ fn open_as(
     let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len());
     let mut last = PerfEventAttr::default();
     for (member, (event, bits)) in spec.members.iter().zip(&planned.bits).enumerate() {
-        let levels: &[u8] = match event.precision {
-            Precision::Any => &[0],
-            Precision::Constant => &[1],
-            Precision::RequestedZero => &[2],
-            Precision::RequiredZero => &[3],
-            Precision::Best => &[3, 2, 1, 0],
-        };
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
-        for level in levels {
+        for level in precise_levels(event.precision) {
             last = attr(event, *bits, spec.attributes, plan, member == 0, *level);
             opened = open(&last, attach, fds.first());
             if opened.is_ok() {
@@ -87,6 +80,17 @@ fn open_as(
     })
 }
 
+/// The values of `precise_ip` to try, in order.
+pub(crate) fn precise_levels(precision: Precision) -> &'static [u8] {
+    match precision {
+        Precision::Any => &[0],
+        Precision::Constant => &[1],
+        Precision::RequestedZero => &[2],
+        Precision::RequiredZero => &[3],
+        Precision::Best => &[3, 2, 1, 0],
+    }
+}
+
 /// The attr of one member. The leader starts disabled, so that no member counts before all are
 /// there; what schedules the group as a whole is the leader's alone.
 fn attr(
@@ -106,20 +110,27 @@ fn attr(
         flags.set(AttrFlags::ENABLE_ON_EXEC, attributes.enable_on_exec);
     }
     PerfEventAttr {
+        read_format: plan.format(),
+        flags,
+        ..event_attr(bits)
+    }
+}
+
+/// An attr that says what is counted, and nothing else.
+pub(crate) fn event_attr(bits: EventBits) -> PerfEventAttr {
+    PerfEventAttr {
         type_: bits.config.type_,
         config: bits.config.config,
         config1: bits.config.config1,
         config2: bits.config.config2,
         config3: bits.config.config3,
         bp_type: bits.bp_type,
-        read_format: plan.format(),
-        flags,
         ..PerfEventAttr::default()
     }
 }
 
 /// Where not to count, for a filter of where to count.
-fn exclusions(filter: Filter) -> AttrFlags {
+pub(crate) fn exclusions(filter: Filter) -> AttrFlags {
     let mut flags = AttrFlags::empty();
     for (part, exclusion) in [
         (Filter::USER, AttrFlags::EXCLUDE_USER),

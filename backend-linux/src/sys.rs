@@ -2,11 +2,18 @@
 
 mod attr;
 mod counter_fd;
+mod mapping;
 mod open;
+mod readiness;
 
-pub(crate) use attr::{AttrFlags, PerfEventAttr, ReadFormat};
+pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use counter_fd::CounterFd;
-pub(crate) use open::{Attach, OpenFailure, perf_event_open};
+pub(crate) use mapping::{Access, Mapping, page_size};
+pub(crate) use open::{Attach, OpenFailure, attr_size, perf_event_open};
+
+pub(crate) use readiness::{Readiness, poll};
+
+pub(crate) use crate::sampling::ReadFormat;
 
 /// `PERF_TYPE_*`: the kinds of event the kernel numbers itself
 /// (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).

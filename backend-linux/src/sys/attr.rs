@@ -4,9 +4,12 @@ use std::mem::offset_of;
 
 use bitflags::bitflags;
 
+use crate::sampling::ReadFormat;
+
 /// `struct perf_event_attr`, in the layout of `PERF_ATTR_SIZE_VER9` (144 bytes, with `config4`).
 ///
-/// Unions appear under the name that counting uses. The default is all zeros with the size set.
+/// Unions appear under the name that counting uses; `sample_period` is also the frequency, and
+/// `wakeup_events` the watermark. The default is all zeros with the size set.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PerfEventAttr {
@@ -98,7 +101,7 @@ const fn bit(n: u32) -> u64 {
 }
 
 bitflags! {
-    /// The bit-fields of `perf_event_attr` that counting uses.
+    /// The bit-fields of `perf_event_attr`, by the kernel's names.
     #[repr(transparent)]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) struct AttrFlags: u64 {
@@ -110,13 +113,39 @@ bitflags! {
         const EXCLUDE_KERNEL = bit(5);
         const EXCLUDE_HV = bit(6);
         const EXCLUDE_IDLE = bit(7);
+        const MMAP = bit(8);
+        const COMM = bit(9);
+        const FREQ = bit(10);
         const ENABLE_ON_EXEC = bit(12);
+        const TASK = bit(13);
+        const WATERMARK = bit(14);
         /// The low bit of the two-bit `precise_ip`.
         const PRECISE_LOW = bit(if cfg!(target_endian = "big") { 16 } else { 15 });
         /// The high bit of the two-bit `precise_ip`.
         const PRECISE_HIGH = bit(if cfg!(target_endian = "big") { 15 } else { 16 });
+        const MMAP_DATA = bit(17);
+        const SAMPLE_ID_ALL = bit(18);
         const EXCLUDE_HOST = bit(19);
         const EXCLUDE_GUEST = bit(20);
+        const EXCLUDE_CALLCHAIN_KERNEL = bit(21);
+        const EXCLUDE_CALLCHAIN_USER = bit(22);
+        const MMAP2 = bit(23);
+        const COMM_EXEC = bit(24);
+        const USE_CLOCKID = bit(25);
+        const CONTEXT_SWITCH = bit(26);
+        const WRITE_BACKWARD = bit(27);
+        const NAMESPACES = bit(28);
+        const KSYMBOL = bit(29);
+        const BPF_EVENT = bit(30);
+        const AUX_OUTPUT = bit(31);
+        const CGROUP = bit(32);
+        const TEXT_POKE = bit(33);
+        const BUILD_ID = bit(34);
+        const INHERIT_THREAD = bit(35);
+        const REMOVE_ON_EXEC = bit(36);
+        const SIGTRAP = bit(37);
+        const DEFER_CALLCHAIN = bit(38);
+        const DEFER_OUTPUT = bit(39);
     }
 }
 
@@ -136,23 +165,6 @@ impl AttrFlags {
         flags.set(Self::PRECISE_HIGH, level & 2 != 0);
         flags
     }
-}
-
-bitflags! {
-    /// `PERF_FORMAT_*`: what read(2) returns for a counter.
-    #[repr(transparent)]
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(crate) struct ReadFormat: u64 {
-        const TOTAL_TIME_ENABLED = 1;
-        const TOTAL_TIME_RUNNING = 1 << 1;
-        const ID = 1 << 2;
-        const GROUP = 1 << 3;
-    }
-}
-
-impl ReadFormat {
-    /// Both times: nothing is counted without them.
-    pub(crate) const TIMES: Self = Self::TOTAL_TIME_ENABLED.union(Self::TOTAL_TIME_RUNNING);
 }
 
 impl PerfEventAttr {
@@ -274,12 +286,38 @@ mod tests {
             (AttrFlags::EXCLUDE_KERNEL, 1 << 5),
             (AttrFlags::EXCLUDE_HV, 1 << 6),
             (AttrFlags::EXCLUDE_IDLE, 1 << 7),
+            (AttrFlags::MMAP, 1 << 8),
+            (AttrFlags::COMM, 1 << 9),
+            (AttrFlags::FREQ, 1 << 10),
             (AttrFlags::ENABLE_ON_EXEC, 1 << 12),
+            (AttrFlags::TASK, 1 << 13),
+            (AttrFlags::WATERMARK, 1 << 14),
             (AttrFlags::precise_ip(1), 1 << 15),
             (AttrFlags::precise_ip(2), 2 << 15),
             (AttrFlags::precise_ip(3), 3 << 15),
+            (AttrFlags::MMAP_DATA, 1 << 17),
+            (AttrFlags::SAMPLE_ID_ALL, 1 << 18),
             (AttrFlags::EXCLUDE_HOST, 1 << 19),
             (AttrFlags::EXCLUDE_GUEST, 1 << 20),
+            (AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, 1 << 21),
+            (AttrFlags::EXCLUDE_CALLCHAIN_USER, 1 << 22),
+            (AttrFlags::MMAP2, 1 << 23),
+            (AttrFlags::COMM_EXEC, 1 << 24),
+            (AttrFlags::USE_CLOCKID, 1 << 25),
+            (AttrFlags::CONTEXT_SWITCH, 1 << 26),
+            (AttrFlags::WRITE_BACKWARD, 1 << 27),
+            (AttrFlags::NAMESPACES, 1 << 28),
+            (AttrFlags::KSYMBOL, 1 << 29),
+            (AttrFlags::BPF_EVENT, 1 << 30),
+            (AttrFlags::AUX_OUTPUT, 1 << 31),
+            (AttrFlags::CGROUP, 1 << 32),
+            (AttrFlags::TEXT_POKE, 1 << 33),
+            (AttrFlags::BUILD_ID, 1 << 34),
+            (AttrFlags::INHERIT_THREAD, 1 << 35),
+            (AttrFlags::REMOVE_ON_EXEC, 1 << 36),
+            (AttrFlags::SIGTRAP, 1 << 37),
+            (AttrFlags::DEFER_CALLCHAIN, 1 << 38),
+            (AttrFlags::DEFER_OUTPUT, 1 << 39),
         ];
         for (flags, bits) in golden {
             assert_eq!(flags.bits(), bits, "{flags:?}");

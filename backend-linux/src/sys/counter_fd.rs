@@ -1,8 +1,9 @@
 //! An open counter: its reads and ioctls (perf_event_open(2), `include/uapi/linux/perf_event.h`).
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ffi::c_long;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use super::last_errno;
+use super::{PerfEventAttr, last_errno};
 
 /// `PERF_EVENT_IOC_*`. They are `_IO('$', n)` and `_IOR('$', 7, __u64 *)` in the kernel's header.
 mod request {
@@ -12,23 +13,51 @@ mod request {
 
     /// `'$'`, the perf_event ioctl type.
     const TYPE: c_ulong = 0x24 << 8;
-    /// The direction bits of an ioctl that the kernel writes through; they differ by architecture.
-    const READ: c_ulong = if cfg!(any(
+    /// Whether the direction bits are those of the older architectures.
+    const OLD_BITS: bool = cfg!(any(
         target_arch = "mips",
         target_arch = "mips64",
         target_arch = "powerpc",
         target_arch = "powerpc64",
         target_arch = "sparc64"
-    )) {
-        1 << 30
-    } else {
-        2 << 30
-    };
+    ));
+    /// The direction bits of an ioctl that the kernel writes through.
+    const READ: c_ulong = if OLD_BITS { 1 << 30 } else { 2 << 30 };
+    /// The direction bits of an ioctl that the kernel reads through.
+    const WRITE: c_ulong = if OLD_BITS { 2 << 30 } else { 1 << 30 };
+
+    /// The bits for the size of what a pointer points to.
+    const fn size<T>() -> c_ulong {
+        (size_of::<T>() as c_ulong) << 16
+    }
 
     pub(super) const ENABLE: Ioctl = TYPE as Ioctl;
     pub(super) const DISABLE: Ioctl = (TYPE | 1) as Ioctl;
+    pub(super) const REFRESH: Ioctl = (TYPE | 2) as Ioctl;
+    pub(super) const PERIOD: Ioctl = (WRITE | size::<u64>() | TYPE | 4) as Ioctl;
+    pub(super) const SET_OUTPUT: Ioctl = (TYPE | 5) as Ioctl;
     /// The size field is that of a pointer.
-    pub(super) const ID: Ioctl = (READ | (size_of::<usize>() as c_ulong) << 16 | TYPE | 7) as Ioctl;
+    pub(super) const ID: Ioctl = (READ | size::<usize>() | TYPE | 7) as Ioctl;
+    pub(super) const PAUSE_OUTPUT: Ioctl = (WRITE | size::<u32>() | TYPE | 9) as Ioctl;
+    /// The size field is that of a pointer.
+    pub(super) const MODIFY_ATTRIBUTES: Ioctl = (WRITE | size::<usize>() | TYPE | 11) as Ioctl;
+}
+
+/// Who gets signals about a descriptor (`include/uapi/asm-generic/fcntl.h`).
+mod owner {
+    /// `struct f_owner_ex`.
+    #[repr(C)]
+    pub(super) struct OwnerEx {
+        pub(super) kind: i32,
+        pub(super) id: i32,
+    }
+
+    /// `F_OWNER_TID`.
+    pub(super) const THREAD: i32 = 0;
+    /// `F_SETOWN_EX`.
+    pub(super) const SET_OWNER: i32 = 15;
+    /// `F_SETSIG`.
+    pub(super) const SET_SIGNAL: i32 = 10;
 }
 
 /// The descriptor of a counter. Dropping it closes the counter.
@@ -78,11 +107,81 @@ impl CounterFd {
         if rc < 0 { Err(last_errno()) } else { Ok(id) }
     }
 
-    fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
-        // SAFETY: these requests take an integer argument (flags: none, so this counter and not its
-        // group) and touch no memory of ours.
-        let rc = unsafe { libc::ioctl(self.raw(), request, 0) };
+    /// Starts the counter for this many overflows more, after which the kernel stops it.
+    pub(crate) fn refresh(&self, overflows: i32) -> Result<(), i32> {
+        self.ioctl_with(request::REFRESH, overflows.into())
+    }
+
+    /// Sets the sampling period, or the frequency of a counter that has one.
+    pub(crate) fn set_period(&self, period: u64) -> Result<(), i32> {
+        // SAFETY: the kernel reads one u64 through the pointer, which is to a live local.
+        let rc = unsafe { libc::ioctl(self.raw(), request::PERIOD, &raw const period) };
         if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Sends this counter's records to the ring of another one, or to none.
+    pub(crate) fn set_output(&self, ring: Option<&Self>) -> Result<(), i32> {
+        self.ioctl_with(request::SET_OUTPUT, ring.map_or(-1, Self::raw).into())
+    }
+
+    /// Stops the ring from taking records, or lets it.
+    pub(crate) fn pause_output(&self, pause: bool) -> Result<(), i32> {
+        self.ioctl_with(request::PAUSE_OUTPUT, pause.into())
+    }
+
+    /// Replaces what a breakpoint watches.
+    pub(crate) fn modify_attributes(&self, attr: &PerfEventAttr) -> Result<(), i32> {
+        let attr = std::ptr::from_ref(attr);
+        // SAFETY: the kernel reads `attr.size` bytes through the pointer, which is to a live
+        // perf_event_attr of at least that size.
+        let rc = unsafe { libc::ioctl(self.raw(), request::MODIFY_ATTRIBUTES, attr) };
+        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Has a signal sent to a thread whenever the counter's ring becomes readable, and when
+    /// [`refresh`](Self::refresh) has run out (fcntl(2), `F_SETOWN_EX`, `F_SETSIG`, `O_ASYNC`).
+    pub(crate) fn signal_thread(&self, tid: i32, signal: i32) -> Result<(), i32> {
+        let owner = owner::OwnerEx {
+            kind: owner::THREAD,
+            id: tid,
+        };
+        // SAFETY: the kernel reads an f_owner_ex through the pointer, which is to a live local.
+        let rc = unsafe { libc::fcntl(self.raw(), owner::SET_OWNER, &raw const owner) };
+        if rc < 0 {
+            return Err(last_errno());
+        }
+        self.fcntl(owner::SET_SIGNAL, signal)?;
+        let flags = self.fcntl(libc::F_GETFL, 0)?;
+        self.fcntl(libc::F_SETFL, flags | libc::O_ASYNC).map(drop)
+    }
+
+    /// Sends signals no longer.
+    pub(crate) fn signal_nobody(&self) -> Result<(), i32> {
+        let flags = self.fcntl(libc::F_GETFL, 0)?;
+        self.fcntl(libc::F_SETFL, flags & !libc::O_ASYNC).map(drop)
+    }
+
+    fn fcntl(&self, command: i32, argument: i32) -> Result<i32, i32> {
+        // SAFETY: the commands used here take an integer and touch no memory of ours.
+        let rc = unsafe { libc::fcntl(self.raw(), command, argument) };
+        if rc < 0 { Err(last_errno()) } else { Ok(rc) }
+    }
+
+    fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
+        // No flags, so this counter and not its group.
+        self.ioctl_with(request, 0)
+    }
+
+    fn ioctl_with(&self, request: libc::Ioctl, argument: c_long) -> Result<(), i32> {
+        // SAFETY: these requests take an integer argument and touch no memory of ours.
+        let rc = unsafe { libc::ioctl(self.raw(), request, argument) };
+        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+}
+
+impl AsFd for CounterFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -95,7 +194,12 @@ mod tests {
     fn requests_are_the_kernels_numbers() {
         assert_eq!(request::ENABLE, 0x2400);
         assert_eq!(request::DISABLE, 0x2401);
+        assert_eq!(request::REFRESH, 0x2402);
+        assert_eq!(request::PERIOD, 0x4008_2404);
+        assert_eq!(request::SET_OUTPUT, 0x2405);
         assert_eq!(request::ID, 0x8008_2407);
+        assert_eq!(request::PAUSE_OUTPUT, 0x4004_2409);
+        assert_eq!(request::MODIFY_ATTRIBUTES, 0x4008_240b);
     }
 
     /// The ioctls of something that is no counter fail, and say so.
@@ -106,5 +210,11 @@ mod tests {
         assert_eq!(fd.enable(), Err(libc::ENOTTY));
         assert_eq!(fd.disable(), Err(libc::ENOTTY));
         assert_eq!(fd.id(), Err(libc::ENOTTY));
+        assert_eq!(fd.refresh(1), Err(libc::ENOTTY));
+        assert_eq!(fd.set_period(1), Err(libc::ENOTTY));
+        assert_eq!(fd.set_output(None), Err(libc::ENOTTY));
+        assert_eq!(fd.pause_output(true), Err(libc::ENOTTY));
+        let attr = PerfEventAttr::default();
+        assert_eq!(fd.modify_attributes(&attr), Err(libc::ENOTTY));
     }
 }

@@ -56,6 +56,11 @@ pub(crate) enum OpenFailure {
 /// The attr size to offer: the full one, until a kernel has named a smaller one.
 static ATTR_SIZE: AtomicU32 = AtomicU32::new(PerfEventAttr::SIZE);
 
+/// The size of the attr that this kernel takes, as far as is known: that of the last one it took.
+pub(crate) fn attr_size() -> u32 {
+    ATTR_SIZE.load(Ordering::Relaxed)
+}
+
 /// Opens a counter, close-on-exec always; in the group of `leader` if there is one.
 pub(crate) fn perf_event_open(
     attr: &PerfEventAttr,

@@ -1,0 +1,88 @@
+//! Sampling: a record each time an event has happened so many times, in a ring that the kernel writes
+//! and the program reads (perf_event_open(2), "MMAP layout").
+//!
+//! [`LinuxBackend::open_sampler`](crate::LinuxBackend::open_sampler) opens a `Sampler` for a
+//! `SamplerSpec` on a target. It has a `Ring` for each part of the target; `Ring::records` gives the
+//! records that are there, in place, and [`RawRecord::decode`] says what they are.
+//!
+//! ```no_run
+//! # #[cfg(target_os = "linux")]
+//! # fn main() -> quipu_hal::Result<()> {
+//! use std::time::Duration;
+//!
+//! use quipu_hal::{Software, Target};
+//! use quipu_linux::LinuxBackend;
+//! use quipu_linux::sampling::{Rate, Record, SampleType, SamplerSpec};
+//!
+//! let mut spec = SamplerSpec::new([(Software::CpuClock, Rate::Frequency(999))]);
+//! spec.sample_type |= SampleType::CALLCHAIN;
+//! let mut sampler = LinuxBackend::new()?.open_sampler(&spec, &Target::CurrentThread)?;
+//! sampler.wait(Some(Duration::from_secs(1)))?;
+//! let layout = *sampler.layout();
+//! for ring in sampler.rings_mut() {
+//!     for record in &mut ring.records() {
+//!         if let Record::Sample(sample) = record?.decode(&layout)? {
+//!             println!("{:x?} in {:?}", sample.ip(), sample.callchain());
+//!         }
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! # #[cfg(not(target_os = "linux"))]
+//! # fn main() {}
+//! ```
+//!
+//! Decoding ([`record`]) needs the bytes and a [`RecordLayout`], on any operating system, so it serves
+//! `perf.data` files as well. It allocates nothing, copies nothing and takes any bytes.
+
+#[forbid(unsafe_code)]
+mod branch;
+#[forbid(unsafe_code)]
+mod bytes;
+#[forbid(unsafe_code)]
+mod callchain;
+#[forbid(unsafe_code)]
+mod cost;
+#[forbid(unsafe_code)]
+mod data_source;
+#[forbid(unsafe_code)]
+mod format;
+#[forbid(unsafe_code)]
+pub mod record;
+#[forbid(unsafe_code)]
+mod registers;
+#[forbid(unsafe_code)]
+mod sample;
+#[forbid(unsafe_code)]
+mod values;
+
+pub use branch::{Branch, BranchPrivilege, BranchStack, BranchType, Speculation};
+pub use bytes::Words;
+pub use callchain::{Callchain, Context, Frame};
+pub use cost::{AbortReason, Transaction, Weight};
+pub use data_source::{
+    Blocked, DataSource, MemoryLevel, MemoryLevels, MemoryOperation, Snoop, TlbAccess,
+};
+pub use format::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
+pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
+pub use registers::{RegisterAbi, Registers, UserStack};
+pub use sample::{Sample, SampleId};
+pub use values::{CounterValue, ReadValues};
+
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "linux")] {
+        mod attr;
+        mod aux_area;
+        mod counter;
+        mod open;
+        mod refusal;
+        mod ring;
+        mod sampler;
+        mod spec;
+
+        pub use counter::SampledCounter;
+        pub use ring::{Batch, BatchIter, Losses, Ring, WhenFull};
+        pub use sampler::{Sampler, Woken};
+        pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup};
+    }
+}

@@ -1,0 +1,268 @@
+//! Opening samplers: which counters, which rings, and who writes where.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
+
+use super::attr::{attr, layout};
+use super::refusal;
+use super::{ReadFormat, RecordLayout, Ring, SampledCounter, Sampler, SamplerSpec};
+use crate::LinuxBackend;
+use crate::open::{Refusal, precise_levels};
+use crate::parts::{Place, Placement, PlannedPart, plan};
+use crate::sys::{Attach, CounterFd, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::targets;
+use crate::topology::Topology;
+
+/// How often the threads of a process are listed until no new one appears.
+const MOST_LISTINGS: usize = 100;
+
+impl LinuxBackend {
+    /// Opens a sampler on a target, in every part of it or not at all. It samples from the moment
+    /// that all counters are open, unless its attributes say otherwise.
+    ///
+    /// A thread has one ring; with [`inherit`](quipu_hal::Attributes::inherit) it has one for each
+    /// CPU that is online, because the kernel lets threads on different CPUs not share one. Threads
+    /// of the same process then share those of the CPUs. For a command that is to be sampled from its
+    /// start, open it on a [`HeldCommand`](crate::HeldCommand)'s process with `enable_on_exec`,
+    /// `inherit` and `disabled`.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`]; the error names the event that was refused
+    /// ([`Error::member`]), and nothing is left open.
+    pub fn open_sampler(&self, spec: &SamplerSpec, target: &Target) -> Result<Sampler> {
+        refusal::check(spec)?;
+        let mut placements = Vec::with_capacity(spec.events.len());
+        let mut infos = Vec::with_capacity(spec.events.len());
+        for (i, sampled) in spec.events.iter().enumerate() {
+            let resolved = self.events.resolve(&sampled.event);
+            let resolved = resolved.map_err(|e| e.with_member(i))?;
+            placements.push(resolved.placement);
+            infos.push(resolved.info);
+        }
+        let mut opener = Opener {
+            backend: self,
+            spec,
+            target,
+            placements,
+            layout: layout(spec, spec.read_format),
+            counters: Vec::new(),
+            rings: Vec::new(),
+            first: Vec::new(),
+        };
+        opener.open_everywhere()?;
+        let Opener {
+            layout,
+            counters,
+            rings,
+            first,
+            ..
+        } = opener;
+        let sampler = Sampler::new(infos, layout, spec.grouped, counters, rings, &first);
+        if !spec.attributes.disabled {
+            sampler.enable()?;
+        }
+        Ok(sampler)
+    }
+}
+
+/// One call of [`LinuxBackend::open_sampler`], its events resolved.
+struct Opener<'a> {
+    backend: &'a LinuxBackend,
+    spec: &'a SamplerSpec,
+    target: &'a Target,
+    placements: Vec<Placement>,
+    layout: RecordLayout,
+    counters: Vec<Arc<SampledCounter>>,
+    rings: Vec<Ring>,
+    /// The first counter at each place, by position: it hangs up when its thread ends.
+    first: Vec<usize>,
+}
+
+impl Opener<'_> {
+    fn open_everywhere(&mut self) -> Result<()> {
+        let places = targets::places(self.target)?;
+        let inherit = self.spec.attributes.inherit;
+        let mut known: BTreeSet<i32> = BTreeSet::new();
+        known.extend(places.list.iter().filter_map(|place| place.part.thread));
+        let mut planned = 0;
+        for place in &places.list {
+            planned += self.open_at(place)?;
+        }
+        if let Target::Process(pid) = self.target
+            && !inherit
+        {
+            for _ in 0..MOST_LISTINGS {
+                // The process may have ended; what was sampled of it is still there to be read.
+                let mut threads = targets::threads_of(*pid).unwrap_or_default();
+                threads.retain(|tid| known.insert(*tid));
+                if threads.is_empty() {
+                    break;
+                }
+                for tid in threads {
+                    planned += self.open_at(&targets::thread(tid))?;
+                }
+            }
+        }
+        if !self.rings.is_empty() {
+            return Ok(());
+        }
+        let attempted = format!("sample {} on {}", self.names(), self.target);
+        Err(if planned == 0 {
+            Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("no CPU of the target can count all of these events")
+        } else {
+            Error::new(ErrorKind::NoSuchTarget, attempted).with_reason("it has ended")
+        })
+    }
+
+    fn names(&self) -> String {
+        let names = self.spec.events.iter().map(|e| e.event.to_string());
+        names.collect::<Vec<_>>().join(",")
+    }
+
+    /// Opens the events at a place, on each CPU if they are inherited; how many parts that were to
+    /// be.
+    fn open_at(&mut self, place: &Place) -> Result<usize> {
+        if !self.spec.attributes.inherit || place.attach.cpu >= 0 {
+            return self.open_parts(place);
+        }
+        let mut planned = 0;
+        for cpu in Topology::new().online()? {
+            let mut part = Part::on_cpu(cpu);
+            part.thread = place.part.thread;
+            let attach = Attach {
+                cpu: cpu.cast_signed(),
+                ..place.attach
+            };
+            planned += self.open_parts(&Place { attach, part })?;
+        }
+        Ok(planned)
+    }
+
+    fn open_parts(&mut self, place: &Place) -> Result<usize> {
+        let first = self.counters.len();
+        let planned = self.open_events(place)?;
+        if self.counters.len() > first {
+            self.first.push(first);
+        }
+        Ok(planned)
+    }
+
+    fn open_events(&mut self, place: &Place) -> Result<usize> {
+        let cores = self.backend.events.cores();
+        if self.spec.grouped {
+            let parts = plan(&self.placements, cores, std::slice::from_ref(place));
+            for part in &parts {
+                let all: Vec<usize> = (0..self.spec.events.len()).collect();
+                self.open_part(part, &all)?;
+            }
+            return Ok(parts.len());
+        }
+        let mut planned = 0;
+        for event in 0..self.placements.len() {
+            let placement = std::slice::from_ref(&self.placements[event]);
+            let parts = plan(placement, cores, std::slice::from_ref(place));
+            planned += parts.len();
+            for part in &parts {
+                self.open_part(part, &[event])?;
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Opens these events in one part, and has them write into its ring.
+    fn open_part(&mut self, part: &PlannedPart, events: &[usize]) -> Result<()> {
+        let mut leader: Option<Arc<SampledCounter>> = None;
+        for (&event, bits) in events.iter().zip(&part.bits) {
+            let leader_fd = leader.as_deref().map(SampledCounter::fd);
+            let opened = self.open_counter(event, *bits, part.attach, leader_fd);
+            let counter = match opened {
+                Ok(counter) => Arc::new(counter),
+                Err(refused)
+                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                        && matches!(self.target, Target::Process(_)) =>
+                {
+                    return Ok(());
+                }
+                Err(refused) => return Err(self.explain(&refused, part)),
+            };
+            self.connect(&counter, part)?;
+            self.counters.push(counter.clone());
+            leader.get_or_insert(counter);
+        }
+        Ok(())
+    }
+
+    fn open_counter(
+        &mut self,
+        event: usize,
+        bits: crate::event_bits::EventBits,
+        attach: Attach,
+        leader: Option<&CounterFd>,
+    ) -> Result<SampledCounter, Refusal> {
+        let levels = precise_levels(self.spec.events[event].event.precision);
+        let mut last = PerfEventAttr::default();
+        let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
+        for level in levels {
+            last = attr(self.spec, event, bits, *level, &self.layout);
+            opened = perf_event_open(&last, attach, leader);
+            let format = self.layout.read_format();
+            if matches!(opened, Err(OpenFailure::Errno(libc::EINVAL)))
+                && format.contains(ReadFormat::LOST)
+                && self.counters.is_empty()
+            {
+                // Kernels before 6.0 do not have it. All counters have the same layout, so only the
+                // first one decides.
+                let without = self.layout.with_read_format(format - ReadFormat::LOST);
+                let less = attr(self.spec, event, bits, *level, &without);
+                if let Ok(fd) = perf_event_open(&less, attach, leader) {
+                    (self.layout, last, opened) = (without, less, Ok(fd));
+                }
+            }
+            if opened.is_ok() {
+                break;
+            }
+        }
+        let refused = |failure| Refusal {
+            member: event,
+            attr: Box::new(last),
+            attach,
+            failure,
+        };
+        let fd = opened.map_err(refused)?;
+        SampledCounter::new(fd, event, last).map_err(|errno| refused(OpenFailure::Errno(errno)))
+    }
+
+    /// Gives a counter the ring of its CPU or thread, or maps that.
+    fn connect(&mut self, counter: &Arc<SampledCounter>, part: &PlannedPart) -> Result<()> {
+        let here = match part.part.cpu {
+            Some(cpu) => Part::on_cpu(cpu),
+            None => {
+                let mut here = part.part.clone();
+                here.core = None;
+                here
+            }
+        };
+        if let Some(ring) = self.rings.iter().find(|ring| *ring.part() == here) {
+            return counter.set_output(Some(ring.counter()));
+        }
+        let (bytes, when_full) = (self.spec.ring_bytes, self.spec.when_full);
+        let ring = Ring::map(here, counter.clone(), bytes, when_full)
+            .map_err(|errno| refusal::of_ring(errno, bytes))?;
+        self.rings.push(ring);
+        Ok(())
+    }
+
+    #[cold]
+    fn explain(&mut self, refused: &Refusal, part: &PlannedPart) -> Error {
+        // The counters that did open may be what there was no room beside.
+        self.rings.clear();
+        self.counters.clear();
+        let events = self.spec.events.iter().map(|e| e.event.clone());
+        let group = GroupSpec::new(events);
+        let machine = &self.backend.machine;
+        refusal::explain(refused, self.spec, &group, self.target, part, machine)
+    }
+}

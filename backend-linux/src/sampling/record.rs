@@ -1,0 +1,351 @@
+//! Records: what the kernel writes into a ring buffer, and what `perf.data` files hold.
+//!
+//! Decoding needs the bytes and the [`RecordLayout`] of the counter, nothing else, and no operating
+//! system. It copies nothing, allocates nothing, and takes any bytes: what does not fit is an error.
+//!
+//! ```
+//! use quipu_linux::sampling::record::{Record, Records};
+//! use quipu_linux::sampling::{RecordLayout, SampleType};
+//!
+//! // PERF_RECORD_SAMPLE of 16 bytes, of which 8 are the instruction pointer.
+//! let mut bytes = Vec::new();
+//! bytes.extend(9u32.to_ne_bytes());
+//! bytes.extend([2u16, 16].iter().flat_map(|n| n.to_ne_bytes()));
+//! bytes.extend(0x1234u64.to_ne_bytes());
+//!
+//! let layout = RecordLayout::new(SampleType::IP);
+//! for record in Records::new(&bytes) {
+//!     if let Record::Sample(sample) = record?.decode(&layout)? {
+//!         assert_eq!(sample.ip(), Some(0x1234));
+//!     }
+//! }
+//! # Ok::<(), quipu_hal::Error>(())
+//! ```
+
+use quipu_hal::{Error, ErrorKind, Result};
+
+use super::RecordLayout;
+use super::bytes::{Cursor, Malformed, u64_at};
+use super::sample::{Sample, SampleId};
+use super::values::ReadValues;
+
+mod aux;
+mod context;
+mod kernel_text;
+mod loss;
+mod mapping;
+mod misc;
+mod task;
+
+pub use aux::{Aux, AuxFlags, AuxOutputHwId, ItraceStart};
+pub use context::{Cgroup, Namespace, NamespaceKind, Namespaces, Switch, SwitchDirection};
+pub use kernel_text::{BpfChange, BpfEvent, Ksymbol, KsymbolKind, TextPoke};
+pub use loss::{Lost, LostSamples, Throttle};
+pub use mapping::{FileIdentity, Mapping};
+pub use misc::{CpuMode, Misc, ThreadId};
+pub use task::{Comm, Task};
+
+/// `struct perf_event_header`: type, misc, size.
+pub(super) const HEADER: usize = 8;
+
+/// `PERF_RECORD_*` (`enum perf_event_type`, `include/uapi/linux/perf_event.h`).
+pub mod kind {
+    /// A mapping of executable memory.
+    pub const MMAP: u32 = 1;
+    /// Records were lost.
+    pub const LOST: u32 = 2;
+    /// A thread was named.
+    pub const COMM: u32 = 3;
+    /// A thread ended.
+    pub const EXIT: u32 = 4;
+    /// Sampling was throttled.
+    pub const THROTTLE: u32 = 5;
+    /// Sampling goes on.
+    pub const UNTHROTTLE: u32 = 6;
+    /// A thread was started.
+    pub const FORK: u32 = 7;
+    /// The value of an inherited counter.
+    pub const READ: u32 = 8;
+    /// A sample.
+    pub const SAMPLE: u32 = 9;
+    /// A mapping with the identity of its file.
+    pub const MMAP2: u32 = 10;
+    /// New data in the AUX area.
+    pub const AUX: u32 = 11;
+    /// An instruction trace started.
+    pub const ITRACE_START: u32 = 12;
+    /// Samples were lost in the hardware's own buffer.
+    pub const LOST_SAMPLES: u32 = 13;
+    /// A context switch of the counted thread.
+    pub const SWITCH: u32 = 14;
+    /// A context switch on the counted CPU.
+    pub const SWITCH_CPU_WIDE: u32 = 15;
+    /// The namespaces of a thread.
+    pub const NAMESPACES: u32 = 16;
+    /// A symbol of the kernel came or went.
+    pub const KSYMBOL: u32 = 17;
+    /// A BPF program came or went.
+    pub const BPF_EVENT: u32 = 18;
+    /// A control group was made.
+    pub const CGROUP: u32 = 19;
+    /// The kernel changed its own text.
+    pub const TEXT_POKE: u32 = 20;
+    /// The hardware's id of what is in the AUX area.
+    pub const AUX_OUTPUT_HW_ID: u32 = 21;
+    /// The user's part of an earlier call chain (Linux 6.19).
+    pub const CALLCHAIN_DEFERRED: u32 = 22;
+    /// Types from here up are not the kernel's but `perf`'s own, and have no trailer.
+    pub const FIRST_OF_USER: u32 = 64;
+}
+
+/// A record as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawRecord<'a> {
+    kind: u32,
+    misc: Misc,
+    bytes: &'a [u8],
+}
+
+/// A decoded record.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Record<'a> {
+    /// Memory was mapped: `PERF_RECORD_MMAP` and `PERF_RECORD_MMAP2`.
+    Mapping(Mapping<'a>),
+    /// Records were lost because the ring was full.
+    Lost(Lost),
+    /// A thread was named.
+    Comm(Comm<'a>),
+    /// A thread or process ended.
+    Exit(Task),
+    /// Sampling was throttled.
+    Throttle(Throttle),
+    /// Sampling goes on.
+    Unthrottle(Throttle),
+    /// A thread or process was started.
+    Fork(Task),
+    /// An inherited counter ended, with this value.
+    Read(ThreadId, ReadValues<'a>),
+    /// A sample.
+    Sample(Sample<'a>),
+    /// New data in the AUX area.
+    Aux(Aux),
+    /// An instruction trace started.
+    ItraceStart(ItraceStart),
+    /// Samples were lost before they reached the ring.
+    LostSamples(LostSamples),
+    /// A context switch: `PERF_RECORD_SWITCH` and `PERF_RECORD_SWITCH_CPU_WIDE`.
+    Switch(Switch),
+    /// The namespaces of a thread.
+    Namespaces(Namespaces<'a>),
+    /// A symbol of the kernel came or went.
+    Ksymbol(Ksymbol<'a>),
+    /// A BPF program came or went.
+    BpfEvent(BpfEvent),
+    /// A control group was made.
+    Cgroup(Cgroup<'a>),
+    /// The kernel changed its own text.
+    TextPoke(TextPoke<'a>),
+    /// The hardware's id of what is in the AUX area.
+    AuxOutputHwId(AuxOutputHwId),
+    /// The user's part of an earlier call chain.
+    CallchainDeferred(CallchainDeferred<'a>),
+    /// A record of another type.
+    Unknown(RawRecord<'a>),
+}
+
+/// The part of a call chain in user mode that was taken later, on the way back to it
+/// (`PERF_RECORD_CALLCHAIN_DEFERRED`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallchainDeferred<'a> {
+    /// That of the samples it belongs to ([`Callchain::deferred`](super::Callchain::deferred)).
+    pub cookie: u64,
+    /// The frames.
+    pub callchain: super::Callchain<'a>,
+}
+
+impl<'a> RawRecord<'a> {
+    /// The record at the start of `bytes`; `None` when there is none or not all of it.
+    #[inline]
+    pub fn at_start(bytes: &'a [u8]) -> Option<Self> {
+        let header: &[u8; HEADER] = bytes.first_chunk()?;
+        let [k0, k1, k2, k3, m0, m1, s0, s1] = *header;
+        let size = usize::from(u16::from_ne_bytes([s0, s1]));
+        if size < HEADER {
+            return None;
+        }
+        Some(Self {
+            kind: u32::from_ne_bytes([k0, k1, k2, k3]),
+            misc: Misc(u16::from_ne_bytes([m0, m1])),
+            bytes: bytes.get(..size)?,
+        })
+    }
+
+    /// Its type, one of [`kind`].
+    #[inline]
+    pub fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    /// What its header says beside the type.
+    pub fn misc(&self) -> Misc {
+        self.misc
+    }
+
+    /// All of it, the header included: what a `perf.data` file stores.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What follows the header.
+    #[inline]
+    pub fn body(&self) -> &'a [u8] {
+        self.bytes.get(HEADER..).unwrap_or_default()
+    }
+
+    /// The id of the counter it comes from, if the counters were opened with
+    /// [`IDENTIFIER`](super::SampleType::IDENTIFIER) and `sample_id_all`. It can be found without knowing
+    /// the layout, which it tells in a stream of several.
+    pub fn identifier(&self) -> Option<u64> {
+        match self.kind {
+            kind::SAMPLE => u64_at(self.body(), 0),
+            kind::FIRST_OF_USER.. => None,
+            _ => u64_at(self.body(), self.body().len().checked_sub(8)?),
+        }
+    }
+
+    /// Who wrote it and when, of a record that is no sample: the trailer that `sample_id_all` asks
+    /// for. `None` where there is none.
+    pub fn sample_id(&self, layout: &RecordLayout) -> Option<SampleId> {
+        if layout.trailer == 0 || self.kind == kind::SAMPLE || self.kind >= kind::FIRST_OF_USER {
+            return None;
+        }
+        let body = self.body();
+        let start = body.len().checked_sub(layout.trailer.into())?;
+        Some(SampleId::decode(body.get(start..)?, layout))
+    }
+
+    /// Decodes it.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a field does not fit into it:
+    /// the bytes are damaged, or of another layout.
+    #[inline]
+    pub fn decode(&self, layout: &'a RecordLayout) -> Result<Record<'a>> {
+        if self.kind == kind::SAMPLE {
+            return match Sample::decode(self.misc, self.body(), layout) {
+                Ok(sample) => Ok(Record::Sample(sample)),
+                Err(malformed) => Err(self.error(malformed)),
+            };
+        }
+        self.decode_other(layout)
+            .map_err(|malformed| self.error(malformed))
+    }
+
+    fn decode_other(&self, layout: &'a RecordLayout) -> Result<Record<'a>, Malformed> {
+        let len = match self.kind {
+            kind::FIRST_OF_USER.. => Some(self.body().len()),
+            _ => self.body().len().checked_sub(layout.trailer.into()),
+        };
+        let body = len.and_then(|len| self.body().get(..len));
+        let mut cursor = Cursor::new(body.ok_or(Malformed("trailer"))?);
+        Ok(match self.kind {
+            kind::MMAP => Record::Mapping(Mapping::decode(cursor, self.misc)?),
+            kind::MMAP2 => Record::Mapping(Mapping::decode_with_file(cursor, self.misc)?),
+            kind::LOST => Record::Lost(Lost::decode(cursor)?),
+            kind::COMM => Record::Comm(Comm::decode(cursor, self.misc)?),
+            kind::EXIT => Record::Exit(Task::decode(cursor)?),
+            kind::FORK => Record::Fork(Task::decode(cursor)?),
+            kind::THROTTLE => Record::Throttle(Throttle::decode(cursor)?),
+            kind::UNTHROTTLE => Record::Unthrottle(Throttle::decode(cursor)?),
+            kind::READ => {
+                let thread = ThreadId::decode(&mut cursor)?;
+                Record::Read(
+                    thread,
+                    ReadValues::decode(&mut cursor, layout.read_format())?,
+                )
+            }
+            kind::AUX => Record::Aux(Aux::decode(cursor)?),
+            kind::ITRACE_START => Record::ItraceStart(ItraceStart::decode(cursor)?),
+            kind::LOST_SAMPLES => Record::LostSamples(LostSamples::decode(cursor)?),
+            kind::SWITCH => Record::Switch(Switch::of_thread(self.misc)),
+            kind::SWITCH_CPU_WIDE => Record::Switch(Switch::decode(cursor, self.misc)?),
+            kind::NAMESPACES => Record::Namespaces(Namespaces::decode(cursor)?),
+            kind::KSYMBOL => Record::Ksymbol(Ksymbol::decode(cursor)?),
+            kind::BPF_EVENT => Record::BpfEvent(BpfEvent::decode(cursor)?),
+            kind::CGROUP => Record::Cgroup(Cgroup::decode(cursor)?),
+            kind::TEXT_POKE => Record::TextPoke(TextPoke::decode(cursor)?),
+            kind::AUX_OUTPUT_HW_ID => Record::AuxOutputHwId(AuxOutputHwId::decode(cursor)?),
+            kind::CALLCHAIN_DEFERRED => {
+                const FIELD: &str = "call chain";
+                let cookie = cursor.u64(FIELD)?;
+                let count = cursor.u64(FIELD)?;
+                Record::CallchainDeferred(CallchainDeferred {
+                    cookie,
+                    callchain: super::Callchain(cursor.words(count, FIELD)?),
+                })
+            }
+            _ => Record::Unknown(*self),
+        })
+    }
+
+    #[cold]
+    fn error(&self, Malformed(field): Malformed) -> Error {
+        Error::new(
+            ErrorKind::InvalidConfiguration,
+            format!("decode a record of type {}", self.kind),
+        )
+        .with_reason(format!(
+            "its {} bytes end before its {field} does",
+            self.bytes.len()
+        ))
+    }
+}
+
+/// The records in a piece of memory, one after the other. It ends after the first error, because
+/// where the next record starts is not known then.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Records<'a> {
+    /// The records in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The bytes that come after the records seen so far.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<RawRecord<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match RawRecord::at_start(self.rest) {
+            Some(record) => {
+                self.rest = self.rest.get(record.bytes.len()..).unwrap_or_default();
+                Some(Ok(record))
+            }
+            None => {
+                let left = std::mem::take(&mut self.rest).len();
+                Some(Err(no_record(left)))
+            }
+        }
+    }
+}
+
+/// The error for bytes that hold no whole record.
+#[cold]
+pub(super) fn no_record(left: usize) -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, "find the next record")
+        .with_reason(format!("{left} bytes are left, and no record fits them"))
+}

@@ -1,0 +1,409 @@
+//! Ring buffers: the memory that the kernel writes records into (perf_event_open(2), "MMAP layout").
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+
+use quipu_hal::{Error, ErrorKind, Part, Result};
+
+use super::Words;
+use super::aux_area::AuxArea;
+use super::counter::SampledCounter;
+use super::record::{RawRecord, kind, no_record};
+use crate::sys::{Access, Mapping, page_size};
+
+/// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+
+/// The longest record there can be: its size is a u16, and a multiple of 8.
+const LONGEST_RECORD: usize = 1 << 16;
+
+/// What the kernel does when a ring is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum WhenFull {
+    /// It drops new records, and says how many.
+    #[default]
+    Lose,
+    /// It writes over the oldest ones (`write_backward`).
+    Overwrite,
+}
+
+/// What a ring has lost so far, as its own records say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// Records of any type that there was no room for (`PERF_RECORD_LOST`).
+    pub records: u64,
+    /// Samples that did not get as far as the ring (`PERF_RECORD_LOST_SAMPLES`).
+    pub samples: u64,
+}
+
+/// The ring of one part of a sampled target: of a thread, or of a CPU.
+///
+/// The descriptor it lends ([`AsFd`]) becomes readable when as much has been written as the sampler
+/// was told to wait for, and is for poll(2) and epoll(7) only.
+#[derive(Debug)]
+pub struct Ring {
+    part: Part,
+    counter: Arc<SampledCounter>,
+    memory: Memory,
+    losses: Losses,
+    aux: Option<AuxArea>,
+}
+
+/// The mapped pages, and how far they have been read.
+#[derive(Debug)]
+struct Memory {
+    mapping: Mapping,
+    /// Where the records start in the mapping.
+    data: usize,
+    /// How many bytes of records there can be, a power of two.
+    size: usize,
+    tail: u64,
+    when_full: WhenFull,
+    /// The record that goes on at the start of the ring; of a ring that overwrites, a copy of all.
+    scratch: Box<[u8]>,
+}
+
+impl Memory {
+    fn new(mapping: Mapping, when_full: WhenFull) -> Self {
+        let data = page_size();
+        let size = mapping.len() - data;
+        let scratch = match when_full {
+            WhenFull::Lose => LONGEST_RECORD.min(size),
+            WhenFull::Overwrite => size,
+        };
+        Self {
+            tail: match when_full {
+                WhenFull::Lose => mapping.load(DATA_TAIL),
+                WhenFull::Overwrite => 0,
+            },
+            mapping,
+            data,
+            size,
+            when_full,
+            scratch: vec![0; scratch].into(),
+        }
+    }
+
+    fn place(&self, position: u64) -> usize {
+        (position & (self.size as u64 - 1)) as usize
+    }
+
+    /// Copies what a ring that overwrites holds into the scratch memory, the newest record first;
+    /// how many bytes of whole records that are.
+    ///
+    /// The kernel may be writing meanwhile if it was not stopped in time, so words are copied one
+    /// by one as they are, and what makes no sense ends it.
+    fn copy_all(&mut self) -> usize {
+        let head = self.mapping.load(DATA_HEAD);
+        let mask = self.size as u64 - 1;
+        for (i, word) in self.scratch.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let from = (head.wrapping_add(8 * i as u64) & mask) as usize;
+            *word = self.mapping.load_relaxed(self.data + from).to_ne_bytes();
+        }
+        // Written downwards from 0, so this is how much has been written.
+        let written = usize::try_from(head.wrapping_neg()).unwrap_or(self.size);
+        let copied = &self.scratch[..written.min(self.size)];
+        let mut len = 0;
+        // The oldest record may have been written over in part; beyond what was written is zero.
+        while let Some(record) = RawRecord::at_start(&copied[len..]) {
+            len += record.bytes().len();
+        }
+        len
+    }
+}
+
+impl Ring {
+    /// Maps the ring of a counter: one page that tells what is where, and room for at least `bytes`
+    /// of records.
+    pub(super) fn map(
+        part: Part,
+        counter: Arc<SampledCounter>,
+        bytes: usize,
+        when_full: WhenFull,
+    ) -> Result<Self, i32> {
+        let access = match when_full {
+            WhenFull::Lose => Access::ReadWrite,
+            WhenFull::Overwrite => Access::Read,
+        };
+        let data = whole_pages(bytes).ok_or(libc::EINVAL)?;
+        let len = data.checked_add(page_size()).ok_or(libc::EINVAL)?;
+        let mapping = Mapping::new(counter.fd(), 0, len, access)?;
+        Ok(Self {
+            part,
+            counter,
+            memory: Memory::new(mapping, when_full),
+            losses: Losses::default(),
+            aux: None,
+        })
+    }
+
+    /// What is recorded here: everything on one CPU, or one thread.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// The counter whose ring it is. Others may write into it too.
+    pub fn counter(&self) -> &SampledCounter {
+        &self.counter
+    }
+
+    /// How many bytes of records it can hold.
+    pub fn capacity(&self) -> usize {
+        self.memory.size
+    }
+
+    /// What the records read so far say that was lost. At the end of a measurement there may have
+    /// been no room to say it; the counters themselves know ([`SampledCounter::read`]).
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Stops the ring from taking records, or lets it go on; what comes meanwhile is lost, and
+    /// counted as lost.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn pause(&self, pause: bool) -> Result<()> {
+        let done = self.counter.fd().pause_output(pause);
+        done.map_err(|errno| {
+            let what = if pause { "pause" } else { "resume" };
+            Error::new(ErrorKind::Os, format!("{what} the ring")).with_errno(errno)
+        })
+    }
+
+    /// The records that there are now. Those that have been looked at are given back to the kernel
+    /// when the batch is dropped.
+    ///
+    /// A ring that overwrites is copied instead, the newest record first, and holds the same records
+    /// the next time; [pause](Self::pause) it for a copy that is of one moment.
+    ///
+    /// Allocates nothing.
+    pub fn records(&mut self) -> Batch<'_> {
+        let memory = &mut self.memory;
+        let (start, end) = match memory.when_full {
+            // The kernel's positions only ever count up; this is how its own tools read them.
+            WhenFull::Lose => (memory.tail, memory.mapping.load(DATA_HEAD)),
+            WhenFull::Overwrite => (0, memory.copy_all() as u64),
+        };
+        Batch {
+            memory,
+            losses: &mut self.losses,
+            at: start,
+            end,
+        }
+    }
+
+    /// Maps an AUX area of at least this many bytes; `when_full` as for records.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the event's PMU has none;
+    /// [`NoPermission`](ErrorKind::NoPermission) when it would be too much locked memory;
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is one already, or the
+    /// kernel cannot do it so.
+    pub fn map_aux(&mut self, bytes: usize, when_full: WhenFull) -> Result<()> {
+        let area = AuxArea::map(&self.memory.mapping, self.counter.fd(), bytes, when_full)?;
+        self.aux = Some(area);
+        Ok(())
+    }
+
+    /// How many bytes the AUX area can hold; 0 when there is none.
+    pub fn aux_capacity(&self) -> usize {
+        self.aux.as_ref().map_or(0, AuxArea::capacity)
+    }
+
+    /// Shows `read` the bytes in the AUX area that have not been consumed, in two pieces that follow
+    /// one another. It answers how many it has consumed. Of an area that overwrites, nothing.
+    pub fn read_aux(&mut self, read: impl FnOnce(&[u8], &[u8]) -> usize) {
+        match &mut self.aux {
+            Some(area) => area.read(&self.memory.mapping, read),
+            None => {
+                read(&[], &[]);
+            }
+        }
+    }
+
+    /// Appends a copy of the whole AUX area, the oldest byte first: what an area that overwrites
+    /// holds. Stop the counter first.
+    pub fn copy_aux(&self, out: &mut Vec<u8>) {
+        if let Some(area) = &self.aux {
+            area.copy(&self.memory.mapping, out);
+        }
+    }
+}
+
+/// The smallest power of two that is whole pages and has room for `bytes`.
+pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
+    bytes.max(page_size()).checked_next_power_of_two()
+}
+
+/// Records of a ring, in the order they were written; of a ring that overwrites, the newest first.
+///
+/// ```no_run
+/// # fn show(ring: &mut quipu_linux::sampling::Ring, layout: &quipu_linux::sampling::RecordLayout)
+/// # -> quipu_hal::Result<()> {
+/// for record in &mut ring.records() {
+///     println!("{:?}", record?.decode(layout)?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Batch<'r> {
+    memory: &'r mut Memory,
+    losses: &'r mut Losses,
+    at: u64,
+    end: u64,
+}
+
+impl Batch<'_> {
+    /// How many bytes of records have not been looked at.
+    pub fn remaining(&self) -> usize {
+        usize::try_from(self.end.wrapping_sub(self.at)).unwrap_or(usize::MAX)
+    }
+
+    /// The records that have not been looked at.
+    #[inline]
+    pub fn iter(&mut self) -> BatchIter<'_> {
+        let left = self.remaining();
+        let memory = &mut *self.memory;
+        let (first, second, scratch): (&[u8], &[u8], &mut [u8]) = match memory.when_full {
+            WhenFull::Lose => {
+                let start = memory.place(self.at);
+                let left = left.min(memory.size);
+                let first = left.min(memory.size - start);
+                let part = |from, len| {
+                    // SAFETY: the kernel writes nothing between the tail and the head as long as the
+                    // tail stays. It is moved when the batch is dropped, and the slices, which borrow
+                    // the batch exclusively, are gone then.
+                    unsafe { memory.mapping.slice(memory.data + from, len) }
+                };
+                (
+                    part(start, first),
+                    part(0, left - first),
+                    &mut memory.scratch,
+                )
+            }
+            WhenFull::Overwrite => {
+                let all = memory.scratch.get(self.at as usize..self.end as usize);
+                (all.unwrap_or_default(), &[], &mut [])
+            }
+        };
+        BatchIter {
+            first,
+            second,
+            scratch,
+            at: &mut self.at,
+            end: self.end,
+            losses: self.losses,
+        }
+    }
+}
+
+impl<'b> IntoIterator for &'b mut Batch<'_> {
+    type Item = Result<RawRecord<'b>>;
+    type IntoIter = BatchIter<'b>;
+
+    fn into_iter(self) -> BatchIter<'b> {
+        self.iter()
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.memory.when_full == WhenFull::Lose {
+            self.memory.tail = self.at;
+            self.memory.mapping.store(DATA_TAIL, self.at);
+        }
+    }
+}
+
+/// The iterator over a [`Batch`]. Where the ring holds no record it gives an error, and ends: what
+/// has been written so far is given up.
+#[derive(Debug)]
+pub struct BatchIter<'b> {
+    /// The records up to the end of the ring, or all of them.
+    first: &'b [u8],
+    /// The records from the start of the ring.
+    second: &'b [u8],
+    /// Where the record is put together that begins in one and ends in the other.
+    scratch: &'b mut [u8],
+    at: &'b mut u64,
+    end: u64,
+    losses: &'b mut Losses,
+}
+
+impl<'b> Iterator for BatchIter<'b> {
+    type Item = Result<RawRecord<'b>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.first.is_empty() {
+            if self.second.is_empty() {
+                return None;
+            }
+            self.first = std::mem::take(&mut self.second);
+        }
+        let record = match RawRecord::at_start(self.first) {
+            Some(record) => {
+                self.first = self.first.get(record.bytes().len()..).unwrap_or_default();
+                record
+            }
+            None => match self.wrapped() {
+                Some(record) => record,
+                None => {
+                    let left = self.first.len() + self.second.len();
+                    (self.first, self.second) = (&[], &[]);
+                    *self.at = self.end;
+                    return Some(Err(no_record(left)));
+                }
+            },
+        };
+        *self.at = self.at.wrapping_add(record.bytes().len() as u64);
+        if matches!(record.kind(), kind::LOST | kind::LOST_SAMPLES) {
+            self.losses.add(&record);
+        }
+        Some(Ok(record))
+    }
+}
+
+impl<'b> BatchIter<'b> {
+    /// The record that begins at the end of the ring and ends at its start.
+    #[cold]
+    fn wrapped(&mut self) -> Option<RawRecord<'b>> {
+        let scratch = std::mem::take(&mut self.scratch);
+        let len = (self.first.len() + self.second.len()).min(scratch.len());
+        let whole = scratch.get_mut(..len)?;
+        let (begin, end) = whole.split_at_mut_checked(self.first.len())?;
+        begin.copy_from_slice(self.first);
+        end.copy_from_slice(self.second.get(..end.len())?);
+        let record = RawRecord::at_start(whole)?;
+        let rest = record.bytes().len().checked_sub(self.first.len())?;
+        self.first = self.second.get(rest..)?;
+        self.second = &[];
+        Some(record)
+    }
+}
+
+impl Losses {
+    #[cold]
+    fn add(&mut self, record: &RawRecord<'_>) {
+        let mut body = Words::new(record.body()).iter();
+        match record.kind() {
+            kind::LOST => self.records += body.nth(1).unwrap_or(0),
+            _ => self.samples += body.next().unwrap_or(0),
+        }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.counter.as_fd()
+    }
+}
+
+impl AsRawFd for Ring {
+    fn as_raw_fd(&self) -> RawFd {
+        self.counter.as_raw_fd()
+    }
+}

@@ -1,0 +1,156 @@
+//! An open sampler: its counters and rings, on every part of the target.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_hal::{Error, ErrorKind, EventInfo, Result};
+
+use super::{RecordLayout, Ring, SampledCounter};
+use crate::sys::{Readiness, poll};
+
+/// Samples being taken. Dropping it closes everything.
+///
+/// Opened by [`LinuxBackend::open_sampler`](crate::LinuxBackend::open_sampler). It has a ring for
+/// each part of the target, into which all events of that part write.
+#[derive(Debug)]
+pub struct Sampler {
+    events: Box<[EventInfo]>,
+    layout: RecordLayout,
+    grouped: bool,
+    counters: Vec<Arc<SampledCounter>>,
+    rings: Vec<Ring>,
+    /// What to wait for: a counter of each thread on each CPU, crossed out once it has hung up.
+    waiting: Vec<libc::pollfd>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Woken {
+    /// A ring has as much in it as was to be waited for.
+    Data,
+    /// Every thread that was sampled has ended. What is in the rings is all there will be.
+    Ended,
+    /// The time is over.
+    TimedOut,
+    /// A signal came.
+    Interrupted,
+}
+
+impl Sampler {
+    pub(super) fn new(
+        events: Vec<EventInfo>,
+        layout: RecordLayout,
+        grouped: bool,
+        counters: Vec<Arc<SampledCounter>>,
+        rings: Vec<Ring>,
+        first: &[usize],
+    ) -> Self {
+        let waiting = first
+            .iter()
+            .map(|counter| libc::pollfd {
+                fd: counters[*counter].as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            })
+            .collect();
+        Self {
+            events: events.into(),
+            layout,
+            grouped,
+            counters,
+            rings,
+            waiting,
+        }
+    }
+
+    /// What is sampled, in the order of the spec.
+    pub fn events(&self) -> &[EventInfo] {
+        &self.events
+    }
+
+    /// How the records of every event are laid out. Copy it to decode while rings are borrowed.
+    pub fn layout(&self) -> &RecordLayout {
+        &self.layout
+    }
+
+    /// The counters: for each part of the target all events, in order.
+    pub fn counters(&self) -> &[Arc<SampledCounter>] {
+        &self.counters
+    }
+
+    /// The position of the event whose counter has this id ([`Sample::id`](super::Sample::id)).
+    pub fn event_of(&self, id: u64) -> Option<usize> {
+        let counter = self.counters.iter().find(|counter| counter.id() == id)?;
+        Some(counter.event())
+    }
+
+    /// The rings.
+    pub fn rings(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// The rings, to take records out of them.
+    pub fn rings_mut(&mut self) -> &mut [Ring] {
+        &mut self.rings
+    }
+
+    /// Takes it apart: for reading each ring on a thread of its own.
+    pub fn into_rings(self) -> Vec<Ring> {
+        self.rings
+    }
+
+    /// Starts every counter.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enable(&self) -> Result<()> {
+        self.switched().try_for_each(|counter| counter.enable())
+    }
+
+    /// Stops every counter.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn disable(&self) -> Result<()> {
+        self.switched().try_for_each(|counter| counter.disable())
+    }
+
+    /// The counters that start and stop the others with them.
+    fn switched(&self) -> impl Iterator<Item = &Arc<SampledCounter>> {
+        let leads = |counter: &&Arc<SampledCounter>| !self.grouped || counter.event() == 0;
+        self.counters.iter().filter(leads)
+    }
+
+    /// Waits until a ring has data as the spec says, but not longer than `timeout`. Allocates
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken> {
+        if self.waiting.iter().all(|counter| counter.fd < 0) {
+            return Ok(Woken::Ended);
+        }
+        let ready = poll(&mut self.waiting, timeout)
+            .map_err(|errno| Error::new(ErrorKind::Os, "wait for samples").with_errno(errno))?;
+        match ready {
+            Readiness::TimedOut => return Ok(Woken::TimedOut),
+            Readiness::Interrupted => return Ok(Woken::Interrupted),
+            Readiness::Ready => {}
+        }
+        let mut data = false;
+        for counter in &mut self.waiting {
+            data |= counter.revents != 0;
+            if counter.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+                // The kernel would not stop saying so.
+                counter.fd = -1;
+            }
+        }
+        let ended = self.waiting.iter().all(|counter| counter.fd < 0);
+        Ok(match (ended, data) {
+            (true, _) => Woken::Ended,
+            (false, true) => Woken::Data,
+            (false, false) => Woken::TimedOut,
+        })
+    }
+}

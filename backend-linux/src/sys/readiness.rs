@@ -1,0 +1,37 @@
+//! Waiting for descriptors: poll(2).
+
+use std::time::Duration;
+
+use super::last_errno;
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// The descriptors say what for.
+    Ready,
+    TimedOut,
+    Interrupted,
+}
+
+/// Waits for one of the descriptors, at most so long (rounded up to milliseconds).
+pub(crate) fn poll(
+    descriptors: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+) -> Result<Readiness, i32> {
+    let milliseconds = timeout.map_or(-1, |timeout| {
+        let up = timeout.as_nanos().div_ceil(1_000_000);
+        i32::try_from(up).unwrap_or(i32::MAX)
+    });
+    // A slice has no more elements than fit an nfds_t.
+    let count = descriptors.len() as libc::nfds_t;
+    // SAFETY: the kernel reads and writes `count` pollfds through the pointer, which is to that many.
+    let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), count, milliseconds) };
+    match ready {
+        0 => Ok(Readiness::TimedOut),
+        1.. => Ok(Readiness::Ready),
+        _ => match last_errno() {
+            libc::EINTR => Ok(Readiness::Interrupted),
+            errno => Err(errno),
+        },
+    }
+}

@@ -1,0 +1,56 @@
+//! Sampling: what is in the records is known exactly.
+
+#![cfg(target_os = "linux")]
+
+mod breakpoints;
+mod calls;
+#[path = "../machine/mod.rs"]
+mod machine;
+
+use quipu_hal::{ErrorKind, Target};
+use quipu_linux::sampling::{Record, RecordLayout, Sample, Sampler, SamplerSpec};
+
+/// Opens a sampler, or says why this machine or user cannot.
+///
+/// # Panics
+/// When it fails for another reason than that the machine lacks something.
+fn open(test: &str, spec: &SamplerSpec, target: &Target) -> Option<Sampler> {
+    match machine::backend(test)?.open_sampler(spec, target) {
+        Ok(sampler) => Some(sampler),
+        Err(e) => {
+            let lacking = matches!(
+                e.kind(),
+                ErrorKind::NoPermission
+                    | ErrorKind::UnsupportedEvent
+                    | ErrorKind::UnsupportedFeature
+                    | ErrorKind::NoSuchDevice
+                    | ErrorKind::Busy
+            );
+            assert!(lacking, "{e:#}");
+            machine::skip(test, e);
+            None
+        }
+    }
+}
+
+/// Shows `look` every record in every ring.
+fn each_record(sampler: &mut Sampler, mut look: impl FnMut(Record<'_>, &RecordLayout)) {
+    let layout = *sampler.layout();
+    for ring in sampler.rings_mut() {
+        for record in &mut ring.records() {
+            let record = record.expect("a record");
+            look(record.decode(&layout).expect("of the layout"), &layout);
+        }
+    }
+}
+
+/// What `look` makes of every sample.
+fn samples<T>(sampler: &mut Sampler, mut look: impl FnMut(Sample<'_>) -> T) -> Vec<T> {
+    let mut seen = Vec::new();
+    each_record(sampler, |record, _| {
+        if let Record::Sample(sample) = record {
+            seen.push(look(sample));
+        }
+    });
+    seen
+}
