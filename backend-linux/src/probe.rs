@@ -24,6 +24,10 @@ pub(crate) fn usable() -> Result<()> {
         return Err(error(ErrorKind::NoSuchDevice).with_reason("the kernel is too old"));
     };
     let error = match errno {
+        // A kernel that has it has its setting, so this is the word of a filter.
+        libc::ENOSYS if Privileges::read().perf_event_paranoid.is_some() => {
+            refused_altogether(errno)
+        }
         libc::ENOSYS => error(ErrorKind::NoSuchDevice)
             .with_reason("the kernel was built without it (CONFIG_PERF_EVENTS)"),
         libc::EACCES | libc::EPERM => refused_altogether(errno),
@@ -32,7 +36,7 @@ pub(crate) fn usable() -> Result<()> {
     Err(error.with_errno(errno))
 }
 
-/// The kernel's own setting gives EACCES, seccomp filters usually EPERM.
+/// The kernel's own setting gives EACCES, seccomp filters usually EPERM and some ENOSYS.
 fn refused_altogether(errno: i32) -> Error {
     let privileges = Privileges::read();
     let error = Error::new(ErrorKind::NoPermission, "use perf_event_open");
@@ -40,7 +44,7 @@ fn refused_altogether(errno: i32) -> Error {
         Some(level) if !privileges.may_count_user() => error
             .with_reason(format!("kernel.perf_event_paranoid is {level}"))
             .with_hint("set it to 2 or lower, or run with CAP_PERFMON"),
-        _ if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) => {
+        _ if errno != libc::EACCES && privileges.seccomp == Some(Seccomp::Filter) => {
             error.with_reason("a seccomp filter forbids it").with_hint(
                 "allow perf_event_open in the profile of the container or service this runs in",
             )

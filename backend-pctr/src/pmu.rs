@@ -291,6 +291,17 @@ impl<D: PctrDevice> PctrPmu<D> {
         }
     }
 
+    /// Whether the kernel lets `rdpmc` read these slots: it allows it when the first word is set that
+    /// is not 0, and before that the instruction kills the process.
+    fn may_read_in_user_mode(&self, cpu: u32, slots: &[usize]) -> Result<bool> {
+        if !self.reads_in_user_mode {
+            return Ok(false);
+        }
+        let state = self.cpu(cpu)?;
+        let is_set = |slot: &usize| *slot >= self.counters || state.word(*slot) != 0;
+        Ok(slots.iter().all(is_set))
+    }
+
     /// Reads in user mode; false when the thread was interrupted each time.
     fn read_in_user_mode(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
         let device = self.control.device();
@@ -471,7 +482,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     }
 
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        if self.reads_in_user_mode && self.read_in_user_mode(cpu, slots, raw)? {
+        if self.may_read_in_user_mode(cpu, slots)? && self.read_in_user_mode(cpu, slots, raw)? {
             return Ok(());
         }
         let status = self.read_on(cpu)?;
@@ -494,6 +505,11 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             }
         }
         restored
+    }
+
+    fn not_restored(&self) -> Vec<String> {
+        let list = lock(&self.not_restored);
+        list.iter().map(ToString::to_string).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use quipu_hal::{
     RawEvent, Scaled, Target, VirtualGroup,
 };
 use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
-use quipu_pctr::{PctrEvents, PctrPmu, over};
+use quipu_pctr::{PctrPmu, over};
 use support::{Events, SimBackend, backend};
 
 type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
@@ -547,35 +547,6 @@ fn tasks_and_other_cpus_are_refused() {
     });
     let refused = backend.open(&inherit, &Target::CurrentCpu).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
-}
-
-#[test]
-fn counters_are_read_in_user_mode_only_where_that_is_known_to_be_allowed() {
-    for (era, processor) in with_counters() {
-        let machine = SimMachine::new(era, processor, 2);
-        machine.pass(Duration::from_nanos(1));
-        let [(name, code), _] = two_events(processor);
-        let events = Events::of(&machine);
-        let model = machine.cpu_model().unwrap();
-        let pmu = PctrPmu::new(machine.open(), Some(&model))
-            .unwrap()
-            .reading_in_user_mode();
-        let map = Arc::new(PctrEvents::new(&pmu, events));
-        let backend = quipu_hal::VirtualPmu::new(pmu, machine.clock(), map).unwrap();
-        let mut group = open(&backend, &[name, "tsc"]);
-        machine.occur(code, 0, Level::User, 10);
-        machine.pass(Duration::from_nanos(5));
-        let calls = machine.calls();
-        assert_eq!(values(&mut group), [10, 10]);
-        let by_rdpmc = machine.calls() == calls;
-        assert_eq!(by_rdpmc, era == Era::Amd64Of2019, "{era:?} {processor:?}");
-        assert!(!machine.was_killed());
-        machine.move_to(1);
-        let mut buf = group.read_buf();
-        let told = group.read(&mut buf).unwrap_err();
-        assert_eq!(told.kind(), ErrorKind::WrongThread);
-        assert!(!machine.was_killed());
-    }
 }
 
 #[test]

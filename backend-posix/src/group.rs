@@ -42,7 +42,8 @@ impl PosixGroup {
         let mut infos: Vec<EventInfo> = quantities.iter().map(|q| q.info()).collect();
         note(
             &mut infos,
-            "counted from fork to end, known once the process has been waited for",
+            "what wait4(2) tells of the process and the children it waited for: from fork to end, known \
+             when it has ended",
         );
         Ok(Self::new(quantities, infos, Kind::Child(child)))
     }

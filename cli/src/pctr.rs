@@ -2,7 +2,7 @@
 
 mod function;
 mod report;
-mod simulate;
+pub(crate) mod simulate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ mod rows;
 mod run;
 mod sets;
 mod signals;
+mod simulated;
 mod system;
 
 use std::process::ExitCode;
@@ -26,5 +27,9 @@ use crate::failure::Failure;
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let plan = plan::Plan::new(options)?;
     let output = report::Output::open(options)?;
-    run::Session::new(&plan, output)?.run()
+    let status = run::Session::new(&plan, output)?.run()?;
+    for line in plan.aftermath()? {
+        eprintln!("quipu: {line}");
+    }
+    Ok(status)
 }

@@ -21,6 +21,12 @@ pub trait Backend: Send + Sync {
     /// Any [`ErrorKind`](crate::ErrorKind); the error names the member that was refused
     /// ([`Error::member`](crate::Error::member)), and nothing is left open.
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Self::Group>;
+
+    /// What closed groups could not put back as they found it, a sentence each; nothing where an
+    /// operating system sees to that.
+    fn not_restored(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A [`Backend`] chosen at run time: object safe, its groups boxed. Every backend is one.
@@ -36,6 +42,9 @@ pub trait DynBackend: Send + Sync {
     /// # Errors
     /// As [`Backend::open`].
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>>;
+
+    /// See [`Backend::not_restored`].
+    fn not_restored(&self) -> Vec<String>;
 }
 
 impl<B: Backend> DynBackend for B {
@@ -49,6 +58,10 @@ impl<B: Backend> DynBackend for B {
 
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
         Ok(Box::new(Backend::open(self, spec, target)?))
+    }
+
+    fn not_restored(&self) -> Vec<String> {
+        Backend::not_restored(self)
     }
 }
 

@@ -127,6 +127,11 @@ pub trait Pmu: Send + Sync + 'static {
     /// # Errors
     /// When the system refuses.
     fn release(&self, cpu: u32) -> Result<()>;
+
+    /// What [`release`](Self::release) could not put back so far, a sentence each.
+    fn not_restored(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// One physical counter of each CPU.

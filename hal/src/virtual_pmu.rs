@@ -207,6 +207,10 @@ impl<P: Pmu, C: Clock> Backend for VirtualPmu<P, C> {
         let (infos, members) = request::members(&core.pmu, &*self.map, spec)?;
         VirtualGroup::open(&self.engine, infos, &members, &cpus, &spec.attributes)
     }
+
+    fn not_restored(&self) -> Vec<String> {
+        self.pmu().not_restored()
+    }
 }
 
 fn capabilities<P: Pmu>(pmu: &P) -> Capabilities {

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use quipu_events::Interface;
 use quipu_hal::{DynBackend, Error, ErrorKind, Result};
-use quipu_linux::LinuxBackend;
 
 use crate::NativeEvents;
 
@@ -19,6 +18,7 @@ pub struct Machine {
 /// One backend: usable, or the reason why it is not.
 pub struct BackendStatus {
     name: &'static str,
+    is_of_this_system: bool,
     state: Result<Arc<dyn DynBackend>>,
 }
 
@@ -78,17 +78,10 @@ impl Machine {
         self.backends.iter().filter_map(|b| b.state.as_ref().ok())
     }
 
-    /// Why the backend that comes first here may not be used, if that is so: what it could have
-    /// counted is refused for this reason, whatever another backend says of it.
-    pub(crate) fn forbidden(&self) -> Option<&Error> {
-        let is_there = |b: &&BackendStatus| {
-            b.error()
-                .is_none_or(|e| e.kind() != ErrorKind::NoSuchDevice)
-        };
-        let first = self.backends.iter().find(is_there)?;
-        first
-            .error()
-            .filter(|e| e.kind() == ErrorKind::NoPermission)
+    /// Why the backend that comes first on this system cannot be used, if that is so: what it could
+    /// have counted is refused for this reason, whatever another backend says of it.
+    pub(crate) fn unusable_first(&self) -> Option<&Error> {
+        self.backends.iter().find(|b| b.is_of_this_system)?.error()
     }
 
     /// The backends that count together here, or one error that says why there is none.
@@ -128,16 +121,17 @@ impl BackendStatus {
     fn new<B: DynBackend + 'static>(name: &'static str, state: Result<B>) -> Self {
         Self {
             name,
+            is_of_this_system: true,
             state: state.map(|b| Arc::new(b) as Arc<dyn DynBackend>),
         }
     }
 
     /// A backend of another system; `attempted` completes "cannot".
-    #[cfg(not(target_os = "openbsd"))]
     fn elsewhere(name: &'static str, attempted: &str) -> Self {
         let error = Error::new(ErrorKind::NoSuchDevice, attempted);
         Self {
             name,
+            is_of_this_system: false,
             state: Err(error.with_reason("not on this system")),
         }
     }
@@ -169,11 +163,17 @@ impl fmt::Debug for BackendStatus {
 }
 
 /// perf_event_open with the native events of this CPU, where the database knows it.
+#[cfg(target_os = "linux")]
 fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
     let native = Arc::clone(native);
-    let backend = LinuxBackend::new()
+    let backend = quipu_linux::LinuxBackend::new()
         .map(|backend| backend.with_event_maps(move || native.maps(Interface::Linux)));
     BackendStatus::new("linux", backend)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn linux(_: &Arc<NativeEvents>) -> BackendStatus {
+    BackendStatus::elsewhere("linux", "use perf_event_open")
 }
 
 #[cfg(unix)]

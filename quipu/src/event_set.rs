@@ -56,6 +56,8 @@ pub struct SetEvent {
 pub(crate) struct Opened {
     pub(crate) place: Place,
     pub(crate) backend: &'static str,
+    /// The CPUs it is counted on, where that is not the target of the set.
+    pub(crate) on_cpus: Option<Target>,
     pub(crate) info: EventInfo,
     pub(crate) simultaneity: Simultaneity,
     /// The terms, where it is several events; the place is that of the first.
@@ -105,6 +107,12 @@ impl SetEvent {
         self.state.as_ref().ok().map(|o| o.backend)
     }
 
+    /// The CPUs it is counted on, whatever runs there, because its backend cannot follow the target
+    /// of the set ([`EventSetBuilder::cpu_fallback`]).
+    pub fn fell_back_to_cpus(&self) -> Option<&Target> {
+        self.state.as_ref().ok()?.on_cpus.as_ref()
+    }
+
     /// How simultaneous its group's readings are, when it is open.
     pub fn simultaneity(&self) -> Option<Simultaneity> {
         self.state.as_ref().ok().map(|o| o.simultaneity)
@@ -138,6 +146,7 @@ impl EventSet {
                 ..Attributes::default()
             },
             user_mode_fallback: false,
+            cpu_fallback: false,
             backends: None,
             machine: None,
             presets: Vec::new(),
@@ -167,6 +176,22 @@ impl EventSet {
     /// The first refusal of a backend; the groups after it are still told to start.
     pub fn enable(&mut self) -> Result<()> {
         self.each(Group::enable)
+    }
+
+    /// Starts only the groups that count on CPUs because their backend cannot follow the target
+    /// ([`EventSetBuilder::cpu_fallback`]), where the others start by themselves when it executes.
+    ///
+    /// # Errors
+    /// As [`enable`](Self::enable).
+    pub fn enable_on_cpus(&mut self) -> Result<()> {
+        let mut first = Ok(());
+        for open in self.groups.iter_mut().filter(|g| g.on_cpus.is_some()) {
+            let done = open.group.enable();
+            if first.is_ok() {
+                first = done;
+            }
+        }
+        first
     }
 
     /// Stops counting, group by group. Values and times are kept.
@@ -222,6 +247,7 @@ pub struct EventSetBuilder {
     target: Target,
     attributes: Attributes,
     user_mode_fallback: bool,
+    cpu_fallback: bool,
     backends: Option<Vec<Arc<dyn DynBackend>>>,
     machine: Option<Arc<Machine>>,
     presets: Vec<(String, Formula)>,
@@ -257,6 +283,18 @@ impl EventSetBuilder {
     #[must_use]
     pub fn user_mode_fallback(mut self, yes: bool) -> Self {
         self.user_mode_fallback = yes;
+        self
+    }
+
+    /// Where a backend counts whole CPUs only, as bare registers do, and the target is a thread or
+    /// process, counts there what the CPUs do instead: all of them where the backend reaches them all,
+    /// else the one that the calling thread is on. [`SetEvent::fell_back_to_cpus`] tells. Such a group
+    /// heeds neither [`inherit`](Attributes::inherit) nor
+    /// [`enable_on_exec`](Attributes::enable_on_exec); where the others rely on the latter,
+    /// [`EventSet::enable_on_cpus`] starts it. Off by default.
+    #[must_use]
+    pub fn cpu_fallback(mut self, yes: bool) -> Self {
+        self.cpu_fallback = yes;
         self
     }
 
@@ -318,18 +356,19 @@ impl EventSetBuilder {
     /// [`SetEvent::error`].
     pub fn open(self) -> Result<EventSet> {
         let given = self.machine.as_deref();
-        let (backends, forbidden) = match self.backends.clone() {
+        let (backends, unusable) = match self.backends.clone() {
             Some(backends) => (backends, None),
             None => {
                 let machine = given.unwrap_or_else(|| Machine::this());
-                (machine.require()?, machine.forbidden().cloned())
+                (machine.require()?, machine.unusable_first().cloned())
             }
         };
         let opener = Opener {
             backends,
-            forbidden,
+            unusable,
             target: &self.target,
             user_mode_fallback: self.user_mode_fallback,
+            cpu_fallback: self.cpu_fallback,
         };
         let mut events = Vec::new();
         let mut groups: Vec<OpenGroup> = Vec::new();

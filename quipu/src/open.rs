@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use quipu_hal::{
-    DynBackend, Error, ErrorKind, EventSpec, Filter, Group, GroupSpec, Result, Target,
+    DynBackend, Error, ErrorKind, EventSpec, Filter, Group, GroupSpec, Result, Target, TargetKinds,
 };
 
 use crate::counts::Place;
@@ -13,6 +13,8 @@ use crate::event_set::Opened;
 /// A group on the backend that counts it.
 pub(crate) struct OpenGroup {
     pub(crate) backend: &'static str,
+    /// The CPUs it is counted on, where that is not the target that was asked for.
+    pub(crate) on_cpus: Option<Target>,
     pub(crate) group: Box<dyn Group>,
 }
 
@@ -37,13 +39,18 @@ impl OpenGroups {
             1 => (0, member),
             _ => (member, 0),
         };
-        let OpenGroup { backend, group } = &self.groups[at];
+        let OpenGroup {
+            backend,
+            on_cpus,
+            group,
+        } = &self.groups[at];
         Opened {
             place: Place {
                 group: first + at,
                 member,
             },
             backend,
+            on_cpus: on_cpus.clone(),
             info: group.members()[member].clone(),
             simultaneity: group.simultaneity(),
             preset: None,
@@ -54,10 +61,11 @@ impl OpenGroups {
 /// How the groups of a set are opened.
 pub(crate) struct Opener<'a> {
     pub(crate) backends: Vec<Arc<dyn DynBackend>>,
-    /// Why the backend that comes first may not be used, if that is so.
-    pub(crate) forbidden: Option<Error>,
+    /// Why the backend that comes first cannot be used, if that is so.
+    pub(crate) unusable: Option<Error>,
     pub(crate) target: &'a Target,
     pub(crate) user_mode_fallback: bool,
+    pub(crate) cpu_fallback: bool,
 }
 
 impl Opener<'_> {
@@ -72,8 +80,8 @@ impl Opener<'_> {
             }
             outcome => outcome,
         };
-        outcome.map_err(|error| match &self.forbidden {
-            Some(forbidden) if error.kind() == ErrorKind::UnsupportedEvent => forbidden.clone(),
+        outcome.map_err(|error| match &self.unusable {
+            Some(unusable) if error.kind() == ErrorKind::UnsupportedEvent => unusable.clone(),
             _ => error,
         })
     }
@@ -108,12 +116,13 @@ impl Opener<'_> {
     fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroups> {
         let mut worth_telling: Option<Error> = None;
         for backend in &self.backends {
-            let mut refusal = match open_on(backend, spec, self.target) {
+            let at = Whereabouts::of(backend, self.target, self.cpu_fallback);
+            let mut refusal = match at.open(spec) {
                 Ok(open) => return Ok(OpenGroups::one(open, false)),
                 Err(error) => error,
             };
             if user_mode_fallback && refusal.kind() == ErrorKind::NoPermission {
-                match open_in_user_mode(backend, spec, self.target, refusal) {
+                match open_in_user_mode(&at, spec, refusal) {
                     Ok(open) => return Ok(OpenGroups::one(open, true)),
                     Err(error) => refusal = error,
                 }
@@ -150,27 +159,57 @@ fn in_user_mode(spec: &GroupSpec) -> GroupSpec {
     spec
 }
 
-fn open_on(backend: &Arc<dyn DynBackend>, spec: &GroupSpec, target: &Target) -> Result<OpenGroup> {
-    let group = backend.open(spec, target)?;
-    Ok(OpenGroup {
-        backend: backend.name(),
-        group,
-    })
+/// A backend and what it counts on.
+struct Whereabouts<'a> {
+    backend: &'a Arc<dyn DynBackend>,
+    target: &'a Target,
+    /// The CPUs to count on because the backend cannot follow the target.
+    on_cpus: Option<Target>,
+}
+
+impl<'a> Whereabouts<'a> {
+    fn of(backend: &'a Arc<dyn DynBackend>, target: &'a Target, cpu_fallback: bool) -> Self {
+        const TASKS: TargetKinds = TargetKinds::CURRENT_THREAD
+            .union(TargetKinds::THREAD)
+            .union(TargetKinds::PROCESS);
+        let reaches = backend.capabilities().targets;
+        let follows = !TASKS.contains(target.kind()) || reaches.intersects(TASKS);
+        let on_cpus = [Target::AllCpus, Target::CurrentCpu]
+            .into_iter()
+            .find(|cpus| cpu_fallback && !follows && reaches.contains(cpus.kind()));
+        Self {
+            backend,
+            target,
+            on_cpus,
+        }
+    }
+
+    fn open(&self, spec: &GroupSpec) -> Result<OpenGroup> {
+        let group = match &self.on_cpus {
+            None => self.backend.open(spec, self.target)?,
+            Some(cpus) => {
+                let mut of_cpus = spec.clone();
+                of_cpus.attributes.inherit = false;
+                of_cpus.attributes.enable_on_exec = false;
+                self.backend.open(&of_cpus, cpus)?
+            }
+        };
+        Ok(OpenGroup {
+            backend: self.backend.name(),
+            on_cpus: self.on_cpus.clone(),
+            group,
+        })
+    }
 }
 
 /// Opens a group that was denied for user mode only, where that means something; the error is the
 /// one to tell then.
-fn open_in_user_mode(
-    backend: &Arc<dyn DynBackend>,
-    spec: &GroupSpec,
-    target: &Target,
-    denied: Error,
-) -> Result<OpenGroup> {
+fn open_in_user_mode(at: &Whereabouts<'_>, spec: &GroupSpec, denied: Error) -> Result<OpenGroup> {
     if !spec.members.iter().all(|m| m.filter.contains(Filter::USER)) {
         return Err(denied);
     }
     let in_user_mode = in_user_mode(spec);
-    let open = match open_on(backend, &in_user_mode, target) {
+    let open = match at.open(&in_user_mode) {
         Ok(open) => open,
         // Not permitted everywhere and not there at all: the second is what to tell, unless the first
         // knew already why user mode will not do.

@@ -68,6 +68,7 @@ impl SimDevice {
         if refused {
             return Err(Errno(libc::EINVAL));
         }
+        state.log.push((counter as u8, word));
         if era.scope() == SetScope::AllCpus {
             set_everywhere(state, counter, word);
         } else {
@@ -157,7 +158,12 @@ impl PctrDevice for SimDevice {
             state.faulted = true;
             return 0;
         }
-        cpu.counter[usize::from(counter)]
+        let value = cpu.counter[usize::from(counter)];
+        state.user_reads += 1;
+        if let Some(interruption) = state.interruptions.pop() {
+            state.interrupt(interruption);
+        }
+        value
     }
 
     fn rdtsc(&self) -> u64 {

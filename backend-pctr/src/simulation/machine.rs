@@ -64,6 +64,12 @@ pub(super) struct State {
     pub(super) looks: u64,
     /// Whether `rdpmc` was used where it is not allowed.
     pub(super) faulted: bool,
+    /// Counters read by `rdpmc` so far.
+    pub(super) user_reads: u64,
+    /// The cycles that interruptions take which are still to come, one after each `rdpmc`.
+    pub(super) interruptions: Vec<u64>,
+    /// Every function that was set through the device, with its counter.
+    pub(super) log: Vec<(u8, u32)>,
     steady: Vec<Steady>,
     occurred: Vec<(u8, Level, u64)>,
     elapsed: u64,
@@ -96,6 +102,9 @@ impl SimMachine {
                 moves: Vec::new(),
                 looks: 0,
                 faulted: false,
+                user_reads: 0,
+                interruptions: Vec::new(),
+                log: Vec::new(),
                 steady: Vec::new(),
                 occurred: Vec::new(),
                 elapsed: 0,
@@ -235,6 +244,22 @@ impl SimMachine {
         self.lock().calls
     }
 
+    /// The functions that counters were set to through the device, in order: each counter and its word.
+    pub fn log(&self) -> Vec<(u8, u32)> {
+        self.lock().log.clone()
+    }
+
+    /// Interrupts the thread after each of the next `times` reads by `rdpmc`, for so many cycles. What
+    /// runs meanwhile makes every counter that is set count one a cycle.
+    pub fn interrupt_reads(&self, times: usize, cycles: u64) {
+        self.lock().interruptions = vec![cycles; times];
+    }
+
+    /// How many counters were read by `rdpmc`.
+    pub fn user_reads(&self) -> u64 {
+        self.lock().user_reads
+    }
+
     /// Whether `rdpmc` was used in user mode where the kernel does not allow it, which would have
     /// killed a real process.
     pub fn was_killed(&self) -> bool {
@@ -268,6 +293,17 @@ impl SimMachine {
 }
 
 impl State {
+    /// Something else runs for so many cycles.
+    pub(super) fn interrupt(&mut self, cycles: u64) {
+        let cpu = &mut self.cpus[self.current];
+        cpu.time_stamp = cpu.time_stamp.wrapping_add(cycles);
+        for (counter, select) in cpu.counter.iter_mut().zip(cpu.select) {
+            if select != 0 {
+                *counter = counter.wrapping_add(cycles);
+            }
+        }
+    }
+
     fn note(&mut self, event: u8, level: Level, times: u64) {
         match self
             .occurred

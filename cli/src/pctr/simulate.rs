@@ -6,7 +6,7 @@ use quipu::pctr::simulation::{Era, Level, Processor, SimMachine};
 
 /// A driver's era and a CPU.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Simulated {
+pub(crate) struct Simulated {
     era: Era,
     processor: Processor,
 }
@@ -37,14 +37,14 @@ impl FromStr for Simulated {
 
 impl Simulated {
     /// A machine of one CPU.
-    pub(super) fn machine(self) -> SimMachine {
+    pub(crate) fn machine(self) -> SimMachine {
         let machine = SimMachine::new(self.era, self.processor, 1);
         machine.pass(std::time::Duration::from_millis(1));
         machine
     }
 
     /// The CPU in the event database.
-    pub(super) fn cpu_id(self) -> Option<&'static str> {
+    pub(crate) fn cpu_id(self) -> Option<&'static str> {
         match self.processor {
             Processor::P5 => Some("intel-p5"),
             Processor::P6 => Some("intel-p6"),
@@ -56,7 +56,7 @@ impl Simulated {
 }
 
 /// Lets the event of a function occur 1000 times in user mode and 10 times in the kernel.
-pub(super) fn let_it_occur(machine: &SimMachine, word: u32) {
+pub(crate) fn let_it_occur(machine: &SimMachine, word: u32) {
     let mask = match machine.processor() {
         Processor::P5 => 0x3f,
         _ => 0xff,

@@ -69,6 +69,7 @@ fn counted_beside<'a>(row: &Row, rows: &'a [Row], event: &Event) -> Option<&'a R
             && other.spec.filter == row.spec.filter
             && other.place == row.place
             && other.cgroup == row.cgroup
+            && other.backend == row.backend
             && other.count.value().is_some()
     })
 }

@@ -2,7 +2,7 @@
 //! and where a count means less than its name promises.
 
 use quipu::hal::ErrorKind;
-use quipu::{Error, Event, Filter, SetEvent};
+use quipu::{Error, Event, Filter, SetEvent, Target};
 
 use super::rows::{Count, Row};
 use super::sets::Sets;
@@ -70,6 +70,9 @@ impl Notes {
 
     fn opened(&mut self, name: &str, event: &SetEvent) {
         let Some(info) = event.info() else { return };
+        if let Some(backend) = event.backend() {
+            self.counted_by(backend, name, event.fell_back_to_cpus());
+        }
         let levels = event.spec().filter & Filter::LEVELS;
         let ignores_levels = !info.honours.intersects(Filter::LEVELS);
         if ignores_levels && levels != Filter::LEVELS {
@@ -82,7 +85,31 @@ impl Notes {
             self.add("user mode only", name, fallback_hint());
         }
         for erratum in &info.errata {
-            self.add("note", name, erratum.as_str());
+            // What there is to know of these is what comes with not following the kernel's events.
+            let about = match event.backend() {
+                Some("posix") => "counted by posix",
+                _ => "note",
+            };
+            self.add(about, name, erratum.as_str());
+        }
+    }
+
+    /// Where the lines come from, unless it is perf_event_open, which follows what was asked for.
+    fn counted_by(&mut self, backend: &str, name: &str, on_cpus: Option<&Target>) {
+        let about = format!("counted by {backend}");
+        match on_cpus {
+            Some(Target::CurrentCpu) => self.add(
+                &about,
+                name,
+                "everything that ran on one CPU meanwhile, the one that quipu itself was on: the \
+                 command's part in it is not known, and it may have run on others too",
+            ),
+            Some(cpus) => self.add(
+                &about,
+                name,
+                format!("everything that ran on {cpus} meanwhile, not the command alone"),
+            ),
+            None => {}
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use crate::names::NameOptions;
+use crate::pctr::simulate::Simulated;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,9 +74,25 @@ pub(crate) struct Options {
     /// Count on these CPUs (0-3,8), whatever runs there
     #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
     pub(crate) cpus: Option<String>,
-    /// Count with this backend alone; `msr` writes raw counter registers, of whole CPUs only
-    #[arg(long, value_name = "NAME", help_heading = "Where")]
-    pub(crate) backend: Option<String>,
+    /// Count with these backends alone, tried in this order; `msr` writes raw counter registers, of
+    /// whole CPUs only
+    #[arg(
+        long,
+        value_name = "NAME,..",
+        value_delimiter = ',',
+        help_heading = "Where"
+    )]
+    pub(crate) backend: Vec<String>,
+    /// Count as on OpenBSD, with a simulated pctr(4) of a driver's era and a CPU, such as
+    /// amd64-2019:core. There every event that is counted occurs 1000 times in user mode and 10 times
+    /// in the kernel
+    #[arg(
+        long,
+        value_name = "ERA:CPU",
+        conflicts_with = "backend",
+        help_heading = "Where"
+    )]
+    pub(crate) simulate: Option<Simulated>,
     /// Count the tasks of these control groups, every event in each of them
     #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
           value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]

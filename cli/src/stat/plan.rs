@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::hal::Cgroup;
 use quipu::hal::text::parse_cpu_list;
-use quipu::{Attributes, Target};
+use quipu::hal::{Cgroup, DynBackend};
+use quipu::{Attributes, Machine, Target};
 
 use crate::failure::Failure;
 use crate::names::Names;
@@ -14,6 +15,7 @@ use crate::names::Names;
 use super::aggregate::By;
 use super::events::{self, Request};
 use super::options::Options;
+use super::simulated::SimulatedPctr;
 use super::system;
 
 /// What to do, without contradictions.
@@ -24,8 +26,10 @@ pub(super) struct Plan {
     pub(super) command: Vec<OsString>,
     /// Where native events are named, when that was chosen.
     pub(super) names: Option<Names>,
-    /// The only backend to use.
-    pub(super) backend: Option<String>,
+    /// The only backends to use, by name; all when there is none.
+    pub(super) backend: Vec<String>,
+    /// The simulated device to use instead.
+    pub(super) simulated: Option<SimulatedPctr>,
     pub(super) inherit: bool,
     pub(super) by: By,
     pub(super) runs: u32,
@@ -74,7 +78,7 @@ impl Plan {
                 "--per-thread needs threads that run already: add -p PID or -t TID",
             ));
         }
-        if options.backend.as_deref() == Some("msr") && !matches!(scope, Scope::Cpus(_)) {
+        if options.backend == ["msr"] && !matches!(scope, Scope::Cpus(_)) {
             return Err(Failure::usage(
                 "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
             ));
@@ -88,6 +92,7 @@ impl Plan {
             command: options.command.clone(),
             names: options.names.choose()?,
             backend: options.backend.clone(),
+            simulated: options.simulate.map(SimulatedPctr::new).transpose()?,
             inherit: !options.no_inherit,
             by,
             runs: options.repeat.unwrap_or(1),
@@ -112,9 +117,46 @@ impl Plan {
     /// nothing of commands.
     pub(super) fn command_cpus(&self) -> Option<&[u32]> {
         match &self.scope {
-            Scope::Cpus(Target::Cpus(cpus)) if self.backend.as_deref() == Some("msr") => Some(cpus),
+            Scope::Cpus(Target::Cpus(cpus)) if self.backend == ["msr"] => Some(cpus),
             _ => None,
         }
+    }
+
+    /// The machine to count on.
+    fn machine(&self) -> &Machine {
+        match &self.names {
+            Some(names) => &names.machine,
+            None => Machine::this(),
+        }
+    }
+
+    /// The backends to use, if not simply those of the machine.
+    pub(super) fn backends(&self) -> Result<Option<Vec<Arc<dyn DynBackend>>>, Failure> {
+        if let Some(simulated) = &self.simulated {
+            return Ok(Some(simulated.backends()));
+        }
+        if self.backend.is_empty() {
+            return Ok(None);
+        }
+        let named = self.backend.iter().map(|name| self.machine().named(name));
+        Ok(Some(named.collect::<quipu::Result<_>>()?))
+    }
+
+    /// What there is to say once everything is closed: what could not be put back, and with `-v` what
+    /// a simulated device went through.
+    pub(super) fn aftermath(&self) -> Result<Vec<String>, Failure> {
+        if self.requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let used = match self.backends()? {
+            Some(backends) => backends,
+            None => self.machine().usable().cloned().collect(),
+        };
+        let mut lines: Vec<String> = used.iter().flat_map(|b| b.not_restored()).collect();
+        if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose) {
+            lines.extend(simulated.log());
+        }
+        Ok(lines)
     }
 
     /// What the report says it is about.
@@ -125,7 +167,7 @@ impl Plan {
                 let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
                 names.join(", ")
             }
-            Scope::Cpus(target) if self.backend.as_deref() == Some("msr") => {
+            Scope::Cpus(target) if self.backend == ["msr"] => {
                 format!("everything on {target}, by raw registers")
             }
             Scope::Cpus(target) => target.to_string(),
@@ -248,7 +290,7 @@ mod tests {
         let registers = plan(|o| {
             o.command = vec!["ls".into()];
             o.cpus = Some("1,3".into());
-            o.backend = Some("msr".into());
+            o.backend = vec!["msr".into()];
         })
         .expect("fine");
         assert_eq!(registers.command_cpus(), Some(&[1, 3][..]));
@@ -289,7 +331,7 @@ mod tests {
             (
                 |o| {
                     o.command = vec!["ls".into()];
-                    o.backend = Some("msr".into());
+                    o.backend = vec!["msr".into()];
                 },
                 "add -C LIST",
             ),

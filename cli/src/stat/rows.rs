@@ -21,6 +21,8 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) spec: EventSpec,
     pub(super) unit: Unit,
+    /// The backend that counts it.
+    pub(super) backend: Option<&'static str>,
     pub(super) count: Count,
     /// Nanoseconds the target ran or the CPUs passed while the event was enabled.
     pub(super) time: u64,
@@ -313,6 +315,7 @@ impl<'a> Counted<'a> {
             name: subject.name.clone(),
             spec: subject.spec.clone(),
             unit: subject.unit.clone(),
+            backend: subject.backend,
             count: Count::NotCounted,
             time: 0,
             enabled: 0,
@@ -401,6 +404,9 @@ impl Row {
             return;
         }
         self.count = Count::of(total(readings.iter().copied()), readings.len());
+        if self.count == Count::NotCounted && self.backend == Some("posix") {
+            self.reason = Some("wait4(2) tells of a command only when it has ended".into());
+        }
         let cores: BTreeSet<&str> = readings
             .iter()
             .filter_map(|(part, _)| part.core.as_deref())

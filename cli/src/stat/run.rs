@@ -26,6 +26,8 @@ use super::system;
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How often tasks that are no children of this process are looked at.
 const LIVENESS_CHECK: Duration = Duration::from_millis(50);
+/// How often counters of CPUs take turns, where only reading them makes them.
+const TURN: Duration = Duration::from_millis(5);
 /// How often a person is told how many runs are done.
 const PROGRESS: Duration = Duration::from_secs(2);
 
@@ -73,6 +75,8 @@ impl<'a> Session<'a> {
         let mut last = None;
         let mut runs = 0;
         while runs < self.plan.runs && !(runs > 0 && self.signals.arrived()) {
+            // What is on CPUs would go on counting, beside the next run's.
+            drop(last.take());
             if told.elapsed() > PROGRESS {
                 told = Instant::now();
                 let text = format!("{runs} of {} runs done", self.plan.runs);
@@ -136,6 +140,9 @@ impl<'a> Session<'a> {
         };
         let exit = match held {
             Some(held) => {
+                if self.plan.scope == Scope::Command {
+                    run.sets.enable_on_cpus()?;
+                }
                 let running = held
                     .release()
                     .map_err(|e| command::not_executed(&self.plan.command[0], &e))?;
@@ -172,6 +179,9 @@ impl<'a> Session<'a> {
         if self.plan.scope != Scope::Command {
             run.sets.disable()?;
         }
+        if let Some(simulated) = &self.plan.simulated {
+            simulated.events_occur();
+        }
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;
         if let Some((last, time)) = &run.last {
@@ -207,11 +217,16 @@ impl<'a> Session<'a> {
 
     fn wait_for_command(&mut self, mut running: Running, run: &mut Run) -> Result<Exit, Failure> {
         let mut clock = Clock::new(self.plan, run.started);
+        let mut turns = run.sets.is_on_cpus().then(|| run.sets.snapshot());
+        let longest = turns.as_ref().map_or(LONGEST_SLEEP, |_| TURN);
         loop {
+            if let Some(turn) = &mut turns {
+                run.sets.read(turn)?;
+            }
             if let Some(signal) = self.signals.take_to_pass_on() {
                 running.signal(signal)?;
             }
-            if let Some(exit) = running.wait_timeout(clock.next().min(LONGEST_SLEEP))? {
+            if let Some(exit) = running.wait_timeout(clock.next().min(longest))? {
                 return Ok(exit);
             }
             if clock.interval_is_over() {

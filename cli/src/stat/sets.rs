@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quipu::hal::ValueKind;
 use quipu::{
-    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Machine, Part, Result,
+    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Part, Result,
 };
 
 use crate::failure::Failure;
@@ -31,6 +31,8 @@ pub(super) struct Subject {
     pub(super) spec: EventSpec,
     pub(super) unit: Unit,
     pub(super) is_gauge: bool,
+    /// The backend that counts it.
+    pub(super) backend: Option<&'static str>,
     hidden: bool,
 }
 
@@ -60,26 +62,20 @@ impl Sets {
     pub(super) fn open(plan: &Plan, command: Option<i32>) -> Result<Self, Failure> {
         let mut members = Vec::new();
         if !plan.requests.is_empty() {
-            let machine = plan.names.as_ref().map(|names| &names.machine);
-            let backend = plan.backend.as_deref();
-            let backend = backend
-                .map(|name| match machine {
-                    Some(machine) => machine.named(name),
-                    None => Machine::this().named(name),
-                })
-                .transpose()?;
+            let backends = plan.backends()?;
             let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
             for (cgroup, target) in plan.scope.targets(command) {
                 let mut set = EventSet::builder()
                     .events(&groups)?
                     .target(target)
                     .attributes(plan.attributes())
-                    .user_mode_fallback(true);
-                if let Some(machine) = machine {
-                    set = set.machine(Arc::clone(machine));
+                    .user_mode_fallback(true)
+                    .cpu_fallback(true);
+                if let Some(names) = &plan.names {
+                    set = set.machine(Arc::clone(&names.machine));
                 }
-                if let Some(backend) = &backend {
-                    set = set.backends([Arc::clone(backend)]);
+                if let Some(backends) = &backends {
+                    set = set.backends(backends.iter().cloned());
                 }
                 let set = set.open()?;
                 members.push(Member { cgroup, set });
@@ -144,6 +140,19 @@ impl Sets {
 
     pub(super) fn enable(&mut self) -> Result<()> {
         self.members.iter_mut().try_for_each(|m| m.set.enable())
+    }
+
+    /// Whether something is counted on CPUs because its backend cannot follow the command.
+    pub(super) fn is_on_cpus(&self) -> bool {
+        self.set_events()
+            .any(|(_, event)| event.fell_back_to_cpus().is_some())
+    }
+
+    /// Starts what does not start by itself when the command executes.
+    pub(super) fn enable_on_cpus(&mut self) -> Result<()> {
+        self.members
+            .iter_mut()
+            .try_for_each(|m| m.set.enable_on_cpus())
     }
 
     pub(super) fn disable(&mut self) -> Result<()> {
@@ -218,6 +227,7 @@ fn subjects(plan: &Plan, members: &[Member]) -> Vec<Subject> {
                 spec: event.spec().clone(),
                 unit: info.map_or_else(Unit::none, Unit::of),
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
+                backend: event.backend(),
                 hidden: request.optional && info.is_none(),
             }
         })

@@ -35,6 +35,9 @@ struct Line<'a> {
     pcnt_running: f64,
     metric_value: f64,
     metric_unit: &'a str,
+    /// Quipu's own: what counted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'static str>,
     /// Quipu's own: the value was scaled up from a part of the time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimate: bool,
@@ -89,6 +92,7 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
         },
         unit: &row.unit.name,
         event: &row.name,
+        backend: row.backend,
         cgroup: row.cgroup.as_deref(),
         variance: row.spread.map(|spread| rounded(spread.percent, 2)),
         event_runtime: row.running,

@@ -22,6 +22,7 @@ pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
         name: event.to_string(),
         spec: EventSpec::new(event),
         unit,
+        backend: None,
         count: Count::exact(value),
         time,
         enabled: time,
