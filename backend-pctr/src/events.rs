@@ -45,6 +45,16 @@ impl PctrEvents {
                     .with_reason(reason),
             )
         };
+        // Of the Pentium and the P6 the check of the word knows more than a map.
+        let by_map = matches!(kind, CounterKind::Core | CounterKind::Amd);
+        if by_map
+            && !self
+                .map
+                .as_ref()
+                .is_none_or(|map| map.knows(&resolved.encoding))
+        {
+            return refuse("the CPU has no such event");
+        }
         let word = match kind.word(&resolved.encoding) {
             Ok(word) => word,
             Err(e) => return refuse(e.reason().unwrap_or_default()),

@@ -12,5 +12,5 @@ mod machine;
 mod registers;
 
 pub use device::SimDevice;
-pub use era::{Era, Processor};
+pub use era::{Era, Processor, parse_machine};
 pub use machine::{Level, SimMachine};

@@ -489,6 +489,8 @@ fn words_that_make_no_sense_never_reach_the_driver() {
         (Era::I386Of2003, Processor::P6, 0x02, "no such event"),
         (Era::I386Of2003, Processor::P6, 0x29, "cache state"),
         (Era::I386Of2003, Processor::P5, 0x10, "no such event"),
+        (Era::Amd64Of2019, Processor::Core, 0xff, "no such event"),
+        (Era::I386Of2008, Processor::K8, 0xff, "no such event"),
         (
             Era::Amd64Of2019,
             Processor::Core,

@@ -119,7 +119,7 @@ fn counter_1_of_a_p6_alone_has_counter_0_enabled() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
-    let cases: [(&str, &[&str], i32, &str); 11] = [
+    let cases: [(&str, &[&str], i32, &str); 13] = [
         (
             "i386-2003:p6",
             &["-s", "1", "-f", "c1"],
@@ -131,6 +131,18 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             &["-s", "0", "-f", "2"],
             125,
             "no such event",
+        ),
+        (
+            "amd64-2019:core",
+            &["-s", "0", "-f", "ff"],
+            125,
+            "no such event as ff",
+        ),
+        (
+            "amd64-2016:k8",
+            &["-s", "3", "-f", "0x10"],
+            125,
+            "no such event as 0x10",
         ),
         ("i386-2003:p6", &["-s", "2", "-f", "c0"], 2, "no counter 2"),
         ("i386-2003:p6", &["-s", "4", "-f", "c0"], 2, "4"),

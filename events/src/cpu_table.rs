@@ -219,6 +219,11 @@ impl CpuTable {
         &self.model
     }
 
+    /// Whether it has only what CPUs have in common that no other table describes.
+    pub fn is_fallback(&self) -> bool {
+        self.views().any(|(_, view)| view.is_fallback())
+    }
+
     /// Where the table's facts come from.
     pub fn source(&self) -> &str {
         self.views()

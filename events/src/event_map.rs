@@ -285,4 +285,9 @@ impl EventMap for CpuEvents {
                 .with_reason("it is no event of a CPU's counters")),
         }
     }
+
+    fn knows(&self, encoding: &Encoding) -> bool {
+        let unknown = |e: &Error| e.kind() == ErrorKind::UnsupportedEvent;
+        self.table.is_fallback() || !self.table.decode(encoding).is_err_and(|e| unknown(&e))
+    }
 }

@@ -207,3 +207,26 @@ fn every_event_of_every_table_encodes_and_decodes_back() {
         }
     }
 }
+
+/// Every event of the tables is known by its bits; what is left of 256 numbers is not.
+#[test]
+fn a_map_knows_the_numbers_of_its_cpus_events() {
+    for cpu in ["intel-core2", "amd-k8", "intel-skl"] {
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let map = table.events_for(Interface::Pctr);
+        let knows = |code| map.knows(&Encoding::X86(X86Select::new(code, 0x01)));
+        let known: Vec<u16> = (0..256).filter(|code| knows(*code)).collect();
+        let mut listed: Vec<u16> = table.events().iter().map(|event| event.code).collect();
+        // By the number 0 Intel's tables list what the fixed counters count, which no word selects.
+        let first = u16::from(cpu.starts_with("intel"));
+        listed.retain(|code| (first..256).contains(code));
+        listed.sort_unstable();
+        listed.dedup();
+        assert_eq!(known, listed, "{cpu}");
+        assert!(known.len() < 256, "{cpu}");
+    }
+    let any = Database::embedded().cpu("intel-arch").unwrap();
+    assert!(any.is_fallback());
+    let map = any.events_for(Interface::Pctr);
+    assert!(map.knows(&Encoding::X86(X86Select::new(0xff, 0))));
+}

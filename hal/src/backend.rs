@@ -44,7 +44,9 @@ pub trait DynBackend: Send + Sync {
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>>;
 
     /// See [`Backend::not_restored`].
-    fn not_restored(&self) -> Vec<String>;
+    fn not_restored(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl<B: Backend> DynBackend for B {

@@ -18,6 +18,13 @@ pub trait EventMap: Send + Sync {
     /// the nearest names as the hint; [`UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature)
     /// when the event cannot be filtered so.
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent>;
+
+    /// Whether the CPU has the event that an encoding selects, as raw bits may select any. A map that
+    /// does not have all events of its CPU takes each for one; so does the default.
+    fn knows(&self, encoding: &Encoding) -> bool {
+        let _ = encoding;
+        true
+    }
 }
 
 /// An event as an [`EventMap`] resolved it.

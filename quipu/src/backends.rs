@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use quipu_events::Interface;
 use quipu_hal::{DynBackend, Error, ErrorKind, Result};
 
 use crate::NativeEvents;
@@ -166,8 +165,9 @@ impl fmt::Debug for BackendStatus {
 #[cfg(target_os = "linux")]
 fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
     let native = Arc::clone(native);
-    let backend = quipu_linux::LinuxBackend::new()
-        .map(|backend| backend.with_event_maps(move || native.maps(Interface::Linux)));
+    let backend = quipu_linux::LinuxBackend::new().map(|backend| {
+        backend.with_event_maps(move || native.maps(quipu_events::Interface::Linux))
+    });
     BackendStatus::new("linux", backend)
 }
 
@@ -190,7 +190,7 @@ fn msr(_: &NativeEvents) -> BackendStatus {
 #[cfg(target_os = "openbsd")]
 fn pctr(native: &NativeEvents) -> BackendStatus {
     let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
-    let events = native.maps(Interface::Pctr).ok();
+    let events = native.maps(quipu_events::Interface::Pctr).ok();
     let first = events.and_then(|events| events.into_iter().next());
     BackendStatus::new("pctr", quipu_pctr::open(path, first))
 }

@@ -148,6 +148,30 @@ impl Era {
     }
 }
 
+/// An era and a CPU that its kernels run on, by their names: `i386-2003:p6`.
+///
+/// # Errors
+/// What there is to choose from, in words.
+pub fn parse_machine(text: &str) -> Result<(Era, Processor), String> {
+    let (era, processor) = text.split_once(':').ok_or("an era, a colon and a CPU")?;
+    let eras = Era::ALL.map(Era::name);
+    let processors = Processor::ALL.map(Processor::name);
+    let era = Era::ALL
+        .into_iter()
+        .find(|e| e.name() == era)
+        .ok_or_else(|| format!("the eras are {}", eras.join(", ")))?;
+    let processor = Processor::ALL
+        .into_iter()
+        .find(|p| p.name() == processor)
+        .ok_or_else(|| format!("the CPUs are {}", processors.join(", ")))?;
+    if era.runs_on(processor) {
+        Ok((era, processor))
+    } else {
+        let (era, processor) = (era.name(), processor.name());
+        Err(format!("a kernel of {era} does not run on {processor}"))
+    }
+}
+
 impl Processor {
     /// Every CPU.
     pub const ALL: [Self; 6] = [

@@ -24,6 +24,9 @@ pub(crate) const RAPID_P5: &str = "Pipeline flushes";
 /// Occurrences a second.
 pub(crate) const RAPID_RATE: u64 = 5_000_000_000;
 
+/// An event number that no CPU has.
+pub(crate) const UNKNOWN: u16 = 0xff;
+
 /// The events of a simulated CPU, by the names of pctr(4) and pctr(1), and raw ones.
 pub(crate) struct Events {
     cpu: CpuModel,
@@ -176,6 +179,10 @@ impl EventMap for Events {
             slots,
             info: info(name),
         })
+    }
+
+    fn knows(&self, encoding: &Encoding) -> bool {
+        !matches!(encoding, Encoding::X86(select) if select.event() == UNKNOWN)
     }
 }
 

@@ -1,8 +1,8 @@
 //! From an event and flags to a function word.
 
 use clap::Args;
-use quipu::events::CpuTable;
-use quipu::hal::{Encoding, P5Function, X86Select};
+use quipu::events::{CpuTable, Interface};
+use quipu::hal::{Encoding, EventMap, P5Function, X86Select};
 use quipu::pctr::CounterKind;
 use quipu::pctr::function::needs_cache_states;
 
@@ -102,6 +102,13 @@ pub(super) fn word(
         CounterKind::P5 { .. } => Encoding::P5(p5(code, flags)?),
         _ => Encoding::X86(x86(code, default_mask, flags)?),
     };
+    let by_map = matches!(kind, CounterKind::Core | CounterKind::Amd);
+    if by_map && !table.events_for(Interface::Pctr).knows(&encoding) {
+        return Err(Failure::new(format_args!(
+            "{} has no such event as {event}; quipu pctr -l lists them",
+            table.name()
+        )));
+    }
     Ok(kind.word(&encoding)?)
 }
 

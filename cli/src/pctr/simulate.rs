@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use quipu::pctr::simulation::{Era, Level, Processor, SimMachine};
+use quipu::pctr::simulation::{Era, Level, Processor, SimMachine, parse_machine};
 
 /// A driver's era and a CPU.
 #[derive(Debug, Clone, Copy)]
@@ -15,23 +15,8 @@ impl FromStr for Simulated {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (era, processor) = text.split_once(':').ok_or("an era, a colon and a CPU")?;
-        let eras = Era::ALL.map(Era::name);
-        let processors = Processor::ALL.map(Processor::name);
-        let found = Self {
-            era: Era::ALL
-                .into_iter()
-                .find(|e| e.name() == era)
-                .ok_or_else(|| format!("the eras are {}", eras.join(", ")))?,
-            processor: Processor::ALL
-                .into_iter()
-                .find(|p| p.name() == processor)
-                .ok_or_else(|| format!("the CPUs are {}", processors.join(", ")))?,
-        };
-        if !found.era.runs_on(found.processor) {
-            return Err(format!("a kernel of {era} does not run on {processor}"));
-        }
-        Ok(found)
+        let (era, processor) = parse_machine(text)?;
+        Ok(Self { era, processor })
     }
 }
 

@@ -10,9 +10,14 @@ use crate::subjects::BackendName;
 #[derive(Debug, Parser)]
 #[command(name = "quipu-conform", version)]
 pub(crate) struct Args {
-    /// The backend to test: linux, msr, sim, or sim-msr:GENERATION, raw registers simulated
+    /// The backend to test: linux, msr, pctr, posix, sim, or a simulated device: sim-msr:GENERATION,
+    /// sim-pctr:ERA:CPU
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub(crate) backend: Option<BackendName>,
+
+    /// The device of `--backend pctr`, if not /dev/pctr
+    #[arg(long, value_name = "PATH")]
+    pub(crate) device: Option<PathBuf>,
 
     /// Only checks whose id contains this; may be given several times
     #[arg(long, value_name = "TEXT")]

@@ -41,7 +41,7 @@ fn conform(args: &Args) -> Result<bool> {
         output::list(&checks, &mut io::stdout().lock())?;
         return Ok(true);
     };
-    let tested = backend.subject()?;
+    let tested = backend.subject(args.device.as_deref())?;
     let report = run(&tested.subject, checks);
     let platform = Platform::of(&tested);
     match &args.output {

@@ -5,8 +5,15 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod msr;
 #[cfg(unix)]
+mod pctr;
+#[cfg(unix)]
+mod posix;
+#[cfg(unix)]
 mod simulated_msr;
+#[cfg(unix)]
+mod simulated_pctr;
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -17,6 +24,8 @@ use quipu_conformance::Subject;
 use quipu_conformance::subjects::SimSubject;
 #[cfg(unix)]
 use quipu_msr::sim::Generation;
+#[cfg(unix)]
+use quipu_pctr::simulation::{Era, Processor, parse_machine};
 
 /// A subject, with what is known of its PMU where the machine does not say.
 pub(crate) struct Tested {
@@ -36,6 +45,15 @@ pub(crate) enum BackendName {
     /// The msr backend over a simulated register file.
     #[cfg(unix)]
     SimMsr(Generation),
+    /// What getrusage(2) tells.
+    #[cfg(unix)]
+    Posix,
+    /// A pctr(4) device.
+    #[cfg(unix)]
+    Pctr,
+    /// The pctr backend over a simulated device.
+    #[cfg(unix)]
+    SimPctr(Era, Processor),
 }
 
 impl FromStr for BackendName {
@@ -48,7 +66,20 @@ impl FromStr for BackendName {
             "sim" => Ok(Self::Sim),
             #[cfg(unix)]
             _ if name.starts_with("sim-msr:") => generation(name).map(Self::SimMsr),
-            _ => Err("the backends are linux, msr, sim and sim-msr:GENERATION".into()),
+            #[cfg(unix)]
+            "posix" => Ok(Self::Posix),
+            #[cfg(unix)]
+            "pctr" => Ok(Self::Pctr),
+            #[cfg(unix)]
+            _ if name.starts_with("sim-pctr:") => {
+                let (era, processor) = parse_machine(&name["sim-pctr:".len()..])?;
+                Ok(Self::SimPctr(era, processor))
+            }
+            _ => Err(
+                "the backends are linux, msr, pctr, posix, sim, sim-msr:GENERATION and \
+                 sim-pctr:ERA:CPU"
+                    .into(),
+            ),
         }
     }
 }
@@ -66,8 +97,10 @@ fn generation(name: &str) -> Result<Generation, String> {
 }
 
 impl BackendName {
-    /// The subject around it.
-    pub(crate) fn subject(self) -> Result<Tested> {
+    /// The subject around it; `device` is another one than pctr(4)'s own.
+    pub(crate) fn subject(self, device: Option<&Path>) -> Result<Tested> {
+        #[cfg(not(unix))]
+        let _ = device;
         match self {
             Self::Sim => Ok(Tested {
                 subject: Arc::new(SimSubject::new()),
@@ -81,6 +114,19 @@ impl BackendName {
                     subject: Arc::new(machine),
                 })
             }
+            #[cfg(unix)]
+            Self::Posix => posix::subject(),
+            #[cfg(unix)]
+            Self::Pctr => pctr::subject(device),
+            #[cfg(unix)]
+            Self::SimPctr(era, processor) => Ok(Tested {
+                subject: Arc::new(simulated_pctr::Machine::new(era, processor)?),
+                pmu: Some(format!(
+                    "simulated: {} behind the driver of {}",
+                    processor.name(),
+                    era.name()
+                )),
+            }),
             #[cfg(target_os = "linux")]
             Self::Linux => linux::subject(),
             #[cfg(target_os = "linux")]

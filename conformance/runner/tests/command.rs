@@ -159,3 +159,51 @@ fn registers_that_cannot_be_used_are_no_silence() {
         status => assert_eq!(status, Some(0), "{output:?}"),
     }
 }
+
+/// The sums of a suite that has to have passed something and failed nothing.
+fn sums(backend: &str) -> (u64, u64) {
+    let json = stdout(&["--backend", backend, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["failed"], 0, "{backend}: {json}");
+    let sum = |of: &str| json[of].as_u64().expect("a number");
+    (sum("passed"), sum("skipped"))
+}
+
+#[cfg(unix)]
+#[test]
+fn every_simulated_pctr_has_its_table() {
+    for machine in [
+        "i386-1996:p5",
+        "i386-2003:p6",
+        "i386-2023:core",
+        "amd64-2019:k8",
+    ] {
+        let (passed, skipped) = sums(&format!("sim-pctr:{machine}"));
+        assert!(
+            passed > skipped,
+            "{machine}: {passed} passed, {skipped} skipped"
+        );
+    }
+    for (name, reason) in [
+        ("sim-pctr:p6", "an era, a colon and a CPU"),
+        ("sim-pctr:amd64-2019:p6", "does not run on p6"),
+        ("sim-pctr:1970:p6", "the eras are i386-1996"),
+    ] {
+        let refused = conform(&["--backend", name]).assert().code(2);
+        refused.stderr(contains(reason));
+    }
+    conform(&["--backend", "sim-pctr:i386-2023:p6"])
+        .assert()
+        .code(2)
+        .stderr(contains("knows no counters on that CPU"));
+    conform(&["--backend", "pctr", "--device", "/nowhere/pctr"])
+        .assert()
+        .code(2)
+        .stderr(contains("/nowhere/pctr"));
+}
+
+#[cfg(unix)]
+#[test]
+fn posix_has_its_table() {
+    assert!(sums("posix").0 > 20);
+}
