@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::ErrorKind as IoErrorKind;
+use std::io::{ErrorKind as IoErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -304,12 +304,16 @@ fn read(path: &Path) -> Result<String> {
             None => refuse(kind).with_reason(error.to_string()),
         }
     };
-    let size = fs::metadata(path).map_err(os)?.len();
-    if size > LARGEST_FILE as u64 {
+    // A pipe or a device has no size to look at beforehand.
+    let file = fs::File::open(path).map_err(os)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(os)?;
+    if bytes.len() > LARGEST_FILE {
         return Err(refuse(ErrorKind::InvalidConfiguration)
             .with_reason(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
     }
-    let bytes = fs::read(path).map_err(os)?;
     String::from_utf8(bytes).map_err(|error| {
         refuse(ErrorKind::InvalidConfiguration).with_reason(format!(
             "it is not UTF-8 from byte {} on",

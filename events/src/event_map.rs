@@ -102,12 +102,7 @@ impl CpuEvents {
                 filter.with_levels(filter & levels)
             }
             Some(levels) if filter.intersection(Filter::LEVELS) != levels => {
-                return Err(
-                    Error::new(ErrorKind::InvalidConfiguration, format!("resolve {name}"))
-                        .with_reason(
-                            "its privilege levels and the filter it is counted with differ",
-                        ),
-                );
+                return Err(levels_differ(name, levels, filter));
             }
             _ => filter,
         };
@@ -267,6 +262,26 @@ impl CpuEvents {
         })?;
         Some(entry.bits().register)
     }
+}
+
+/// Linux keeps levels beside the bits, so those of a name have to be those of the filter.
+fn levels_differ(name: &str, levels: Filter, filter: Filter) -> Error {
+    let letters = |levels: Filter| -> String {
+        let all = [
+            (Filter::USER, 'u'),
+            (Filter::KERNEL, 'k'),
+            (Filter::HYPERVISOR, 'h'),
+        ];
+        let named = all.iter().filter(|(level, _)| levels.contains(*level));
+        named.map(|(_, letter)| letter).collect()
+    };
+    Error::new(ErrorKind::InvalidConfiguration, format!("resolve {name}"))
+        .with_reason(format!(
+            "its name says :{}, and the filter it is counted with :{}",
+            letters(levels),
+            letters(filter)
+        ))
+        .with_hint("leave the levels out of the name, and set the filter")
 }
 
 impl EventMap for CpuEvents {

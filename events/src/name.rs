@@ -5,6 +5,7 @@
 
 use quipu_hal::Filter;
 
+use crate::source::fields::shortened;
 use crate::source::model::{Bits, flag};
 
 /// Where names are looked up.
@@ -41,15 +42,23 @@ impl NameError {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::UnknownEvent => "there is no such event".to_owned(),
-            Self::UnknownMask { event, part } => {
-                format!("`{part}` is neither a unit mask of {event} nor a modifier")
+            Self::UnknownMask { event, part } => format!(
+                "`{}` is neither a unit mask of {} nor a modifier",
+                shortened(part),
+                shortened(event)
+            ),
+            Self::NeedsMask { event } => format!("{} needs a unit mask", shortened(event)),
+            Self::DoNotCombine { event, part } => format!(
+                "unit mask `{}` of {} cannot be combined with another",
+                shortened(part),
+                shortened(event)
+            ),
+            Self::BadModifier { part, wanted } => {
+                format!("modifier `{}` wants {wanted}", shortened(part))
             }
-            Self::NeedsMask { event } => format!("{event} needs a unit mask"),
-            Self::DoNotCombine { event, part } => {
-                format!("unit mask `{part}` of {event} cannot be combined with another")
+            Self::NotAllowed { part } => {
+                format!("this event has no modifier `{}`", shortened(part))
             }
-            Self::BadModifier { part, wanted } => format!("modifier `{part}` wants {wanted}"),
-            Self::NotAllowed { part } => format!("this event has no modifier `{part}`"),
         }
     }
 }

@@ -158,6 +158,35 @@ fn formulas_may_use_generalized_events_of_lower_layers_and_software_events() {
 }
 
 #[test]
+fn bases_end_somewhere_near() {
+    let entry = |id: &str, scheme: &str, base: &str| {
+        format!("[[cpu]]\nid = \"x-{id}\"\nscheme = \"{scheme}\"\nbase = \"{base}\"\n")
+    };
+    let circle = entry("a", "p6", "x-b") + &entry("b", "p6", "x-c") + &entry("c", "p6", "x-a");
+    assert_eq!(
+        findings(&circle),
+        [
+            "2:6: its bases lead back to it",
+            "6:6: its bases lead back to it",
+            "10:6: its bases lead back to it",
+        ]
+    );
+    let chain = |length: usize| -> String {
+        let bases = (0..length).map(|n| entry(&n.to_string(), "p6", &format!("x-{}", n + 1)));
+        bases.collect::<String>() + &entry(&length.to_string(), "p6", "intel-p6")
+    };
+    assert_eq!(findings(&chain(3)), [""; 0]);
+    assert_eq!(
+        findings(&chain(4)),
+        ["2:6: it has more than 4 bases, one on the other"]
+    );
+    assert_eq!(
+        findings(&entry("a", "p5", "intel-p6")),
+        ["2:6: the base `intel-p6` has another scheme"]
+    );
+}
+
+#[test]
 fn hostile_files_are_findings_and_nothing_else() {
     let deep_array = format!("a = {}", "[".repeat(200_000));
     let deep_table = format!("a = {}", "{a=".repeat(100_000));

@@ -368,6 +368,8 @@ fn malformed_text_is_refused_at_its_character() {
         ("cycles:pppp", 11, "at most three p"),
         ("cycles:u:k", 9, "modifiers stand together"),
         ("NAME:u:k", 7, "modifiers stand together: \":uk\""),
+        ("NAME:u:c=1:k", 12, "levels already: \":u\""),
+        ("NAME:u:MASK:k:c=1", 13, "modifiers stand together: \":uk\""),
         ("NAME:", 6, "no modifier"),
         ("NAME:uu", 7, "'u' for the second time"),
         ("r01c0:z", 7, "'z' is no modifier"),
@@ -469,4 +471,21 @@ fn nearest_names_are_few_and_near() {
     for far in ["", "x", "qqqqqqqq", "INST_RETIRED.ANY"] {
         assert!(nearest(far, []).is_empty(), "{far}");
     }
+}
+
+#[test]
+fn levels_may_stand_in_the_middle_of_a_name() {
+    for (text, name, filter) in [
+        ("EVENT:MASK:u:cmask=2", "EVENT:MASK:cmask=2", Filter::USER),
+        ("EVENT:k:MASK", "EVENT:MASK", Filter::KERNEL),
+        ("EVENT:uk:c=1", "EVENT:c=1", Filter::USER | Filter::KERNEL),
+    ] {
+        let spec: EventSpec = text.parse().expect(text);
+        assert_eq!(spec.event, Event::Named(name.into()));
+        assert_eq!(spec.filter & Filter::LEVELS, filter, "{text}");
+        assert_eq!(spec.to_string().parse(), Ok(spec));
+    }
+    let quoted: EventSpec = "'EVENT:u:c=1'".parse().expect("a quoted name");
+    assert_eq!(quoted.event, Event::Named("EVENT:u:c=1".into()));
+    assert_eq!(quoted.to_string(), "'EVENT:u:c=1'");
 }

@@ -27,10 +27,7 @@ pub(super) fn events(list: &[Event]) -> String {
 
 /// A key, in quotes where TOML wants them.
 fn key(name: &str) -> String {
-    let plain = name
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    if plain {
+    if super::is_plain(name) {
         name.to_owned()
     } else {
         format!("\"{name}\"")

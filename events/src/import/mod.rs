@@ -105,9 +105,14 @@ struct Events {
 }
 
 impl Events {
-    /// Adds an event by its published name; a second one of a name is left out.
-    fn add(&mut self, name: &str, bits: Bits, errata: Vec<String>) {
+    /// Adds an event by its published name; a second one of a name is left out, and so is what nobody
+    /// could write as a name.
+    fn add(&mut self, name: &str, bits: Bits, mut errata: Vec<String>) {
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
+        if !is_plain(event) || name.contains('.') && !mask.split('.').all(is_plain) {
+            return self.leave_out(&format!("{name:?}"), "that is no name for an event");
+        }
+        errata.retain(|erratum| is_plain(erratum));
         let known = self.by_name.get(&name.to_ascii_uppercase());
         if let Some(known) = known.and_then(|at| self.list.get(*at)) {
             if known.bits != bits {
@@ -157,6 +162,12 @@ impl Events {
             }
         }
     }
+}
+
+/// Whether a text is a word of letters, digits, `_` and `-`.
+fn is_plain(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    !text.is_empty() && text.bytes().all(plain)
 }
 
 /// A field of a JSON object as text; both lists write every number as a string.

@@ -59,7 +59,7 @@ pub(crate) fn check(
             id: &cpu.id,
             at,
         };
-        check_base(cpu, &by_id, below, &mut noted);
+        check_base(cpu, cpus, &by_id, below, &mut noted);
         check_overlaps(cpu, &lookup, &mut noted);
         check_mappings(cpu, &lookup, &mut noted);
     }
@@ -108,18 +108,41 @@ fn scheme_of(
     cpu.scheme.or_else(|| below.scheme(&cpu.id)).or_else(base)
 }
 
+/// The most bases, one on the other, that a file may give a CPU entry. Layers below may add as many.
+const MOST_BASES: usize = 4;
+
 fn check_base(
     cpu: &Cpu,
+    cpus: &[Cpu],
     by_id: &HashMap<String, usize>,
     below: &dyn Below,
     noted: &mut Vec<(Place, String)>,
 ) {
+    let mut note = |message: String| noted.push((cpu.place, message));
     let Some(base) = &cpu.base else { return };
     if base == &cpu.id {
-        noted.push((cpu.place, "a CPU entry cannot be its own base".to_owned()));
-    } else if !by_id.contains_key(base) && below.scheme(base).is_none() {
-        let base = shortened(base);
-        noted.push((cpu.place, format!("the base `{base}` is no CPU entry")));
+        return note("a CPU entry cannot be its own base".to_owned());
+    }
+    if !by_id.contains_key(base) && below.scheme(base).is_none() {
+        return note(format!("the base `{}` is no CPU entry", shortened(base)));
+    }
+    let of_base = by_id.get(base).and_then(|at| cpus[*at].scheme);
+    let of_base = of_base.or_else(|| below.scheme(base));
+    if cpu.scheme.is_some() && of_base.is_some() && cpu.scheme != of_base {
+        note(format!("the base `{}` has another scheme", shortened(base)));
+    }
+    let mut next = Some(base);
+    for _ in 0..MOST_BASES {
+        let Some(base) = next else { return };
+        if base == &cpu.id {
+            return note("its bases lead back to it".to_owned());
+        }
+        next = by_id.get(base).and_then(|at| cpus[*at].base.as_ref());
+    }
+    if next.is_some() {
+        note(format!(
+            "it has more than {MOST_BASES} bases, one on the other"
+        ));
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct Findings {
 impl Findings {
     /// How many findings are kept; the rest are counted.
     const KEPT: usize = 1000;
+    /// The longest message in characters; keys and names in a file may be of any length.
+    const LONGEST: usize = 240;
 
     pub(crate) fn add(&mut self, source: &Source<'_>, at: &Range<usize>, message: String) {
         if self.found.len() >= Self::KEPT {
@@ -80,7 +82,10 @@ impl Findings {
             file: source.file.to_owned(),
             line: source.line(at.start),
             column: source.column(at.start),
-            message,
+            message: match message.char_indices().nth(Self::LONGEST) {
+                Some((end, _)) => format!("{}…", &message[..end]),
+                None => message,
+            },
         });
     }
 

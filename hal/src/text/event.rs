@@ -94,7 +94,50 @@ fn bare(word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
         _ => (word, Modifiers::NONE),
     };
     check_name(name, at)?;
-    Ok((Event::Named(name.to_owned()), modifiers))
+    let (name, modifiers) = levels_within(name, modifiers, at)?;
+    Ok((Event::Named(name), modifiers))
+}
+
+/// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
+/// `EVENT:u:cmask=2` is `EVENT:cmask=2`, counted in user mode.
+fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Modifiers), Fault> {
+    let are_levels = |part: &str| !part.is_empty() && part.chars().all(|c| "ukh".contains(c));
+    let mut kept = String::with_capacity(name.len());
+    let mut found: Option<(&str, usize)> = None;
+    let mut part_at = at;
+    for (i, part) in name.split(':').enumerate() {
+        match found {
+            _ if i == 0 => kept.push_str(part),
+            None if are_levels(part) => found = Some((part, part_at)),
+            _ if are_levels(part) => {
+                return Err(together(
+                    found.map_or("", |(levels, _)| levels),
+                    part,
+                    part_at,
+                ));
+            }
+            _ => {
+                kept.push(':');
+                kept.push_str(part);
+            }
+        }
+        part_at += part.len() + 1;
+    }
+    match (found, after.at) {
+        (None, _) => Ok((kept, after)),
+        (Some((levels, levels_at)), None) => Ok((kept, Modifiers::read(levels, levels_at)?)),
+        (Some((levels, _)), Some(after_at)) => Err(Fault::new(
+            after_at,
+            format!("the name has levels already: \":{levels}\"; modifiers stand together"),
+        )),
+    }
+}
+
+fn together(first: &str, second: &str, at: usize) -> Fault {
+    Fault::new(
+        at,
+        format!("modifiers stand together: \":{first}{second}\""),
+    )
 }
 
 fn quote_hint(word: &str) -> String {
