@@ -1,0 +1,193 @@
+//! The events of a file: the kernel's attributes, the ids of their counters, their names.
+
+use crate::bytes::{u32_at, u64_at};
+use crate::{Error, Result};
+
+/// No kernel takes a shorter attr (`PERF_ATTR_SIZE_VER0`).
+const SHORTEST: usize = 64;
+/// Longer than any attr will be for a while; the kernel takes a page at most.
+const LONGEST: usize = 4096;
+
+/// A `struct perf_event_attr` as it was given to the kernel (`include/uapi/linux/perf_event.h`).
+///
+/// Attrs grow with the kernel; what an older one does not have reads as 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventAttr(Box<[u8]>);
+
+impl EventAttr {
+    /// An attr from its bytes, of which its `size` says how many belong to it.
+    ///
+    /// # Errors
+    /// [`Malformed`](Error::Malformed) when there are fewer, or they are too few or too many for any
+    /// kernel.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let wrong = || Error::malformed("the size of an event's attributes", 4);
+        let size = match u32_at(bytes, 4).ok_or_else(wrong)? {
+            // `PERF_ATTR_SIZE_VER0` was once written as 0.
+            0 => SHORTEST,
+            size => size as usize,
+        };
+        if !(SHORTEST..=LONGEST).contains(&size) {
+            return Err(wrong());
+        }
+        Ok(Self(bytes.get(..size).ok_or_else(wrong)?.into()))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn u64(&self, offset: usize) -> u64 {
+        u64_at(&self.0, offset).unwrap_or(0)
+    }
+
+    fn flag(&self, bit: u32) -> bool {
+        // C numbers bit-fields from the other end on big-endian machines.
+        let bit = if cfg!(target_endian = "big") {
+            63 - bit
+        } else {
+            bit
+        };
+        self.u64(40) >> bit & 1 != 0
+    }
+
+    /// `type`: `PERF_TYPE_*`, or the number of a PMU.
+    pub fn event_type(&self) -> u32 {
+        u32_at(&self.0, 0).unwrap_or(0)
+    }
+
+    /// `config`.
+    pub fn config(&self) -> u64 {
+        self.u64(8)
+    }
+
+    /// `sample_period`, or `sample_freq` in samples per second if [`is_frequency`](Self::is_frequency).
+    pub fn period_or_frequency(&self) -> u64 {
+        self.u64(16)
+    }
+
+    /// `sample_type`: which fields samples have.
+    pub fn sample_type(&self) -> u64 {
+        self.u64(24)
+    }
+
+    /// `read_format`: how values that were read look.
+    pub fn read_format(&self) -> u64 {
+        self.u64(32)
+    }
+
+    /// Whether the kernel adjusted the period to reach a frequency (`freq`).
+    pub fn is_frequency(&self) -> bool {
+        self.flag(10)
+    }
+
+    /// Whether every record says when and of whom it is (`sample_id_all`).
+    pub fn sample_id_all(&self) -> bool {
+        self.flag(18)
+    }
+
+    /// `branch_sample_type`: what is recorded of branches.
+    pub fn branch_sample_type(&self) -> u64 {
+        self.u64(72)
+    }
+
+    /// `sample_regs_user`: which registers of user mode samples have.
+    pub fn user_registers(&self) -> u64 {
+        self.u64(80)
+    }
+
+    /// `sample_regs_intr`: which registers at the interrupt samples have.
+    pub fn interrupt_registers(&self) -> u64 {
+        self.u64(96)
+    }
+}
+
+/// An event that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedEvent {
+    attr: EventAttr,
+    ids: Vec<u64>,
+    name: Option<String>,
+}
+
+impl RecordedEvent {
+    /// An event with the kernel's ids of its counters (`PERF_EVENT_IOC_ID`) and its name.
+    pub fn new(attr: EventAttr, ids: Vec<u64>, name: impl Into<String>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..Self::nameless(attr, ids)
+        }
+    }
+
+    pub(crate) fn nameless(attr: EventAttr, ids: Vec<u64>) -> Self {
+        Self {
+            attr,
+            ids,
+            name: None,
+        }
+    }
+
+    pub(crate) fn set_name(&mut self, name: String) {
+        self.name = Some(name);
+    }
+
+    /// Its attributes.
+    pub fn attr(&self) -> &EventAttr {
+        &self.attr
+    }
+
+    /// The ids of its counters: one for each CPU or thread it was opened on.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// Its name, where the file has it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(len: usize, size: u32) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        bytes[4..8].copy_from_slice(&size.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn attrs_of_every_length_are_taken_as_far_as_they_go() {
+        let mut long = bytes(200, 144);
+        long[24..32].copy_from_slice(&7u64.to_ne_bytes());
+        long[96..104].copy_from_slice(&9u64.to_ne_bytes());
+        let attr = EventAttr::from_bytes(&long).expect("good");
+        assert_eq!(attr.bytes().len(), 144);
+        assert_eq!((attr.sample_type(), attr.interrupt_registers()), (7, 9));
+        let old = EventAttr::from_bytes(&bytes(64, 0)).expect("good");
+        assert_eq!((old.bytes().len(), old.interrupt_registers()), (64, 0));
+    }
+
+    #[test]
+    fn sizes_that_make_no_sense_are_refused() {
+        for (len, size) in [(200, 63), (200, 4097), (63, 64), (100, 112), (5, 0)] {
+            let mut bytes = bytes(200, size);
+            bytes.truncate(len);
+            assert!(EventAttr::from_bytes(&bytes).is_err(), "{len} {size}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn flags_are_the_kernels() {
+        let mut bytes = bytes(64, 64);
+        bytes[40..48].copy_from_slice(&(1u64 << 10).to_ne_bytes());
+        let attr = EventAttr::from_bytes(&bytes).expect("good");
+        assert!(attr.is_frequency() && !attr.sample_id_all());
+        bytes[40..48].copy_from_slice(&(1u64 << 18).to_ne_bytes());
+        let attr = EventAttr::from_bytes(&bytes).expect("good");
+        assert!(!attr.is_frequency() && attr.sample_id_all());
+    }
+}

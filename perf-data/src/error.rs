@@ -1,0 +1,74 @@
+//! What can be wrong with a file.
+
+use std::{fmt, io};
+
+/// Why a `perf.data` file could not be read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    Io(io::Error),
+    /// It does not begin as such a file does.
+    NotPerfData,
+    /// It was written on a machine of the other byte order.
+    OtherByteOrder,
+    /// It uses something that is not read here.
+    Unsupported(&'static str),
+    /// It ends before something that its header speaks of.
+    Truncated {
+        /// What should be there.
+        what: &'static str,
+        /// Where that would end, in bytes from the start of the file.
+        needed: u64,
+        /// How long the file is.
+        len: u64,
+    },
+    /// Something in it contradicts the format.
+    Malformed {
+        /// What is wrong.
+        what: &'static str,
+        /// Where, in bytes from the start of the file, or of the section where that is not known.
+        offset: u64,
+    },
+}
+
+impl Error {
+    pub(crate) fn malformed(what: &'static str, offset: u64) -> Self {
+        Self::Malformed { what, offset }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(e) => e.fmt(f),
+            Self::NotPerfData => f.write_str("it is no perf.data file"),
+            Self::OtherByteOrder => {
+                f.write_str("it was written on a machine of the other byte order")
+            }
+            Self::Unsupported(what) => write!(f, "it has {what}, which is not supported"),
+            Self::Truncated { what, needed, len } => write!(
+                f,
+                "it is truncated: {what} should end at byte {needed}, the file ends at byte {len}"
+            ),
+            Self::Malformed { what, offset } => {
+                write!(f, "it is malformed at byte {offset}: {what}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}

@@ -1,0 +1,359 @@
+//! Features: what a file tells of the machine and the recording (`HEADER_*`,
+//! `tools/perf/util/header.h`; their contents in `tools/perf/util/header.c`).
+
+use crate::attr::{EventAttr, RecordedEvent};
+use crate::bytes::{Cursor, push_string, u16_at, u32_at, until_nul};
+use crate::record::{HEADER_LEN, misc};
+use crate::{Error, Result};
+
+/// The numbers of the features known here.
+mod number {
+    pub(super) const TRACING_DATA: u32 = 1;
+    pub(super) const BUILD_ID: u32 = 2;
+    pub(super) const HOST_NAME: u32 = 3;
+    pub(super) const OS_RELEASE: u32 = 4;
+    pub(super) const VERSION: u32 = 5;
+    pub(super) const ARCH: u32 = 6;
+    pub(super) const CPUS: u32 = 7;
+    pub(super) const CPU_DESCRIPTION: u32 = 8;
+    pub(super) const CPU_ID: u32 = 9;
+    pub(super) const TOTAL_MEMORY: u32 = 10;
+    pub(super) const COMMAND_LINE: u32 = 11;
+    pub(super) const EVENT_DESC: u32 = 12;
+    pub(super) const SAMPLE_TIME: u32 = 21;
+}
+
+/// What a file tells beside its records. All of it may be missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Features {
+    /// How tracepoints lay out their data: tracefs's formats in the form of
+    /// `tools/perf/util/trace-event-info.c`. Bytes, because nothing here needs to know them.
+    pub tracing_data: Option<Vec<u8>>,
+    /// The build ids of what was mapped.
+    pub build_ids: Vec<BuildId>,
+    /// The machine's name (uname(2), `nodename`).
+    pub host_name: Option<String>,
+    /// The kernel's release (uname(2), `release`).
+    pub os_release: Option<String>,
+    /// The version of what recorded.
+    pub version: Option<String>,
+    /// The machine's architecture (uname(2), `machine`).
+    pub arch: Option<String>,
+    /// How many CPUs there are, and how many of them were online.
+    pub cpus: Option<(u32, u32)>,
+    /// The CPU's name.
+    pub cpu_description: Option<String>,
+    /// The CPU's vendor, family, model and stepping.
+    pub cpu_id: Option<String>,
+    /// How much memory there is, in KiB.
+    pub total_memory: Option<u64>,
+    /// The command line that recorded.
+    pub command_line: Vec<String>,
+    /// The times of the first and the last sample, in ns of the clock of the recording.
+    pub sample_time: Option<(u64, u64)>,
+}
+
+/// Where something that has a build id is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BuildIdPlace {
+    /// In the kernel: itself or a module.
+    Kernel,
+    /// In user mode: a program or library.
+    User,
+}
+
+/// The build id of a file (ELF note `NT_GNU_BUILD_ID`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildId {
+    /// Where it is mapped.
+    pub place: BuildIdPlace,
+    /// The id, 20 bytes at most.
+    pub id: Vec<u8>,
+    /// The file's path, or a name in brackets.
+    pub path: Vec<u8>,
+}
+
+/// The longest build id that a file can hold (`BUILD_ID_SIZE`).
+const BUILD_ID_LEN: usize = 20;
+/// Room for a build id, its length and padding.
+const BUILD_ID_ROOM: usize = 24;
+/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the length is there.
+const BUILD_ID_HAS_LEN: u16 = 1 << 15;
+
+impl Features {
+    /// The sections to write, in the order of their numbers.
+    pub(crate) fn sections(&self, events: &[RecordedEvent]) -> Vec<(u32, Vec<u8>)> {
+        let string = |text: &Option<String>| {
+            text.as_ref().map(|text| {
+                let mut out = Vec::new();
+                push_string(&mut out, text.as_bytes());
+                out
+            })
+        };
+        let words = |words: (u64, u64)| [words.0.to_ne_bytes(), words.1.to_ne_bytes()].concat();
+        let sections = [
+            (number::TRACING_DATA, self.tracing_data.clone()),
+            (number::BUILD_ID, build_id_section(&self.build_ids)),
+            (number::HOST_NAME, string(&self.host_name)),
+            (number::OS_RELEASE, string(&self.os_release)),
+            (number::VERSION, string(&self.version)),
+            (number::ARCH, string(&self.arch)),
+            (
+                number::CPUS,
+                self.cpus
+                    .map(|(all, online)| [all.to_ne_bytes(), online.to_ne_bytes()].concat()),
+            ),
+            (number::CPU_DESCRIPTION, string(&self.cpu_description)),
+            (number::CPU_ID, string(&self.cpu_id)),
+            (
+                number::TOTAL_MEMORY,
+                self.total_memory.map(|kib| kib.to_ne_bytes().to_vec()),
+            ),
+            (
+                number::COMMAND_LINE,
+                command_line_section(&self.command_line),
+            ),
+            (number::EVENT_DESC, event_section(events)),
+            (number::SAMPLE_TIME, self.sample_time.map(words)),
+        ];
+        sections
+            .into_iter()
+            .filter_map(|(number, section)| Some((number, section?)))
+            .collect()
+    }
+
+    /// Takes up a section that was read. Numbers not known here are passed over.
+    pub(crate) fn take(
+        &mut self,
+        number: u32,
+        section: &[u8],
+        events: &mut [RecordedEvent],
+    ) -> Result<()> {
+        let mut cursor = Cursor::new(section, "a description of the machine or the recording");
+        match number {
+            number::TRACING_DATA => self.tracing_data = Some(section.to_owned()),
+            number::BUILD_ID => self.build_ids = read_build_ids(section)?,
+            number::HOST_NAME => self.host_name = Some(cursor.string()?),
+            number::OS_RELEASE => self.os_release = Some(cursor.string()?),
+            number::VERSION => self.version = Some(cursor.string()?),
+            number::ARCH => self.arch = Some(cursor.string()?),
+            number::CPUS => self.cpus = Some((cursor.u32()?, cursor.u32()?)),
+            number::CPU_DESCRIPTION => self.cpu_description = Some(cursor.string()?),
+            number::CPU_ID => self.cpu_id = Some(cursor.string()?),
+            number::TOTAL_MEMORY => self.total_memory = Some(cursor.u64()?),
+            number::COMMAND_LINE => {
+                for _ in 0..cursor.u32()? {
+                    self.command_line.push(cursor.string()?);
+                }
+            }
+            number::EVENT_DESC => read_names(cursor, events)?,
+            number::SAMPLE_TIME => self.sample_time = Some((cursor.u64()?, cursor.u64()?)),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn command_line_section(words: &[String]) -> Option<Vec<u8>> {
+    let count = u32::try_from(words.len()).ok().filter(|n| *n > 0)?;
+    let mut out = count.to_ne_bytes().to_vec();
+    for word in words {
+        push_string(&mut out, word.as_bytes());
+    }
+    Some(out)
+}
+
+fn event_section(events: &[RecordedEvent]) -> Option<Vec<u8>> {
+    let longest = events.iter().map(|e| e.attr().bytes().len()).max()?;
+    let mut out = Vec::new();
+    let number = |out: &mut Vec<u8>, n: usize| {
+        out.extend_from_slice(&u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes());
+    };
+    number(&mut out, events.len());
+    number(&mut out, longest);
+    for event in events {
+        let end = out.len() + longest;
+        out.extend_from_slice(event.attr().bytes());
+        out.resize(end, 0);
+        number(&mut out, event.ids().len());
+        push_string(&mut out, event.name().unwrap_or_default().as_bytes());
+        event
+            .ids()
+            .iter()
+            .for_each(|id| out.extend_from_slice(&id.to_ne_bytes()));
+    }
+    Some(out)
+}
+
+/// The names of the events, which come in the order of their attributes or with ids to find them by.
+fn read_names(mut cursor: Cursor<'_>, events: &mut [RecordedEvent]) -> Result<()> {
+    let count = cursor.u32()?;
+    let attr_size = cursor.u32()? as usize;
+    for i in 0..count {
+        let attr = EventAttr::from_bytes(cursor.bytes(attr_size)?)?;
+        let ids = cursor.u32()? as usize;
+        let name = cursor.string()?;
+        let ids = cursor.bytes(ids.checked_mul(8).ok_or_else(|| cursor.error())?)?;
+        let first = ids.first_chunk().map(|id| u64::from_ne_bytes(*id));
+        let by_id = first.and_then(|id| events.iter().position(|e| e.ids().contains(&id)));
+        let place = by_id.or(Some(i as usize).filter(|i| {
+            let same = |e: &RecordedEvent| {
+                (e.attr().event_type(), e.attr().config()) == (attr.event_type(), attr.config())
+            };
+            first.is_none() && events.get(*i).is_some_and(same)
+        }));
+        if let Some(event) = place.and_then(|i| events.get_mut(i)) {
+            event.set_name(name);
+        }
+    }
+    Ok(())
+}
+
+fn build_id_section(build_ids: &[BuildId]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    for build_id in build_ids {
+        let id = build_id.id.get(..BUILD_ID_LEN).unwrap_or(&build_id.id);
+        let path = (build_id.path.len() + 1).next_multiple_of(64);
+        let Ok(size) = u16::try_from(HEADER_LEN + 4 + BUILD_ID_ROOM + path) else {
+            continue;
+        };
+        let place = match build_id.place {
+            BuildIdPlace::Kernel => misc::KERNEL,
+            BuildIdPlace::User => misc::USER,
+        };
+        let end = out.len() + usize::from(size);
+        out.extend_from_slice(&0u32.to_ne_bytes());
+        out.extend_from_slice(&(place | BUILD_ID_HAS_LEN).to_ne_bytes());
+        out.extend_from_slice(&size.to_ne_bytes());
+        // The host, and no guest (`HOST_KERNEL_ID`).
+        out.extend_from_slice(&(-1i32).to_ne_bytes());
+        let id_end = out.len() + BUILD_ID_LEN;
+        out.extend_from_slice(id);
+        out.resize(id_end, 0);
+        // The length of an id that is at most 20 bytes long, and three bytes that mean nothing.
+        out.extend_from_slice(&[id.len() as u8, 0, 0, 0]);
+        out.extend_from_slice(&build_id.path);
+        out.resize(end, 0);
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn read_build_ids(section: &[u8]) -> Result<Vec<BuildId>> {
+    let mut build_ids = Vec::new();
+    let mut at = 0;
+    while at < section.len() {
+        let rest = &section[at..];
+        let wrong = || Error::malformed("a build id", at as u64);
+        let size = usize::from(u16_at(rest, 6).ok_or_else(wrong)?);
+        let entry = rest.get(..size).ok_or_else(wrong)?;
+        let body = entry.get(HEADER_LEN + 4..).ok_or_else(wrong)?;
+        let (room, path) = body.split_at_checked(BUILD_ID_ROOM).ok_or_else(wrong)?;
+        let flags = u16_at(entry, 4).ok_or_else(wrong)?;
+        let len = match flags & BUILD_ID_HAS_LEN {
+            0 => BUILD_ID_LEN,
+            _ => (u32_at(room, BUILD_ID_LEN).ok_or_else(wrong)?.to_ne_bytes()[0]).into(),
+        };
+        build_ids.push(BuildId {
+            place: match flags & misc::CPU_MODE {
+                misc::KERNEL => BuildIdPlace::Kernel,
+                _ => BuildIdPlace::User,
+            },
+            id: room[..len.min(BUILD_ID_LEN)].to_owned(),
+            path: until_nul(path).to_owned(),
+        });
+        at += size;
+    }
+    Ok(build_ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(config: u64, ids: &[u64], name: &str) -> RecordedEvent {
+        let mut attr = vec![0; 72];
+        attr[4..8].copy_from_slice(&72u32.to_ne_bytes());
+        attr[8..16].copy_from_slice(&config.to_ne_bytes());
+        let attr = EventAttr::from_bytes(&attr).expect("good");
+        RecordedEvent::new(attr, ids.to_vec(), name)
+    }
+
+    fn full() -> Features {
+        let text = |text: &str| Some(text.to_owned());
+        Features {
+            tracing_data: Some(vec![1, 2, 3]),
+            build_ids: vec![
+                BuildId {
+                    place: BuildIdPlace::Kernel,
+                    id: vec![7; 20],
+                    path: b"[kernel.kallsyms]".to_vec(),
+                },
+                BuildId {
+                    place: BuildIdPlace::User,
+                    id: vec![9; 8],
+                    path: vec![b'x'; 100],
+                },
+            ],
+            host_name: text("host"),
+            os_release: text("6.1"),
+            version: text("1"),
+            arch: text("x86_64"),
+            cpus: Some((8, 4)),
+            cpu_description: text("a CPU"),
+            cpu_id: text("GenuineIntel,6,1,2"),
+            total_memory: Some(1 << 20),
+            command_line: vec!["quipu".into(), "record".into(), String::new()],
+            sample_time: Some((3, 4)),
+        }
+    }
+
+    #[test]
+    fn features_come_back() {
+        let events = [event(1, &[5, 6], "a"), event(2, &[7], "b")];
+        let sections = full().sections(&events);
+        assert!(sections.is_sorted_by_key(|(number, _)| *number));
+        let mut nameless: Vec<_> = events
+            .iter()
+            .map(|e| RecordedEvent::nameless(e.attr().clone(), e.ids().to_vec()))
+            .collect();
+        let mut features = Features::default();
+        for (number, section) in &sections {
+            features
+                .take(*number, section, &mut nameless)
+                .expect("good");
+        }
+        assert_eq!(features, full());
+        assert_eq!(nameless, events);
+    }
+
+    #[test]
+    fn nothing_to_tell_is_no_section() {
+        assert_eq!(Features::default().sections(&[]), []);
+    }
+
+    #[test]
+    fn sections_that_end_too_early_are_errors() {
+        for (number, section) in full().sections(&[event(1, &[5], "a")]) {
+            if number == number::TRACING_DATA {
+                continue;
+            }
+            for len in 0..section.len() {
+                // A build id and all before it are whole again where one ends.
+                let whole = number == number::BUILD_ID && (len == 0 || len == 100);
+                let taken = Features::default().take(number, &section[..len], &mut []);
+                assert_eq!(taken.is_ok(), whole, "{number} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_that_cannot_be_true_are_errors() {
+        let huge = [255; 64];
+        for number in [number::COMMAND_LINE, number::EVENT_DESC, number::BUILD_ID] {
+            let taken = Features::default().take(number, &huge, &mut []);
+            assert!(taken.is_err(), "{number}");
+        }
+        // Sections of a later perf are none of ours.
+        assert!(Features::default().take(31, &huge, &mut []).is_ok());
+    }
+}

@@ -1,0 +1,178 @@
+//! Records that no kernel wrote: what was there before the recording began.
+//!
+//! Each is in the kernel's layout (`include/uapi/linux/perf_event.h`), with `trailer` bytes of zeros
+//! where `sample_id_all` puts ids and time: readers take time 0 for "before everything else".
+
+use crate::record::{HEADER_LEN, kind, misc};
+
+/// A mapping of executable memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mapping<'a> {
+    /// The first address.
+    pub start: u64,
+    /// How many bytes.
+    pub len: u64,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// The file's device.
+    pub device: (u32, u32),
+    /// The file's inode.
+    pub inode: u64,
+    /// `PROT_*` of mmap(2).
+    pub protection: u32,
+    /// `MAP_*` of mmap(2).
+    pub flags: u32,
+    /// The file's path, or a name in brackets.
+    pub path: &'a [u8],
+}
+
+/// A record that is being put together.
+struct Draft(Vec<u8>);
+
+impl Draft {
+    fn new(kind: u32, misc: u16) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend_from_slice(&kind.to_ne_bytes());
+        bytes.extend_from_slice(&misc.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 2]);
+        Self(bytes)
+    }
+
+    fn ids(mut self, ids: &[i32]) -> Self {
+        for id in ids {
+            self.0.extend_from_slice(&id.to_ne_bytes());
+        }
+        self
+    }
+
+    fn words(mut self, words: &[u64]) -> Self {
+        for word in words {
+            self.0.extend_from_slice(&word.to_ne_bytes());
+        }
+        self
+    }
+
+    /// The record with text at its end, cut where it would be longer than a path can be.
+    fn end(mut self, text: &[u8], trailer: usize) -> Vec<u8> {
+        const LONGEST_PATH: usize = 4095;
+        self.0
+            .extend_from_slice(text.get(..LONGEST_PATH).unwrap_or(text));
+        let padded = (self.0.len() + 1).next_multiple_of(8);
+        self.0.resize(padded, 0);
+        self.close(trailer)
+    }
+
+    fn close(mut self, trailer: usize) -> Vec<u8> {
+        let len = self.0.len() + trailer.min(256);
+        self.0.resize(len, 0);
+        // At most a path, fixed fields and 256 bytes of trailer.
+        let size = (len as u16).to_ne_bytes();
+        self.0[HEADER_LEN - 2..HEADER_LEN].copy_from_slice(&size);
+        self.0
+    }
+}
+
+/// `PERF_RECORD_COMM`: a thread has a name.
+pub fn comm(pid: i32, tid: i32, name: &[u8], trailer: usize) -> Vec<u8> {
+    Draft::new(kind::COMM, 0)
+        .ids(&[pid, tid])
+        .end(name, trailer)
+}
+
+/// `PERF_RECORD_FORK`: a thread belongs to a process.
+pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) -> Vec<u8> {
+    Draft::new(kind::FORK, 0)
+        .ids(&[pid, parent, tid, parent_tid])
+        .words(&[0])
+        .close(trailer)
+}
+
+/// `PERF_RECORD_MMAP2` of a process.
+pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u8> {
+    let word = |low: u32, high: u32| {
+        let (low, high) = (low.to_ne_bytes(), high.to_ne_bytes());
+        let [a, b, c, d] = low;
+        let [e, f, g, h] = high;
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    };
+    let (major, minor) = mapping.device;
+    Draft::new(kind::MMAP2, misc::USER)
+        .ids(&[pid, tid])
+        .words(&[mapping.start, mapping.len, mapping.offset])
+        .words(&[word(major, minor), mapping.inode, 0])
+        .words(&[word(mapping.protection, mapping.flags)])
+        .end(mapping.path, trailer)
+}
+
+/// `PERF_RECORD_MMAP` of the kernel itself: from `start` to the end of the address space or the first
+/// module, with the address of the symbol `reference`, by which readers see where the kernel was.
+pub fn kernel(start: u64, len: u64, reference: &[u8], address: u64, trailer: usize) -> Vec<u8> {
+    let path = [b"[kernel.kallsyms]", reference].concat();
+    kernel_mapping(start, len, address, &path, trailer)
+}
+
+/// `PERF_RECORD_MMAP` of a kernel module, by its name in brackets or its path.
+pub fn kernel_module(start: u64, len: u64, name: &[u8], trailer: usize) -> Vec<u8> {
+    kernel_mapping(start, len, 0, name, trailer)
+}
+
+fn kernel_mapping(start: u64, len: u64, offset: u64, path: &[u8], trailer: usize) -> Vec<u8> {
+    /// The pid by which records mean the host's kernel (`HOST_KERNEL_ID`).
+    const HOST: i32 = -1;
+    Draft::new(kind::MMAP, misc::KERNEL)
+        .ids(&[HOST, 0])
+        .words(&[start, len, offset])
+        .end(path, trailer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use crate::bytes::{u32_at, u64_at, until_nul};
+
+    #[test]
+    fn records_are_in_the_kernels_layout() {
+        let mapping = Mapping {
+            start: 0x1000,
+            len: 0x2000,
+            offset: 0x3000,
+            device: (8, 1),
+            inode: 77,
+            protection: 5,
+            flags: 2,
+            path: b"/bin/true",
+        };
+        let bytes = mmap2(3, 4, &mapping, 16);
+        let record = Record::first_of(&bytes).expect("whole");
+        assert_eq!(record.bytes().len(), bytes.len());
+        assert_eq!((record.kind(), record.misc()), (kind::MMAP2, misc::USER));
+        let body = record.body();
+        let ids = [u32_at(body, 0), u32_at(body, 4)];
+        assert_eq!(ids, [Some(3), Some(4)]);
+        let words: Vec<_> = (1..4).filter_map(|i| u64_at(body, 8 * i)).collect();
+        assert_eq!(words, [0x1000, 0x2000, 0x3000]);
+        let device = [u32_at(body, 32), u32_at(body, 36)];
+        assert_eq!((device, u64_at(body, 40)), ([Some(8), Some(1)], Some(77)));
+        let rights = [u32_at(body, 56), u32_at(body, 60)];
+        assert_eq!(rights, [Some(5), Some(2)]);
+        assert_eq!(until_nul(&body[64..]), b"/bin/true");
+        assert_eq!(body.len(), 64 + 16 + 16);
+
+        let bytes = comm(3, 4, b"sixteen_letters_", 0);
+        assert_eq!(bytes.len(), 8 + 8 + 24);
+        let bytes = fork(3, 1, 4, 1, 8);
+        assert_eq!(bytes.len(), 8 + 16 + 8 + 8);
+        let bytes = kernel(1, 2, b"_text", 3, 0);
+        let body = Record::first_of(&bytes).expect("whole").body();
+        assert_eq!(u32_at(body, 0), Some(u32::MAX));
+        assert_eq!(until_nul(&body[32..]), b"[kernel.kallsyms]_text");
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut() {
+        let bytes = comm(1, 1, &vec![b'x'; 1 << 20], 0);
+        let record = Record::first_of(&bytes).expect("whole");
+        assert_eq!(record.bytes().len(), 8 + 8 + 4096);
+    }
+}
