@@ -1,1 +1,21 @@
-//! x
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod address_space;
+mod demangled;
+mod elf;
+mod jit;
+mod kernel;
+mod lines;
+mod processes;
+mod symbolizer;
+mod table;
+
+pub use address_space::{AddressSpace, Mapped};
+pub use demangled::demangle;
+pub use elf::{ElfImage, build_id_of};
+pub use kernel::{KernelSymbols, Reference};
+pub use lines::Line;
+pub use processes::{Process, Processes};
+pub use symbolizer::{Function, Place, Symbolizer};
+pub use table::{Symbol, SymbolTable, TableBuilder};

@@ -1,0 +1,300 @@
+//! ELF files: their functions, where they are loaded, and their build ids.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use object::elf::{
+    ELF_NOTE_GNU, EM_ARM, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD,
+    SHF_EXECINSTR, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC,
+    STT_GNU_IFUNC, STT_NOTYPE,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::read::{ReadCache, ReadCacheOps, ReadRef};
+use object::{Endianness, FileKind};
+
+use crate::table::{SymbolTable, TableBuilder};
+
+/// No symbol table is longer than this; a file that says so is not what it seems.
+const LONGEST_TABLE: u64 = 2 << 30;
+/// Where distributions put debug information apart from programs.
+const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
+
+/// What is needed of an ELF file to name its functions.
+#[derive(Debug, Clone, Default)]
+pub struct ElfImage {
+    symbols: SymbolTable,
+    segments: Vec<Segment>,
+    build_id: Option<Vec<u8>>,
+}
+
+/// A part of the file that is loaded (`PT_LOAD`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    offset: u64,
+    len: u64,
+    address: u64,
+    executable: bool,
+}
+
+impl ElfImage {
+    /// Reads a file. Where it has no symbols but those for linking, and its debug information lies
+    /// apart under its build id, that is read as well.
+    ///
+    /// `None` when there is no such regular file, or it is no ELF file that makes sense.
+    pub fn open(path: &Path) -> Option<Self> {
+        let mut image = Self::read(regular_file(path)?)?;
+        if let Some(debug_file) = image.build_id.as_deref().and_then(debug_file) {
+            let apart = regular_file(&debug_file).and_then(Self::read);
+            if let Some(apart) = apart
+                && apart.build_id == image.build_id
+                && apart.symbols.len() > image.symbols.len()
+            {
+                image.symbols = apart.symbols;
+            }
+        }
+        Some(image)
+    }
+
+    /// Reads an image from anything that can be read at any place.
+    pub fn read(content: impl ReadCacheOps) -> Option<Self> {
+        let cache = ReadCache::new(content);
+        match FileKind::parse(&cache).ok()? {
+            FileKind::Elf32 => parse::<FileHeader32<Endianness>, _>(&cache),
+            FileKind::Elf64 => parse::<FileHeader64<Endianness>, _>(&cache),
+            _ => None,
+        }
+    }
+
+    /// The functions, by the addresses that the file gives them.
+    pub fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
+    /// Its build id (`NT_GNU_BUILD_ID`).
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// The address that the file gives to what is at an offset in it.
+    pub fn address_at(&self, offset: u64) -> Option<u64> {
+        let contains = |s: &&Segment| offset >= s.offset && offset - s.offset < s.len;
+        let here = || self.segments.iter().filter(contains);
+        // Segments that share a page overlap in memory; code is what was running.
+        let segment = here().find(|s| s.executable).or_else(|| here().next())?;
+        (offset - segment.offset).checked_add(segment.address)
+    }
+}
+
+/// The build id of a file, if it is an ELF file that has one.
+pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(regular_file(path)?);
+    match FileKind::parse(&cache).ok()? {
+        FileKind::Elf32 => build_id::<FileHeader32<Endianness>, _>(&cache),
+        FileKind::Elf64 => build_id::<FileHeader64<Endianness>, _>(&cache),
+        _ => None,
+    }
+}
+
+/// Opens a file, but nothing that waits for somebody or does not end.
+pub(crate) fn regular_file(path: &Path) -> Option<File> {
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    File::open(path).ok()
+}
+
+/// Where the debug information of a build lies, if it is apart.
+pub(crate) fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let (first, rest) = build_id.split_at_checked(1)?;
+    Some(Path::new(DEBUG_DIRECTORY).join(format!("{}/{}.debug", hex(first), hex(rest))))
+}
+
+fn parse<'data, Elf, R>(data: R) -> Option<ElfImage>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let segments = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_LOAD)
+        .map(|segment| Segment {
+            offset: segment.p_offset(endian).into(),
+            len: segment.p_filesz(endian).into(),
+            address: segment.p_vaddr(endian).into(),
+            executable: segment.p_flags(endian) & PF_X != 0,
+        })
+        .collect();
+    Some(ElfImage {
+        symbols: symbols::<Elf, R>(header, endian, data).unwrap_or_default(),
+        segments,
+        build_id: build_id::<Elf, R>(data),
+    })
+}
+
+fn build_id<'data, Elf, R>(data: R) -> Option<Vec<u8>>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, data).ok()? {
+        let Ok(Some(mut notes)) = segment.notes(endian, data) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
+                return Some(note.desc().to_owned());
+            }
+        }
+    }
+    None
+}
+
+/// The functions of the table for debugging, or where there is none, of that for linking.
+fn symbols<'data, Elf, R>(header: &Elf, endian: Endianness, data: R) -> Option<SymbolTable>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let sections = header.sections(endian, data).ok()?;
+    let is_arm = header.e_machine(endian) == EM_ARM;
+    let mut builder = TableBuilder::default();
+    let mut last = 0;
+    for kind in [SHT_SYMTAB, SHT_DYNSYM] {
+        let mut any = false;
+        for section in sections.iter().filter(|s| s.sh_type(endian) == kind) {
+            let size: u64 = section.sh_size(endian).into();
+            let strings = sections.section(section.link(endian)).ok()?;
+            let strings_size: u64 = strings.sh_size(endian).into();
+            if size.max(strings_size) > LONGEST_TABLE {
+                continue;
+            }
+            let entries = section.data_as_array::<Elf::Sym, _>(endian, data).ok()?;
+            let strings = strings.data(endian, data).ok()?;
+            for symbol in entries {
+                let index = symbol.st_shndx(endian);
+                let home = sections.section(object::SectionIndex(index.into())).ok();
+                let in_code = home.is_some_and(|home| {
+                    let flags: u64 = home.sh_flags(endian).into();
+                    flags & u64::from(SHF_EXECINSTR) != 0
+                });
+                let is_function = match symbol.st_type() {
+                    STT_FUNC | STT_GNU_IFUNC => true,
+                    STT_NOTYPE => in_code,
+                    _ => false,
+                };
+                let name = name_at(strings, symbol.st_name(endian));
+                let (true, false, Some(name)) = (is_function, index == SHN_UNDEF, name) else {
+                    continue;
+                };
+                // The lowest bit says that it is Thumb code.
+                let mask = if is_arm { !1 } else { u64::MAX };
+                let start = symbol.st_value(endian).into() & mask;
+                let binding = match symbol.st_bind() {
+                    STB_GLOBAL => 2,
+                    STB_WEAK => 1,
+                    _ => 0,
+                };
+                let typed = u8::from(symbol.st_type() != STT_NOTYPE);
+                builder.add(
+                    start,
+                    symbol.st_size(endian).into(),
+                    4 * typed + binding,
+                    name,
+                );
+                last = last.max(home.map_or(0, |home| {
+                    let end: u64 = home.sh_addr(endian).into();
+                    end.saturating_add(home.sh_size(endian).into())
+                }));
+                any = true;
+            }
+        }
+        if any {
+            break;
+        }
+    }
+    Some(builder.build(last))
+}
+
+/// The name at an offset of a string table, if it is one that a person would know.
+fn name_at(strings: &[u8], offset: u32) -> Option<&str> {
+    let rest = strings.get(offset as usize..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    let name = std::str::from_utf8(&rest[..end]).ok()?;
+    // Mapping symbols of ARM and RISC-V, and labels that an assembler made.
+    let invented = name.is_empty() || name.starts_with('$') || name.starts_with(".L");
+    (!invented).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn own_file() -> Vec<u8> {
+        std::fs::read(std::env::current_exe().expect("it runs")).expect("readable")
+    }
+
+    #[test]
+    fn this_programs_own_functions_are_found() {
+        let image = ElfImage::open(&std::env::current_exe().expect("it runs")).expect("an ELF");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+        let address = this_programs_own_functions_are_found as fn() as usize as u64;
+        let offset = maps.lines().find_map(|line| {
+            let mut fields = line.split_whitespace();
+            let (start, end) = fields.next()?.split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            let (start, end) = (hex(start)?, hex(end)?);
+            let offset = hex(fields.nth(1)?)?;
+            (start..end)
+                .contains(&address)
+                .then(|| address - start + offset)
+        });
+        let address = image
+            .address_at(offset.expect("it is mapped"))
+            .expect("loaded");
+        let symbol = image.symbols().find(address).expect("it has a name");
+        let name = crate::demangle(symbol.name);
+        assert!(
+            name.ends_with("this_programs_own_functions_are_found"),
+            "{name}"
+        );
+        assert_eq!(symbol.start, address);
+    }
+
+    #[test]
+    fn broken_files_have_no_symbols() {
+        let good = own_file();
+        assert!(ElfImage::read(Cursor::new(&good[..])).is_some());
+        for len in [0, 3, 4, 16, 63, 64, 200, 1000, good.len() / 2] {
+            let _ = ElfImage::read(Cursor::new(&good[..len]));
+        }
+        // Each byte of the header by itself, and then of the section headers.
+        let table = u64::from_le_bytes(*good[40..].first_chunk().expect("a header")) as usize;
+        let mut bad = good.clone();
+        for at in (0..64).step_by(2).chain((table..table + 256).step_by(9)) {
+            bad[at] ^= 0xff;
+            let _ = ElfImage::read(Cursor::new(&bad[..]));
+            bad[at] ^= 0xff;
+        }
+        assert!(ElfImage::read(Cursor::new(b"#!/bin/sh\n")).is_none());
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        for path in ["/dev/zero", "/proc", "/nowhere"] {
+            assert!(ElfImage::open(Path::new(path)).is_none(), "{path}");
+            assert!(build_id_of(Path::new(path)).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn debug_files_are_found_by_their_build_id() {
+        let path = debug_file(&[0xab, 0x01, 0x02]).expect("long enough");
+        assert!(path.ends_with(".build-id/ab/0102.debug"), "{path:?}");
+        assert_eq!(debug_file(&[]), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! What the running kernel tells of itself: `/proc/kallsyms`, and the code it maps into every process.
+
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+
+use crate::elf::ElfImage;
+use crate::table::{Symbol, SymbolTable, TableBuilder};
+
+/// Symbols by which the kernel's place is told, because it is another after each boot
+/// (`ref_reloc_sym_names`, `tools/perf/util/machine.c`).
+const REFERENCES: [&str; 2] = ["_text", "_stext"];
+/// The last symbol of the kernel's own code.
+const END: &str = "_etext";
+/// A vDSO is a few pages; this one is not believed.
+const LARGEST_VDSO: u64 = 1 << 20;
+
+/// The functions of the running kernel and its modules.
+#[derive(Debug, Clone)]
+pub struct KernelSymbols {
+    table: SymbolTable,
+    reference: Reference,
+    end: Option<u64>,
+    /// What has to be added to the addresses of a recording.
+    shift: u64,
+}
+
+/// A symbol of the kernel and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// The symbol.
+    pub name: &'static str,
+    /// Its address.
+    pub address: u64,
+}
+
+impl KernelSymbols {
+    /// The symbols of this machine; `None` when this process may not see their addresses
+    /// (`kernel.kptr_restrict`), or the kernel has none to show.
+    pub fn of_this_machine() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/kallsyms").ok()?)
+    }
+
+    /// The symbols in the text of `/proc/kallsyms`: address, type, name, module.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut builder = TableBuilder::default();
+        let mut reference: Option<Reference> = None;
+        let mut end = None;
+        for line in text.lines() {
+            let mut fields = line.splitn(3, ' ');
+            let (Some(address), Some(kind), Some(name)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let Ok(address @ 1..) = u64::from_str_radix(address, 16) else {
+                continue;
+            };
+            let rank = match kind {
+                "T" => 2,
+                "W" => 1,
+                "t" | "w" => 0,
+                _ => continue,
+            };
+            if let Some(known) = REFERENCES.iter().find(|known| **known == name) {
+                let first = reference.is_none_or(|r| r.name != REFERENCES[0]);
+                if first {
+                    reference = Some(Reference {
+                        name: known,
+                        address,
+                    });
+                }
+                // They are places, not functions.
+                continue;
+            }
+            if name == END {
+                end = Some(address);
+                continue;
+            }
+            builder.add(address, 0, rank, name);
+        }
+        Some(Self {
+            reference: reference?,
+            end,
+            table: builder.build(u64::MAX),
+            shift: 0,
+        })
+    }
+
+    /// The symbol that tells where this kernel is.
+    pub fn reference(&self) -> Reference {
+        self.reference
+    }
+
+    /// Where the kernel's own code ends.
+    pub fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// The same for a recording in which the [reference](Self::reference) was at another address.
+    #[must_use]
+    pub fn recorded_at(mut self, address: u64) -> Self {
+        self.shift = self.reference.address.wrapping_sub(address);
+        self
+    }
+
+    /// The function at an address of the recording, and the module in brackets that it is of.
+    pub fn find(&self, address: u64) -> Option<(Symbol<'_>, Option<&str>)> {
+        let symbol = self.table.find(address.wrapping_add(self.shift))?;
+        let (name, module) = match symbol.name.split_once('\t') {
+            Some((name, module)) => (name, Some(module)),
+            None => (symbol.name, None),
+        };
+        let start = symbol.start.wrapping_sub(self.shift);
+        Some((
+            Symbol {
+                start,
+                name,
+                ..symbol
+            },
+            module,
+        ))
+    }
+}
+
+/// The code that the kernel maps into every process as `[vdso]` (vdso(7)), as it is in this one.
+pub(crate) fn vdso() -> Option<ElfImage> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let len = end.checked_sub(start).filter(|len| *len <= LARGEST_VDSO)?;
+    let mut bytes = vec![0; usize::try_from(len).ok()?];
+    let mut memory = File::open("/proc/self/mem").ok()?;
+    memory.seek(SeekFrom::Start(start)).ok()?;
+    memory.read_exact(&mut bytes).ok()?;
+    ElfImage::read(Cursor::new(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    const TEXT: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000100 T start_kernel
+ffffffff81000200 t helper
+ffffffff81000200 D data
+ffffffff81001000 T _etext
+ffffffffc0000000 t init\t[module]
+";
+
+    #[test]
+    fn functions_and_modules_are_found() {
+        let symbols = KernelSymbols::parse(TEXT).expect("addresses");
+        let found = |address| {
+            let (symbol, module) = symbols.find(address)?;
+            Some((symbol.name, symbol.start, module))
+        };
+        assert_eq!(found(0xffff_ffff_8100_0000), None);
+        assert_eq!(
+            found(0xffff_ffff_8100_01ff),
+            Some(("start_kernel", 0xffff_ffff_8100_0100, None))
+        );
+        assert_eq!(
+            found(0xffff_ffff_8100_0200),
+            Some(("helper", 0xffff_ffff_8100_0200, None))
+        );
+        assert_eq!(
+            found(0xffff_ffff_c000_0010),
+            Some(("init", 0xffff_ffff_c000_0000, Some("[module]")))
+        );
+        let reference = Reference {
+            name: "_text",
+            address: 0xffff_ffff_8100_0000,
+        };
+        assert_eq!(symbols.reference(), reference);
+        assert_eq!(symbols.end(), Some(0xffff_ffff_8100_1000));
+    }
+
+    #[test]
+    fn a_kernel_that_was_elsewhere_is_found() {
+        let symbols = KernelSymbols::parse(TEXT).expect("addresses");
+        let symbols = symbols.recorded_at(0xffff_ffff_9100_0000);
+        let (symbol, _) = symbols.find(0xffff_ffff_9100_0110).expect("a name");
+        assert_eq!(
+            (symbol.name, symbol.start),
+            ("start_kernel", 0xffff_ffff_9100_0100)
+        );
+    }
+
+    #[test]
+    fn hidden_addresses_are_no_symbols() {
+        let hidden = "0000000000000000 T _text\n0000000000000000 T start_kernel\n";
+        assert!(KernelSymbols::parse(hidden).is_none());
+        assert!(KernelSymbols::parse("").is_none());
+        assert!(KernelSymbols::parse("nonsense\n\u{0}\n").is_none());
+    }
+
+    #[test]
+    fn the_vdso_has_its_well_known_functions() {
+        let Some(vdso) = vdso() else {
+            let name = "the_vdso_has_its_well_known_functions";
+            let _ = writeln!(std::io::stderr(), "SKIP {name}: no vDSO is mapped");
+            return;
+        };
+        assert!(!vdso.symbols().is_empty());
+    }
+}

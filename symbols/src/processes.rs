@@ -1,0 +1,129 @@
+//! Processes and threads, as the records of a recording tell of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::address_space::{AddressSpace, Mapped};
+
+/// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
+/// A recording that makes more is not believed.
+const MOST_MAPPINGS: usize = 64 << 20;
+
+/// All processes and threads.
+#[derive(Debug, Default)]
+pub struct Processes {
+    processes: HashMap<i32, Process>,
+    threads: HashMap<i32, Arc<str>>,
+    /// How many mappings have been copied or made.
+    mappings: usize,
+}
+
+/// One process.
+#[derive(Debug, Clone, Default)]
+pub struct Process {
+    /// Shared with its parent until one of them changes it.
+    space: Arc<AddressSpace>,
+}
+
+impl Process {
+    /// What is mapped where in it.
+    pub fn space(&self) -> &AddressSpace {
+        &self.space
+    }
+}
+
+impl Processes {
+    /// No processes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A process maps something.
+    pub fn map(&mut self, pid: i32, mapped: Mapped) {
+        let process = self.processes.entry(pid).or_default();
+        let copied = match Arc::get_mut(&mut process.space) {
+            Some(_) => 0,
+            None => process.space.len(),
+        };
+        self.mappings = self.mappings.saturating_add(copied + 1);
+        if self.mappings <= MOST_MAPPINGS {
+            Arc::make_mut(&mut process.space).map(mapped);
+        }
+    }
+
+    /// A thread gets a name; when it has executed a program, its process maps nothing any more.
+    pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
+        let name = String::from_utf8_lossy(name);
+        self.threads.insert(tid, name.as_ref().into());
+        if executed {
+            self.processes.insert(pid, Process::default());
+        }
+    }
+
+    /// A thread is made. In a new process everything is mapped as in its parent.
+    pub fn fork(&mut self, pid: i32, tid: i32, parent_pid: i32, parent_tid: i32) {
+        if let Some(name) = self.threads.get(&parent_tid).cloned() {
+            self.threads.insert(tid, name);
+        }
+        if pid != parent_pid {
+            let parent = self.processes.get(&parent_pid).cloned();
+            self.processes.insert(pid, parent.unwrap_or_default());
+        }
+    }
+
+    /// A process, if anything is known of it.
+    pub fn process(&self, pid: i32) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// The name of a thread.
+    pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
+        self.threads.get(&tid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(path: &str) -> Mapped {
+        Mapped {
+            start: 0,
+            end: 10,
+            offset: 0,
+            path: path.as_bytes().into(),
+        }
+    }
+
+    fn path_in(processes: &Processes, pid: i32) -> Option<String> {
+        let mapped = processes.process(pid)?.space().find(5)?;
+        Some(String::from_utf8_lossy(&mapped.path).into_owned())
+    }
+
+    #[test]
+    fn children_begin_as_their_parents_and_go_their_own_way() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        processes.map(1, mapped("/bin/sh"));
+        processes.fork(2, 2, 1, 1);
+        assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/sh"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("sh"));
+        processes.name(2, 2, b"ls", true);
+        assert_eq!(path_in(&processes, 2), None);
+        processes.map(2, mapped("/bin/ls"));
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
+        assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/ls"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("ls"));
+    }
+
+    #[test]
+    fn threads_share_their_process() {
+        let mut processes = Processes::new();
+        processes.map(1, mapped("a"));
+        processes.fork(1, 2, 1, 1);
+        processes.name(1, 2, b"worker", false);
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("a"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("worker"));
+        assert!(processes.process(2).is_none());
+    }
+}

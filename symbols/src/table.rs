@@ -1,0 +1,215 @@
+//! Symbols in the order of their addresses.
+
+/// A function of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Its position in the table: the same for the same function.
+    pub index: usize,
+    /// Its first address.
+    pub start: u64,
+    /// Its name, as the file has it.
+    pub name: &'a str,
+}
+
+/// Functions, found by an address in them.
+#[derive(Debug, Clone, Default)]
+pub struct SymbolTable {
+    names: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    /// The first address that does not belong to it any more.
+    end: u64,
+    /// The entry around it that ends later, if there is one.
+    around: Option<usize>,
+    name: (usize, usize),
+}
+
+/// Collects the symbols of a [`SymbolTable`] in any order.
+#[derive(Debug, Default)]
+pub struct TableBuilder {
+    names: String,
+    found: Vec<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    start: u64,
+    /// `None` when it goes as far as the next one.
+    len: Option<u64>,
+    /// Which of several names for one address is taken: the largest.
+    rank: u8,
+    name: (usize, usize),
+}
+
+impl TableBuilder {
+    /// Adds a symbol. A length of 0 means that it goes on to the next symbol. Of several at the same
+    /// address the one with the largest `rank` stays.
+    pub fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
+        let from = self.names.len();
+        self.names.push_str(name);
+        self.found.push(Found {
+            start,
+            len: (len > 0).then_some(len),
+            rank,
+            name: (from, self.names.len()),
+        });
+    }
+
+    /// The table. The last symbol without a length goes on to `end`.
+    pub fn build(mut self, end: u64) -> SymbolTable {
+        let names = std::mem::take(&mut self.names);
+        let name = |range: (usize, usize)| names.get(range.0..range.1).unwrap_or_default();
+        // Of equals: those that know their length, then the plainest and shortest name.
+        self.found.sort_by(|a, b| {
+            let underscores = |s: &Found| name(s.name).bytes().take_while(|c| *c == b'_').count();
+            let others = || {
+                (underscores(a), a.name.1 - a.name.0).cmp(&(underscores(b), b.name.1 - b.name.0))
+            };
+            a.start
+                .cmp(&b.start)
+                .then(b.len.is_some().cmp(&a.len.is_some()))
+                .then(b.rank.cmp(&a.rank))
+                .then_with(others)
+                .then_with(|| name(a.name).cmp(name(b.name)))
+        });
+        self.found.dedup_by_key(|symbol| symbol.start);
+        let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
+        let nexts: Vec<u64> = starts.chain([end]).collect();
+        let mut entries: Vec<Entry> = Vec::with_capacity(self.found.len());
+        for (symbol, next) in self.found.iter().zip(nexts) {
+            let end = match symbol.len {
+                Some(len) => symbol.start.saturating_add(len),
+                None => next.max(symbol.start),
+            };
+            let mut around = entries.len().checked_sub(1);
+            while let Some(i) = around {
+                if entries[i].end > symbol.start {
+                    break;
+                }
+                around = entries[i].around;
+            }
+            entries.push(Entry {
+                start: symbol.start,
+                end,
+                around,
+                name: symbol.name,
+            });
+        }
+        SymbolTable { names, entries }
+    }
+}
+
+impl SymbolTable {
+    /// The innermost function that an address belongs to.
+    pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
+        let after = self.entries.partition_point(|e| e.start <= address);
+        let mut candidate = after.checked_sub(1);
+        while let Some(index) = candidate {
+            let entry = self.entries.get(index)?;
+            if address < entry.end {
+                return Some(Symbol {
+                    index,
+                    start: entry.start,
+                    name: self.names.get(entry.name.0..entry.name.1)?,
+                });
+            }
+            candidate = entry.around;
+        }
+        None
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(symbols: &[(u64, u64, u8, &str)]) -> SymbolTable {
+        let mut builder = TableBuilder::default();
+        for (start, len, rank, name) in symbols {
+            builder.add(*start, *len, *rank, name);
+        }
+        builder.build(1000)
+    }
+
+    fn names(table: &SymbolTable, addresses: &[u64]) -> Vec<String> {
+        let name = |a: &u64| table.find(*a).map_or("-".into(), |s| s.name.to_owned());
+        addresses.iter().map(name).collect()
+    }
+
+    #[test]
+    fn between_functions_there_is_nothing() {
+        let table = table(&[(100, 10, 0, "b"), (10, 10, 0, "a")]);
+        assert_eq!(
+            names(&table, &[9, 10, 19, 20, 99, 100, 109, 110]),
+            ["-", "a", "a", "-", "-", "b", "b", "-"]
+        );
+    }
+
+    #[test]
+    fn functions_without_length_go_on_to_the_next() {
+        let table = table(&[(10, 0, 0, "a"), (20, 5, 0, "b"), (30, 0, 0, "c")]);
+        assert_eq!(
+            names(&table, &[10, 19, 24, 25, 30, 999, 1000]),
+            ["a", "a", "b", "-", "c", "c", "-"]
+        );
+    }
+
+    #[test]
+    fn what_lies_around_is_found_where_the_inner_one_ends() {
+        let table = table(&[
+            (0, 100, 0, "outer"),
+            (10, 10, 0, "inner"),
+            (12, 2, 0, "innermost"),
+            (30, 10, 0, "second"),
+        ]);
+        assert_eq!(
+            names(&table, &[5, 11, 13, 14, 25, 35, 50, 100]),
+            [
+                "outer",
+                "inner",
+                "innermost",
+                "inner",
+                "outer",
+                "second",
+                "outer",
+                "-"
+            ]
+        );
+    }
+
+    #[test]
+    fn of_several_names_the_best_stays() {
+        let table = table(&[
+            (10, 5, 1, "__weak"),
+            (10, 5, 2, "__libc_global"),
+            (10, 5, 2, "global"),
+            (10, 0, 3, "label"),
+        ]);
+        assert_eq!(table.len(), 1);
+        assert_eq!(names(&table, &[12]), ["global"]);
+    }
+
+    #[test]
+    fn the_end_of_the_address_space_is_no_trap() {
+        let mut builder = TableBuilder::default();
+        builder.add(u64::MAX - 1, u64::MAX, 0, "last");
+        builder.add(u64::MAX, 0, 0, "none");
+        let table = builder.build(0);
+        assert_eq!(names(&table, &[u64::MAX - 1]), ["last"]);
+        assert_eq!(table.find(u64::MAX), None);
+    }
+}
