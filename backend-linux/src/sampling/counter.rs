@@ -50,6 +50,11 @@ impl SampledCounter {
         self.event
     }
 
+    /// The `struct perf_event_attr` it was opened with, in memory order: what a `perf.data` file stores.
+    pub fn attr_bytes(&self) -> Vec<u8> {
+        self.attr.bytes()
+    }
+
     /// Starts it.
     ///
     /// # Errors

@@ -89,6 +89,16 @@ impl Memory {
         (position & (self.size as u64 - 1)) as usize
     }
 
+    /// Where in the mapping the bytes between two positions are, and how many: up to the end of the
+    /// ring, and from its start.
+    fn spans(&self, from: u64, to: u64) -> [(usize, usize); 2] {
+        let len = usize::try_from(to.wrapping_sub(from)).unwrap_or(usize::MAX);
+        let len = len.min(self.size);
+        let start = self.place(from);
+        let first = len.min(self.size - start);
+        [(self.data + start, first), (self.data, len - first)]
+    }
+
     /// Copies what a ring that overwrites holds into the scratch memory, the newest record first;
     /// how many bytes of whole records that are.
     ///
@@ -262,27 +272,37 @@ impl Batch<'_> {
         usize::try_from(self.end.wrapping_sub(self.at)).unwrap_or(usize::MAX)
     }
 
+    /// The bytes of the records that have not been looked at, in two pieces that follow one another: for
+    /// a file that takes them as they are. They count as looked at once they have been
+    /// [iterated](Self::iter) over.
+    pub fn bytes(&self) -> [&[u8]; 2] {
+        match self.memory.when_full {
+            WhenFull::Lose => self.memory.spans(self.at, self.end).map(|(from, len)| {
+                // SAFETY: the kernel writes nothing between the tail and the head as long as the tail
+                // stays. It is moved when the batch is dropped, and the slices, which borrow the
+                // batch, are gone then.
+                unsafe { self.memory.mapping.slice(from, len) }
+            }),
+            WhenFull::Overwrite => {
+                let all = self.memory.scratch.get(self.at as usize..self.end as usize);
+                [all.unwrap_or_default(), &[]]
+            }
+        }
+    }
+
     /// The records that have not been looked at.
     #[inline]
     pub fn iter(&mut self) -> BatchIter<'_> {
-        let left = self.remaining();
         let memory = &mut *self.memory;
         let (first, second, scratch): (&[u8], &[u8], &mut [u8]) = match memory.when_full {
             WhenFull::Lose => {
-                let start = memory.place(self.at);
-                let left = left.min(memory.size);
-                let first = left.min(memory.size - start);
-                let part = |from, len| {
+                let [first, second] = memory.spans(self.at, self.end).map(|(from, len)| {
                     // SAFETY: the kernel writes nothing between the tail and the head as long as the
                     // tail stays. It is moved when the batch is dropped, and the slices, which borrow
                     // the batch exclusively, are gone then.
-                    unsafe { memory.mapping.slice(memory.data + from, len) }
-                };
-                (
-                    part(start, first),
-                    part(0, left - first),
-                    &mut memory.scratch,
-                )
+                    unsafe { memory.mapping.slice(from, len) }
+                });
+                (first, second, &mut memory.scratch)
             }
             WhenFull::Overwrite => {
                 let all = memory.scratch.get(self.at as usize..self.end as usize);

@@ -187,6 +187,14 @@ impl PerfEventAttr {
             .map(|(_, name)| *name)
     }
 
+    /// As many bytes of it as its size says, in memory order.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let words = self.words().iter();
+        let mut bytes: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
+        bytes.truncate(self.size as usize);
+        bytes
+    }
+
     /// The structure as 32-bit words, in memory order.
     fn words(&self) -> &[u32; Self::SIZE as usize / size_of::<u32>()] {
         // SAFETY: the structure is repr(C) of integers without padding (the asserts above fix its
