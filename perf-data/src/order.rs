@@ -45,10 +45,7 @@ impl TimeOrder {
     ///
     /// # Errors
     /// The first that `sink` returns; what it has not seen by then is lost.
-    pub fn finish_round<E>(
-        &mut self,
-        sink: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn finish_round<E>(&mut self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let limit = self.complete;
         self.complete = self.newest;
         self.hand_out(limit, sink)
@@ -58,10 +55,7 @@ impl TimeOrder {
     ///
     /// # Errors
     /// The first that `sink` returns.
-    pub fn finish<E>(
-        mut self,
-        sink: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn finish<E>(mut self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         self.hand_out(u64::MAX, sink)
     }
 
