@@ -1,11 +1,13 @@
 //! The binary interface is the one that is written down in `abi`.
 
 mod c_build;
+mod commands;
 
 use std::fs;
 use std::process::Command;
 
-use c_build::{Language, Library, is_there, printed, root, skip};
+use c_build::{Language, Library};
+use commands::{is_there, printed, root, skip};
 
 #[test]
 #[cfg(target_pointer_width = "64")]

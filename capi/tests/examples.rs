@@ -1,11 +1,13 @@
 //! The examples: built as C11 and as C++17 without a warning, run, and run again under valgrind.
 
 mod c_build;
+mod commands;
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use c_build::{Language, Library, is_there, printed, root, run, skip};
+use c_build::{Language, Library};
+use commands::{is_there, printed, root, run, skip};
 
 const EXAMPLES: [&str; 5] = [
     "count_function",

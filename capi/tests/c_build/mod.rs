@@ -1,21 +1,12 @@
 //! The library laid out as it is installed, and C programs built against it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::{env, fs};
 
 use tempfile::TempDir;
 
-/// Says that a check is left out, past what the test harness captures.
-pub(crate) fn skip(name: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIP {name}: {reason}");
-}
-
-/// The folder of this crate.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::commands::{root, run};
 
 /// A language standard to compile by.
 #[derive(Clone, Copy, Debug)]
@@ -81,31 +72,4 @@ impl Library {
         run(&mut compiler);
         program
     }
-}
-
-/// Runs a command that has to succeed.
-pub(crate) fn run(command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    output
-}
-
-/// What a command that has to succeed prints.
-#[allow(dead_code, reason = "not every test reads it")]
-pub(crate) fn printed(command: &mut Command) -> String {
-    String::from_utf8(run(command).stdout).expect("UTF-8")
-}
-
-/// Whether a program is there.
-#[allow(dead_code, reason = "not every test asks")]
-pub(crate) fn is_there(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok()
 }
