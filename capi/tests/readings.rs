@@ -67,10 +67,8 @@ impl Simulated {
         let mut readings = vec![quipu_reading::default(); self.readings];
         let (out, number) = (readings.as_mut_ptr(), readings.len());
         // SAFETY: the array is as long as the set says.
-        assert_eq!(
-            unsafe { quipu_set_read_parts(self.set, out, number) },
-            QUIPU_OK
-        );
+        let status = unsafe { quipu_set_read_parts(self.set, out, number) };
+        assert_eq!(status, QUIPU_OK);
         readings
     }
 
