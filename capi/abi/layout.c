@@ -57,14 +57,15 @@ FIELD(quipu_event_info, errata, 48);
 FIELD(quipu_event_info, scale, 56);
 FIELD(quipu_event_info, group, 64);
 FIELD(quipu_event_info, simultaneity, 68);
-FIELD(quipu_event_info, parts, 72);
+FIELD(quipu_event_info, readings, 72);
 FIELD(quipu_event_info, first_reading, 80);
 
-SIZE(quipu_part_info, 24);
+SIZE(quipu_part_info, 32);
 FIELD(quipu_part_info, size, 0);
 FIELD(quipu_part_info, cpu, 8);
 FIELD(quipu_part_info, thread, 12);
 FIELD(quipu_part_info, core, 16);
+FIELD(quipu_part_info, term, 24);
 
 SIZE(quipu_count, 40);
 FIELD(quipu_count, value, 0);
@@ -192,6 +193,7 @@ VALUE(QUIPU_USER_FALLBACK, 16);
 SIZE(quipu_event_flag, 4);
 VALUE(QUIPU_EVENT_USER_ONLY, 1);
 VALUE(QUIPU_EVENT_GAUGE, 2);
+VALUE(QUIPU_EVENT_PRESET, 4);
 
 SIZE(quipu_simultaneity, 4);
 VALUE(QUIPU_UNRELATED, 0);

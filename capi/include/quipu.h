@@ -229,6 +229,10 @@ enum quipu_event_flag
      * A momentary value (a temperature): it is never scaled, added or subtracted.
      */
     QUIPU_EVENT_GAUGE = 2,
+    /**
+     * A preset: a formula over several events, each counted by itself.
+     */
+    QUIPU_EVENT_PRESET = 4,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -844,7 +848,8 @@ typedef struct quipu_event_info {
      */
     const char *errata;
     /**
-     * What a value is multiplied by to be in that unit; 1 for almost all events.
+     * What a value is multiplied by to be in that unit; 1 for almost all events, a millionth for presets
+     * that may have fractions.
      */
     double scale;
     /**
@@ -856,17 +861,19 @@ typedef struct quipu_event_info {
      */
     uint32_t simultaneity;
     /**
-     * The parts its target fanned out into; 0 when it is not open.
+     * How many readings it has: one for each part its target fanned out into, and that for each event
+     * of a preset; 0 when it is not open.
      */
-    size_t parts;
+    size_t readings;
     /**
-     * The position of its first part's reading in an array of readings; the others follow.
+     * The position of its first reading in an array of readings; the others follow.
      */
     size_t first_reading;
 } quipu_event_info;
 
 /**
- * A part of a target: a kernel group or register set of its own. Set `size` first (QUIPU_INIT).
+ * What one reading is of: a part of the target, a kernel group or register set of its own. Set `size`
+ * first (QUIPU_INIT). Texts stay until the set is closed.
  */
 typedef struct quipu_part_info {
     /**
@@ -882,10 +889,13 @@ typedef struct quipu_part_info {
      */
     int thread;
     /**
-     * The core PMU on a machine with several core types, or null. The text stays until the set is
-     * closed.
+     * The core PMU on a machine with several core types, or null.
      */
     const char *core;
+    /**
+     * The event that is counted: itself, or one of a preset.
+     */
+    const char *term;
 } quipu_part_info;
 
 /**
@@ -1331,8 +1341,8 @@ quipu_status quipu_set_reset(struct quipu_set *set);
 quipu_status quipu_set_close(struct quipu_set *set);
 
 /**
- * How many events an open set has, and how many readings: one for each part of each event that could
- * be opened. Either pointer may be null.
+ * How many events an open set has, and how many readings: for each event that could be opened one for
+ * each part of its target, for a preset that for each of its events. Either pointer may be null.
  */
 quipu_status quipu_set_size(struct quipu_set *set,
                             size_t *events,
@@ -1352,21 +1362,24 @@ quipu_status quipu_set_event_info(struct quipu_set *set,
 quipu_status quipu_set_event_error(struct quipu_set *set, size_t event, struct quipu_error *out);
 
 /**
- * Describes a part of an event of an open set, both numbered from 0.
+ * Describes what a reading of an event of an open set is of, both numbered from 0.
  */
 quipu_status quipu_set_part_info(struct quipu_set *set,
                                  size_t event,
-                                 size_t part,
+                                 size_t reading,
                                  struct quipu_part_info *out);
 
 /**
  * Reads the set: for each event, in the order of adding, the total over the parts of its target. It
- * allocates nothing, takes no lock, and makes one system call for each kernel group or less.
+ * takes no lock, makes one system call for each kernel group or less, and allocates nothing, but for a
+ * preset of several events.
  *
  * `count` is the number of events (quipu_set_size). An event that cannot be read has the state
  * QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
  */
-quipu_status quipu_set_read(struct quipu_set *set, struct quipu_count *out, size_t count);
+quipu_status quipu_set_read(struct quipu_set *set,
+                            struct quipu_count *out,
+                            size_t count);
 
 /**
  * Reads the set part by part and without scaling. The readings of an event's parts are together

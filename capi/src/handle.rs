@@ -68,6 +68,8 @@ pub(crate) enum Miss {
 /// An object that nobody else uses meanwhile.
 pub(crate) struct Held<'t, T> {
     slot: &'t Slot<T>,
+    /// The slot's state while nobody uses the object.
+    unused: u64,
 }
 
 /// An object that others may look at too.
@@ -133,6 +135,7 @@ impl<T> Table<T> {
     }
 
     /// The object of a handle, for the caller alone.
+    #[inline]
     pub(crate) fn hold(&self, handle: usize) -> Result<Held<'_, T>, Miss> {
         let (slot, unused) = self.find(handle)?;
         let alone = unused | ALONE;
@@ -140,7 +143,7 @@ impl<T> Table<T> {
             slot.state
                 .compare_exchange(unused, alone, Ordering::Acquire, Ordering::Relaxed);
         match exchanged {
-            Ok(_) => Ok(Held { slot }),
+            Ok(_) => Ok(Held { slot, unused }),
             Err(state) => Err(miss(state, unused)),
         }
     }
@@ -245,7 +248,8 @@ impl<T> DerefMut for Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        self.slot.state.fetch_and(!USERS, Ordering::Release);
+        // Nobody else changes the state of an object that one has alone.
+        self.slot.state.store(self.unused, Ordering::Release);
     }
 }
 

@@ -3,11 +3,12 @@
 use std::ffi::c_int;
 
 use quipu::hal::{Reading, Scaled, Total, total};
+use quipu::{Error, EventCount};
 
 use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{OpenEvent, OpenSet, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, quipu_set, with_open};
 
 /// What a value is.
 #[repr(u32)]
@@ -79,6 +80,25 @@ impl quipu_count {
             status: status as c_int,
             ..Self::default()
         }
+    }
+
+    /// What one reading means by itself.
+    #[inline]
+    fn of(reading: &Reading) -> Self {
+        let total = match reading.scaled() {
+            Scaled::Exact(value) => {
+                return Self {
+                    value,
+                    time_enabled: reading.time_enabled,
+                    time_running: reading.time_running,
+                    state: quipu_state::QUIPU_EXACT as u32,
+                    ..Self::default()
+                };
+            }
+            Scaled::Estimated(value) => Total::Estimated(value),
+            Scaled::NotCounted => Total::NotCounted,
+        };
+        Self::new(total, reading.time_enabled, reading.time_running)
     }
 
     fn new(total: Total, time_enabled: u64, time_running: u64) -> Self {
@@ -165,42 +185,51 @@ impl From<&Reading> for quipu_reading {
 
 impl OpenSet {
     /// The total of an event as it was last read.
+    #[inline]
     fn count(&self, index: usize) -> quipu_count {
         let event = &self.events[index];
-        if let Some(status) = event.without_total() {
-            return quipu_count::refused(status);
+        if event.form != Form::OnePart {
+            return self.composed(index);
         }
-        let counted = self.counts.event(index);
-        match counted
-            .parts()
-            .and_then(|parts| Ok((parts, counted.total()?)))
-        {
-            Ok((parts, total)) => {
-                let (enabled, running) = times(parts.map(|(_, reading)| reading));
-                quipu_count::new(total, enabled, running)
-            }
-            Err(error) => quipu_count::refused(error.kind().into()),
+        let count = self.counts.event(index);
+        match count.parts().map(|mut parts| parts.next()) {
+            Ok(Some((_, reading))) => quipu_count::of(reading),
+            _ => self.composed(index),
         }
     }
 
+    /// The total of an event that is not one reading.
+    #[inline(never)]
+    fn composed(&self, index: usize) -> quipu_count {
+        if let Some(status) = self.events[index].without_total() {
+            return quipu_count::refused(status);
+        }
+        let counted = self.counts.event(index);
+        let composed = || {
+            let (enabled, running) = match counted.event().preset() {
+                Some(_) => times(counted.term_readings()?.iter().flatten().map(|(_, r)| *r)),
+                None => times(counted.parts()?.map(|(_, reading)| reading)),
+            };
+            Ok(quipu_count::new(counted.total()?, enabled, running))
+        };
+        composed().unwrap_or_else(|error: Error| quipu_count::refused(error.kind().into()))
+    }
+
     /// Hands out every reading as it was last read, with its position.
-    fn each_reading(&self, mut each: impl FnMut(usize, &OpenEvent, quipu_reading)) {
+    #[inline]
+    fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
         for (index, event) in self.events.iter().enumerate() {
-            if event.status != QUIPU_OK {
-                continue;
-            }
-            let positions = event.first_reading..event.first_reading + event.parts;
-            match self.counts.event(index).parts() {
-                Ok(parts) => {
-                    for (at, (_, reading)) in positions.zip(parts) {
-                        each(at, event, reading.into());
+            let mut at = event.first_reading;
+            let count = self.counts.event(index);
+            match event.form {
+                Form::Refused => {}
+                Form::Preset => {
+                    for (term, parts) in count.terms().zip(&event.terms) {
+                        hand_out(&term, at, event.form, parts.len(), &mut each);
+                        at += parts.len();
                     }
                 }
-                Err(error) => {
-                    let status: quipu_status = error.kind().into();
-                    positions
-                        .for_each(|at| each(at, event, quipu_reading::refused(status as c_int)));
-                }
+                form => hand_out(&count, at, form, event.readings, &mut each),
             }
         }
     }
@@ -214,8 +243,8 @@ impl OpenSet {
         if let Some(status) = event.without_total() {
             return quipu_count::refused(status);
         }
-        // SAFETY: the caller's promise; the event's parts are among the set's readings.
-        let own = (0..event.parts).map(|part| unsafe { *readings.add(event.first_reading + part) });
+        // SAFETY: the caller's promise; the event's readings are among the set's.
+        let own = (0..event.readings).map(|at| unsafe { *readings.add(event.first_reading + at) });
         if let Some(failed) = own.clone().find(|r| r.status != QUIPU_OK as c_int) {
             return quipu_count {
                 status: failed.status,
@@ -224,9 +253,17 @@ impl OpenSet {
         }
         let own: Vec<Reading> = own.map(|reading| reading.as_reading()).collect();
         let (enabled, running) = times(own.iter());
-        let total = match own[..] {
-            [reading] if event.is_gauge => gauge(reading),
-            _ => total(self.set.parts(index).unwrap_or_default().iter().zip(&own)),
+        let total = match (self.set.events()[index].preset(), &own[..]) {
+            (Some(preset), _) => {
+                let mut rest = own.iter();
+                let mut readings = Vec::new();
+                for parts in &event.terms {
+                    readings.push(parts.iter().zip(rest.by_ref()).collect());
+                }
+                preset.evaluate(&readings).total
+            }
+            (None, [reading]) if event.form == Form::Gauge => gauge(reading),
+            (None, _) => total(event.terms.iter().flatten().zip(&own)),
         };
         quipu_count::new(total, enabled, running)
     }
@@ -243,9 +280,32 @@ impl OpenEvent {
     /// Why there can be no total, whatever is read.
     fn without_total(&self) -> Option<quipu_status> {
         match self.status {
-            QUIPU_OK if self.is_gauge && self.parts > 1 => Some(QUIPU_EFEATURE),
+            QUIPU_OK if self.form == Form::Gauge && self.readings > 1 => Some(QUIPU_EFEATURE),
             QUIPU_OK => None,
             refused => Some(refused),
+        }
+    }
+}
+
+/// Hands out the readings of one event, or that there are none of it, from a position on.
+#[inline]
+fn hand_out(
+    count: &EventCount<'_>,
+    at: usize,
+    form: Form,
+    readings: usize,
+    each: &mut impl FnMut(usize, Form, quipu_reading),
+) {
+    match count.parts() {
+        Ok(parts) => {
+            for (at, (_, reading)) in (at..at + readings).zip(parts) {
+                each(at, form, reading.into());
+            }
+        }
+        Err(error) => {
+            let status: quipu_status = error.kind().into();
+            let refused = quipu_reading::refused(status as c_int);
+            (at..at + readings).for_each(|at| each(at, form, refused));
         }
     }
 }
@@ -259,7 +319,7 @@ fn wrong_length(length: usize, wanted: usize, of: &str) -> Failure {
 }
 
 /// The level of a gauge; nothing is scaled.
-fn gauge(reading: Reading) -> Total {
+fn gauge(reading: &Reading) -> Total {
     match reading.scaled() {
         Scaled::NotCounted => Total::NotCounted,
         _ => Total::Exact(reading.value.into()),
@@ -277,7 +337,8 @@ fn times<'r>(readings: impl Iterator<Item = &'r Reading>) -> (u64, u64) {
 }
 
 /// Reads the set: for each event, in the order of adding, the total over the parts of its target. It
-/// allocates nothing, takes no lock, and makes one system call for each kernel group or less.
+/// takes no lock, makes one system call for each kernel group or less, and allocates nothing, but for a
+/// preset of several events.
 ///
 /// `count` is the number of events (quipu_set_size). An event that cannot be read has the state
 /// QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
@@ -340,11 +401,11 @@ pub unsafe extern "C" fn quipu_set_accumulate(
         check_array(sum, count, "sum")?;
         check_array(last, count, "last")?;
         open.set.read(&mut open.counts)?;
-        open.each_reading(|at, event, now| {
+        open.each_reading(|at, form, now| {
             // SAFETY: positions are below `readings`, and both arrays have as many elements.
             unsafe {
                 let (sum, last) = (sum.add(at), last.add(at));
-                *sum = match event.is_gauge {
+                *sum = match form == Form::Gauge {
                     true => now,
                     false => (*sum).plus(&now.since(&*last)),
                 };
@@ -374,12 +435,12 @@ pub unsafe extern "C" fn quipu_set_difference(
         check_array(earlier, count, "earlier")?;
         check_array(out, count, "out")?;
         for event in open.events.iter().filter(|event| event.status == QUIPU_OK) {
-            for at in event.first_reading..event.first_reading + event.parts {
+            for at in event.first_reading..event.first_reading + event.readings {
                 // SAFETY: positions are below `readings`, and the arrays have as many elements. Each
                 // is read before it is written, so that they may be the same.
                 unsafe {
                     let now = *now.add(at);
-                    let difference = match event.is_gauge {
+                    let difference = match event.form == Form::Gauge {
                         true => now,
                         false => now.since(&*earlier.add(at)),
                     };
@@ -428,19 +489,12 @@ pub unsafe extern "C" fn quipu_scale(
         check_array(out, 1, "out")?;
         // SAFETY: not null, aligned, and the caller's promise.
         let reading = unsafe { *reading };
-        let count = match reading.as_reading().scaled() {
-            _ if reading.status != QUIPU_OK as c_int => quipu_count {
+        let count = match reading.status == QUIPU_OK as c_int {
+            true => quipu_count::of(&reading.as_reading()),
+            false => quipu_count {
                 status: reading.status,
                 ..quipu_count::default()
             },
-            scaled => {
-                let total = match scaled {
-                    Scaled::Exact(value) => Total::Exact(value.into()),
-                    Scaled::Estimated(value) => Total::Estimated(value),
-                    Scaled::NotCounted => Total::NotCounted,
-                };
-                quipu_count::new(total, reading.time_enabled, reading.time_running)
-            }
         };
         // SAFETY: not null, aligned, and the caller's promise.
         unsafe { out.write(count) };

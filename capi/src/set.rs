@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 
 use quipu::hal::{Simultaneity, ValueKind};
-use quipu::{Counts, EventSet, GroupSpec, IntoGroups, Part, SetEvent};
+use quipu::{Counts, EventCount, EventSet, GroupSpec, IntoGroups, Part, SetEvent};
 
 use crate::boundary::{self, Versioned, guarded, hold};
 use crate::config::{Config, quipu_config};
@@ -41,15 +41,35 @@ pub(crate) struct OpenSet {
 pub(crate) struct OpenEvent {
     /// Why it was refused, or [`QUIPU_OK`](quipu_status::QUIPU_OK).
     pub(crate) status: quipu_status,
-    pub(crate) is_gauge: bool,
+    pub(crate) form: Form,
     pub(crate) first_reading: usize,
-    pub(crate) parts: usize,
+    /// The parts of each thing that is counted for it: itself, or the terms of a preset.
+    pub(crate) terms: Vec<Vec<Part>>,
+    /// How many parts that is in all.
+    pub(crate) readings: usize,
     name: CString,
     opened_as: Option<CString>,
     backend: Option<CString>,
     unit: Option<CString>,
     errata: Option<CString>,
+    term_names: Vec<CString>,
+    /// For each reading.
     cores: Vec<Option<CString>>,
+}
+
+/// How the total of an event comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// It could not be opened.
+    Refused,
+    /// One part, whose reading is the total.
+    OnePart,
+    /// Parts that are scaled and added.
+    Parts,
+    /// A momentary value.
+    Gauge,
+    /// A formula over several events.
+    Preset,
 }
 
 impl Set {
@@ -66,15 +86,16 @@ impl Set {
 
 impl OpenSet {
     fn new(set: EventSet) -> Self {
+        let counts = set.counts();
         let mut readings = 0;
         let mut events = Vec::new();
         for (index, event) in set.events().iter().enumerate() {
-            let event = OpenEvent::new(event, readings, set.parts(index).unwrap_or_default());
-            readings += event.parts;
+            let event = OpenEvent::new(event, readings, &counts.event(index));
+            readings += event.readings;
             events.push(event);
         }
         Self {
-            counts: set.counts(),
+            counts,
             events,
             readings,
             set,
@@ -93,22 +114,44 @@ impl OpenSet {
 }
 
 impl OpenEvent {
-    fn new(event: &SetEvent, first_reading: usize, parts: &[Part]) -> Self {
+    fn new(event: &SetEvent, first_reading: usize, count: &EventCount<'_>) -> Self {
         let info = event.info();
         let errata = info.map_or(&[][..], |info| &info.errata);
+        let parts_of = |count: &EventCount<'_>| match count.parts() {
+            Ok(parts) => parts.map(|(part, _)| part.clone()).collect(),
+            Err(_) => Vec::new(),
+        };
+        let (terms, term_names): (Vec<Vec<Part>>, Vec<CString>) = match event.preset() {
+            Some(_) => count
+                .terms()
+                .map(|t| (parts_of(&t), text(t.name())))
+                .unzip(),
+            None => (vec![parts_of(count)], vec![text(event.name())]),
+        };
+        let cores = terms.iter().flatten().map(|part| part.core.as_deref());
+        let cores: Vec<_> = cores.map(|core| core.map(text)).collect();
+        let form = match (info, event.preset(), &*cores) {
+            (None, ..) => Form::Refused,
+            (_, Some(_), _) => Form::Preset,
+            (Some(info), ..) if info.kind == ValueKind::Gauge => Form::Gauge,
+            (_, _, [None]) => Form::OnePart,
+            _ => Form::Parts,
+        };
         Self {
             status: event
                 .error()
                 .map_or(quipu_status::QUIPU_OK, |error| error.kind().into()),
-            is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
+            form,
             first_reading,
-            parts: parts.len(),
+            readings: cores.len(),
+            terms,
             name: text(event.name()),
             opened_as: info.map(|info| text(&info.name)),
             backend: event.backend().map(text),
             unit: info.map(|info| text(&info.unit)),
             errata: (!errata.is_empty()).then(|| text(&errata.join("; "))),
-            cores: parts.iter().map(|p| p.core.as_deref().map(text)).collect(),
+            term_names,
+            cores,
         }
     }
 }
@@ -217,6 +260,7 @@ pub unsafe extern "C" fn quipu_set_close(set: *mut quipu_set) -> quipu_status {
     boundary::close(&SETS, set)
 }
 
+#[inline(always)]
 pub(crate) fn with_open(
     set: *mut quipu_set,
     attempted: &str,
@@ -225,8 +269,8 @@ pub(crate) fn with_open(
     guarded(|| call(hold(&SETS, set)?.open_mut(attempted)?))
 }
 
-/// How many events an open set has, and how many readings: one for each part of each event that could
-/// be opened. Either pointer may be null.
+/// How many events an open set has, and how many readings: for each event that could be opened one for
+/// each part of its target, for a preset that for each of its events. Either pointer may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_size(
     set: *mut quipu_set,
@@ -255,6 +299,8 @@ pub enum quipu_event_flag {
     QUIPU_EVENT_USER_ONLY = 1,
     /// A momentary value (a temperature): it is never scaled, added or subtracted.
     QUIPU_EVENT_GAUGE = 2,
+    /// A preset: a formula over several events, each counted by itself.
+    QUIPU_EVENT_PRESET = 4,
 }
 
 /// How simultaneous the events of a group are read.
@@ -299,15 +345,17 @@ pub struct quipu_event_info {
     pub unit: *const c_char,
     /// Known errata, or null.
     pub errata: *const c_char,
-    /// What a value is multiplied by to be in that unit; 1 for almost all events.
+    /// What a value is multiplied by to be in that unit; 1 for almost all events, a millionth for presets
+    /// that may have fractions.
     pub scale: f64,
     /// The group or lone event it was asked for in, numbered from 0.
     pub group: u32,
     /// How its group is read: a quipu_simultaneity.
     pub simultaneity: u32,
-    /// The parts its target fanned out into; 0 when it is not open.
-    pub parts: usize,
-    /// The position of its first part's reading in an array of readings; the others follow.
+    /// How many readings it has: one for each part its target fanned out into, and that for each event
+    /// of a preset; 0 when it is not open.
+    pub readings: usize,
+    /// The position of its first reading in an array of readings; the others follow.
     pub first_reading: usize,
 }
 
@@ -334,7 +382,14 @@ pub unsafe extern "C" fn quipu_set_event_info(
             size: 0,
             status: known.status as c_int,
             flags: flag(user_only, quipu_event_flag::QUIPU_EVENT_USER_ONLY)
-                | flag(known.is_gauge, quipu_event_flag::QUIPU_EVENT_GAUGE),
+                | flag(
+                    known.form == Form::Gauge,
+                    quipu_event_flag::QUIPU_EVENT_GAUGE,
+                )
+                | flag(
+                    known.form == Form::Preset,
+                    quipu_event_flag::QUIPU_EVENT_PRESET,
+                ),
             name: known.name.as_ptr(),
             opened_as: pointer(known.opened_as.as_ref()),
             backend: pointer(known.backend.as_ref()),
@@ -343,7 +398,7 @@ pub unsafe extern "C" fn quipu_set_event_info(
             scale: event.info().map_or(1.0, |info| info.scale),
             group: event.request() as u32,
             simultaneity: event.simultaneity().map_or(0, simultaneity),
-            parts: known.parts,
+            readings: known.readings,
             first_reading: known.first_reading,
         };
         // SAFETY: the caller's promise.
@@ -366,7 +421,8 @@ pub unsafe extern "C" fn quipu_set_event_error(
     })
 }
 
-/// A part of a target: a kernel group or register set of its own. Set `size` first (QUIPU_INIT).
+/// What one reading is of: a part of the target, a kernel group or register set of its own. Set `size`
+/// first (QUIPU_INIT). Texts stay until the set is closed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct quipu_part_info {
@@ -376,9 +432,10 @@ pub struct quipu_part_info {
     pub cpu: c_int,
     /// The thread it counts, or -1 when it counts no one thread.
     pub thread: c_int,
-    /// The core PMU on a machine with several core types, or null. The text stays until the set is
-    /// closed.
+    /// The core PMU on a machine with several core types, or null.
     pub core: *const c_char,
+    /// The event that is counted: itself, or one of a preset.
+    pub term: *const c_char,
 }
 
 // SAFETY: integers and pointers, for all of which zero is a value.
@@ -389,29 +446,31 @@ unsafe impl Versioned for quipu_part_info {
     }
 }
 
-/// Describes a part of an event of an open set, both numbered from 0.
+/// Describes what a reading of an event of an open set is of, both numbered from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_part_info(
     set: *mut quipu_set,
     event: usize,
-    part: usize,
+    reading: usize,
     out: *mut quipu_part_info,
 ) -> quipu_status {
-    with_open(set, "describe a part", |open| {
+    with_open(set, "describe a reading", |open| {
         let (known, _) = open.event(event)?;
-        let parts = open.set.parts(event).unwrap_or_default();
-        let (Some(found), Some(core)) = (parts.get(part), known.cores.get(part)) else {
+        let terms = known.terms.iter().zip(&known.term_names);
+        let mut all = terms.flat_map(|(parts, term)| parts.iter().map(move |part| (part, term)));
+        let (Some((part, term)), Some(core)) = (all.nth(reading), known.cores.get(reading)) else {
             return Err(Failure::invalid(
-                &format!("look at part {part}"),
-                format!("the event has {}, numbered from 0", parts.len()),
+                &format!("look at reading {reading}"),
+                format!("the event has {}, numbered from 0", known.readings),
             ));
         };
         let number = |n: Option<i64>| n.and_then(|n| c_int::try_from(n).ok()).unwrap_or(-1);
         let info = quipu_part_info {
             size: 0,
-            cpu: number(found.cpu.map(i64::from)),
-            thread: number(found.thread.map(i64::from)),
+            cpu: number(part.cpu.map(i64::from)),
+            thread: number(part.thread.map(i64::from)),
             core: pointer(core.as_ref()),
+            term: term.as_ptr(),
         };
         // SAFETY: the caller's promise.
         unsafe { boundary::write_versioned(out, info, "out") }

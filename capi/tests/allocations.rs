@@ -25,10 +25,8 @@ fn reading_allocates_nothing() {
     let mut counts = [quipu_count::default(); 4];
     let (mut events, mut number) = (0, 0);
     // SAFETY: good arguments.
-    assert_eq!(
-        unsafe { quipu_set_size(set, &mut events, &mut number) },
-        QUIPU_OK
-    );
+    let status = unsafe { quipu_set_size(set, &mut events, &mut number) };
+    assert_eq!(status, QUIPU_OK);
     assert_eq!(events, counts.len());
     let mut readings = vec![quipu_reading::default(); number];
     let mut sum = readings.clone();

@@ -21,10 +21,8 @@ fn text<'t>(text: *const c_char) -> Option<&'t str> {
 fn database() -> *mut quipu_database {
     let mut database = null_mut();
     // SAFETY: good arguments.
-    assert_eq!(
-        unsafe { quipu_database_open(null(), &mut database) },
-        QUIPU_OK
-    );
+    let status = unsafe { quipu_database_open(null(), &mut database) };
+    assert_eq!(status, QUIPU_OK);
     database
 }
 
@@ -94,10 +92,8 @@ fn events_of_another_cpu_are_named_and_described() {
         let mut info = init!(quipu_name_info);
         for index in 0..*count {
             // SAFETY: good arguments.
-            assert_eq!(
-                unsafe { quipu_cpu_name(cpu, kind, index, &mut info) },
-                QUIPU_OK
-            );
+            let status = unsafe { quipu_cpu_name(cpu, kind, index, &mut info) };
+            assert_eq!(status, QUIPU_OK);
             assert!(text(info.name).is_some());
             assert!(text(info.stands_for).is_none() || text(info.reason).is_none());
         }
@@ -106,10 +102,8 @@ fn events_of_another_cpu_are_named_and_described() {
         assert_eq!(beyond, QUIPU_EINVAL);
     }
     // SAFETY: good arguments.
-    assert_eq!(
-        unsafe { quipu_cpu_name_count(cpu, 3, &mut counts[0]) },
-        QUIPU_EINVAL
-    );
+    let status = unsafe { quipu_cpu_name_count(cpu, 3, &mut counts[0]) };
+    assert_eq!(status, QUIPU_EINVAL);
 
     let misses = find(cpu, NATIVE, c"l2_rqsts.miss").unwrap();
     assert_eq!(text(misses.name), Some("L2_RQSTS.MISS"));

@@ -41,10 +41,12 @@ impl Counts {
         }
     }
 
+    #[inline]
     pub(crate) fn belongs_to(&self, events: &Arc<[SetEvent]>) -> bool {
         Arc::ptr_eq(&self.events, events)
     }
 
+    #[inline]
     pub(crate) fn groups_mut(
         &mut self,
     ) -> impl Iterator<Item = (&mut ReadBuf, &mut Option<Error>)> {
@@ -65,6 +67,7 @@ impl Counts {
     ///
     /// # Panics
     /// When there are not so many events, as indexing does.
+    #[inline]
     pub fn event(&self, index: usize) -> EventCount<'_> {
         EventCount {
             event: &self.events[index],
@@ -186,6 +189,7 @@ impl<'a> EventCount<'a> {
     /// Why the event could not be opened, or its group not be read;
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) for a preset of several events, whose
     /// [terms](Self::terms) have readings.
+    #[inline]
     pub fn parts(&self) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)>> {
         if self.event.preset().is_some() {
             let attempted = format!("give the readings of {}", self.name());
@@ -196,6 +200,7 @@ impl<'a> EventCount<'a> {
         Ok(buf.member(place.member))
     }
 
+    #[inline]
     fn read(&self) -> Result<(&'a ReadBuf, Place)> {
         let place = self.event.place().map_err(Clone::clone)?;
         match &self.counts.errors[place.group] {

@@ -1,0 +1,281 @@
+//! Who reads, and how long each takes.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+use std::{env, fs};
+
+use quipu::{Counts, EventSet, Total};
+use tempfile::TempDir;
+
+const ROUNDS: usize = 30;
+const BATCHES: usize = 20;
+const READS: u32 = 500;
+
+/// One way to read: opened, timed over some reads, closed.
+trait Contender {
+    fn name(&self) -> &'static str;
+    fn open(&mut self) -> Result<(), String>;
+    /// Nanoseconds a read takes.
+    fn read(&mut self, times: u32) -> f64;
+    fn close(&mut self);
+}
+
+struct Rust {
+    totals: bool,
+    open: Option<(EventSet, Counts)>,
+}
+
+impl Contender for Rust {
+    fn name(&self) -> &'static str {
+        match self.totals {
+            true => "Rust, totals",
+            false => "Rust, parts",
+        }
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        let open = || -> quipu::Result<_> {
+            let mut set = EventSet::builder().events(EVENTS)?.open()?;
+            set.enable()?;
+            let counts = set.counts();
+            Ok((set, counts))
+        };
+        self.open = Some(open().map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn read(&mut self, times: u32) -> f64 {
+        let Some((set, counts)) = &mut self.open else {
+            return f64::NAN;
+        };
+        let start = Instant::now();
+        for _ in 0..times {
+            if set.read(counts).is_err() {
+                return f64::NAN;
+            }
+            if self.totals {
+                for event in counts.events() {
+                    if !matches!(std::hint::black_box(event.total()), Ok(Total::Exact(_))) {
+                        return f64::NAN;
+                    }
+                }
+            } else {
+                std::hint::black_box(&counts);
+            }
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(times)
+    }
+
+    fn close(&mut self) {
+        self.open = None;
+    }
+}
+
+/// The events of `five_events.h`.
+const EVENTS: &str =
+    "{task-clock:u,page-faults:u,context-switches:u,cpu-migrations:u,minor-faults:u}";
+
+struct C {
+    name: &'static str,
+    open: extern "C" fn() -> c_int,
+    read: extern "C" fn(c_int) -> f64,
+    close: extern "C" fn(),
+}
+
+impl Contender for C {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        match (self.open)() {
+            0 => Ok(()),
+            _ => Err("its events cannot be opened".into()),
+        }
+    }
+
+    fn read(&mut self, times: u32) -> f64 {
+        (self.read)(times as c_int)
+    }
+
+    fn close(&mut self) {
+        (self.close)();
+    }
+}
+
+/// Compiles a contender and loads it, with the function that reads under another name.
+fn load(
+    dir: &Path,
+    name: &'static str,
+    source: &str,
+    reader: &CStr,
+    flags: &[String],
+) -> Result<C, String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let object = dir.join(format!("{}.so", name.replace([' ', ','], "")));
+    let output = Command::new("cc")
+        .args([
+            "-std=c11",
+            "-D_DEFAULT_SOURCE",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-I",
+        ])
+        .arg(here.join("include"))
+        .arg(here.join("benches/read").join(source))
+        .args(flags)
+        .arg("-o")
+        .arg(&object)
+        .output()
+        .map_err(|error| format!("there is no C compiler: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.lines().find(|line| line.contains("error"));
+        return Err(first.unwrap_or("it does not compile").trim().to_owned());
+    }
+    let path = CString::new(object.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
+    // SAFETY: a path; the object's initializers are those of libquipu or libpapi.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let find = |name: &CStr| -> Result<*mut c_void, String> {
+        // SAFETY: `dlsym` takes a null handle too, and finds nothing of ours then.
+        let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        if handle.is_null() || found.is_null() {
+            return Err(format!("{} cannot be loaded", object.display()));
+        }
+        Ok(found)
+    };
+    // SAFETY: these are the functions of the sources beside this file, and their types.
+    unsafe {
+        Ok(C {
+            name,
+            open: std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(find(
+                c"open_events",
+            )?),
+            read: std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> f64>(find(reader)?),
+            close: std::mem::transmute::<*mut c_void, extern "C" fn()>(find(c"close_events")?),
+        })
+    }
+}
+
+/// The shared library under its installed names, and the flags to link with it.
+fn lay_out(dir: &TempDir) -> Result<Vec<String>, String> {
+    let bench = env::current_exe().map_err(|error| error.to_string())?;
+    let built = bench.with_file_name("libquipu_capi.so");
+    for name in ["libquipu.so", "libquipu.so.0.1"] {
+        fs::copy(&built, dir.path().join(name))
+            .map_err(|error| format!("{}: {error}", built.display()))?;
+    }
+    let dir = dir.path().display();
+    Ok(vec![
+        format!("-L{dir}"),
+        format!("-Wl,-rpath,{dir}"),
+        "-lquipu".into(),
+    ])
+}
+
+/// Compares all contenders, and says which target was met.
+pub(crate) fn compare() {
+    let made = tempfile::tempdir().map_err(|error| error.to_string());
+    let (dir, library) = match made.and_then(|dir| lay_out(&dir).map(|flags| (dir, flags))) {
+        Ok(made) => made,
+        Err(reason) => return println!("SKIP read: {reason}"),
+    };
+    let papi = ["-lpapi".to_owned()];
+    let c = [
+        load(
+            dir.path(),
+            "C, totals",
+            "quipu_read.c",
+            c"read_totals",
+            &library,
+        ),
+        load(
+            dir.path(),
+            "C, parts",
+            "quipu_read.c",
+            c"read_parts",
+            &library,
+        ),
+        load(
+            dir.path(),
+            "PAPI_read",
+            "papi_read.c",
+            c"read_totals",
+            &papi,
+        ),
+    ];
+    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    for totals in [true, false] {
+        contenders.push(Box::new(Rust { totals, open: None }));
+    }
+    for (name, loaded) in ["C, totals", "C, parts", "PAPI_read"].into_iter().zip(c) {
+        match loaded {
+            Ok(c) => contenders.push(Box::new(c)),
+            Err(reason) => println!("SKIP {name}: {reason}"),
+        }
+    }
+    contenders.retain_mut(|contender| match contender.open() {
+        Ok(()) => {
+            contender.close();
+            true
+        }
+        Err(reason) => {
+            println!("SKIP {}: {reason}", contender.name());
+            false
+        }
+    });
+    let medians = medians(&mut contenders);
+    let of = |name: &str| {
+        let found = medians.iter().find(|(known, _)| *known == name);
+        found.map(|(_, median)| *median)
+    };
+    println!("read of five software events, medians");
+    for (name, median) in &medians {
+        println!("  {median:8.1} ns  {name}");
+    }
+    let mut all_met = true;
+    for (what, by, most) in [
+        ("C, totals", "Rust, totals", 1.05),
+        ("C, parts", "Rust, parts", 1.05),
+        ("C, totals", "PAPI_read", 1.0),
+    ] {
+        if let (Some(time), Some(reference)) = (of(what), of(by)) {
+            let ratio = time / reference;
+            println!("  {what} / {by}: {ratio:.3} (at most {most})");
+            all_met &= ratio <= most;
+        }
+    }
+    if !all_met {
+        println!("\nnot every target was met in this run");
+    }
+}
+
+/// The median time of a read for each, the contenders taking turns in changing order.
+fn medians(contenders: &mut [Box<dyn Contender>]) -> Vec<(&'static str, f64)> {
+    let mut times = vec![Vec::new(); contenders.len()];
+    for round in 0..ROUNDS {
+        for contender in contenders.iter_mut() {
+            if let Err(reason) = contender.open() {
+                println!("SKIP {} in round {round}: {reason}", contender.name());
+            }
+        }
+        for batch in 0..BATCHES {
+            for turn in 0..contenders.len() {
+                let at = (turn + batch + round) % contenders.len();
+                times[at].push(contenders[at].read(READS));
+            }
+        }
+        contenders
+            .iter_mut()
+            .for_each(|contender| contender.close());
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let names = contenders.iter().map(|contender| contender.name());
+    names.zip(times.into_iter().map(median)).collect()
+}
