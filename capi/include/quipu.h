@@ -1304,6 +1304,17 @@ quipu_status quipu_set_add(struct quipu_set *set,
                            const char *events);
 
 /**
+ * Makes a name stand for a formula over events in this set: numbers, names, + - * / and parentheses, as
+ * in "branches - branch-misses" (with spaces around an operator). It hides what else has the name; the
+ * event that is added under it is counted term by term.
+ *
+ * Returns QUIPU_EINVAL when the formula is malformed or the set is open.
+ */
+quipu_status quipu_set_define(struct quipu_set *set,
+                              const char *name,
+                              const char *formula);
+
+/**
  * Opens the set: every group on the first backend that can count it. Nothing counts yet.
  *
  * A group that cannot be counted does not sink the others: its events keep their error, which

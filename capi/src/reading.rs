@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
+use quipu::Error;
 use quipu::hal::{Reading, Scaled, Total, total};
-use quipu::{Error, EventCount};
 
 use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
@@ -187,13 +187,10 @@ impl OpenSet {
     /// The total of an event as it was last read.
     #[inline]
     fn count(&self, index: usize) -> quipu_count {
-        let event = &self.events[index];
-        if event.form != Form::OnePart {
-            return self.composed(index);
-        }
-        let count = self.counts.event(index);
-        match count.parts().map(|mut parts| parts.next()) {
-            Ok(Some((_, reading))) => quipu_count::of(reading),
+        let place = self.events[index].place;
+        let buffer = place.map(|place| (self.counts.buffer(place.group), place.member));
+        match buffer {
+            Some((Ok(buffer), member)) => quipu_count::of(buffer.get(0, member)),
             _ => self.composed(index),
         }
     }
@@ -218,18 +215,19 @@ impl OpenSet {
     /// Hands out every reading as it was last read, with its position.
     #[inline]
     fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
-        for (index, event) in self.events.iter().enumerate() {
-            let mut at = event.first_reading;
-            let count = self.counts.event(index);
-            match event.form {
-                Form::Refused => {}
-                Form::Preset => {
-                    for (term, parts) in count.terms().zip(&event.terms) {
-                        hand_out(&term, at, event.form, parts.len(), &mut each);
-                        at += parts.len();
+        for span in &self.spans {
+            match self.counts.buffer(span.place.group) {
+                Ok(buffer) => {
+                    for part in 0..span.parts {
+                        let reading = buffer.get(part, span.place.member);
+                        each(span.first + part, span.form, reading.into());
                     }
                 }
-                form => hand_out(&count, at, form, event.readings, &mut each),
+                Err(error) => {
+                    let status: quipu_status = error.kind().into();
+                    let refused = quipu_reading::refused(status as c_int);
+                    (0..span.parts).for_each(|part| each(span.first + part, span.form, refused));
+                }
             }
         }
     }
@@ -283,29 +281,6 @@ impl OpenEvent {
             QUIPU_OK if self.form == Form::Gauge && self.readings > 1 => Some(QUIPU_EFEATURE),
             QUIPU_OK => None,
             refused => Some(refused),
-        }
-    }
-}
-
-/// Hands out the readings of one event, or that there are none of it, from a position on.
-#[inline]
-fn hand_out(
-    count: &EventCount<'_>,
-    at: usize,
-    form: Form,
-    readings: usize,
-    each: &mut impl FnMut(usize, Form, quipu_reading),
-) {
-    match count.parts() {
-        Ok(parts) => {
-            for (at, (_, reading)) in (at..at + readings).zip(parts) {
-                each(at, form, reading.into());
-            }
-        }
-        Err(error) => {
-            let status: quipu_status = error.kind().into();
-            let refused = quipu_reading::refused(status as c_int);
-            (at..at + readings).for_each(|at| each(at, form, refused));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Event sets.
 
 use std::ffi::{CString, c_char, c_int};
+use std::slice;
 
 use quipu::hal::{Simultaneity, ValueKind};
-use quipu::{Counts, EventCount, EventSet, GroupSpec, IntoGroups, Part, SetEvent};
+use quipu::{Counts, EventCount, EventSet, GroupSpec, IntoGroups, Part, Place, SetEvent};
 
 use crate::boundary::{self, Versioned, guarded, hold};
 use crate::config::{Config, quipu_config};
@@ -24,6 +25,8 @@ pub(crate) enum Set {
     Described {
         config: Config,
         groups: Vec<GroupSpec>,
+        /// Names and formulas.
+        presets: Vec<(String, String)>,
     },
     Open(OpenSet),
 }
@@ -33,8 +36,20 @@ pub(crate) struct OpenSet {
     pub(crate) set: EventSet,
     pub(crate) counts: Counts,
     pub(crate) events: Vec<OpenEvent>,
+    /// Where each reading comes from.
+    pub(crate) spans: Vec<Span>,
     /// How many readings there are: one for each part of each event.
     pub(crate) readings: usize,
+}
+
+/// The readings of one thing that is counted: an event, or a term of a preset.
+pub(crate) struct Span {
+    /// Where they are after a read.
+    pub(crate) place: Place,
+    pub(crate) form: Form,
+    /// The position of the first among the set's, and how many there are.
+    pub(crate) first: usize,
+    pub(crate) parts: usize,
 }
 
 /// An event of an open set: where its readings are, and its texts as C reads them.
@@ -47,6 +62,8 @@ pub(crate) struct OpenEvent {
     pub(crate) terms: Vec<Vec<Part>>,
     /// How many parts that is in all.
     pub(crate) readings: usize,
+    /// Where its only reading is, if it is one.
+    pub(crate) place: Option<Place>,
     name: CString,
     opened_as: Option<CString>,
     backend: Option<CString>,
@@ -87,16 +104,31 @@ impl Set {
 impl OpenSet {
     fn new(set: EventSet) -> Self {
         let counts = set.counts();
+        let (mut events, mut spans) = (Vec::new(), Vec::new());
         let mut readings = 0;
-        let mut events = Vec::new();
-        for (index, event) in set.events().iter().enumerate() {
-            let event = OpenEvent::new(event, readings, &counts.event(index));
-            readings += event.readings;
+        for (index, asked) in set.events().iter().enumerate() {
+            let event = OpenEvent::new(asked, readings, &counts.event(index));
+            let counted = match asked.preset() {
+                Some(preset) => preset.terms(),
+                None => slice::from_ref(asked),
+            };
+            for (term, parts) in counted.iter().zip(&event.terms) {
+                if let Ok(place) = term.place() {
+                    spans.push(Span {
+                        place,
+                        form: event.form,
+                        first: readings,
+                        parts: parts.len(),
+                    });
+                    readings += parts.len();
+                }
+            }
             events.push(event);
         }
         Self {
             counts,
             events,
+            spans,
             readings,
             set,
         }
@@ -144,6 +176,7 @@ impl OpenEvent {
             form,
             first_reading,
             readings: cores.len(),
+            place: event.place().ok().filter(|_| form == Form::OnePart),
             terms,
             name: text(event.name()),
             opened_as: info.map(|info| text(&info.name)),
@@ -169,9 +202,13 @@ pub unsafe extern "C" fn quipu_set_create(
     guarded(|| {
         // SAFETY: the caller's promise.
         let config = unsafe { Config::read(config) }?;
-        let groups = Vec::new();
+        let set = Set::Described {
+            config,
+            groups: Vec::new(),
+            presets: Vec::new(),
+        };
         // SAFETY: the caller's promise.
-        unsafe { boundary::give_out(&SETS, Set::Described { config, groups }, out) }
+        unsafe { boundary::give_out(&SETS, set, out) }
     })
 }
 
@@ -194,6 +231,34 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
     })
 }
 
+/// Makes a name stand for a formula over events in this set: numbers, names, + - * / and parentheses, as
+/// in "branches - branch-misses" (with spaces around an operator). It hides what else has the name; the
+/// event that is added under it is counted term by term.
+///
+/// Returns QUIPU_EINVAL when the formula is malformed or the set is open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_define(
+    set: *mut quipu_set,
+    name: *const c_char,
+    formula: *const c_char,
+) -> quipu_status {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let name = unsafe { boundary::text(name, "name") }?;
+        // SAFETY: the caller's promise.
+        let formula = unsafe { boundary::text(formula, "formula") }?;
+        match &mut *hold(&SETS, set)? {
+            Set::Described { presets, .. } => {
+                // Only to find out now whether it is one.
+                EventSet::builder().preset(name, formula)?;
+                presets.push((name.to_owned(), formula.to_owned()));
+            }
+            Set::Open(_) => return Err(is_open("define a preset")),
+        }
+        Ok(())
+    })
+}
+
 /// Opens the set: every group on the first backend that can count it. Nothing counts yet.
 ///
 /// A group that cannot be counted does not sink the others: its events keep their error, which
@@ -203,7 +268,12 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
 pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
     guarded(|| {
         let mut held = hold(&SETS, set)?;
-        let Set::Described { config, groups } = &*held else {
+        let Set::Described {
+            config,
+            groups,
+            presets,
+        } = &*held
+        else {
             return Err(is_open("open it"));
         };
         let mut builder = EventSet::builder()
@@ -211,6 +281,9 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
             .target(config.target.clone())
             .attributes(config.attributes)
             .user_mode_fallback(config.user_mode_fallback);
+        for (name, formula) in presets {
+            builder = builder.preset(name, formula)?;
+        }
         if let Some(backend) = &config.backend {
             builder = builder.backends([backend.clone()]);
         }

@@ -199,9 +199,18 @@ fn what_comes_in_the_wrong_order_is_refused() {
         assert!(said(error().reason).contains("quipu_set_open"));
         assert_eq!(quipu_set_add(set, c"cycles,{".as_ptr()), QUIPU_EINVAL);
         assert_eq!(quipu_set_add(set, c"\xff".as_ptr()), QUIPU_EINVAL);
+        let (name, wrong) = (c"P", c"cycles +");
+        assert_eq!(
+            quipu_set_define(set, name.as_ptr(), wrong.as_ptr()),
+            QUIPU_EINVAL
+        );
         assert_eq!(quipu_set_close(set), QUIPU_OK);
 
         let set = open(sim, "cycles");
+        assert_eq!(
+            quipu_set_define(set, name.as_ptr(), c"cycles".as_ptr()),
+            QUIPU_EINVAL
+        );
         assert_eq!(quipu_set_add(set, c"cycles".as_ptr()), QUIPU_EINVAL);
         assert_eq!(quipu_set_open(set), QUIPU_EINVAL);
         assert_eq!(quipu_set_close(set), QUIPU_OK);

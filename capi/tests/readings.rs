@@ -3,7 +3,7 @@
 #[macro_use]
 mod structs;
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::null_mut;
 
 use quipu_capi::quipu_status::*;
@@ -17,7 +17,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// A set on the ready-made PMU with so many counters, which counts.
+    /// A set on the ready-made PMU with so many counters, which counts. `MISPREDICTED` is defined in it.
     fn new(counters: u32, target: quipu_target, events: &str) -> Self {
         let mut machine = init!(quipu_sim_config);
         machine.counters = counters;
@@ -31,6 +31,9 @@ impl Simulated {
             assert_eq!(quipu_sim_create(&machine, &mut sim), QUIPU_OK);
             config.sim = sim;
             assert_eq!(quipu_set_create(&config, &mut set), QUIPU_OK);
+            let (name, formula) = (c"MISPREDICTED", c"branch-misses / branches");
+            let status = quipu_set_define(set, name.as_ptr(), formula.as_ptr());
+            assert_eq!(status, QUIPU_OK);
             assert_eq!(quipu_set_add(set, text.as_ptr()), QUIPU_OK);
             assert_eq!(quipu_set_open(set), QUIPU_OK);
             assert_eq!(quipu_set_start(set), QUIPU_OK);
@@ -241,4 +244,44 @@ fn one_reading_scales_and_does_not_overflow() {
     assert_eq!(scaled(1000, 10, 4), (2500, 2, 1));
     assert_eq!(scaled(1000, 10, 0), (0, 4, 0));
     assert_eq!(scaled(u64::MAX, 10, 4), (u64::MAX, 2, 1 | 2));
+}
+
+#[test]
+fn a_preset_has_readings_of_its_terms_and_one_total() {
+    let both = Simulated::new(4, quipu_target::QUIPU_ALL_CPUS, "cycles,MISPREDICTED");
+    both.advance(1);
+    let parts = both.read_parts();
+    let values: Vec<u64> = parts.iter().map(|part| part.value).collect();
+    assert_eq!(values[2..], [23_000, 15_000, 1_030_000, 519_000]);
+
+    let mut info = init!(quipu_event_info);
+    let mut part = init!(quipu_part_info);
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(quipu_set_event_info(both.set, 1, &mut info), QUIPU_OK);
+        assert_eq!(
+            (info.first_reading, info.readings, info.scale),
+            (2, 4, 1e-6)
+        );
+        assert_eq!(info.flags, quipu_event_flag::QUIPU_EVENT_PRESET as u32);
+        assert_eq!(quipu_set_part_info(both.set, 1, 3, &mut part), QUIPU_OK);
+        assert_eq!(CStr::from_ptr(part.term), c"branches");
+        assert_eq!((part.cpu, part.thread), (1, -1));
+        assert_eq!(quipu_set_part_info(both.set, 1, 4, &mut part), QUIPU_EINVAL);
+    }
+    // In millionths, rounded to nearest: 38000 / 1549000.
+    for count in [both.read()[1], both.total(&parts)[1]] {
+        assert_eq!(
+            (count.value, count.state),
+            (24_532, quipu_state::QUIPU_EXACT as u32)
+        );
+        assert_eq!(count.time_running, 4_000_000);
+    }
+    let interval = both.difference(&parts, &parts);
+    let nothing = both.total(&interval)[1];
+    assert_eq!(
+        nothing.state,
+        quipu_state::QUIPU_NOT_COUNTED as u32,
+        "0 / 0"
+    );
 }

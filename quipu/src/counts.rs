@@ -7,11 +7,13 @@ use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Scaled, Total}
 use crate::SetEvent;
 use crate::preset::{Evaluation, Preset, term_refused};
 
-/// Where an event's readings are: which open group, and which member of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) group: usize,
-    pub(crate) member: usize,
+/// Where an event's readings are: in which [buffer](Counts::buffer), and of which member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The open group.
+    pub group: usize,
+    /// The member of the group.
+    pub member: usize,
 }
 
 /// The readings of an [`EventSet`](crate::EventSet), event by event in request order.
@@ -51,6 +53,22 @@ impl Counts {
         &mut self,
     ) -> impl Iterator<Item = (&mut ReadBuf, &mut Option<Error>)> {
         self.bufs.iter_mut().zip(&mut self.errors)
+    }
+
+    /// What a group was read into, as it came. This is the shortest way to many readings;
+    /// [`event`](Self::event) is the convenient one.
+    ///
+    /// # Errors
+    /// Why the group could not be read.
+    ///
+    /// # Panics
+    /// When there are not so many groups, as indexing does.
+    #[inline]
+    pub fn buffer(&self, group: usize) -> Result<&ReadBuf, &Error> {
+        match &self.errors[group] {
+            Some(error) => Err(error),
+            None => Ok(&self.bufs[group]),
+        }
     }
 
     /// How many events were asked for.
@@ -203,9 +221,7 @@ impl<'a> EventCount<'a> {
     #[inline]
     fn read(&self) -> Result<(&'a ReadBuf, Place)> {
         let place = self.event.place().map_err(Clone::clone)?;
-        match &self.counts.errors[place.group] {
-            Some(error) => Err(error.clone()),
-            None => Ok((&self.counts.bufs[place.group], place)),
-        }
+        let buf = self.counts.buffer(place.group).map_err(Clone::clone)?;
+        Ok((buf, place))
     }
 }

@@ -131,8 +131,12 @@ impl SetEvent {
         }
     }
 
+    /// Where its readings are in [`Counts`], when it is open; of a preset, those of its first term.
+    ///
+    /// # Errors
+    /// Why it cannot be counted.
     #[inline]
-    pub(crate) fn place(&self) -> Result<Place, &Error> {
+    pub fn place(&self) -> Result<Place, &Error> {
         self.state.as_ref().map(|opened| opened.place)
     }
 }
@@ -220,7 +224,7 @@ impl EventSet {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when `out` was made by another set.
     // Inlined to the caller's loop, as is what it is made of: with the mitigations of today's kernels
     // every return after a system call is mispredicted.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, out: &mut Counts) -> Result<()> {
         if !out.belongs_to(&self.events) {
             return Err(of_another_set());

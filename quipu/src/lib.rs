@@ -14,7 +14,7 @@ mod request;
 mod selection;
 
 pub use backends::{BackendStatus, Machine};
-pub use counts::{Counts, EventCount};
+pub use counts::{Counts, EventCount, Place};
 pub use event_set::{EventSet, EventSetBuilder, SetEvent};
 pub use measure::{Measurement, measure};
 pub use native::NativeEvents;
