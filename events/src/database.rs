@@ -19,6 +19,13 @@ use crate::source::{Below, LARGEST_FILE, read_layer};
 /// The tables that the build script made of `db/*.toml`.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
 
+/// What the tables may add to a program.
+const LARGEST_EMBEDDED: usize = 4 << 20;
+const _: () = assert!(
+    EMBEDDED.len() <= LARGEST_EMBEDDED,
+    "the event database has outgrown its bound"
+);
+
 /// Event tables in layers: later layers add entries or override them one by one.
 ///
 /// Cloning is cheap, and opening the embedded layer decodes nothing.

@@ -30,7 +30,7 @@ impl CpuTable {
             Some(name) => Ok(Decoded { name, levels }),
             None => Err(Error::new(
                 ErrorKind::UnsupportedEvent,
-                format!("decode {encoding:x?} on {}", self.id()),
+                format!("name what these bits count on {}", self.id()),
             )
             .with_reason(format!("there is no event {:#x}", bits.code))),
         }
@@ -80,7 +80,7 @@ impl CpuTable {
             (Encoding::Fixed(counter), Scheme::IntelArchitectural) => Ok(fixed(*counter)),
             _ => Err(Error::new(
                 ErrorKind::InvalidConfiguration,
-                format!("decode {encoding:x?} on {}", self.id()),
+                format!("name what these bits count on {}", self.id()),
             )
             .with_reason("the encoding is of another scheme than the CPU's")),
         }
