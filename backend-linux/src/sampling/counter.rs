@@ -73,7 +73,8 @@ impl SampledCounter {
 
     /// Starts it for this many samples more, after which the kernel stops it
     /// (`PERF_EVENT_IOC_REFRESH`). Whoever gets [signals](Self::signal_thread) is told by the last
-    /// one, whose `si_code` is `POLL_HUP`.
+    /// one, whose `si_code` is `POLL_HUP`. A breakpoint that has run out does not start again on some
+    /// kernels (seen on Linux 6.18).
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the counter is inherited or
@@ -83,8 +84,9 @@ impl SampledCounter {
         self.done("let it take some samples more", done)
     }
 
-    /// Changes how often it samples (`PERF_EVENT_IOC_PERIOD`), at once where the kernel can. A
-    /// period stays a period and a frequency a frequency.
+    /// Changes how often it samples (`PERF_EVENT_IOC_PERIOD`). A period stays a period and a
+    /// frequency a frequency. The next event may be sampled at once, and the old period end once
+    /// more, before the new one begins.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) for the other kind of rate, for 0,

@@ -25,8 +25,8 @@ impl LinuxBackend {
     /// A thread has one ring; with [`inherit`](quipu_hal::Attributes::inherit) it has one for each
     /// CPU that is online, because the kernel lets threads on different CPUs not share one. Threads
     /// of the same process then share those of the CPUs. For a command that is to be sampled from its
-    /// start, open it on a [`HeldCommand`](crate::HeldCommand)'s process with `enable_on_exec`,
-    /// `inherit` and `disabled`.
+    /// start, open it on a process that is held before it executes, with `enable_on_exec`, `inherit`
+    /// and `disabled`.
     ///
     /// # Errors
     /// Any [`ErrorKind`]; the error names the event that was refused

@@ -105,7 +105,8 @@ impl Memory {
     /// The kernel may be writing meanwhile if it was not stopped in time, so words are copied one
     /// by one as they are, and what makes no sense ends it.
     fn copy_all(&mut self) -> usize {
-        let head = self.mapping.load(DATA_HEAD);
+        // Records are whole words, so this changes nothing that a kernel writes.
+        let head = self.mapping.load(DATA_HEAD) & !7;
         let mask = self.size as u64 - 1;
         for (i, word) in self.scratch.as_chunks_mut::<8>().0.iter_mut().enumerate() {
             let from = (head.wrapping_add(8 * i as u64) & mask) as usize;
@@ -425,5 +426,146 @@ impl AsFd for Ring {
 impl AsRawFd for Ring {
     fn as_raw_fd(&self) -> RawFd {
         self.counter.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A ring of one page whose next record is `tail` bytes from its start.
+    fn ring(tail: u64, when_full: WhenFull) -> Memory {
+        let mapping = Mapping::anonymous(2 * page_size());
+        mapping.store(DATA_TAIL, tail);
+        mapping.store(DATA_HEAD, tail);
+        Memory::new(mapping, when_full)
+    }
+
+    /// Writes words as the kernel does, and moves the head.
+    fn write(memory: &Memory, words: &[u64]) {
+        let mut head = memory.mapping.load(DATA_HEAD);
+        for word in words {
+            memory
+                .mapping
+                .store(memory.data + memory.place(head), *word);
+            head += 8;
+        }
+        memory.mapping.store(DATA_HEAD, head);
+    }
+
+    /// The header of a record of `words` words, itself included.
+    fn header(kind: u32, words: usize) -> u64 {
+        let size = (8 * words) as u16;
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..].copy_from_slice(&size.to_ne_bytes());
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// The words after the header of each record, errors as `None`, and what was lost.
+    fn drain(memory: &mut Memory) -> (Vec<Option<Vec<u64>>>, Losses) {
+        let mut losses = Losses::default();
+        let (at, end) = (memory.tail, memory.mapping.load(DATA_HEAD));
+        let mut batch = Batch {
+            memory,
+            losses: &mut losses,
+            at,
+            end,
+        };
+        let body = |record: Result<RawRecord<'_>>| {
+            let record = record.ok()?;
+            Some(Words::new(record.body()).iter().collect())
+        };
+        let records = batch.iter().map(body).collect();
+        assert_eq!(batch.remaining(), 0);
+        drop(batch);
+        (records, losses)
+    }
+
+    #[test]
+    fn losses_are_counted_as_they_pass_by() {
+        let mut memory = ring(0, WhenFull::Lose);
+        write(
+            &memory,
+            &[
+                header(kind::LOST, 3),
+                1,
+                40,
+                header(kind::LOST_SAMPLES, 2),
+                5,
+            ],
+        );
+        write(&memory, &[header(kind::LOST, 3), 1, 2]);
+        let (_, losses) = drain(&mut memory);
+        assert_eq!((losses.records, losses.samples), (42, 5));
+    }
+
+    #[test]
+    fn what_is_no_record_ends_it_and_the_ring_goes_on_behind_it() {
+        for (size_in_words, tail) in [(0, 0), (600, 0), (3, 0), (0, 4080), (8000, 4088)] {
+            let mut memory = ring(tail, WhenFull::Lose);
+            write(&memory, &[header(1, 2), 7, header(1, size_in_words), 8]);
+            assert_eq!(drain(&mut memory).0, [Some(vec![7]), None], "{tail}");
+            assert_eq!(memory.mapping.load(DATA_TAIL), tail + 32);
+            write(&memory, &[header(1, 2), 9]);
+            assert_eq!(drain(&mut memory).0, [Some(vec![9])]);
+        }
+    }
+
+    /// A head that is further away than the ring is long.
+    #[test]
+    fn positions_that_make_no_sense_are_survived() {
+        for head in [1 << 40, u64::MAX, 3] {
+            let mut memory = ring(16, WhenFull::Lose);
+            memory.mapping.store(DATA_HEAD, head);
+            drain(&mut memory);
+            assert_eq!(memory.mapping.load(DATA_TAIL), head);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Records of any length, from any place on, over and over: what is written is read.
+        #[test]
+        fn what_is_written_is_read(
+            tail in 0..10_000u64,
+            rounds in prop::collection::vec(prop::collection::vec(1..120usize, 0..5), 1..40),
+        ) {
+            let mut memory = ring(8 * tail, WhenFull::Lose);
+            let mut next = 0;
+            for lengths in rounds {
+                let mut expected = Vec::new();
+                for words in lengths {
+                    let body: Vec<u64> = (next..next + words as u64 - 1).collect();
+                    next += words as u64;
+                    write(&memory, &[header(100, words)]);
+                    write(&memory, &body);
+                    expected.push(Some(body));
+                }
+                prop_assert_eq!(drain(&mut memory).0, expected);
+                let head = memory.mapping.load(DATA_HEAD);
+                prop_assert_eq!(memory.mapping.load(DATA_TAIL), head);
+            }
+        }
+
+        /// Any bytes: it ends, without a panic.
+        #[test]
+        fn any_bytes_are_survived(
+            tail in any::<u64>(),
+            len in 0..8192u64,
+            words in prop::collection::vec(prop_oneof![any::<u64>(), 0..1u64 << 52], 512),
+        ) {
+            let tail = tail & !7;
+            let mut memory = ring(tail, WhenFull::Lose);
+            write(&memory, &words);
+            memory.mapping.store(DATA_HEAD, tail.wrapping_add(len));
+            drain(&mut memory);
+            memory.when_full = WhenFull::Overwrite;
+            memory.scratch = vec![0; memory.size].into();
+            let copied = memory.copy_all();
+            prop_assert!(copied <= memory.size);
+        }
     }
 }

@@ -107,6 +107,12 @@ impl FreshPages {
         }
     }
 
+    /// Where it starts and ends.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        let start = self.start as u64;
+        (start, start + (self.count * page_size()) as u64)
+    }
+
     /// Writes one byte to each page.
     pub(crate) fn touch(&self) {
         for page in 0..self.count {
@@ -123,7 +129,8 @@ impl Drop for FreshPages {
     }
 }
 
-fn page_size() -> usize {
+/// The size of a page, in bytes.
+pub(crate) fn page_size() -> usize {
     // SAFETY: the call takes a number and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).expect("every system has a page size")

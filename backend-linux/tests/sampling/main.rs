@@ -4,8 +4,16 @@
 
 mod breakpoints;
 mod calls;
+mod control;
 #[path = "../machine/mod.rs"]
 mod machine;
+mod memory;
+mod open;
+mod rings;
+mod shell;
+mod side_band;
+mod signals;
+mod targets;
 
 use quipu_hal::{ErrorKind, Target};
 use quipu_linux::sampling::{Record, RecordLayout, Sample, Sampler, SamplerSpec};
