@@ -154,8 +154,12 @@ impl EventSource {
             Some(Err(e)) => Some(e),
             None => None,
         };
-        if let Some((system, name)) = name.split_once(':') {
-            return tracepoint(system, name);
+        if let Some((system, tracepoint_name)) = name.split_once(':') {
+            let is_native = |native: &NativeNames| native.knows(name);
+            return match (tracepoint(system, tracepoint_name), from_maps) {
+                (Err(_), Some(error)) if self.native.as_ref().is_some_and(is_native) => Err(error),
+                (outcome, _) => outcome,
+            };
         }
         if let Some(resolved) = self.named_by_cores(name) {
             return Ok(resolved);

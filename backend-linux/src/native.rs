@@ -85,6 +85,13 @@ impl NativeNames {
         resolved.ok_or_else(|| unknown.unwrap_or_else(|| unsupported(event)))
     }
 
+    /// Whether a name is an event's on some core, whatever is wrong with the rest of it.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        let maps = self.maps.get_or_init(&self.make);
+        maps.as_ref()
+            .is_ok_and(|maps| maps.iter().any(|map| map.has_event(name)))
+    }
+
     /// The core PMU (by position) of the cores that a map is for.
     fn core_of(&self, map: &dyn EventMap, cores: &[CorePmu]) -> Option<usize> {
         let cpu = map.cpu();

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use quipu::Filter;
-use quipu::events::{CpuTable, Interface, describe};
+use quipu::events::{CpuTable, Formula, Interface, describe};
 use quipu::hal::{
     Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
     SlotClass, SlotSet, X86Select,
 };
+use quipu::{Event, Filter};
 
 use crate::events::Choice;
 use crate::failure::Failure;
@@ -58,50 +58,85 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for table in options.choice.tables()? {
         text += &format!("{} ({})\n", table.id(), table.name());
-        let mut refused = None;
-        let mut encoded = 0;
-        for interface in &interfaces {
-            match table
-                .events_for(*interface)
-                .resolve(&spec.event, spec.filter)
-            {
-                Ok(resolved) => {
-                    encoded += 1;
-                    text += &format!(
-                        "  {:<6} {}\n",
-                        interface.name(),
-                        one_line(&resolved.encoding, interface)
-                    );
-                    for field in describe(table.scheme(), &resolved.encoding) {
-                        text += &format!(
-                            "           {:#018x}  {}{}\n",
-                            field.bits,
-                            field.name,
-                            field
-                                .value
-                                .map(|value| format!(" {value:#x}"))
-                                .unwrap_or_default()
-                        );
-                    }
-                    if let Some(counters) = counters(resolved.slots) {
-                        text += &format!("           counters {counters}\n");
-                    }
-                    for erratum in &resolved.info.errata {
-                        text += &format!("           {erratum}\n");
-                    }
-                }
-                Err(error) => {
-                    text += &format!("  {:<6} {error}\n", interface.name());
-                    refused.get_or_insert(error);
-                }
-            }
-        }
-        if let (0, Some(error)) = (encoded, refused) {
-            return Err(Failure::from(error));
+        let Some(formula) = formula(&table, &spec.event) else {
+            text += &bits(&table, &spec, &interfaces)?;
+            continue;
+        };
+        text += &format!("  {} = {formula}\n", spec.event);
+        for (name, event) in formula.events().iter().zip(formula.terms()) {
+            let is_software = matches!(event, Event::Software(_));
+            text += &format!("{name}\n");
+            text += &match is_software {
+                true => "  counted by the operating system, without a PMU\n".to_owned(),
+                false => bits(
+                    &table,
+                    &EventSpec {
+                        event,
+                        ..spec.clone()
+                    },
+                    &interfaces,
+                )?,
+            };
         }
     }
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The formula of a preset that is several events.
+fn formula(table: &CpuTable, event: &Event) -> Option<Formula> {
+    let Event::Named(name) = event else {
+        return None;
+    };
+    let preset = table.preset(name)?.formula.ok()?;
+    (table.event(name).is_none() && preset.single().is_none()).then_some(preset)
+}
+
+/// The bits of one event for each interface, and how they are made up.
+fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut refused = None;
+    let mut encoded = 0;
+    for interface in interfaces {
+        match table
+            .events_for(*interface)
+            .resolve(&spec.event, spec.filter)
+        {
+            Ok(resolved) => {
+                encoded += 1;
+                text += &format!(
+                    "  {:<6} {}\n",
+                    interface.name(),
+                    one_line(&resolved.encoding, interface)
+                );
+                for field in describe(table.scheme(), &resolved.encoding) {
+                    text += &format!(
+                        "           {:#018x}  {}{}\n",
+                        field.bits,
+                        field.name,
+                        field
+                            .value
+                            .map(|value| format!(" {value:#x}"))
+                            .unwrap_or_default()
+                    );
+                }
+                if let Some(counters) = counters(resolved.slots) {
+                    text += &format!("           counters {counters}\n");
+                }
+                for erratum in &resolved.info.errata {
+                    text += &format!("           {erratum}\n");
+                }
+            }
+            Err(error) => {
+                text += &format!("  {:<6} {error}\n", interface.name());
+                refused.get_or_insert(error);
+            }
+        }
+    }
+    match (encoded, refused) {
+        (0, Some(error)) => Err(Failure::from(error)),
+        _ => Ok(text),
+    }
 }
 
 /// The words of an encoding as its interface takes them.

@@ -18,6 +18,7 @@ use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 use catalog::Catalog;
+use native::Native;
 use selection::Selection;
 
 /// How long tracepoints may be probed altogether; opening and closing one takes some 37 ms.
@@ -26,7 +27,8 @@ const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
-    /// anything. `native` lists the CPU's own events, `cpus` the CPUs whose events are known
+    /// anything. `native` lists the CPU's own events and presets alone, `cpus` the CPUs whose events are
+    /// known
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
@@ -51,7 +53,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     }
     let selection = Selection::new(&options.filters);
     let mut catalog = Catalog::of_this_machine(&selection);
-    if catalog.entries.is_empty() && !selection.texts().is_empty() {
+    let native = selection
+        .is_of_any_kind()
+        .then(|| Native::of_this_machine(&options.choice, &selection));
+    let none_native = native.as_ref().is_none_or(Native::is_empty);
+    if catalog.entries.is_empty() && none_native && !selection.texts().is_empty() {
         return Err(Failure::with_status(catalog.nothing_matches(&selection), 1));
     }
     let mut spent = None;
@@ -61,11 +67,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     });
     let layout = Layout::of_stdout();
     let text = if options.json {
-        report::json(&catalog, options.all)?
+        let native = native.as_ref().map(Native::entries).unwrap_or_default();
+        report::json(&catalog, native, options.all)?
     } else {
         // Thousands of tracepoints would push everything else off the screen.
         let fold = layout.width.is_some() && selection.is_everything() && !options.all;
-        report::text(&catalog, options.all, fold, layout)
+        let text = report::text(&catalog, options.all, fold, layout);
+        let native = native.map(|native| native.section(fold, layout));
+        let native = native.unwrap_or_default();
+        // Between sections there is an empty line, but none before the first.
+        let start = usize::from(text.is_empty() && native.starts_with('\n'));
+        text + &native[start..]
     };
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
@@ -78,10 +90,13 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         _ if options.choice.cpu.is_some() => ("native", options.filters.as_slice()),
         _ => return Ok(None),
     };
-    let text = match first {
-        "cpus" => native::cpus(&options.choice)?,
-        _ if options.json => native::json(&options.choice, texts)?,
-        _ => native::text(&options.choice, texts, Layout::of_stdout())?,
-    };
-    Ok(Some(text))
+    if first == "cpus" {
+        return Ok(Some(native::cpus(&options.choice)?));
+    }
+    let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
+    if options.json {
+        let text = serde_json::to_string_pretty(&native.objects()).map_err(Failure::new)?;
+        return Ok(Some(text + "\n"));
+    }
+    Ok(Some(native.text(Layout::of_stdout())))
 }

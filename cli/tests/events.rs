@@ -35,6 +35,31 @@ fn an_event_is_encoded_for_every_interface_and_decoded() {
     let (_, err, status) = quipu(&home, &["encode", "L2_RQSTS.MISSS", "--cpu", "intel-skl"]);
     assert_eq!(status, 125);
     assert!(err.contains("L2_RQSTS has "), "{err}");
+    let preset = [
+        "encode",
+        "PAPI_L1_TCM",
+        "--cpu",
+        "intel-skl",
+        "--for",
+        "linux",
+    ];
+    let (out, _, status) = quipu(&home, &preset);
+    assert_eq!(status, 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        lines[1],
+        "  PAPI_L1_TCM = L1D.REPLACEMENT + L2_RQSTS.ALL_CODE_RD"
+    );
+    assert_eq!(
+        lines[2..4],
+        ["L1D.REPLACEMENT", "  linux  type 4, config 0x151"]
+    );
+    assert!(
+        out.contains("\nL2_RQSTS.ALL_CODE_RD\n  linux  type 4, config 0xe424\n"),
+        "{out}"
+    );
+    let (_, err, _) = quipu(&home, &["encode", "page-faults", "--cpu", "intel-skl"]);
+    assert!(err.contains("the operating system counts it"), "{err}");
     let (_, err, _) = quipu(&home, &["encode", "cycles", "--cpu", "intel-slk"]);
     assert!(err.contains("did you mean intel-skl?"), "{err}");
 }

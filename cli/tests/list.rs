@@ -87,6 +87,50 @@ fn text_has_headings_aliases_and_no_colour_in_a_pipe() {
     assert!(!text.contains('\x1b'));
 }
 
+/// Whether the database knows the CPU of this machine; if not, that is said in the listing.
+fn knows_this_cpu(test: &str) -> bool {
+    let text = stdout(&[]);
+    let known = !text.contains("Native events: none listed");
+    if !known {
+        let _ = writeln!(std::io::stderr(), "SKIP {test}: {text}");
+    }
+    known
+}
+
+#[test]
+fn native_events_and_presets_come_with_the_others() {
+    if !knows_this_cpu("native_events_and_presets_come_with_the_others") {
+        return;
+    }
+    let text = stdout(&[]);
+    let headings = [
+        "\nSoftware events: ",
+        "\nNative events of ",
+        "\nPresets on ",
+    ];
+    let places = headings.map(|heading| text.find(heading).unwrap_or_else(|| panic!("{text}")));
+    assert!(places.is_sorted(), "{places:?}");
+
+    let entries = json(&[]);
+    let native: Vec<&Value> = entries.iter().filter(|e| e["kind"] == "native").collect();
+    let listed = text
+        .lines()
+        .filter(|line| line.contains("  event 0x"))
+        .count();
+    let countable = |e: &&&Value| e["native"]["needs_mask"] == false;
+    assert_eq!(native.iter().filter(countable).count(), listed);
+    assert!(listed > 20, "{listed}");
+
+    // Searched by a part of the name, in any letter case, and left out where another kind is asked for.
+    let name = native[listed / 2]["event"].as_str().unwrap();
+    let found = json(&["-a", &name.to_uppercase()]);
+    assert!(names(&found).contains(&name), "{name}: {found:?}");
+    quipu(&["sw", name]).assert().code(1);
+    let preset = entries.iter().find(|e| e["kind"] == "preset").unwrap();
+    let preset = preset["event"].as_str().unwrap();
+    assert!(stdout(&[&preset.to_lowercase()]).contains(&format!("  {preset} = ")));
+}
+
 #[test]
 fn nothing_found_is_told_with_what_was_perhaps_meant() {
     let output = quipu(&["cylces"]).assert().code(1).get_output().clone();

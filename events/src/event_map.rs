@@ -295,8 +295,11 @@ impl EventMap for CpuEvents {
             Event::Cache(cache) => self.generalized(&cache_key(*cache), filter),
             Event::Named(name) => self.named(name, filter),
             Event::Raw(raw) => self.raw(*raw, filter),
+            Event::Software(software) => Err(self
+                .unsupported(software.name())
+                .with_reason("the operating system counts it without a PMU")),
             other => Err(self
-                .unsupported(&format!("{other:?}"))
+                .unsupported(&other.to_string())
                 .with_reason("it is no event of a CPU's counters")),
         }
     }
@@ -304,5 +307,13 @@ impl EventMap for CpuEvents {
     fn knows(&self, encoding: &Encoding) -> bool {
         let unknown = |e: &Error| e.kind() == ErrorKind::UnsupportedEvent;
         self.table.is_fallback() || !self.table.decode(encoding).is_err_and(|e| unknown(&e))
+    }
+
+    fn has_event(&self, name: &str) -> bool {
+        let head = name.split(':').next().unwrap_or(name);
+        let event = head.split('.').next().unwrap_or(head);
+        [head, event]
+            .iter()
+            .any(|event| self.table.entry(event, "").is_some())
     }
 }

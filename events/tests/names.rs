@@ -104,6 +104,20 @@ fn wrong_names_get_the_nearest_and_the_masks() {
 }
 
 #[test]
+fn events_are_known_whatever_follows_their_names() {
+    let skylake = events("intel-skl", Interface::Linux);
+    for (name, known) in [
+        ("L2_RQSTS", true),
+        ("l2_rqsts:NONE", true),
+        ("L2_RQSTS.NONE:c=1", true),
+        ("L2_RQST:MISS", false),
+        ("sched:sched_switch", false),
+    ] {
+        assert_eq!(skylake.has_event(name), known, "{name}");
+    }
+}
+
+#[test]
 fn presets_of_several_events_name_them() {
     let p6 = events("intel-p6", Interface::Pctr);
     let error = p6

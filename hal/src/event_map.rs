@@ -25,6 +25,14 @@ pub trait EventMap: Send + Sync {
         let _ = encoding;
         true
     }
+
+    /// Whether a name begins with that of an event of this CPU, whatever masks and modifiers follow:
+    /// then what [`resolve`](Self::resolve) has against it is what there is to tell. By default no name
+    /// does.
+    fn has_event(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 }
 
 /// An event as an [`EventMap`] resolved it.

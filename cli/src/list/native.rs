@@ -1,12 +1,19 @@
-//! `quipu list native` and `quipu list cpus`: what the event database has.
+//! The event database's part of the listing: native events and presets, and the CPUs there are.
 
-use quipu::events::{CpuTable, EventDetails};
+use std::fmt::Write as _;
+
+use quipu::events::{CpuTable, EventDetails, Generalized, Preset};
+use quipu::hal::SlotSet;
+use quipu::{Error, Event, EventSpec, Target};
 use serde_json::{Value, json};
 
 use crate::encode::counters;
 use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::Layout;
+
+use super::probe::open_here;
+use super::selection::Selection;
 
 /// The CPUs of the database, one a line.
 pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
@@ -18,62 +25,205 @@ pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
         .collect())
 }
 
-/// The native events, generalized events and presets of a CPU that have one of the texts in their name.
-pub(super) fn text(choice: &Choice, texts: &[String], layout: Layout) -> Result<String, Failure> {
+/// What the database has for the CPUs of a machine, as far as it was asked for.
+pub(super) struct Native {
+    cpus: Vec<Cpu>,
+    /// Why there is nothing.
+    unknown: Option<Failure>,
+    /// Why none of the events opens here, where one was tried.
+    refused: Option<Error>,
+}
+
+struct Cpu {
+    table: CpuTable,
+    events: Vec<EventDetails>,
+    generalized: Vec<Generalized>,
+    presets: Vec<Preset>,
+}
+
+impl Native {
+    /// The events of the CPU that was chosen, or of every kind of core of this machine, whose names are
+    /// asked for.
+    ///
+    /// # Errors
+    /// When the event file cannot be used, or there is no such CPU or none that is known.
+    pub(super) fn of(choice: &Choice, selection: &Selection) -> Result<Self, Failure> {
+        let cpu = |table: CpuTable| {
+            let mut events = table.events();
+            events.retain(|event| selection.has_name([event.name.as_str()]));
+            let mut generalized = table.generalized();
+            generalized.retain(|event| selection.has_name([event.name.as_str()]));
+            let mut presets = table.presets();
+            presets.retain(|preset| selection.has_name([preset.name.as_str()]));
+            Cpu {
+                table,
+                events,
+                generalized,
+                presets,
+            }
+        };
+        Ok(Self {
+            cpus: choice.tables()?.into_iter().map(cpu).collect(),
+            unknown: None,
+            refused: None,
+        })
+    }
+
+    /// Beside the events of this machine, where a CPU that is not known is no failure. One event is
+    /// tried for all: what is in the way of it is in the way of the others.
+    pub(super) fn of_this_machine(choice: &Choice, selection: &Selection) -> Self {
+        let mut native = Self::of(choice, selection).unwrap_or_else(|failure| Self {
+            cpus: Vec::new(),
+            // Who searches wants to see what is found.
+            unknown: Some(failure).filter(|_| selection.is_everything()),
+            refused: None,
+        });
+        let mut events = native.cpus.iter().flat_map(|cpu| &cpu.events);
+        if let Some(event) = events.find(|event| !event.needs_mask) {
+            let spec = EventSpec::new(Event::Named(event.name.clone()));
+            native.refused = open_here(&spec, &Target::CurrentThread).err();
+        }
+        native
+    }
+
+    /// Whether nothing that was asked for is there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cpus
+            .iter()
+            .all(|cpu| cpu.events.is_empty() && cpu.presets.is_empty())
+    }
+
+    /// The part of the whole listing, below the other kinds. Folded, an event has one line with the
+    /// names of its masks.
+    pub(super) fn section(&self, fold: bool, layout: Layout) -> String {
+        let mut text = String::new();
+        if let Some(why) = &self.unknown {
+            let heading = layout.bold("Native events");
+            let _ = writeln!(text, "\n{heading}: none listed\n  why:  {why}");
+        }
+        for cpu in self.cpus.iter().filter(|cpu| !cpu.events.is_empty()) {
+            let heading = format!("Native events of {} ({})", cpu.table.id(), cpu.table.name());
+            let opens = if self.refused.is_some() {
+                ", none opens here"
+            } else {
+                ""
+            };
+            let count = cpu.events.len();
+            let _ = writeln!(text, "\n{}: {count}{opens}", layout.bold(&heading));
+            if let Some(error) = &self.refused {
+                let _ = writeln!(text, "  why:  {}", super::report::reason(error));
+            }
+            if fold {
+                text += &folded(&cpu.events, layout);
+                text += "  `quipu list native` lists them with codes, masks and constraints.\n";
+            } else {
+                text.extend(cpu.events.iter().map(|event| line(event, layout)));
+            }
+        }
+        for cpu in &self.cpus {
+            let mut presets = cpu.presets.iter().filter(|p| p.formula.is_ok()).peekable();
+            if presets.peek().is_some() {
+                let heading = format!("Presets on {}", cpu.table.id());
+                let _ = writeln!(text, "\n{}:", layout.bold(&heading));
+                text.extend(presets.map(|preset| preset_line(preset, layout)));
+            }
+        }
+        text
+    }
+
+    /// Everything the database says, CPU by CPU.
+    pub(super) fn text(&self, layout: Layout) -> String {
+        let mut text = String::new();
+        for cpu in &self.cpus {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let heading = format!("{} ({})", cpu.table.id(), cpu.table.name());
+            let _ = writeln!(text, "{}", layout.bold(&heading));
+            text.extend(cpu.events.iter().map(|event| line(event, layout)));
+            for generalized in &cpu.generalized {
+                let name = &generalized.name;
+                let _ = match &generalized.event {
+                    Ok(event) => writeln!(text, "  {name} = {event}"),
+                    Err(reason) => writeln!(text, "  {name}  {}", layout.dim(reason)),
+                };
+            }
+            text.extend(cpu.presets.iter().map(|preset| preset_line(preset, layout)));
+        }
+        text
+    }
+
+    /// The native events as JSON objects.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let of_cpu = |cpu: &Cpu| -> Vec<Value> {
+            let events = cpu.events.iter();
+            events.map(|event| object(&cpu.table, event)).collect()
+        };
+        self.cpus.iter().flat_map(of_cpu).collect()
+    }
+
+    /// Events and presets as objects of the whole listing.
+    pub(super) fn entries(&self) -> Vec<Value> {
+        let state = match (&self.refused, self.cpus.is_empty()) {
+            (Some(error), _) => {
+                json!({ "state": "refused", "reason": super::report::reason(error) })
+            }
+            _ => json!({ "state": "not probed" }),
+        };
+        let mut entries = Vec::new();
+        for cpu in &self.cpus {
+            for event in &cpu.events {
+                let mut entry = state.clone();
+                entry["event"] = event.name.as_str().into();
+                entry["kind"] = "native".into();
+                entry["native"] = object(&cpu.table, event);
+                entries.push(entry);
+            }
+            for preset in &cpu.presets {
+                let mut entry =
+                    json!({ "event": preset.name, "kind": "preset", "cpu": cpu.table.id() });
+                match &preset.formula {
+                    Ok(formula) => entry["formula"] = formula.to_string().into(),
+                    Err(reason) => entry["reason"] = reason.as_str().into(),
+                }
+                entries.push(entry);
+            }
+        }
+        entries
+    }
+}
+
+/// An event a line, with the names of its masks and the counters that all of them need.
+fn folded(events: &[EventDetails], layout: Layout) -> String {
     let mut text = String::new();
-    for table in choice.tables()? {
-        if !text.is_empty() {
-            text.push('\n');
+    for event in events.chunk_by(|a, b| a.event.eq_ignore_ascii_case(&b.event)) {
+        let name = &event[0].event;
+        let masks: Vec<&str> = event
+            .iter()
+            .map(|event| event.mask.as_str())
+            .filter(|mask| !mask.is_empty())
+            .collect();
+        let mut remark = masks.join(", ");
+        let countable = || event.iter().filter(|event| !event.needs_mask);
+        let slots = countable().map(|event| event.slots).reduce(SlotSet::union);
+        if let Some(counters) = slots.and_then(counters) {
+            let _ = write!(remark, " (counters {counters})");
         }
-        let heading = format!("{} ({})", table.id(), table.name());
-        text += &format!("{}\n", layout.bold(&heading));
-        for event in events(&table, texts) {
-            text += &line(&event, layout);
-        }
-        for generalized in table.generalized() {
-            if matches(&generalized.name, texts) {
-                text += &match generalized.event {
-                    Ok(event) => format!("  {} = {event}\n", generalized.name),
-                    Err(reason) => format!("  {}  {}\n", generalized.name, layout.dim(&reason)),
-                };
-            }
-        }
-        for preset in table.presets() {
-            if matches(&preset.name, texts) {
-                text += &match preset.formula {
-                    Ok(formula) => format!("  {}  {}\n", preset.name, formula.events().join(", ")),
-                    Err(reason) => format!("  {}  {}\n", preset.name, layout.dim(&reason)),
-                };
-            }
+        let indent = 2 + name.len() + 2;
+        let mut start = format!("  {name}  ");
+        for line in layout.wrap(remark.trim_start(), indent.min(24)) {
+            let _ = writeln!(text, "{}", format!("{start}{line}").trim_end());
+            start = " ".repeat(indent.min(24));
         }
     }
-    Ok(text)
+    text
 }
 
-/// The native events as JSON.
-pub(super) fn json(choice: &Choice, texts: &[String]) -> Result<String, Failure> {
-    let mut list = Vec::new();
-    for table in choice.tables()? {
-        list.extend(
-            events(&table, texts)
-                .iter()
-                .map(|event| object(&table, event)),
-        );
+fn preset_line(preset: &Preset, layout: Layout) -> String {
+    match &preset.formula {
+        Ok(formula) => format!("  {} = {formula}\n", preset.name),
+        Err(reason) => format!("  {}  {}\n", preset.name, layout.dim(reason)),
     }
-    let text = serde_json::to_string_pretty(&list).map_err(Failure::new)?;
-    Ok(text + "\n")
-}
-
-fn events(table: &CpuTable, texts: &[String]) -> Vec<EventDetails> {
-    let mut events = table.events();
-    events.retain(|event| matches(&event.name, texts));
-    events
-}
-
-/// Whether a name has one of the texts in it, letter case aside.
-fn matches(name: &str, texts: &[String]) -> bool {
-    let name = name.to_lowercase();
-    texts.is_empty() || texts.iter().any(|text| name.contains(&text.to_lowercase()))
 }
 
 fn line(event: &EventDetails, layout: Layout) -> String {
@@ -135,4 +285,23 @@ fn object(table: &CpuTable, event: &EventDetails) -> Value {
         "errata": event.errata,
         "description": event.description,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu::events::Database;
+
+    #[test]
+    fn folded_events_have_one_line_with_masks_and_counters() {
+        let table = Database::embedded().cpu("intel-p6").expect("it is there");
+        let mut events = table.events();
+        events.retain(|event| {
+            ["L2_LD", "FP_ASSIST", "SEGMENT_REG_LOADS"].contains(&event.event.as_str())
+        });
+        assert_eq!(
+            folded(&events, Layout::PLAIN),
+            "  FP_ASSIST  (counters 1)\n  L2_LD  E, I, M, S\n  SEGMENT_REG_LOADS\n"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use quipu::Error;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::catalog::{Catalog, Entry};
 use super::probe::State;
@@ -33,14 +34,18 @@ struct JsonEntry<'a> {
     hint: Option<&'a str>,
 }
 
-/// The listing as one JSON array; what does not open is in it if `all`.
-pub(super) fn json(catalog: &Catalog, all: bool) -> Result<String, Failure> {
-    let entries: Vec<JsonEntry<'_>> = catalog
+/// The listing as one JSON array, with what the database has at its end; what does not open is in it
+/// if `all`, except that names are.
+pub(super) fn json(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<String, Failure> {
+    let shown = catalog
         .entries
         .iter()
-        .filter(|entry| all || !is_refused(entry))
-        .map(json_entry)
-        .collect();
+        .filter(|entry| all || !is_refused(entry));
+    let mut entries = shown
+        .map(|entry| serde_json::to_value(json_entry(entry)))
+        .collect::<Result<Vec<Value>, _>>()
+        .map_err(Failure::new)?;
+    entries.extend(native);
     let mut text = serde_json::to_string_pretty(&entries).map_err(Failure::new)?;
     text.push('\n');
     Ok(text)
@@ -284,7 +289,7 @@ fn remark(entry: &Entry, reason_is_known: bool) -> String {
 }
 
 /// Why, without what was attempted.
-fn reason(error: &Error) -> String {
+pub(super) fn reason(error: &Error) -> String {
     match error.reason() {
         Some(reason) => format!("{}: {reason}", error.kind()),
         None => error.kind().to_string(),
@@ -429,8 +434,8 @@ Tracepoints: none listed
 
     #[test]
     fn json_has_every_state() {
-        let entries: Vec<serde_json::Value> =
-            serde_json::from_str(&json(&catalog(), true).unwrap()).unwrap();
+        let entries: Vec<Value> =
+            serde_json::from_str(&json(&catalog(), Vec::new(), true).unwrap()).unwrap();
         let states: Vec<&str> = entries.iter().filter_map(|e| e["state"].as_str()).collect();
         assert_eq!(
             states,
@@ -452,8 +457,8 @@ Tracepoints: none listed
         assert_eq!(entries[5]["backend"], "linux");
         assert!(entries[5].get("reason").is_none());
 
-        let opening: Vec<serde_json::Value> =
-            serde_json::from_str(&json(&catalog(), false).unwrap()).unwrap();
+        let opening: Vec<Value> =
+            serde_json::from_str(&json(&catalog(), Vec::new(), false).unwrap()).unwrap();
         assert_eq!(opening.len(), 5);
     }
 }

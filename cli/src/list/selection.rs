@@ -86,6 +86,19 @@ impl Selection {
         selection
     }
 
+    /// Of names alone, kinds that are words among them.
+    pub(super) fn of_texts(texts: &[String]) -> Self {
+        Self {
+            kinds: Vec::new(),
+            texts: texts.iter().map(|text| text.to_lowercase()).collect(),
+        }
+    }
+
+    /// Whether no kind was named.
+    pub(super) fn is_of_any_kind(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
     /// Whether nothing is left out.
     pub(super) fn is_everything(&self) -> bool {
         self.kinds.is_empty() && self.texts.is_empty()

@@ -197,7 +197,8 @@ fn nothing_permitted<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Opt
         .find(|error| error.kind() == ErrorKind::NoPermission)
 }
 
-/// Whether an error is about what was asked rather than about what this machine can count.
+/// Whether an error is about what was asked rather than about what this machine can count. A name that
+/// the system refused was known.
 fn is_mistake(event: &Event, error: &Error) -> bool {
     let is_name = matches!(
         event,
@@ -205,7 +206,7 @@ fn is_mistake(event: &Event, error: &Error) -> bool {
     );
     match error.kind() {
         ErrorKind::InvalidConfiguration | ErrorKind::NoSuchTarget => true,
-        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => is_name,
+        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => is_name && error.errno().is_none(),
         _ => false,
     }
 }
