@@ -22,6 +22,8 @@ const SHELL: &CStr = c"/bin/sh";
 pub(super) struct Program {
     /// The files to try, in order.
     candidates: Vec<CString>,
+    /// Whether they come from `PATH`, so that some need not be there.
+    is_search: bool,
     /// The arguments from the second on, and the environment; the vectors below point into them.
     _strings: Vec<CString>,
     /// `sh`, then the program's arguments from the first on, and a null. A program is executed with
@@ -60,6 +62,7 @@ impl Program {
         strings.append(&mut variables);
         Some(Self {
             candidates,
+            is_search: is_looked_for(program),
             _strings: strings,
             arguments,
             environment,
@@ -67,10 +70,15 @@ impl Program {
     }
 }
 
+/// Whether a program is looked for in `PATH`: its name is no path.
+fn is_looked_for(program: &OsStr) -> bool {
+    let name = program.as_bytes();
+    !name.is_empty() && !name.contains(&b'/')
+}
+
 /// The files that a program's name may mean, as execvp(3) looks for them.
 fn candidates(program: &OsStr, path: &OsStr) -> Option<Vec<CString>> {
-    let name = program.as_bytes();
-    if name.is_empty() || name.contains(&b'/') {
+    if !is_looked_for(program) {
         return Some(vec![c_string(program)?]);
     }
     path.as_bytes()
@@ -124,6 +132,9 @@ unsafe fn default_signals() {
 
 /// Executes the first candidate that can be, as execvp(3) does; returns the errno when none can.
 ///
+/// Unlike execvp(3), and like a shell, it passes over a directory of `PATH` that may not be searched:
+/// it says nothing about the program.
+///
 /// # Safety
 /// On success the calling process becomes another program.
 unsafe fn execute(program: &mut Program) -> i32 {
@@ -152,12 +163,19 @@ unsafe fn execute(program: &mut Program) -> i32 {
                     last_errno()
                 };
             }
+            libc::EACCES if program.is_search && !exists(file) => {}
             libc::EACCES => outcome = libc::EACCES,
             libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ESTALE | libc::ETIMEDOUT => {}
             other => return other,
         }
     }
     outcome
+}
+
+/// Whether there is a file of this name, as far as its directory tells.
+fn exists(file: &CStr) -> bool {
+    // SAFETY: access(2) is async-signal-safe, and the string ends with a NUL.
+    unsafe { libc::access(file.as_ptr(), libc::F_OK) == 0 }
 }
 
 #[cfg(test)]

@@ -301,7 +301,7 @@ mod tests {
         });
         assert_eq!(
             folded(&events, Layout::PLAIN),
-            "  FP_ASSIST  (counters 1)\n  L2_LD  E, I, M, S\n  SEGMENT_REG_LOADS\n"
+            "  FP_ASSIST  (counters 1)\n  L2_LD  E, I, M, MESI, S\n  SEGMENT_REG_LOADS\n"
         );
     }
 }

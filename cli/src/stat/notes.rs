@@ -145,6 +145,11 @@ impl Notes {
 /// Why an event could not be opened, in words that fit other events of the same fate.
 pub(super) fn why(event: &Event, error: &Error) -> String {
     let in_kernel_only = !event.levels().contains(Filter::USER);
+    if error.kind() == ErrorKind::CounterInErrorState {
+        return "pinned (:D), and others held the counters that it needs; ask for fewer events, or \
+                without D to let it take turns"
+            .to_owned();
+    }
     let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
         "happens in the kernel only, where counting is not permitted; in user mode it would read 0"
             .to_owned()
@@ -218,6 +223,19 @@ mod tests {
         let text = why(&Hardware::Cycles.into(), &error);
         assert!(
             text.contains("the whole group: its event 5 opens"),
+            "{text}"
+        );
+    }
+
+    /// Whoever runs the command cannot disable and enable a group, as the library's hint says.
+    #[test]
+    fn a_pinned_counter_without_room_says_what_can_be_asked_for() {
+        let error = Error::new(ErrorKind::CounterInErrorState, "read the counters")
+            .with_reason("the group is pinned")
+            .with_hint("disable and enable the group to try again");
+        let text = why(&Hardware::Cycles.into(), &error);
+        assert!(
+            text.contains("without D") && !text.contains("enable"),
             "{text}"
         );
     }

@@ -164,6 +164,11 @@ impl Unit {
         self.factor == 1.0
     }
 
+    /// Decimals that values have which are no whole numbers: those of a formula are in millionths.
+    pub(super) fn decimals(&self) -> usize {
+        if self.name.is_empty() { 6 } else { 2 }
+    }
+
     pub(super) fn scale(&self, value: f64) -> f64 {
         value * self.factor
     }

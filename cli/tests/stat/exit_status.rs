@@ -1,5 +1,11 @@
 //! The exit status is the command's, and so is its standard output.
 
+use std::fs::Permissions;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
 use crate::{can_count, run, stat, stderr};
 
 fn code(arguments: &[&str]) -> Option<i32> {
@@ -39,6 +45,42 @@ fn a_command_that_cannot_be_executed_is_said_so_as_a_shell_does() {
     }
 }
 
+/// As an ordinary user: root may search any directory.
+#[test]
+fn a_directory_that_may_not_be_searched_has_no_commands() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    };
+    set_mode(folder.path(), 0o755);
+    let [closed, open] = ["closed", "open"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&closed).expect("a directory");
+    std::fs::create_dir(&open).expect("a directory");
+    std::fs::write(open.join("no-program"), "").expect("a file");
+    set_mode(&open.join("no-program"), 0o644);
+    set_mode(&closed, 0o000);
+    let quipu = folder.path().join("quipu");
+    std::fs::copy(env!("CARGO_BIN_EXE_quipu"), &quipu).expect("a copy others may execute");
+    let path = std::env::join_paths([&closed, &open]).expect("plain paths");
+    let status = |command: &str| {
+        let mut stat = std::process::Command::new(&quipu);
+        stat.args(["stat", "-n", "--", command]).env("PATH", &path);
+        if std::fs::metadata(folder.path()).expect("it is there").uid() == 0 {
+            stat.uid(65534).gid(65534);
+        }
+        stat.output().map(|output| output.status.code())
+    };
+    let outcome = ["no-such-command", "no-program"].map(status);
+    set_mode(&closed, 0o755);
+    match outcome {
+        [Ok(missing), Ok(forbidden)] => assert_eq!([missing, forbidden], [Some(127), Some(126)]),
+        [Err(error), _] | [_, Err(error)] => {
+            let test = "a_directory_that_may_not_be_searched_has_no_commands";
+            let _ = writeln!(std::io::stderr(), "SKIP {test}: {error}");
+        }
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_explained_and_nothing_runs() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -59,7 +101,7 @@ fn a_wrong_command_line_is_explained_and_nothing_runs() {
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(status), "{options:?}: {message}");
         assert!(message.contains(word), "{options:?}: {message}");
-        assert!(!std::path::Path::new(witness).exists(), "{options:?}");
+        assert!(!Path::new(witness).exists(), "{options:?}");
     }
     let nothing = run(&[]);
     assert_eq!(nothing.status.code(), Some(2));

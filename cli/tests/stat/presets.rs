@@ -160,9 +160,17 @@ fn people_and_spreadsheets_see_presets_as_events() {
         terms.expect("terms").contains(", major-faults "),
         "{report}"
     );
-    let csv = stderr(&run(&[&events[..], &["--csv", "--", "true"]].concat()));
-    let fields: Vec<&str> = csv.trim_end().split(',').collect();
-    assert_eq!(fields[2], "ALL_FAULTS:u");
+    let both = ["--events", &file, "-e", "ALL_FAULTS:u,MINOR_SHARE:u"];
+    let csv = stderr(&run(&[&both[..], &["--csv", "--", "true"]].concat()));
+    let fields: Vec<&str> = csv.lines().flat_map(|line| line.split(',')).collect();
+    assert_eq!((fields[2], fields[9]), ("ALL_FAULTS:u", "MINOR_SHARE:u"));
+    assert_eq!(
+        fields[7]
+            .split_once('.')
+            .map(|(_, decimals)| decimals.len()),
+        Some(6),
+        "{csv}"
+    );
     assert!(
         fields[0].parse::<u64>().is_ok_and(|faults| faults > 0),
         "{csv}"

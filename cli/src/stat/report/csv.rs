@@ -38,7 +38,10 @@ fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
         Count::NotCounted => "<not counted>".into(),
         Count::NotSupported => "<not supported>".into(),
         Count::Value { value, .. } if row.unit.is_plain() => value.to_string(),
-        Count::Value { .. } => format!("{:.2}", row.amount().unwrap_or(0.0)),
+        Count::Value { .. } => {
+            let decimals = row.unit.decimals();
+            format!("{:.decimals$}", row.amount().unwrap_or(0.0))
+        }
     });
     fields.push(row.unit.name.clone());
     fields.push(row.name.clone());

@@ -224,7 +224,7 @@ fn raw_value(row: &Row, value: u128) -> String {
     if row.unit.is_plain() {
         grouped(value)
     } else {
-        fixed(row.unit.scale(value as f64), 2)
+        fixed(row.unit.scale(value as f64), row.unit.decimals())
     }
 }
 
