@@ -436,10 +436,11 @@ impl EventSetBuilder {
         let outcome = opener.open(&group, may_part);
         let mut from = 0;
         let mut events = Vec::new();
+        let leaves_of: Vec<usize> = leaves.iter().map(Vec::len).collect();
         for ((spec, formula), leaves) in asked.members.iter().zip(formulas).zip(&leaves) {
             let leaf = |at: usize| match &outcome {
                 Ok(opened) => Ok(opened.leaf(first, from + at)),
-                Err(error) => Err(error.clone()),
+                Err(error) => Err(of_member(error, &leaves_of)),
             };
             let fell_back = outcome.as_ref().is_ok_and(|opened| opened.in_user_mode);
             let state = match (formula, &outcome) {
@@ -467,7 +468,7 @@ impl EventSetBuilder {
                     let term = at.and_then(|at| formula.events().get(at));
                     Err(match term {
                         Some(term) => term_refused(&spec.to_string(), term, error),
-                        None => error.clone(),
+                        None => of_member(error, &leaves_of),
                     })
                 }
             };
@@ -490,6 +491,22 @@ impl EventSetBuilder {
             (None, None, None) => Machine::this().native_events().formula(name),
             (None, None, Some(_)) => Ok(None),
         }
+    }
+}
+
+/// An error of a group with the member that was asked for, where members are several events each.
+fn of_member(error: &Error, events_of: &[usize]) -> Error {
+    let Some(mut at) = error.member() else {
+        return error.clone();
+    };
+    let member = events_of.iter().position(|&events| {
+        let is_here = at < events;
+        at = at.saturating_sub(events);
+        is_here
+    });
+    match member {
+        Some(member) => error.clone().with_member(member),
+        None => error.clone(),
     }
 }
 

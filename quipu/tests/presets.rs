@@ -176,6 +176,8 @@ fn a_group_with_presets_is_one_group() {
     for event in bench.set.events() {
         assert_eq!(event.error().unwrap().kind(), ErrorKind::TooManyEvents);
     }
+    // The fifth event is that of the fourth member.
+    assert_eq!(bench.set.events()[1].error().unwrap().member(), Some(3));
 }
 
 #[test]
