@@ -51,6 +51,7 @@ pub struct MsrPmu<B: MsrBus> {
     cpus: Box<[Cpu]>,
     journal: Option<Journal>,
     take_enabled: bool,
+    taken_over: Mutex<Vec<(u32, Slot)>>,
 }
 
 struct Cpu {
@@ -75,6 +76,20 @@ impl<B: MsrBus> MsrPmu<B> {
     /// knows, or visibly have none that work; [`Busy`](ErrorKind::Busy) when somebody else uses all
     /// of them; or else what the bus refuses.
     pub fn new(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
+        let pmu = Self::on_trial(bus, model, options)?;
+        let read = || pmu.guard.read(pmu.numbers[0], address::TIME_STAMP);
+        if read()? | read()? == 0 {
+            return Err(probe::dead("even the time stamp counter reads 0"));
+        }
+        Ok(pmu)
+    }
+
+    /// The same even where the counters visibly do not work: [`acquire`](quipu_hal::Pmu::acquire)
+    /// tries them out on each CPU anyway, with a write, and says how they fail.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but for that.
+    pub fn on_trial(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
         let layout = Layout::detect(model, &bus)?;
         let numbers = options.cpus.unwrap_or_else(|| bus.cpus().to_vec());
         let Some(&first) = numbers.first() else {
@@ -82,9 +97,6 @@ impl<B: MsrBus> MsrPmu<B> {
         };
         let boot = bus.boot();
         let guard = Guard::new(bus, layout.allowed.clone());
-        if guard.read(first, address::TIME_STAMP)? | guard.read(first, address::TIME_STAMP)? == 0 {
-            return Err(probe::dead("even the time stamp counter reads 0"));
-        }
         let mut enabled = vec![None; layout.counters.len()];
         if !options.take_enabled {
             for &cpu in &numbers {
@@ -112,6 +124,7 @@ impl<B: MsrBus> MsrPmu<B> {
                 .journal
                 .map(|directory| Journal::new(directory, boot)),
             take_enabled: options.take_enabled,
+            taken_over: Mutex::default(),
             layout,
             guard,
         })
@@ -126,6 +139,13 @@ impl<B: MsrBus> MsrPmu<B> {
     /// alone.
     pub fn spoken_for(&self) -> &[Slot] {
         &self.spoken_for
+    }
+
+    /// The counters that somebody else had enabled when they were taken all the same
+    /// ([`Options::take_enabled`]), each with its CPU. They are given back as they were found.
+    pub fn taken_over(&self) -> Vec<(u32, Slot)> {
+        let taken_over = self.taken_over.lock();
+        taken_over.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The way to the registers.
@@ -166,8 +186,9 @@ impl<B: MsrBus> MsrPmu<B> {
         };
         let registers = self.registers(cpu.number);
         let taken = registers.save()?;
-        if !self.take_enabled
-            && let Some(slot) = registers.enabled(&taken)
+        let enabled = registers.enabled(&taken);
+        if let Some(&slot) = enabled.first()
+            && !self.take_enabled
         {
             let what = format!("{} is enabled already", self.slots[slot]);
             return Err(busy(self.bus(), cpu.number, &what));
@@ -181,7 +202,19 @@ impl<B: MsrBus> MsrPmu<B> {
             let _ = holding.put_back(&registers);
             return Err(e);
         }
+        self.note_taken_over(cpu.number, &enabled);
         Ok(holding)
+    }
+
+    fn note_taken_over(&self, cpu: u32, enabled: &[usize]) {
+        let taken_over = self.taken_over.lock();
+        let mut taken_over = taken_over.unwrap_or_else(PoisonError::into_inner);
+        for &slot in enabled {
+            let counter = (cpu, self.slots[slot]);
+            if !taken_over.contains(&counter) {
+                taken_over.push(counter);
+            }
+        }
     }
 
     fn make_ready(&self, cpu: &Cpu, registers: &Registers<'_, B>, taken: &mut Taken) -> Result<()> {

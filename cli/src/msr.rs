@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::msr::{self, Repair};
+use quipu::hal::Slot;
+use quipu::msr::{self, Repair, Suspect, Trial};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -16,15 +17,54 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Try out the counters of every CPU, which writes to registers and puts back what they held
+    Check,
     /// Put back what a killed measurement left in counter registers
     Restore,
 }
 
 /// Does what was asked, and says what was done on standard output.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let repairs = match options.command {
-        Command::Restore => msr::restore()?,
-    };
+    match options.command {
+        Command::Check => check(),
+        Command::Restore => restore(),
+    }
+}
+
+/// Fails when the counters of some CPU cannot be used.
+fn check() -> Result<ExitCode, Failure> {
+    let trial = msr::try_out()?;
+    terminal::print(&findings(&trial)).map_err(Failure::new)?;
+    let unusable = trial.cpus.iter().any(|(_, usable)| usable.is_err());
+    Ok(ExitCode::from(u8::from(unusable)))
+}
+
+fn findings(trial: &Trial) -> String {
+    let mut text = format!("{}\n", trial.description);
+    for (cpu, usable) in &trial.cpus {
+        match usable {
+            Ok(()) => text.push_str(&format!("CPU {cpu}: they count\n")),
+            Err(error) => text.push_str(&format!("CPU {cpu}: {error:#}\n")),
+        }
+    }
+    if !trial.spoken_for.is_empty() {
+        text.push_str(&left_alone(&trial.spoken_for, &trial.suspect));
+    }
+    text
+}
+
+fn left_alone(slots: &[Slot], suspect: &Suspect) -> String {
+    let names: Vec<String> = slots.iter().map(ToString::to_string).collect();
+    format!(
+        "left alone: {}, enabled already, probably by {} ({})\n",
+        names.join(", "),
+        suspect.who,
+        suspect.remedy
+    )
+}
+
+fn restore() -> Result<ExitCode, Failure> {
+    let repairs = msr::restore()?;
     let mut text: String = repairs.iter().map(line).collect();
     if text.is_empty() {
         text.push_str("nothing to restore\n");
@@ -67,5 +107,18 @@ mod tests {
             pid: Some(7),
         };
         assert_eq!(line(&used), "CPU 0: in use by process 7\n");
+    }
+
+    #[test]
+    fn counters_of_others_are_named_with_their_owner() {
+        let suspect = Suspect {
+            who: "the watchdog".into(),
+            remedy: "stop it".into(),
+        };
+        let slots = [Slot::general(0, 48), Slot::fixed(1, 48)];
+        assert_eq!(
+            left_alone(&slots, &suspect),
+            "left alone: counter 0, fixed counter 1, enabled already, probably by the watchdog (stop it)\n"
+        );
     }
 }

@@ -1,10 +1,13 @@
 //! `quipu stat`: count what a command, a process or the whole machine does.
 
 mod aggregate;
+mod backend;
 mod command;
 mod events;
 mod metrics;
 mod notes;
+#[cfg(test)]
+mod on_registers;
 mod open_files;
 mod options;
 mod plan;
@@ -27,8 +30,9 @@ use crate::failure::Failure;
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let plan = plan::Plan::new(options)?;
     let output = report::Output::open(options)?;
-    let status = run::Session::new(&plan, output)?.run()?;
-    for line in plan.aftermath()? {
+    let backends = backend::Backends::of(&plan)?;
+    let status = run::Session::new(&plan, &backends, output)?.run()?;
+    for line in plan.aftermath(&backends) {
         eprintln!("quipu: {line}");
     }
     Ok(status)

@@ -1,5 +1,7 @@
 //! The traits a backend implements: [`Backend`] opens groups, [`Group`] counts and is read.
 
+use std::time::Duration;
+
 use crate::{Capabilities, EventInfo, GroupSpec, Part, ReadBuf, Result, Simultaneity, Target};
 
 /// Something that counts: an operating system's interface, or registers behind the virtual PMU.
@@ -81,6 +83,12 @@ pub trait Group: Send + 'static {
     /// How simultaneous the members of a reading are.
     fn simultaneity(&self) -> Simultaneity;
 
+    /// How long groups that take turns count before the next have theirs, as it is at present; nothing
+    /// where the backend does not say, as the kernel does not.
+    fn rotation_interval(&self) -> Option<Duration> {
+        None
+    }
+
     /// A buffer to read this group into.
     fn read_buf(&self) -> ReadBuf {
         ReadBuf::new(self.members().len(), self.parts())
@@ -124,6 +132,10 @@ impl Group for Box<dyn Group> {
 
     fn simultaneity(&self) -> Simultaneity {
         (**self).simultaneity()
+    }
+
+    fn rotation_interval(&self) -> Option<Duration> {
+        (**self).rotation_interval()
     }
 
     fn read_buf(&self) -> ReadBuf {

@@ -178,7 +178,7 @@ fn linux(_: &Arc<NativeEvents>) -> BackendStatus {
 
 #[cfg(unix)]
 fn msr(native: &NativeEvents) -> BackendStatus {
-    BackendStatus::new("msr", crate::msr::open_with(native))
+    BackendStatus::new("msr", crate::msr::open_with(native, crate::msr::options()))
 }
 
 #[cfg(not(unix))]

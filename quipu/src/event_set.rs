@@ -2,6 +2,7 @@
 //! each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_events::Formula;
 use quipu_hal::{
@@ -176,6 +177,13 @@ impl EventSet {
         Some(self.groups[place.group].group.parts())
     }
 
+    /// How long an open event counts at a time where it takes turns with others
+    /// ([`Group::rotation_interval`]).
+    pub fn rotation_interval(&self, event: usize) -> Option<Duration> {
+        let place = self.events.get(event)?.place().ok()?;
+        self.groups[place.group].group.rotation_interval()
+    }
+
     /// Starts counting, group by group.
     ///
     /// # Errors
@@ -206,6 +214,22 @@ impl EventSet {
     /// The first refusal of a backend; the groups after it are still told to stop.
     pub fn disable(&mut self) -> Result<()> {
         self.each(Group::disable)
+    }
+
+    /// Stops counting like [`disable`](Self::disable), and says of every event whose group was refused
+    /// why.
+    pub fn disable_each(&mut self) -> Vec<(usize, Error)> {
+        let mut refusals = Vec::new();
+        for (index, open) in self.groups.iter_mut().enumerate() {
+            let Err(error) = open.group.disable() else {
+                continue;
+            };
+            let is_member = |event: &SetEvent| event.place().is_ok_and(|p| p.group == index);
+            let events = self.events.iter().enumerate();
+            let members = events.filter(|(_, event)| event.counted().iter().any(is_member));
+            refusals.extend(members.map(|(event, _)| (event, error.clone())));
+        }
+        refusals
     }
 
     /// Sets all values to zero.

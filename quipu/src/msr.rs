@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use quipu_events::Interface;
-use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, MonotonicClock, Result, VirtualPmu};
+use quipu_hal::{
+    CpuModel, Error, ErrorKind, EventMap, MonotonicClock, Pmu, Result, Slot, VirtualPmu,
+};
 
 use crate::NativeEvents;
 
 pub use quipu_msr::{
-    LinuxMsr, MsrBus, MsrPmu, NoMsr, Options, Repair, Suspect, SystemMsr, runtime_directory, sim,
+    LinuxMsr, MsrBus, MsrPmu, NoMsr, Options, Repair, Suspect, SystemMsr, restore as restore_on,
+    runtime_directory, sim,
 };
 
 /// The backend over the registers of this machine.
@@ -22,18 +25,58 @@ pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>, MonotonicClock>;
 /// What [`MsrPmu::new`] refuses; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid
 /// CPU, whose core types have different registers, or one that the event database does not know.
 pub fn open() -> Result<MsrBackend> {
-    open_with(NativeEvents::this())
+    open_with(NativeEvents::this(), options())
 }
 
-pub(crate) fn open_with(native: &NativeEvents) -> Result<MsrBackend> {
+/// The same with other events and [`options`].
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(native: &NativeEvents, options: Options) -> Result<MsrBackend> {
     let bus = SystemMsr::open()?;
     let events = events(native)?;
-    let options = Options {
-        journal: Some(runtime_directory().to_owned()),
-        ..Options::default()
-    };
     let pmu = MsrPmu::new(bus, events.cpu(), options)?;
     VirtualPmu::new(pmu, MonotonicClock::new(), events)
+}
+
+/// How counters are taken on this machine: with a journal in [`runtime_directory`], on every CPU,
+/// leaving alone what is enabled.
+pub fn options() -> Options {
+    Options {
+        journal: Some(runtime_directory().to_owned()),
+        ..Options::default()
+    }
+}
+
+/// What trying out the counters of this machine has shown.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Trial {
+    /// What kind of counters these are, in a few words.
+    pub description: String,
+    /// The CPUs, each with why its counters cannot be used if they cannot.
+    pub cpus: Vec<(u32, Result<()>)>,
+    /// The counters that are enabled on some CPU already, and are left alone.
+    pub spoken_for: Vec<Slot>,
+    /// Who probably enabled them.
+    pub suspect: Suspect,
+}
+
+/// Tries out the counters of each CPU: programs one, lets it count for a moment, and puts back what
+/// was there. Registers are written for that, which taints a Linux kernel.
+///
+/// # Errors
+/// When the registers cannot be reached, or there are no counters to try.
+pub fn try_out() -> Result<Trial> {
+    let bus = SystemMsr::open()?;
+    let pmu = MsrPmu::on_trial(bus, events(NativeEvents::this())?.cpu(), options())?;
+    let usable = |&cpu: &u32| (cpu, pmu.acquire(cpu).and_then(|()| pmu.release(cpu)));
+    Ok(Trial {
+        description: pmu.description().to_owned(),
+        cpus: pmu.cpus().iter().map(usable).collect(),
+        spoken_for: pmu.spoken_for().to_vec(),
+        suspect: pmu.bus().suspect(),
+    })
 }
 
 /// Puts back what killed processes left in the counters of this machine.

@@ -58,14 +58,14 @@ impl Driver {
 
     /// The error of having no device at all.
     pub(crate) fn missing(self) -> Error {
-        let (directory, module, load) = match self {
-            Self::Msr => ("/dev/cpu", "msr", "modprobe msr"),
+        let (node, module, load) = match self {
+            Self::Msr => ("/dev/cpu/N/msr", "msr", "modprobe msr"),
             Self::Cpuctl => ("/dev/cpuctl0", "cpuctl", "kldload cpuctl"),
         };
         Error::new(ErrorKind::NoSuchDevice, "reach model-specific registers")
             .with_errno(ENOENT)
             .with_reason(format!(
-                "the driver {module} is not loaded: there is no {directory}"
+                "the driver {module} is not loaded: there is no {node}"
             ))
             .with_hint(format!(
                 "as root: {load}; in a container, the device must be passed in"

@@ -36,16 +36,14 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(Taken::new(found, global, status))
     }
 
-    /// The slot of a counter that was enabled when it was found.
-    pub(super) fn enabled(&self, taken: &Taken) -> Option<usize> {
-        let mut slots = 0..self.counters.len();
-        if self.gate == Gate::First {
-            let first = self.first()?;
-            return self.counters[first]
-                .enabled(taken.found[first].control)
-                .then_some(first);
-        }
-        slots.find(|&slot| self.counters[slot].enabled(taken.found[slot].control))
+    /// The slots of counters that were enabled when they were found.
+    pub(super) fn enabled(&self, taken: &Taken) -> Vec<usize> {
+        let gates = |slot: &usize| {
+            // Where counter 0 gates the others, its enable is the one that tells.
+            (self.gate != Gate::First || Some(*slot) == self.first())
+                && self.counters[*slot].enabled(taken.found[*slot].control)
+        };
+        (0..self.counters.len()).filter(gates).collect()
     }
 
     /// Keeps counters from counting as soon as they are programmed.

@@ -1,6 +1,6 @@
 //! The report for people.
 
-use super::facts::{BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
+use super::facts::{Abilities, BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
 use super::linux_facts::{LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
 use crate::terminal::Layout;
@@ -198,28 +198,37 @@ impl Report {
             if let Some(refusal) = &backend.refusal {
                 self.refusal(backend.name, refusal);
             }
-            let Some(abilities) = &backend.abilities else {
-                continue;
-            };
-            self.row(
-                backend.name,
-                match backend.name {
-                    "msr" => "usable, only with --backend msr: writing registers taints the kernel",
-                    _ => "usable",
-                },
-            );
-            self.row("  counts", &abilities.events.join(", "));
-            if !abilities.no_events.is_empty() {
-                self.row("  does not count", &abilities.no_events.join(", "));
+            if let Some(abilities) = &backend.abilities {
+                self.abilities(backend.name, abilities);
             }
-            self.row("  on", &abilities.targets.join(", "));
-            let groups = match abilities.simultaneity {
-                "atomic" => "read in one snapshot",
-                "sequential" => "read one event after the other",
-                _ => "not read together",
-            };
-            self.row("  groups", groups);
+            if backend.name == "msr" && cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+                self.row(
+                    "  kernel taint",
+                    "S, from the first write to a register until the machine starts anew",
+                );
+            }
         }
+    }
+
+    fn abilities(&mut self, backend: &str, abilities: &Abilities) {
+        self.row(
+            backend,
+            match backend {
+                "msr" => "usable, only with --backend msr",
+                _ => "usable",
+            },
+        );
+        self.row("  counts", &abilities.events.join(", "));
+        if !abilities.no_events.is_empty() {
+            self.row("  does not count", &abilities.no_events.join(", "));
+        }
+        self.row("  on", &abilities.targets.join(", "));
+        let groups = match abilities.simultaneity {
+            "atomic" => "read in one snapshot",
+            "sequential" => "read one event after the other",
+            _ => "not read together",
+        };
+        self.row("  groups", groups);
     }
 
     fn refusal(&mut self, label: &str, refusal: &Refusal) {

@@ -139,6 +139,14 @@ impl Notes {
             ),
             Count::Value { .. } => {}
         }
+        if let Some(how) = &row.disturbance {
+            let text = format!("not counted for a while: {how}");
+            self.add("disturbed", &row.name, text);
+        }
+        if let Some(turn) = row.turn {
+            let text = format!("took turns on the counters, {turn:?} each");
+            self.add("turns", &row.name, text);
+        }
     }
 }
 

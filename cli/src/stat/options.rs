@@ -93,6 +93,9 @@ pub(crate) struct Options {
         help_heading = "Where"
     )]
     pub(crate) simulate: Option<Simulated>,
+    /// With --backend msr: take counters that others use too, who then count nothing; the report says whose
+    #[arg(long, help_heading = "Where")]
+    pub(crate) take_busy: bool,
     /// Count the tasks of these control groups, every event in each of them
     #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
           value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]

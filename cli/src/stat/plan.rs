@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub(super) backend: Vec<String>,
     /// The simulated device to use instead.
     pub(super) simulated: Option<SimulatedPctr>,
+    /// Whether to take registers that somebody else counts with.
+    pub(super) take_busy: bool,
     pub(super) inherit: bool,
     pub(super) by: By,
     pub(super) runs: u32,
@@ -83,6 +85,11 @@ impl Plan {
                 "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
             ));
         }
+        if options.take_busy && options.backend.as_deref() != Some("msr") {
+            return Err(Failure::usage(
+                "--take-busy takes bare registers from others: it needs --backend msr",
+            ));
+        }
         if options.command.is_empty() && options.repeat.is_some_and(|n| n > 1) {
             return Err(Failure::usage("-r needs a command to repeat"));
         }
@@ -93,6 +100,7 @@ impl Plan {
             names: options.names.choose()?,
             backend: options.backend.clone(),
             simulated: options.simulate.map(SimulatedPctr::new).transpose()?,
+            take_busy: options.take_busy,
             inherit: !options.no_inherit,
             by,
             runs: options.repeat.unwrap_or(1),
@@ -334,6 +342,13 @@ mod tests {
                     o.backend = vec!["msr".into()];
                 },
                 "add -C LIST",
+            ),
+            (
+                |o| {
+                    o.all_cpus = true;
+                    o.take_busy = true;
+                },
+                "needs --backend msr",
             ),
         ] {
             let message = plan(change).expect_err(word);

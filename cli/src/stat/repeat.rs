@@ -132,6 +132,10 @@ impl Line {
                 term.count = worst(term.count, other.count);
             }
         }
+        if row.disturbance.is_some() {
+            self.row.disturbance.clone_from(&row.disturbance);
+        }
+        self.row.turn = row.turn.or(self.row.turn);
         if let Some(value) = row.count.value() {
             self.values.add(value as f64);
             self.row.count = worst(self.row.count, row.count);

@@ -1,6 +1,7 @@
 //! The lines of a report, before anybody decides how they look.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quipu::hal::total;
 use quipu::{Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading, Scaled, Total};
@@ -37,6 +38,10 @@ pub(super) struct Row {
     pub(super) metric: Option<Metric>,
     /// Why there is no count.
     pub(super) reason: Option<String>,
+    /// How somebody else got in the way, so that a span of the time was not counted.
+    pub(super) disturbance: Option<String>,
+    /// How long it counted at a time, where it took turns with others and its backend says so.
+    pub(super) turn: Option<Duration>,
 }
 
 /// The formula of a preset of several events, and what was counted of each.
@@ -223,7 +228,7 @@ pub(super) fn rows(
             }
             let counted = Counted::gather(snapshot, &members, index, aggregation);
             for place in &places {
-                rows.extend(counted.row(sets, place, cgroup, index));
+                rows.extend(counted.row(sets, snapshot, place, cgroup, index));
             }
         }
     }
@@ -308,6 +313,7 @@ impl<'a> Counted<'a> {
     fn row(
         &self,
         sets: &Sets,
+        snapshot: &Snapshot,
         (place, cpus): &(Place, usize),
         cgroup: Option<&str>,
         index: usize,
@@ -330,6 +336,8 @@ impl<'a> Counted<'a> {
             spread: None,
             metric: None,
             reason: None,
+            disturbance: None,
+            turn: None,
         };
         match (self.readings.get(place), &self.failed) {
             (Some(terms), _) => {
@@ -337,6 +345,7 @@ impl<'a> Counted<'a> {
                     Some(preset) => row.evaluate(preset, terms),
                     None => row.fill(&terms[0], subject.is_gauge),
                 }
+                row.qualify(snapshot.disturbance(index), sets.rotation_interval(index));
                 Some(row)
             }
             (None, Some((count, reason))) => {
@@ -350,6 +359,19 @@ impl<'a> Counted<'a> {
 }
 
 impl Row {
+    /// Says why it was counted for a part of the time only, or not at all.
+    fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
+        let disturbance = disturbance.map(str::to_owned);
+        match self.count {
+            Count::NotCounted if self.reason.is_none() => self.reason = disturbance,
+            Count::Value { estimated, .. } => {
+                self.turn = turn.filter(|_| estimated && disturbance.is_none());
+                self.disturbance = disturbance;
+            }
+            _ => {}
+        }
+    }
+
     /// The value of a preset's formula. The times are those of the term that ran least.
     fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
         let evaluation = preset.evaluate(terms);

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::names::Names;
 
 use super::aggregate::Aggregation;
+use super::backend::Backend;
 use super::command;
 use super::metrics;
 use super::notes::notes;
@@ -34,6 +35,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// One call of `quipu stat`.
 pub(super) struct Session<'a> {
     plan: &'a Plan,
+    backend: Option<Backend>,
     output: Output,
     signals: Signals,
 }
@@ -57,9 +59,15 @@ struct Outcome {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(plan: &'a Plan, output: Output) -> Result<Self, Failure> {
+    /// A session that counts with this backend alone, if there is one.
+    pub(super) fn new(
+        plan: &'a Plan,
+        backend: Option<Backend>,
+        output: Output,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             plan,
+            backend,
             output,
             signals: Signals::watch()?,
         })
@@ -99,12 +107,14 @@ impl<'a> Session<'a> {
         // A metric of means, not that of one run.
         metrics::attach(&mut rows, times.elapsed.mean());
         let stand_in = self.plan.names.as_ref().and_then(Names::stand_in);
+        let mut notes = last
+            .as_ref()
+            .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in));
+        notes.extend(self.backend.as_ref().and_then(Backend::taken_over));
         let report = Report {
             title: self.plan.title(),
             runs,
-            notes: last
-                .as_ref()
-                .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in)),
+            notes,
             details: match &last {
                 Some(sets) if self.plan.verbose => details(sets, &rows),
                 _ => Vec::new(),
@@ -126,7 +136,8 @@ impl<'a> Session<'a> {
             // After the command was made, so that it keeps the limit it is used to.
             open_files::allow_as_many_as_possible();
         }
-        let mut sets = Sets::open(self.plan, held.as_ref().map(HeldCommand::pid))?;
+        let command = held.as_ref().map(HeldCommand::pid);
+        let mut sets = Sets::open(self.plan, self.backend.as_ref(), command)?;
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
         if self.plan.scope != Scope::Command {
             sets.enable()?;

@@ -1,6 +1,8 @@
 //! The open counters: an event set for each target, all with the same events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu::hal::ValueKind;
 use quipu::{
@@ -9,6 +11,8 @@ use quipu::{
 
 use crate::failure::Failure;
 
+use super::backend::Backend;
+use super::notes;
 use super::plan::Plan;
 use super::rows::Unit;
 
@@ -16,7 +20,11 @@ use super::rows::Unit;
 pub(super) struct Sets {
     members: Vec<Member>,
     subjects: Vec<Subject>,
+    disturbances: Disturbances,
 }
+
+/// By event: how often somebody else got in the way of counting it, and how the last time.
+type Disturbances = BTreeMap<usize, (u64, String)>;
 
 struct Member {
     cgroup: Option<String>,
@@ -38,20 +46,33 @@ pub(super) struct Subject {
 
 /// What the sets say at one moment.
 #[derive(Clone)]
-pub(super) struct Snapshot(Vec<Counts>);
+pub(super) struct Snapshot {
+    counts: Vec<Counts>,
+    disturbances: Disturbances,
+}
 
 impl Snapshot {
     /// The counts of one set.
     pub(super) fn counts(&self, member: usize) -> &Counts {
-        &self.0[member]
+        &self.counts[member]
+    }
+
+    /// How somebody else got in the way of counting an event.
+    pub(super) fn disturbance(&self, event: usize) -> Option<&str> {
+        let (_, how) = self.disturbances.get(&event)?;
+        Some(how)
     }
 
     /// What was counted since an earlier snapshot of the same sets.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
-        for (now, then) in difference.0.iter_mut().zip(&earlier.0) {
+        for (now, then) in difference.counts.iter_mut().zip(&earlier.counts) {
             now.subtract(then);
         }
+        let times = |snapshot: &Self, event: &usize| snapshot.disturbances.get(event).map(|d| d.0);
+        difference
+            .disturbances
+            .retain(|event, _| times(self, event) != times(earlier, event));
         difference
     }
 }
@@ -59,10 +80,13 @@ impl Snapshot {
 impl Sets {
     /// Opens everything. An event that cannot be counted here is no failure, but what can only be a
     /// mistake is: then nothing has been run yet.
-    pub(super) fn open(plan: &Plan, command: Option<i32>) -> Result<Self, Failure> {
+    pub(super) fn open(
+        plan: &Plan,
+        backend: Option<&Backend>,
+        command: Option<i32>,
+    ) -> Result<Self, Failure> {
         let mut members = Vec::new();
         if !plan.requests.is_empty() {
-            let backends = plan.backends()?;
             let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
             for (cgroup, target) in plan.scope.targets(command) {
                 let mut set = EventSet::builder()
@@ -74,7 +98,7 @@ impl Sets {
                 if let Some(names) = &plan.names {
                     set = set.machine(Arc::clone(&names.machine));
                 }
-                if let Some(backends) = &backends {
+                if let Some(backends) = &backends.counting {
                     set = set.backends(backends.iter().cloned());
                 }
                 let set = set.open()?;
@@ -84,6 +108,7 @@ impl Sets {
         let sets = Self {
             subjects: subjects(plan, &members),
             members,
+            disturbances: Disturbances::new(),
         };
         sets.refuse_mistakes()?;
         Ok(sets)
@@ -155,20 +180,59 @@ impl Sets {
             .try_for_each(|m| m.set.enable_on_cpus())
     }
 
+    /// Stops counting. What others got in the way of is no failure: it was counted until then.
     pub(super) fn disable(&mut self) -> Result<()> {
-        self.members.iter_mut().try_for_each(|m| m.set.disable())
+        let refusals = self.members.iter_mut().map(|m| m.set.disable_each());
+        for (event, error) in refusals.collect::<Vec<_>>().into_iter().flatten() {
+            if error.kind() != ErrorKind::Interference {
+                return Err(error);
+            }
+            self.note_disturbance(event, &error);
+        }
+        Ok(())
     }
 
     /// A snapshot of zeros, to read into.
     pub(super) fn snapshot(&self) -> Snapshot {
-        Snapshot(self.members.iter().map(|m| m.set.counts()).collect())
+        Snapshot {
+            counts: self.members.iter().map(|m| m.set.counts()).collect(),
+            disturbances: Disturbances::new(),
+        }
     }
 
+    /// Reads everything. Where others got in the way, that is noted, and what was counted besides is
+    /// read all the same.
     pub(super) fn read(&mut self, into: &mut Snapshot) -> Result<()> {
-        for (member, counts) in self.members.iter_mut().zip(&mut into.0) {
-            member.set.read(counts)?;
+        for (member, counts) in into.counts.iter_mut().enumerate() {
+            // Each part of a target tells once, the first of them in each read.
+            let parts = (0..self.events()).filter_map(|e| self.members[member].set.parts(e));
+            let tries = 1 + parts.map(<[Part]>::len).max().unwrap_or(0);
+            for _ in 0..tries {
+                self.members[member].set.read(counts)?;
+                let disturbed = disturbed(counts);
+                if disturbed.is_empty() {
+                    break;
+                }
+                for (event, error) in disturbed {
+                    self.note_disturbance(event, &error);
+                }
+            }
         }
+        into.disturbances.clone_from(&self.disturbances);
         Ok(())
+    }
+
+    fn note_disturbance(&mut self, event: usize, error: &Error) {
+        let how = notes::why(&self.subjects[event].spec.event, error);
+        let (times, last) = self.disturbances.entry(event).or_default();
+        *times += 1;
+        *last = how;
+    }
+
+    /// How long an event counts at a time where it takes turns with others.
+    pub(super) fn rotation_interval(&self, event: usize) -> Option<Duration> {
+        let mut sets = self.members.iter();
+        sets.find_map(|member| member.set.rotation_interval(event))
     }
 
     /// Errors that would make the run a waste of time.
@@ -186,6 +250,17 @@ impl Sets {
             None => Ok(()),
         }
     }
+}
+
+/// The events that could not be read because others changed what they are counted with.
+fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
+    let errors = counts.events().map(|event| event.term_readings().err());
+    let events = errors
+        .enumerate()
+        .filter_map(|(e, error)| Some((e, error?)));
+    events
+        .filter(|(_, error)| error.kind() == ErrorKind::Interference)
+        .collect()
 }
 
 /// The refusal that a run would be a waste of time for: nothing can be counted, and something for

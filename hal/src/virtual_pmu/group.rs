@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::thread::ThreadId;
+use std::time::Duration;
 
 use super::engine::{Engine, Reader, wrong_thread};
 use super::seat::{Member, Seat};
@@ -84,6 +85,10 @@ impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
 
     fn simultaneity(&self) -> Simultaneity {
         self.engine.core.pmu.simultaneity()
+    }
+
+    fn rotation_interval(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.engine.core.pace.interval()))
     }
 
     fn enable(&mut self) -> Result<()> {

@@ -56,6 +56,12 @@ struct Line<'a> {
     /// Quipu's own: what was counted of each event of the formula.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     terms: Vec<TermLine<'a>>,
+    /// Quipu's own: how somebody else got in the way, so that a span was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disturbance: Option<&'a str>,
+    /// Quipu's own: how many nanoseconds it counted at a time, where it took turns with others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_ns: Option<u128>,
     /// Quipu's own: why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -107,6 +113,8 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
             .iter()
             .map(|(core, count)| (core.as_str(), value(row, *count)))
             .collect(),
+        disturbance: row.disturbance.as_deref(),
+        turn_ns: row.turn.map(|turn| turn.as_nanos()),
         reason: row.reason.as_deref(),
         ..Line::default()
     };

@@ -32,6 +32,8 @@ pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
         spread: None,
         metric: None,
         reason: None,
+        disturbance: None,
+        turn: None,
     }
 }
 

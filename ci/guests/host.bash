@@ -1,0 +1,121 @@
+# What the scripts here have in common: a kernel of Debian's, an initramfs with programs of ours, a boot
+# that ends within a bound, and sentences that its console has to show. Sourced with `name` set to what
+# the guest is called; the working directory becomes that of the project.
+#
+# Everything downloaded is kept in $QUIPU_GUESTS (~/.cache/quipu-guests). VERBOSE=1 shows every console.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+: "${name:?}"
+guests=ci/guests
+cache=${QUIPU_GUESTS:-$HOME/.cache/quipu-guests}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 expected=0
+
+# Ends the script: what is needed is not to be had here.
+skip() { echo "SKIP $name guest: $*"; exit 0; }
+
+fail() { echo "FAIL $name guest: $*"; failed=1; }
+
+# Has a program, from a package if need be.
+need() { # PROGRAM PACKAGE
+  command -v "$1" >/dev/null && return
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
+    { apt-get -qq update && apt-get -qq install -y --no-install-recommends "$2"; } >/dev/null 2>&1 &&
+    command -v "$1" >/dev/null || skip "$1 is not there and cannot be installed"
+}
+
+# A kernel with its modules and a static busybox, unpacked into $system.
+debian() { # ARCHITECTURE
+  system=$cache/$1/root
+  [ -e "$cache/$1/complete" ] && return
+  command -v apt-get >/dev/null || skip "a Debian kernel cannot be fetched without apt"
+  local packages=$cache/$1/packages lists=$cache/$1/lists
+  rm -rf "${cache:?}/$1"
+  mkdir -p "$packages" "$lists/partial"
+  local apt=(-oAPT::Architecture="$1" -oAPT::Architectures="$1" -oDir::State::Lists="$lists"
+    -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)")
+  apt-get "${apt[@]}" -qq update 2>/dev/null || skip "Debian's archive cannot be reached"
+  local image
+  image=$(apt-cache "${apt[@]}" depends "linux-image-$1" | awk '/Depends: linux-image/ { print $2; exit }')
+  (cd "$packages" && apt-get "${apt[@]}" -qq download "$image" busybox-static) ||
+    skip "Debian's kernel cannot be downloaded"
+  local package
+  for package in "$packages"/*.deb; do dpkg-deb -x "$package" "$system"; done
+  touch "$cache/$1/complete"
+}
+
+kernel() { echo "$system"/boot/vmlinuz-*; }
+
+# Begins the root of an initramfs: busybox, the init that is the same for all, and the guest's script.
+root() { # SCRIPT
+  mkdir -p "$work"/root/{bin,dev,etc,proc,sys,run,tmp}
+  cp "$(find "$system/" -path '*bin/busybox' -type f | head -n 1)" "$work/root/bin/busybox"
+  cp "$guests/init" "$work/root/init"
+  cp "$1" "$work/root/script"
+}
+
+# Adds programs, without symbols, with the libraries they need where they look for them.
+programs() { # FILE...
+  local file
+  for file; do
+    strip -o "$work/root/bin/$(basename "$file")" "$file"
+    ldd "$file" 2>/dev/null | { grep -o '/[^ ]*' || true; } | xargs -r cp --parents -Lt "$work/root"
+  done
+}
+
+# Adds a kernel module for modprobe.
+module() { # NAME
+  local file directory
+  file=$(find "$system/lib/modules" -name "$1.ko*" | head -n 1)
+  directory=$work/root${file#"$system"}
+  directory=${directory%/*}
+  mkdir -p "$directory"
+  case $file in
+    *.xz) xz -dc "$file" >"$directory/$1.ko" ;;
+    *) cp "$file" "$directory/$1.ko" ;;
+  esac
+}
+
+pack() { (cd "$work/root" && find . | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$work/initramfs"; }
+
+# Boots; the console is kept under a name. A guest that does not end by itself has failed.
+boot() { # CONSOLE SECONDS EMULATOR [ARGUMENT...]
+  local console=$work/$1.console seconds=$2
+  shift 2
+  timeout "$seconds" "$@" -display none -nodefaults -serial stdio -monitor none -no-reboot \
+    </dev/null 2>"$console.errors" | tr -d '\r' >"$console" || true
+}
+
+# After a boot: whether it came to its end.
+ended() { # CONSOLE
+  [ -z "${VERBOSE:-}" ] || sed "s/^/$1: /" "$work/$1.console"
+  grep -q '^== end$' "$work/$1.console" && return
+  fail "$1 hung or died; its console:"
+  cat "$work/$1.console" "$work/$1.console.errors"
+  return 1
+}
+
+# What a step of the guest's script printed, with its exit status in the last line. Lines that quipu
+# broke for the width of a page are put together again.
+step() { # CONSOLE STEP
+  sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console" | tr -s '\n ' ' '
+}
+
+# The sentences a step has to print, word by word.
+expect() { # CONSOLE STEP SENTENCE...
+  local console=$1 step=$2 printed sentence
+  shift 2
+  printed=$(step "$console" "$step")
+  for sentence; do
+    expected=$((expected + 1))
+    case $printed in *"$sentence"*) continue ;; esac
+    fail "$console, $step: it does not say \"$sentence\", but:"
+    sed -n "/^== $step\$/,/^-- status/p" "$work/$console.console"
+  done
+}
+
+verdict() {
+  [ "$failed" = 0 ] && echo "$name guest: $expected sentences as expected"
+  exit "$failed"
+}
