@@ -102,13 +102,14 @@ step() { # CONSOLE STEP
   sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console" | tr -s '\n ' ' '
 }
 
-# The sentences a step has to print, word by word.
+# The sentences a step has to print, word by word; `status N` is its exit status.
 expect() { # CONSOLE STEP SENTENCE...
   local console=$1 step=$2 printed sentence
   shift 2
   printed=$(step "$console" "$step")
   for sentence; do
     expected=$((expected + 1))
+    case $sentence in status*) sentence="-- $sentence " ;; esac
     case $printed in *"$sentence"*) continue ;; esac
     fail "$console, $step: it does not say \"$sentence\", but:"
     sed -n "/^== $step\$/,/^-- status/p" "$work/$console.console"

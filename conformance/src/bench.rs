@@ -75,7 +75,7 @@ impl<'a> Bench<'a> {
     }
 
     pub(crate) fn slots(&self) -> Outcome<usize> {
-        let slots = self.capabilities().slots.or_else(|| self.subject.slots());
+        let slots = self.subject.slots().or(self.capabilities().slots);
         slots.ok_or(Missing::Slots.into())
     }
 

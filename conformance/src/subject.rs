@@ -48,7 +48,8 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// How many slot events can be on the PMU at once, where the backend does not say.
+    /// How many slot events can be on the PMU at once, where that is not the number of slots that the
+    /// backend says.
     fn slots(&self) -> Option<usize> {
         None
     }

@@ -166,10 +166,12 @@ fn a_disturbed_interval_is_followed_by_undisturbed_ones() {
         }
         let mut now = run.sets.snapshot();
         run.sets.read(&mut now).expect("read");
-        said.push(now.since(&last).disturbance(0).is_some());
+        let since = now.since(&last);
+        let counted = since.counts(0).event(0).total().expect("read all the same");
+        said.push((since.disturbance(0).is_some(), counted.value()));
         last = now;
     }
-    assert_eq!(said, [false, true, false]);
+    assert_eq!(said, [(false, Some(100)), (true, None), (false, Some(100))]);
 }
 
 #[test]

@@ -245,7 +245,7 @@ impl Sets {
         {
             return Err(error.clone().into());
         }
-        match nothing_permitted(self.set_events().map(|(_, event)| event.error())) {
+        match nothing_to_be_had(self.set_events().map(|(_, event)| event.error())) {
             Some(denied) => Err(denied.clone().into()),
             None => Ok(()),
         }
@@ -263,13 +263,13 @@ fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
         .collect()
 }
 
-/// The refusal that a run would be a waste of time for: nothing can be counted, and something for
-/// lack of permission only.
-fn nothing_permitted<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
+/// The refusal that a run would be a waste of time for: nothing can be counted, and something only for
+/// lack of permission or because others have its counters.
+fn nothing_to_be_had<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
     let errors: Vec<&Error> = errors.collect::<Option<_>>()?;
     errors
         .into_iter()
-        .find(|error| error.kind() == ErrorKind::NoPermission)
+        .find(|error| matches!(error.kind(), ErrorKind::NoPermission | ErrorKind::Busy))
 }
 
 /// Whether an error is about what was asked rather than about what this machine can count. A name that
@@ -329,14 +329,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_counts_nothing_for_lack_of_permission_is_refused() {
+    fn a_run_that_counts_nothing_for_a_reason_that_can_be_removed_is_refused() {
+        let busy = Error::new(ErrorKind::Busy, "open cycles");
         let denied = Error::new(ErrorKind::NoPermission, "open cycles");
         let absent = Error::new(ErrorKind::UnsupportedEvent, "open branches");
         let refused =
-            |errors: &[Option<&Error>]| nothing_permitted(errors.iter().copied()).map(Error::kind);
+            |errors: &[Option<&Error>]| nothing_to_be_had(errors.iter().copied()).map(Error::kind);
         let no_permission = Some(ErrorKind::NoPermission);
         assert_eq!(refused(&[Some(&denied)]), no_permission);
         assert_eq!(refused(&[Some(&absent), Some(&denied)]), no_permission);
+        assert_eq!(
+            refused(&[Some(&absent), Some(&busy)]),
+            Some(ErrorKind::Busy)
+        );
+        assert_eq!(refused(&[None, Some(&busy)]), None);
         assert_eq!(refused(&[Some(&absent)]), None);
         assert_eq!(refused(&[None, Some(&denied)]), None);
         assert_eq!(refused(&[]), None);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use quipu::msr::MsrBackend;
 use quipu_conformance::{Subject, Workload};
-use quipu_hal::{DynBackend, Event, EventSpec, Filter, Hardware, Pmu, PmuEvent, Target};
+use quipu_hal::{DynBackend, Event, EventSpec, Filter, Hardware, Pmu, PmuEvent, SlotClass, Target};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -69,6 +69,16 @@ impl Subject for MsrSubject {
 
     fn slot_event(&self) -> Option<EventSpec> {
         Some(EventSpec::new(Hardware::Instructions).with_filter(Filter::USER_ONLY))
+    }
+
+    /// General counters; fixed ones count their own event only.
+    fn slots(&self) -> Option<usize> {
+        let slots = self.backend.pmu().slots().iter();
+        Some(
+            slots
+                .filter(|slot| slot.class == SlotClass::General)
+                .count(),
+        )
     }
 
     fn unsupported_events(&self) -> Vec<Event> {
