@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use criterion::{Criterion, criterion_group, criterion_main};
 use quipu_hal::{
     Backend, CpuModel, Encoding, Event, EventInfo, EventMap, Filter, Group, GroupSpec,
     MonotonicClock, ResolvedEvent, Result, Rotation, Scheduling, SlotSet, Target, VirtualPmu,
@@ -89,32 +89,56 @@ fn backend<B: MsrBus>(bus: B, model: CpuModel) -> VirtualPmu<MsrPmu<B>, Monotoni
     VirtualPmu::with_scheduling(pmu, MonotonicClock::new(), map, scheduling).expect("a proper PMU")
 }
 
-fn bare(c: &mut Criterion, name: &str, file: &File) {
-    c.bench_function(name, |b| {
-        let mut values = [0; 4];
-        b.iter(|| {
-            for (n, value) in values.iter_mut().enumerate() {
-                let mut bytes = [0; 8];
-                let at = u64::from(COUNTER) + n as u64;
-                file.read_exact_at(&mut bytes, at).expect("a register");
-                *value = u64::from_le_bytes(bytes);
-            }
-            black_box(&values);
-        });
-    });
+/// A bare loop of reads.
+fn bare(file: &File) {
+    let mut values = [0; 4];
+    for (n, value) in values.iter_mut().enumerate() {
+        let mut bytes = [0; 8];
+        let at = u64::from(COUNTER) + n as u64;
+        file.read_exact_at(&mut bytes, at).expect("a register");
+        *value = u64::from_le_bytes(bytes);
+    }
+    black_box(&values);
 }
 
-fn group(c: &mut Criterion, name: &str, group: &mut impl Group) {
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The median nanoseconds of each of two works, timed in turns so that both see the same machine.
+fn in_turns(works: [&mut dyn FnMut(); 2], batches: usize, batch: u32) -> [f64; 2] {
+    let mut times = [const { Vec::new() }; 2];
+    let [first, second] = works;
+    for _ in 0..batches {
+        for (work, times) in [&mut *first, &mut *second].into_iter().zip(&mut times) {
+            let start = Instant::now();
+            (0..batch).for_each(|_| work());
+            times.push(start.elapsed().as_nanos() as f64 / f64::from(batch));
+        }
+    }
+    times.map(|mut times| median(&mut times))
+}
+
+/// One line: both, their ratio, and whether it is as small as it has to be.
+fn row(what: &str, [one, other]: [f64; 2], most: f64) {
+    let share = other / one;
+    let verdict = if share <= most { "met" } else { "MISSED" };
+    println!("{what}: {one:.1} ns, {other:.1} ns, {share:.3} x  (at most {most}: {verdict})");
+}
+
+fn reads(what: &str, file: &File, group: &mut impl Group) {
     let mut out = group.read_buf();
-    c.bench_function(name, |b| {
-        b.iter(|| {
-            group.read(&mut out).expect("a reading");
-            black_box(&out);
-        });
-    });
+    let mut read = || {
+        group.read(&mut out).expect("a reading");
+        black_box(&out);
+    };
+    let times = in_turns([&mut || bare(file), &mut read], 2_000, 100);
+    row(&format!("{what}: bare reads of 4, group of 4"), times, 1.05);
 }
 
-fn reading(c: &mut Criterion) {
+/// On registers that are files in memory.
+fn files() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     fs::create_dir(directory.path().join("0")).expect("a directory");
@@ -133,12 +157,12 @@ fn reading(c: &mut Criterion) {
     let mut opened = backend.open(&four(), &Target::Cpu(0)).expect("a group");
     open.store(true, Ordering::Relaxed);
     let file = File::open(directory.path().join("0/msr")).expect("the file");
-    bare(c, "files: bare reads of 4", &file);
-    group(c, "files: group of 4", &mut opened);
+    reads("files in memory", &file, &mut opened);
     open.store(false, Ordering::Relaxed);
 }
 
-fn device(c: &mut Criterion) {
+/// On the registers of this machine, where they count.
+fn device() {
     let amd = Generation::Amd10h.model();
     let pmu = LinuxMsr::open().and_then(|bus| MsrPmu::new(bus, &amd, Options::default()));
     let opened = pmu.and_then(|pmu| {
@@ -147,25 +171,31 @@ fn device(c: &mut Criterion) {
         backend.open(&four(), &Target::Cpu(0))
     });
     match (opened, File::open(Path::new("/dev/cpu/0/msr"))) {
-        (Ok(mut opened), Ok(file)) => {
-            bare(c, "/dev/cpu: bare reads of 4", &file);
-            group(c, "/dev/cpu: group of 4", &mut opened);
-        }
+        (Ok(mut opened), Ok(file)) => reads("/dev/cpu", &file, &mut opened),
         (Err(why), _) => println!("SKIP /dev/cpu: {why}"),
         (_, Err(why)) => println!("SKIP /dev/cpu: {why}"),
     }
 }
 
-fn opening(c: &mut Criterion) {
-    for cpus in [1, 256] {
+/// Opening on many CPUs may take four times as long for each as on one.
+fn opening() {
+    const MANY: u32 = 256;
+    let machine = |cpus| {
         let bus = SimulatedMsrs::new(Generation::AmdPerfMonV2 { counters: 6 }, cpus);
         let model = bus.model();
-        let backend = backend(bus, model);
-        c.bench_function(&format!("open and close on {cpus} simulated CPUs"), |b| {
-            b.iter(|| backend.open(&four(), &Target::AllCpus).expect("a group"));
-        });
-    }
+        backend(bus, model)
+    };
+    let (one, many) = (machine(1), machine(MANY));
+    let open = |backend: &VirtualPmu<_, _>| {
+        drop(backend.open(&four(), &Target::AllCpus).expect("a group"));
+    };
+    let [one, many] = in_turns([&mut || open(&one), &mut || open(&many)], 200, 5);
+    let each = many / f64::from(MANY);
+    row("open and close: on 1 CPU, on each of 256", [one, each], 4.0);
 }
 
-criterion_group!(benches, reading, device, opening);
-criterion_main!(benches);
+fn main() {
+    files();
+    device();
+    opening();
+}
