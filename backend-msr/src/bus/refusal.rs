@@ -40,6 +40,10 @@ pub(crate) struct Settings {
     pub(crate) securelevel: Option<i32>,
 }
 
+/// What to do where a hypervisor hides registers.
+const HIDDEN: &str =
+    "in a virtual machine: count on the host, or have the hypervisor pass its counters on";
+
 impl Driver {
     fn node(self, cpu: u32) -> String {
         match self {
@@ -87,9 +91,12 @@ impl Driver {
         };
         let error = |kind| Error::new(kind, attempted).with_errno(errno);
         match (step, errno) {
-            (_, ENXIO) | (Step::Open, ENOENT) => {
-                error(ErrorKind::NoSuchTarget).with_reason(format!("CPU {cpu} is absent or offline"))
-            }
+            (_, ENXIO) | (Step::Open, ENOENT) => error(ErrorKind::NoSuchTarget)
+                .with_reason(format!("CPU {cpu} is absent or offline"))
+                .with_hint(match self {
+                    Self::Msr => "/sys/devices/system/cpu/online lists the CPUs there are",
+                    Self::Cpuctl => "sysctl hw.ncpu says how many CPUs there are",
+                }),
             (Step::Open, EIO | ENODEV) => error(ErrorKind::NoSuchDevice)
                 .with_reason("this CPU has no model-specific registers"),
             (Step::Open, EMFILE | ENFILE) => error(ErrorKind::Os)
@@ -102,11 +109,13 @@ impl Driver {
                     .with_hint(hint)
             }
             (Step::Read(_), e) if e == self.fault() => error(ErrorKind::UnsupportedFeature)
-                .with_reason("the CPU has no such register, or a hypervisor hides it"),
+                .with_reason("the CPU has no such register, or a hypervisor hides it")
+                .with_hint(HIDDEN),
             (Step::Write(_), e) if e == self.fault() => error(ErrorKind::UnsupportedFeature)
                 .with_reason(
                     "the CPU has no such register or does not take this value, or a hypervisor hides it",
-                ),
+                )
+                .with_hint(HIDDEN),
             _ => error(ErrorKind::Os),
         }
     }
@@ -166,6 +175,17 @@ mod tests {
             for step in [Step::Read(1), Step::Write(1)] {
                 assert_eq!(kind(step, driver.fault()), ErrorKind::UnsupportedFeature);
             }
+            for (step, errno) in [
+                (Step::Open, EACCES),
+                (Step::Open, ENXIO),
+                (Step::Open, EMFILE),
+                (Step::Write(1), EPERM),
+                (Step::Write(1), driver.fault()),
+            ] {
+                let error = refused(driver, step, errno, &plain);
+                assert!(error.reason().is_some() && error.hint().is_some(), "{error:#}");
+            }
+            assert!(driver.missing().hint().is_some());
             assert_eq!(driver.missing().kind(), ErrorKind::NoSuchDevice);
         }
     }

@@ -122,6 +122,16 @@ impl Output {
         }
     }
 
+    /// Says what must not go unsaid in any form: text has it among its remarks.
+    pub(super) fn insist(&mut self, note: &Note) -> Result<(), Failure> {
+        let line = match &self.format {
+            Format::Text(_) => return Ok(()),
+            Format::Separated(_) => csv::comment(note),
+            Format::Json => json::remark(note),
+        };
+        self.write(&line)
+    }
+
     /// Writes the whole report.
     pub(super) fn report(&mut self, report: &Report) -> Result<(), Failure> {
         let mut out = String::new();

@@ -110,7 +110,10 @@ impl<'a> Session<'a> {
         let mut notes = last
             .as_ref()
             .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in));
-        notes.extend(self.backend.as_ref().and_then(Backend::taken_over));
+        if let Some(taken) = self.backend.as_ref().and_then(Backend::taken_over) {
+            self.output.insist(&taken)?;
+            notes.push(taken);
+        }
         let report = Report {
             title: self.plan.title(),
             runs,

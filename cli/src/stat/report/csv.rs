@@ -7,7 +7,13 @@
 use std::fmt::Write;
 
 use super::super::aggregate::Place;
+use super::super::notes::Note;
 use super::super::rows::{Count, Row};
+
+/// A remark in a line that is none of values, as perf begins its files with.
+pub(super) fn comment(note: &Note) -> String {
+    format!("# {}: {}: {}\n", note.about, note.events.join(", "), note.text)
+}
 
 /// Appends a line for each row.
 pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::aggregate::Place;
+use super::super::notes::Note;
 use super::super::rows::{Count, Row, Term};
 
 /// One line. perf writes values as text, because they may be `<not counted>`.
@@ -77,6 +78,12 @@ struct TermLine<'a> {
     unit: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimate: bool,
+}
+
+/// A remark in an object of its own.
+pub(super) fn remark(note: &Note) -> String {
+    let object = serde_json::json!({ &note.about: note.events, "reason": note.text });
+    format!("{object}\n")
 }
 
 /// Appends a line for each row.
@@ -192,6 +199,21 @@ mod tests {
         let mut out = String::new();
         rows(&mut out, &sample::per_core().rows, Some(0.25));
         insta::assert_snapshot!(out);
+    }
+
+    #[test]
+    fn a_remark_is_an_object_of_its_own() {
+        let note = Note {
+            about: "taken".into(),
+            events: vec!["counter 0 of CPU 0".into()],
+            text: "enabled already".into(),
+        };
+        let object = r#"{"reason":"enabled already","taken":["counter 0 of CPU 0"]}"#;
+        assert_eq!(remark(&note), format!("{object}\n"));
+        assert_eq!(
+            super::super::csv::comment(&note),
+            "# taken: counter 0 of CPU 0: enabled already\n"
+        );
     }
 
     #[test]
