@@ -183,7 +183,10 @@ mod tests {
                 (Step::Write(1), driver.fault()),
             ] {
                 let error = refused(driver, step, errno, &plain);
-                assert!(error.reason().is_some() && error.hint().is_some(), "{error:#}");
+                assert!(
+                    error.reason().is_some() && error.hint().is_some(),
+                    "{error:#}"
+                );
             }
             assert!(driver.missing().hint().is_some());
             assert_eq!(driver.missing().kind(), ErrorKind::NoSuchDevice);

@@ -93,7 +93,7 @@ impl Measurement {
     fn end(mut self) -> (Vec<Row>, Vec<Note>) {
         self.sets.disable().expect("no failure of the run");
         let rows = self.rows();
-        let mut notes = notes(&self.sets, &rows);
+        let mut notes = notes(&self.sets, &rows, None);
         notes.extend(self.backend.taken_over());
         (rows, notes)
     }
@@ -187,7 +187,7 @@ fn turns_are_reported_with_how_long_they_are() {
         assert!(row.count.is_estimate(), "{row:?}");
         assert_eq!(row.turn, Some(Duration::from_millis(4)));
     }
-    let notes = notes(&run.sets, &estimated);
+    let notes = notes(&run.sets, &estimated, None);
     assert_eq!(notes[0].about, "turns");
     assert_eq!(notes[0].text, "took turns on the counters, 4ms each");
 }

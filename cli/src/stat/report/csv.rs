@@ -12,7 +12,12 @@ use super::super::rows::{Count, Row};
 
 /// A remark in a line that is none of values, as perf begins its files with.
 pub(super) fn comment(note: &Note) -> String {
-    format!("# {}: {}: {}\n", note.about, note.events.join(", "), note.text)
+    format!(
+        "# {}: {}: {}\n",
+        note.about,
+        note.events.join(", "),
+        note.text
+    )
 }
 
 /// Appends a line for each row.
