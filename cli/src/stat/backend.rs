@@ -1,19 +1,21 @@
-//! The one backend that was asked for by name.
+//! The backends that a plan names.
 
 use std::sync::Arc;
 
+use quipu::Target;
 use quipu::hal::{Clock, DynBackend, VirtualPmu};
 use quipu::msr::{self, MsrBus, MsrPmu};
-use quipu::{Machine, Target};
 
 use crate::failure::Failure;
 
 use super::notes::Note;
 use super::plan::{Plan, Scope};
 
-/// A backend, and its registers where it drives bare ones.
-pub(super) struct Backend {
-    pub(super) counting: Arc<dyn DynBackend>,
+/// What to count with.
+#[derive(Default)]
+pub(super) struct Backends {
+    /// Those to try, in order; nothing where they are simply those of the machine.
+    pub(super) counting: Option<Vec<Arc<dyn DynBackend>>>,
     registers: Option<Arc<dyn Registers>>,
 }
 
@@ -23,30 +25,41 @@ trait Registers {
     fn taken_over(&self) -> Option<Note>;
 }
 
-impl Backend {
-    /// The backend of a plan; nothing where it names none.
-    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Failure> {
-        let Some(name) = plan.backend.as_deref() else {
-            return Ok(None);
-        };
-        let machine = plan.names.as_ref().map(|names| &*names.machine);
-        let machine = machine.unwrap_or_else(|| Machine::this());
-        if name != "msr" {
-            return Ok(Some(Self {
-                counting: machine.named(name)?,
-                registers: None,
-            }));
+impl Backends {
+    /// The backends of a plan.
+    pub(super) fn of(plan: &Plan) -> Result<Self, Failure> {
+        if plan.requests.is_empty() {
+            return Ok(Self::default());
         }
-        let options = msr::Options {
-            take_enabled: plan.take_busy,
-            cpus: match &plan.scope {
-                Scope::Cpus(Target::Cpus(cpus)) => Some(cpus.clone()),
-                _ => None,
-            },
-            ..msr::options()
-        };
-        let backend = msr::open_with(machine.native_events(), options)?;
-        Ok(Some(Self::on_registers(Arc::new(backend))))
+        if let Some(simulated) = &plan.simulated {
+            return Ok(Self {
+                counting: Some(simulated.backends()),
+                registers: None,
+            });
+        }
+        match plan.backend.as_slice() {
+            [] => Ok(Self::default()),
+            [name] if name == "msr" => {
+                let options = msr::Options {
+                    take_enabled: plan.take_busy,
+                    cpus: match &plan.scope {
+                        Scope::Cpus(Target::Cpus(cpus)) => Some(cpus.clone()),
+                        _ => None,
+                    },
+                    ..msr::options()
+                };
+                let native = plan.machine().native_events();
+                let backend = msr::open_with(native, options)?;
+                Ok(Self::on_registers(Arc::new(backend)))
+            }
+            names => {
+                let named = names.iter().map(|name| plan.machine().named(name));
+                Ok(Self {
+                    counting: Some(named.collect::<quipu::Result<_>>()?),
+                    registers: None,
+                })
+            }
+        }
     }
 
     /// A backend over model-specific registers.
@@ -54,7 +67,7 @@ impl Backend {
         backend: Arc<VirtualPmu<MsrPmu<B>, C>>,
     ) -> Self {
         Self {
-            counting: Arc::clone(&backend) as Arc<dyn DynBackend>,
+            counting: Some(vec![Arc::clone(&backend) as Arc<dyn DynBackend>]),
             registers: Some(backend),
         }
     }

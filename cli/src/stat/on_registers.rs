@@ -15,7 +15,7 @@ use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::aggregate::Aggregation;
-use super::backend::Backend;
+use super::backend::Backends;
 use super::notes::{Note, notes};
 use super::options::Options;
 use super::plan::Plan;
@@ -44,7 +44,7 @@ fn options(events: &str) -> Options {
     Options {
         event: vec![events.into()],
         all_cpus: true,
-        backend: Some("msr".into()),
+        backend: vec!["msr".into()],
         ..Options::default()
     }
 }
@@ -54,7 +54,7 @@ struct Measurement {
     bus: SimulatedMsrs,
     clock: ManualClock,
     registers: Registers<SimulatedMsrs, ManualClock>,
-    backend: Backend,
+    backends: Backends,
     sets: Sets,
 }
 
@@ -62,15 +62,15 @@ impl Measurement {
     fn of(events: &str, bus: SimulatedMsrs, taking: msr::Options) -> Self {
         let clock = ManualClock::new();
         let registers = registers(bus.clone(), clock.clone(), taking);
-        let backend = Backend::on_registers(Arc::clone(&registers));
+        let backends = Backends::on_registers(Arc::clone(&registers));
         let plan = Plan::new(&options(events)).expect("a plan");
-        let mut sets = Sets::open(&plan, Some(&backend), None).expect("open");
+        let mut sets = Sets::open(&plan, &backends, None).expect("open");
         sets.enable().expect("enabled");
         Self {
             bus,
             clock,
             registers,
-            backend,
+            backends,
             sets,
         }
     }
@@ -94,7 +94,7 @@ impl Measurement {
         self.sets.disable().expect("no failure of the run");
         let rows = self.rows();
         let mut notes = notes(&self.sets, &rows, None);
-        notes.extend(self.backend.taken_over());
+        notes.extend(self.backends.taken_over());
         (rows, notes)
     }
 }
@@ -242,8 +242,8 @@ fn the_exit_status_is_the_commands_whatever_others_do_to_the_registers() {
     let plan = Plan::new(&options).expect("a plan");
     let counting = registers(bus, MonotonicClock::new(), msr::Options::default());
     let output = Output::open(&options).expect("a report");
-    let session =
-        Session::new(&plan, Some(Backend::on_registers(counting)), output).expect("a session");
+    let backends = Backends::on_registers(counting);
+    let session = Session::new(&plan, &backends, output).expect("a session");
     let status = session.run().expect("no failure of its own");
     assert_eq!(
         format!("{status:?}"),
@@ -365,8 +365,8 @@ fn count_until_a_signal() {
     };
     let counting = registers(Mirrored::of(&directory), MonotonicClock::new(), taking);
     let output = Output::open(&options).expect("a report");
-    let session =
-        Session::new(&plan, Some(Backend::on_registers(counting)), output).expect("a session");
+    let backends = Backends::on_registers(counting);
+    let session = Session::new(&plan, &backends, output).expect("a session");
     session.run().expect("no failure of its own");
 }
 

@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
+use quipu::hal::Cgroup;
 use quipu::hal::text::parse_cpu_list;
-use quipu::hal::{Cgroup, DynBackend};
 use quipu::{Attributes, Machine, Target};
 
 use crate::failure::Failure;
 use crate::names::Names;
 
 use super::aggregate::By;
+use super::backend::Backends;
 use super::events::{self, Request};
 use super::options::Options;
 use super::simulated::SimulatedPctr;
@@ -85,7 +85,7 @@ impl Plan {
                 "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
             ));
         }
-        if options.take_busy && options.backend.as_deref() != Some("msr") {
+        if options.take_busy && options.backend != ["msr"] {
             return Err(Failure::usage(
                 "--take-busy takes bare registers from others: it needs --backend msr",
             ));
@@ -131,40 +131,30 @@ impl Plan {
     }
 
     /// The machine to count on.
-    fn machine(&self) -> &Machine {
+    pub(super) fn machine(&self) -> &Machine {
         match &self.names {
             Some(names) => &names.machine,
             None => Machine::this(),
         }
     }
 
-    /// The backends to use, if not simply those of the machine.
-    pub(super) fn backends(&self) -> Result<Option<Vec<Arc<dyn DynBackend>>>, Failure> {
-        if let Some(simulated) = &self.simulated {
-            return Ok(Some(simulated.backends()));
-        }
-        if self.backend.is_empty() {
-            return Ok(None);
-        }
-        let named = self.backend.iter().map(|name| self.machine().named(name));
-        Ok(Some(named.collect::<quipu::Result<_>>()?))
-    }
-
     /// What there is to say once everything is closed: what could not be put back, and with `-v` what
     /// a simulated device went through.
-    pub(super) fn aftermath(&self) -> Result<Vec<String>, Failure> {
+    pub(super) fn aftermath(&self, backends: &Backends) -> Vec<String> {
         if self.requests.is_empty() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let used = match self.backends()? {
-            Some(backends) => backends,
-            None => self.machine().usable().cloned().collect(),
+        let mut lines: Vec<String> = match &backends.counting {
+            Some(backends) => backends.iter().flat_map(|b| b.not_restored()).collect(),
+            None => {
+                let used = self.machine().usable();
+                used.flat_map(|backend| backend.not_restored()).collect()
+            }
         };
-        let mut lines: Vec<String> = used.iter().flat_map(|b| b.not_restored()).collect();
         if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose) {
             lines.extend(simulated.log());
         }
-        Ok(lines)
+        lines
     }
 
     /// What the report says it is about.

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::names::Names;
 
 use super::aggregate::Aggregation;
-use super::backend::Backend;
+use super::backend::Backends;
 use super::command;
 use super::metrics;
 use super::notes::notes;
@@ -35,7 +35,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// One call of `quipu stat`.
 pub(super) struct Session<'a> {
     plan: &'a Plan,
-    backend: Option<Backend>,
+    backends: &'a Backends,
     output: Output,
     signals: Signals,
 }
@@ -59,15 +59,15 @@ struct Outcome {
 }
 
 impl<'a> Session<'a> {
-    /// A session that counts with this backend alone, if there is one.
+    /// A session that counts with these backends.
     pub(super) fn new(
         plan: &'a Plan,
-        backend: Option<Backend>,
+        backends: &'a Backends,
         output: Output,
     ) -> Result<Self, Failure> {
         Ok(Self {
             plan,
-            backend,
+            backends,
             output,
             signals: Signals::watch()?,
         })
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         let mut notes = last
             .as_ref()
             .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in));
-        if let Some(taken) = self.backend.as_ref().and_then(Backend::taken_over) {
+        if let Some(taken) = self.backends.taken_over() {
             self.output.insist(&taken)?;
             notes.push(taken);
         }
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
             open_files::allow_as_many_as_possible();
         }
         let command = held.as_ref().map(HeldCommand::pid);
-        let mut sets = Sets::open(self.plan, self.backend.as_ref(), command)?;
+        let mut sets = Sets::open(self.plan, self.backends, command)?;
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
         if self.plan.scope != Scope::Command {
             sets.enable()?;

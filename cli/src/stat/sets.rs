@@ -11,7 +11,7 @@ use quipu::{
 
 use crate::failure::Failure;
 
-use super::backend::Backend;
+use super::backend::Backends;
 use super::notes;
 use super::plan::Plan;
 use super::rows::Unit;
@@ -82,7 +82,7 @@ impl Sets {
     /// mistake is: then nothing has been run yet.
     pub(super) fn open(
         plan: &Plan,
-        backend: Option<&Backend>,
+        backends: &Backends,
         command: Option<i32>,
     ) -> Result<Self, Failure> {
         let mut members = Vec::new();
