@@ -162,7 +162,8 @@ impl<'a> Sample<'a> {
         self.word(SampleType::ADDR, self.layout.fixed.addr)
     }
 
-    /// The id of the counter that took it: another than [`id`](Self::id) where it was inherited.
+    /// The id of the counter that took it: another than [`id`](Self::id) where it was inherited. It
+    /// says nothing of the thread, since the kernel swaps the counters of threads that are alike.
     #[inline]
     pub fn stream_id(&self) -> Option<u64> {
         self.word(SampleType::STREAM_ID, self.layout.fixed.stream_id)

@@ -52,11 +52,11 @@ fn inherited_counters_sample_every_thread_on_its_cpu() {
                 panic!("{record:?}");
             };
             assert_eq!(sample.cpu(), cpu);
-            // Children have counters of their own, and say whose they are.
+            // Children have counters of their own, which say whose they are. Which of them is on which
+            // thread changes: the kernel swaps equal ones (`perf_event_context_sched_out`).
             let tid = sample.thread().expect("asked for").tid;
-            let id = sample.id().expect("asked for");
-            assert!(ids.contains(&id));
-            assert_eq!(sample.stream_id() == Some(id), tid == gettid());
+            assert!(ids.contains(&sample.id().expect("asked for")));
+            assert!(sample.stream_id().is_some());
             *calls_of.entry(tid).or_default() += 1;
         }
     }
