@@ -5,6 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::{encode, events, info, list};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
+#[cfg(target_os = "linux")]
+use crate::{record, report};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -23,6 +25,12 @@ pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
     #[cfg(unix)]
     Stat(Box<stat::Options>),
+    /// Take samples of what a command, a process or the whole machine does
+    #[cfg(target_os = "linux")]
+    Record(Box<record::Options>),
+    /// Show what was recorded, function by function
+    #[cfg(target_os = "linux")]
+    Report(report::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted

@@ -12,6 +12,10 @@ mod msr;
 mod names;
 #[cfg(unix)]
 mod pctr;
+#[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
+mod report;
 #[cfg(unix)]
 mod stat;
 mod terminal;
@@ -28,6 +32,10 @@ fn main() -> ExitCode {
     let outcome = match command {
         #[cfg(unix)]
         Command::Stat(options) => stat::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Record(options) => record::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Report(options) => report::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]

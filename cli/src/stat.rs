@@ -2,13 +2,13 @@
 
 mod aggregate;
 mod backend;
-mod command;
+pub(crate) mod command;
 mod events;
 mod metrics;
 mod notes;
 #[cfg(test)]
 mod on_registers;
-mod open_files;
+pub(crate) mod open_files;
 mod options;
 mod plan;
 mod repeat;
@@ -16,13 +16,15 @@ mod report;
 mod rows;
 mod run;
 mod sets;
-mod signals;
+pub(crate) mod signals;
 mod simulated;
 mod system;
 
 use std::process::ExitCode;
 
 pub(crate) use options::Options;
+#[cfg(target_os = "linux")]
+pub(crate) use system::any_alive;
 
 use crate::failure::Failure;
 

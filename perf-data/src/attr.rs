@@ -7,6 +7,8 @@ use crate::{Error, Result};
 const SHORTEST: usize = 64;
 /// Longer than any attr will be for a while; the kernel takes a page at most.
 const LONGEST: usize = 4096;
+/// The sizes that attrs have had (`PERF_ATTR_SIZE_VER0` to `VER9`).
+const PUBLISHED: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 
 /// A `struct perf_event_attr` as it was given to the kernel (`include/uapi/linux/perf_event.h`).
 ///
@@ -36,6 +38,27 @@ impl EventAttr {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The shortest published size that holds all of it that is not zero: readers refuse what is longer
+    /// than they know, even where it says nothing.
+    pub(crate) fn needed_len(&self) -> usize {
+        let used = self
+            .0
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
+        let published = PUBLISHED.into_iter().find(|size| *size >= used);
+        published.unwrap_or(self.0.len())
+    }
+
+    /// The same of another length, which is at least the [needed](Self::needed_len) one.
+    pub(crate) fn resized(&self, len: usize) -> Self {
+        let mut bytes = self.0.to_vec();
+        bytes.resize(len, 0);
+        // Longer than any kernel's are refused when they are read.
+        bytes[4..8].copy_from_slice(&(len as u32).to_ne_bytes());
+        Self(bytes.into())
     }
 
     fn u64(&self, offset: usize) -> u64 {
@@ -128,6 +151,12 @@ impl RecordedEvent {
         }
     }
 
+    /// The same with attributes of another length.
+    pub(crate) fn resized(mut self, len: usize) -> Self {
+        self.attr = self.attr.resized(len);
+        self
+    }
+
     pub(crate) fn set_name(&mut self, name: String) {
         self.name = Some(name);
     }
@@ -168,6 +197,19 @@ mod tests {
         assert_eq!((attr.sample_type(), attr.interrupt_registers()), (7, 9));
         let old = EventAttr::from_bytes(&bytes(64, 0)).expect("good");
         assert_eq!((old.bytes().len(), old.interrupt_registers()), (64, 0));
+    }
+
+    #[test]
+    fn attrs_are_as_short_as_they_can_be() {
+        let mut long = bytes(144, 144);
+        assert_eq!(EventAttr::from_bytes(&long).expect("good").needed_len(), 64);
+        long[96] = 1;
+        let attr = EventAttr::from_bytes(&long).expect("good");
+        assert_eq!(attr.needed_len(), 104);
+        let short = attr.resized(104);
+        assert_eq!(EventAttr::from_bytes(short.bytes()).expect("good"), short);
+        assert_eq!(short.interrupt_registers(), 1);
+        assert_eq!(short.resized(144), attr);
     }
 
     #[test]

@@ -87,6 +87,13 @@ pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) ->
         .close(trailer)
 }
 
+/// `PERF_RECORD_LOST_SAMPLES`: samples that no other record speaks of were lost.
+pub fn lost_samples(count: u64, trailer: usize) -> Vec<u8> {
+    Draft::new(kind::LOST_SAMPLES, 0)
+        .words(&[count])
+        .close(trailer)
+}
+
 /// `PERF_RECORD_MMAP2` of a process.
 pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u8> {
     let word = |low: u32, high: u32| {
@@ -163,6 +170,9 @@ mod tests {
         assert_eq!(bytes.len(), 8 + 8 + 24);
         let bytes = fork(3, 1, 4, 1, 8);
         assert_eq!(bytes.len(), 8 + 16 + 8 + 8);
+        let bytes = lost_samples(5, 8);
+        let body = Record::first_of(&bytes).expect("whole").body();
+        assert_eq!((u64_at(body, 0), body.len()), (Some(5), 16));
         let bytes = kernel(1, 2, b"_text", 3, 0);
         let body = Record::first_of(&bytes).expect("whole").body();
         assert_eq!(u32_at(body, 0), Some(u32::MAX));

@@ -2,11 +2,11 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
+use crate::Result;
 use crate::attr::RecordedEvent;
 use crate::features::Features;
 use crate::header::{self, Header, Section};
 use crate::record::{HEADER_LEN, kind};
-use crate::{Error, Result};
 
 /// Writes a file: first the events, then records, then what there is to tell of it all.
 ///
@@ -20,16 +20,18 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Begins a file at the start of `out`.
+    /// Begins a file at the start of `out`. The attributes of all events get the same size, the shortest
+    /// that holds what they say.
     ///
     /// # Errors
-    /// [`Io`](Error::Io) when it cannot be written; [`Malformed`](Error::Malformed) when the events
-    /// have attributes of different sizes, which a file cannot hold.
+    /// [`Io`](crate::Error::Io) when it cannot be written.
     pub fn new(mut out: W, events: Vec<RecordedEvent>) -> Result<Self> {
-        let attr_len = events.first().map_or(0, |e| e.attr().bytes().len());
-        if events.iter().any(|e| e.attr().bytes().len() != attr_len) {
-            return Err(Error::malformed("attributes of different sizes", 0));
-        }
+        let lengths = events.iter().map(|event| event.attr().needed_len());
+        let attr_len = lengths.max().unwrap_or_default();
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|event| event.resized(attr_len))
+            .collect();
         let mut bytes = vec![0; header::LEN];
         let mut entries = Vec::new();
         for event in &events {
@@ -70,7 +72,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Appends whole records, which may lie in several pieces.
     ///
     /// # Errors
-    /// [`Io`](Error::Io). The records of this call are no part of the file then; nothing more must be
+    /// [`Io`](crate::Error::Io). The records of this call are no part of the file then; nothing more must be
     /// written, and [`cut`](Self::cut) saves what was written before.
     pub fn write(&mut self, pieces: &[&[u8]]) -> Result<()> {
         for piece in pieces {
@@ -109,7 +111,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Writes the features and completes the header.
     ///
     /// # Errors
-    /// [`Io`](Error::Io). The file is complete without its features then, if so much could be written.
+    /// [`Io`](crate::Error::Io). The file is complete without its features then, if so much could be written.
     pub fn finish(mut self, features: &Features) -> Result<W> {
         // First without them: whatever goes wrong from here on, the records can be read.
         self.write_header()?;
@@ -135,7 +137,7 @@ impl<W: Write + Seek> Writer<W> {
     /// second is where they end, for whoever can shorten what lies beyond.
     ///
     /// # Errors
-    /// [`Io`](Error::Io) when not even that can be written.
+    /// [`Io`](crate::Error::Io) when not even that can be written.
     pub fn cut(mut self) -> Result<(W, u64)> {
         let end = self.data_end();
         self.write_header()?;

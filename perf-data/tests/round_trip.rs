@@ -8,8 +8,8 @@ use quipu_perf_data::{
 };
 
 fn event(ids: &[u64], name: &str) -> RecordedEvent {
-    let mut attr = vec![0; 136];
-    attr[4..8].copy_from_slice(&136u32.to_ne_bytes());
+    let mut attr = vec![0; 64];
+    attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
     let attr = EventAttr::from_bytes(&attr).expect("good");
     RecordedEvent::new(attr, ids.to_vec(), name)
 }
@@ -138,14 +138,20 @@ fn a_recorder_that_was_killed_leaves_what_it_wrote() {
 }
 
 #[test]
-fn attributes_of_different_sizes_are_refused() {
-    let short = EventAttr::from_bytes(&event(&[], "").attr().bytes()[..64]);
-    assert!(short.is_err(), "it says it is longer");
-    let mut old = vec![0; 64];
-    old[4..8].copy_from_slice(&64u32.to_ne_bytes());
-    let old = RecordedEvent::new(EventAttr::from_bytes(&old).expect("good"), vec![], "old");
-    let both = vec![event(&[], "new"), old];
-    assert!(Writer::new(Cursor::new(Vec::new()), both).is_err());
+fn attributes_of_different_sizes_become_alike() {
+    let attr = |len: u32, used: usize| {
+        let mut bytes = vec![0; len as usize];
+        bytes[used] = 1;
+        bytes[4..8].copy_from_slice(&len.to_ne_bytes());
+        RecordedEvent::new(EventAttr::from_bytes(&bytes).expect("good"), vec![], "x")
+    };
+    let both = vec![attr(64, 8), attr(144, 90)];
+    let writer = Writer::new(Cursor::new(Vec::new()), both).expect("memory");
+    let file = writer.finish(&features()).expect("memory");
+    let reader = Reader::new(file).expect("good");
+    let lengths = reader.events().iter().map(|e| e.attr().bytes().len());
+    assert_eq!(lengths.collect::<Vec<_>>(), [96, 96]);
+    assert_eq!(reader.events()[1].attr().bytes()[90], 1);
 }
 
 proptest! {

@@ -31,7 +31,11 @@ impl Machine {
     /// This machine with other native events: of an event file, or of another CPU.
     pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
         Self {
-            backends: vec![linux(&native), pctr(&native), posix()],
+            backends: vec![
+                linux(&native),
+                pctr(&native),
+                posix(),
+            ],
             native,
             on_request: OnceLock::new(),
         }
@@ -164,11 +168,24 @@ impl fmt::Debug for BackendStatus {
 /// perf_event_open with the native events of this CPU, where the database knows it.
 #[cfg(target_os = "linux")]
 fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
+    BackendStatus::new("linux", linux_with(native))
+}
+
+#[cfg(target_os = "linux")]
+fn linux_with(native: &Arc<NativeEvents>) -> Result<quipu_linux::LinuxBackend> {
     let native = Arc::clone(native);
-    let backend = quipu_linux::LinuxBackend::new().map(|backend| {
+    quipu_linux::LinuxBackend::new().map(|backend| {
         backend.with_event_maps(move || native.maps(quipu_events::Interface::Linux))
-    });
-    BackendStatus::new("linux", backend)
+    })
+}
+
+/// perf_event_open(2) with the native events of this machine, as itself: for what Linux alone offers.
+///
+/// # Errors
+/// As [`LinuxBackend::new`](quipu_linux::LinuxBackend::new).
+#[cfg(target_os = "linux")]
+pub fn linux_backend() -> Result<quipu_linux::LinuxBackend> {
+    linux_with(NativeEvents::this())
 }
 
 #[cfg(not(target_os = "linux"))]

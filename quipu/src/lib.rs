@@ -13,6 +13,8 @@ mod preset;
 mod request;
 mod selection;
 
+#[cfg(target_os = "linux")]
+pub use backends::linux_backend;
 pub use backends::{BackendStatus, Machine};
 pub use counts::{Counts, EventCount, Place};
 pub use event_set::{EventSet, EventSetBuilder, SetEvent};

@@ -1,7 +1,7 @@
 //! What the running kernel tells of itself: `/proc/kallsyms`, and the code it maps into every process.
 
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 
 use crate::elf::ElfImage;
 use crate::table::{Symbol, SymbolTable, TableBuilder};
@@ -31,6 +31,33 @@ pub struct Reference {
     pub name: &'static str,
     /// Its address.
     pub address: u64,
+}
+
+impl Reference {
+    /// That of this machine's kernel; `None` when this process may not see where it is.
+    pub fn of_this_machine() -> Option<Self> {
+        /// Per-CPU symbols, which are no addresses, may come first.
+        const FIRST_LINES: usize = 1 << 16;
+        let kallsyms = BufReader::new(File::open("/proc/kallsyms").ok()?);
+        let mut found = None;
+        for line in kallsyms.lines().take(FIRST_LINES) {
+            let line = line.ok()?;
+            let mut fields = line.splitn(3, ' ');
+            let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+            let name = fields.nth(1)?;
+            if let Some(known) = REFERENCES.into_iter().find(|known| *known == name) {
+                found = Some(Self {
+                    name: known,
+                    address,
+                })
+                .filter(|_| address != 0);
+                if known == REFERENCES[0] {
+                    break;
+                }
+            }
+        }
+        found
+    }
 }
 
 impl KernelSymbols {

@@ -106,6 +106,20 @@ impl Symbolizer {
         self
     }
 
+    /// The recording says where a symbol of the kernel was. Where that is the one by which this kernel
+    /// tells its own place, addresses are taken as [`KernelSymbols::recorded_at`] does.
+    pub fn set_kernel_reference(&mut self, symbol: &[u8], address: u64) {
+        let matches = |kernel: &KernelSymbols| kernel.reference().name.as_bytes() == symbol;
+        if address != 0 && self.kernel.as_ref().is_some_and(matches) {
+            self.kernel = self.kernel.take().map(|kernel| kernel.recorded_at(address));
+        }
+    }
+
+    /// One more [build id](Self::with_build_ids).
+    pub fn add_build_id(&mut self, path: &[u8], id: &[u8]) {
+        self.build_ids.insert(path.to_owned(), id.to_owned());
+    }
+
     /// The files that are no longer those that were recorded.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(String::as_str)

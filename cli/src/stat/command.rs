@@ -17,7 +17,7 @@ const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 /// Makes the process of a command, if there is one; it stays on these CPUs, if any are named.
-pub(super) fn hold(
+pub(crate) fn hold(
     command: &[OsString],
     cpus: Option<&[u32]>,
 ) -> Result<Option<HeldCommand>, Failure> {
@@ -33,7 +33,7 @@ pub(super) fn hold(
 }
 
 /// The failure of a command that could not be executed, with a shell's exit status.
-pub(super) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
+pub(crate) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
     let program = program.to_string_lossy();
     let why = match error.errno() {
         Some(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
@@ -55,7 +55,7 @@ pub(super) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
 }
 
 /// The exit status for a command that ended: its own, or 128 + n after signal n.
-pub(super) fn exit_code(status: ExitStatus) -> u8 {
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,
         (None, Some(signal)) => 128 + signal,

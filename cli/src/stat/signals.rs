@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// The signals that end a measurement. A terminal sends SIGINT and SIGQUIT to the measured command
 /// as well; SIGTERM and SIGHUP come to this process alone, so the command is told of them.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     from_terminal: Arc<AtomicBool>,
     to_pass_on: Arc<AtomicUsize>,
     passed_on: AtomicI32,
@@ -22,7 +22,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// From here on the signals are noted and no longer end this process.
-    pub(super) fn watch() -> Result<Self, Failure> {
+    pub(crate) fn watch() -> Result<Self, Failure> {
         Self::register().map_err(|e| Failure::new(format_args!("cannot handle signals: {e}")))
     }
 
@@ -46,19 +46,19 @@ impl Signals {
     }
 
     /// Whether the measurement shall end.
-    pub(super) fn arrived(&self) -> bool {
+    pub(crate) fn arrived(&self) -> bool {
         self.from_terminal.load(Ordering::Relaxed) || self.to_pass_on.load(Ordering::Relaxed) != 0
     }
 
     /// A signal that the measured command has to be told of; each once.
-    pub(super) fn take_to_pass_on(&self) -> Option<i32> {
+    pub(crate) fn take_to_pass_on(&self) -> Option<i32> {
         let signal = i32::try_from(self.to_pass_on.load(Ordering::Relaxed)).unwrap_or(0);
         let last = self.passed_on.swap(signal, Ordering::Relaxed);
         (signal != 0 && signal != last).then_some(signal)
     }
 
     /// Sleeps until a signal arrives, but not longer than `timeout`.
-    pub(super) fn sleep(&self, timeout: Duration) {
+    pub(crate) fn sleep(&self, timeout: Duration) {
         if self.arrived() || timeout.is_zero() {
             return;
         }

@@ -5,8 +5,9 @@ cfg_if::cfg_if! {
         mod liveness;
         mod linux;
 
+        pub(crate) use linux::any_alive;
         pub(super) use linux::{
-            anchors, any_alive, kernel_mode_hint, places, refuse_what_is_missing, thread_name,
+            anchors, kernel_mode_hint, places, refuse_what_is_missing, thread_name,
         };
     } else {
         mod elsewhere;

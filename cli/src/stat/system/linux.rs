@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use super::super::options::Options;
 use super::CpuPlace;
 
-pub(in super::super) use super::liveness::any_alive;
+pub(crate) use super::liveness::any_alive;
 
 /// Nothing is missing.
 pub(in super::super) fn refuse_what_is_missing(_: &Options) -> Result<(), Failure> {

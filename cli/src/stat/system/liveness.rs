@@ -3,7 +3,7 @@
 use quipu::Target;
 
 /// Whether any of these processes and threads runs. A target that is no task always does.
-pub(in super::super) fn any_alive(targets: &[Target]) -> bool {
+pub(crate) fn any_alive(targets: &[Target]) -> bool {
     targets.iter().any(|target| match target {
         Target::Process(id) | Target::Thread(id) => is_alive(*id),
         _ => true,

@@ -1,0 +1,26 @@
+//! `quipu record`: take samples of what a command, a process or the whole machine does, and write them
+//! to a `perf.data` file.
+
+mod events;
+mod existing;
+mod machine;
+mod options;
+mod output;
+mod plan;
+mod session;
+mod tally;
+
+use std::process::ExitCode;
+
+pub(crate) use options::Options;
+
+use crate::failure::Failure;
+
+/// The file that is written and read unless another one is named.
+pub(crate) const DEFAULT_FILE: &str = "perf.data";
+
+/// Records; the exit status is the command's.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let plan = plan::Plan::new(options)?;
+    session::Session::new(&plan)?.run()
+}

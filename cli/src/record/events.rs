@@ -1,0 +1,176 @@
+//! Which events are sampled, and how often.
+
+use quipu::hal::{DynBackend, Features, Precision, text};
+use quipu::linux::LinuxBackend;
+use quipu::linux::sampling::{Rate, SampledEvent};
+use quipu::{Attributes, Event, EventSpec, Hardware, Software};
+
+use crate::failure::Failure;
+
+use super::options::Options;
+
+/// Samples in a second unless something else is asked for, as perf has it.
+const USUAL_FREQUENCY: u64 = 4000;
+
+/// What is sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Events {
+    pub(super) list: Vec<SampledEvent>,
+    /// What they ask for themselves: pinned, exclusive.
+    pub(super) attributes: Attributes,
+    /// What a person has to know of the choice.
+    pub(super) note: Option<&'static str>,
+}
+
+/// The events that are asked for, or the best clock that there is.
+pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events, Failure> {
+    let mut events = if options.event.is_empty() {
+        let features = DynBackend::capabilities(backend).features;
+        default_event(features.contains(Features::HARDWARE_EVENTS))
+    } else {
+        named(&options.event)?
+    };
+    for sampled in &mut events.list {
+        sampled.rate = rate(options, &sampled.event.event)?;
+    }
+    Ok(events)
+}
+
+fn default_event(has_pmu: bool) -> Events {
+    let (event, note) = if has_pmu {
+        let cycles = EventSpec::new(Hardware::Cycles);
+        (cycles.with_precision(Precision::Best), None)
+    } else {
+        let note = "this machine shows no CPU PMU: sampling cpu-clock instead of cycles";
+        (EventSpec::new(Software::CpuClock), Some(note))
+    };
+    Events {
+        list: vec![sampled(event)],
+        attributes: Attributes::default(),
+        note,
+    }
+}
+
+fn sampled(event: EventSpec) -> SampledEvent {
+    SampledEvent {
+        event,
+        rate: Rate::Frequency(USUAL_FREQUENCY),
+    }
+}
+
+fn named(texts: &[String]) -> Result<Events, Failure> {
+    let mut list = Vec::new();
+    let mut attributes: Option<Attributes> = None;
+    for text in texts {
+        let groups = text::parse_list(text).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
+        for group in groups {
+            let [event] = group.members.as_slice() else {
+                return Err(Failure::usage(format_args!(
+                    "{group} is a group: events are sampled one by one, so leave the braces out"
+                )));
+            };
+            if attributes.is_some_and(|others| others != group.attributes) {
+                return Err(Failure::usage(
+                    "events are recorded into one ring: pin all of them (:D) or none, and likewise :e",
+                ));
+            }
+            attributes = Some(group.attributes);
+            list.push(sampled(event.clone()));
+        }
+    }
+    Ok(Events {
+        list,
+        attributes: attributes.unwrap_or_default(),
+        note: None,
+    })
+}
+
+fn rate(options: &Options, event: &Event) -> Result<Rate, Failure> {
+    Ok(match (options.count, options.frequency) {
+        (Some(period), _) => Rate::Period(period),
+        (None, Some(frequency)) => {
+            let most = most_frequent();
+            if most.is_some_and(|most| frequency > most) {
+                return Err(Failure::usage(format_args!(
+                    "-F {frequency} is more than the kernel allows: kernel.perf_event_max_sample_rate \
+                     is {}",
+                    most.unwrap_or_default()
+                )));
+            }
+            Rate::Frequency(frequency)
+        }
+        // Each of them means something, and there is no knowing how often they happen.
+        (None, None) if is_single(event) => Rate::Period(1),
+        (None, None) => {
+            let most = most_frequent().filter(|most| *most > 0);
+            Rate::Frequency(USUAL_FREQUENCY.min(most.unwrap_or(USUAL_FREQUENCY)))
+        }
+    })
+}
+
+/// Tracepoints and breakpoints.
+fn is_single(event: &Event) -> bool {
+    match event {
+        Event::Tracepoint { .. } | Event::Breakpoint(_) => true,
+        Event::Named(name) => name.contains(':'),
+        _ => false,
+    }
+}
+
+/// The most samples in a second that the kernel takes.
+fn most_frequent() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(event: &str) -> Options {
+        Options {
+            event: vec![event.into()],
+            ..Options::default()
+        }
+    }
+
+    fn rates(options: &Options) -> Vec<Rate> {
+        let events = named(&options.event).expect("well-formed");
+        let rates = events.list.iter().map(|e| rate(options, &e.event.event));
+        rates.map(|rate| rate.expect("possible")).collect()
+    }
+
+    #[test]
+    fn without_a_pmu_the_clock_is_sampled_and_that_is_said() {
+        let (with, without) = (default_event(true), default_event(false));
+        assert_eq!(with.list[0].event.to_string(), "cycles:P");
+        assert_eq!(with.note, None);
+        assert_eq!(without.list[0].event.to_string(), "cpu-clock");
+        assert!(without.note.is_some_and(|note| note.contains("no CPU PMU")));
+    }
+
+    #[test]
+    fn what_happens_singly_is_sampled_singly() {
+        let mut options = options("sched:sched_switch,mem:0x1000:x");
+        assert_eq!(rates(&options), [Rate::Period(1); 2]);
+        options.count = Some(7);
+        assert_eq!(rates(&options), [Rate::Period(7); 2]);
+        options.count = None;
+        options.frequency = Some(10);
+        assert_eq!(rates(&options), [Rate::Frequency(10); 2]);
+    }
+
+    #[test]
+    fn groups_and_mixed_attributes_are_refused() {
+        for (text, word) in [
+            ("{cs,faults}", "braces"),
+            ("cs:D,faults", "pin"),
+            ("cs,,cs", "4"),
+        ] {
+            let failure = named(&[text.into()]).expect_err(text);
+            assert!(failure.to_string().contains(word), "{failure}");
+        }
+        let both = named(&["cs:D,faults:D".into()]).expect("all are pinned");
+        assert!(both.attributes.pinned);
+    }
+}

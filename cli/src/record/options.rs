@@ -1,0 +1,148 @@
+//! The options of `quipu record`, as people know them from perf-record(1).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu record -- make                     where a build spends its time
+  quipu record -g -- ./bench               with call chains, for flame graphs
+  quipu record -F 999 -p 1234              a running process, until it ends or Ctrl-C
+  quipu record -a -- sleep 10              every CPU for ten seconds
+  quipu record -e page-faults -c 1 -d ls   every page fault, with its address
+  quipu report                             what was recorded
+  quipu report --flamegraph out.svg        the same as a picture
+
+The file is one that perf report and perf script read. One that is there already is kept as FILE.old.
+Call chains follow frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers).
+
+Exit status:
+  that of the command (128 + n when signal n ended it); 126 when it cannot be executed, 127 when it
+  does not exist; 125 when quipu itself fails; 2 when the command line is wrong; 0 without a command.";
+
+/// Take samples of what a command, a process or the whole machine does
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
+        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+)]
+pub(crate) struct Options {
+    /// Events to sample, with modifiers :u :k :p; cycles unless named, cpu-clock without a PMU
+    #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
+    pub(crate) event: Vec<String>,
+    /// Samples in a second; the kernel adjusts the period for it
+    #[arg(short = 'F', long = "freq", value_name = "N", conflicts_with = "count",
+          value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
+    pub(crate) frequency: Option<u64>,
+    /// A sample every N events; 1 takes every one
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          help_heading = "What")]
+    pub(crate) count: Option<u64>,
+    /// Record call chains, by frame pointers
+    #[arg(short = 'g', help_heading = "What")]
+    pub(crate) callchains: bool,
+    /// Record call chains in this way
+    #[arg(long, value_name = "HOW", help_heading = "What")]
+    pub(crate) call_graph: Option<CallGraph>,
+    /// Record the addresses of data: of page faults, breakpoints and memory events
+    #[arg(short, long, help_heading = "What")]
+    pub(crate) data: bool,
+
+    /// Sample these processes, with all their threads
+    #[arg(
+        short,
+        long,
+        value_name = "PID,..",
+        value_delimiter = ',',
+        help_heading = "Where"
+    )]
+    pub(crate) pid: Vec<i32>,
+    /// Sample these threads
+    #[arg(
+        short,
+        long,
+        value_name = "TID,..",
+        value_delimiter = ',',
+        help_heading = "Where"
+    )]
+    pub(crate) tid: Vec<i32>,
+    /// Sample every CPU, whatever runs there
+    #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
+    pub(crate) all_cpus: bool,
+    /// Sample these CPUs (0-3,8), whatever runs there
+    #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid", "all_cpus"],
+          help_heading = "Where")]
+    pub(crate) cpus: Option<String>,
+    /// Leave out the threads and processes that the target starts
+    #[arg(short = 'i', long, help_heading = "Where")]
+    pub(crate) no_inherit: bool,
+
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE, help_heading = "How")]
+    pub(crate) output: PathBuf,
+    /// Pages of each ring buffer, a power of two; more lose fewer samples
+    #[arg(short, long, value_name = "PAGES", default_value_t = 128,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
+    pub(crate) mmap_pages: u32,
+    /// The clock of all times, one of clock_gettime(2)
+    #[arg(short = 'k', long, value_name = "CLOCK", help_heading = "How")]
+    pub(crate) clockid: Option<Clock>,
+    /// Say nothing but what went wrong
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "How")]
+    pub(crate) quiet: bool,
+    /// Say what was opened, and count the samples of each event
+    #[arg(short, long, action = ArgAction::SetTrue, help_heading = "How")]
+    pub(crate) verbose: bool,
+
+    /// The command to run and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How call chains are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallGraph {
+    /// By frame pointers
+    Fp,
+    /// Not supported: by copies of the stack
+    #[value(hide = true)]
+    Dwarf,
+    /// Not supported: by the CPU's last branch records
+    #[value(hide = true)]
+    Lbr,
+}
+
+/// A clock of clock_gettime(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Clock {
+    /// `CLOCK_MONOTONIC`
+    #[value(alias = "mono")]
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`
+    #[value(name = "monotonic_raw", aliases = ["raw", "monotonic-raw"])]
+    MonotonicRaw,
+    /// `CLOCK_REALTIME`
+    #[value(alias = "real")]
+    Realtime,
+    /// `CLOCK_BOOTTIME`
+    #[value(alias = "boot")]
+    Boottime,
+    /// `CLOCK_TAI`
+    Tai,
+}
+
+impl Clock {
+    /// Its number (`include/uapi/linux/time.h`).
+    pub(super) fn number(self) -> i32 {
+        match self {
+            Self::Realtime => 0,
+            Self::Monotonic => 1,
+            Self::MonotonicRaw => 4,
+            Self::Boottime => 7,
+            Self::Tai => 11,
+        }
+    }
+}

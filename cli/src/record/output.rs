@@ -1,0 +1,100 @@
+//! The file that is written.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use quipu_perf_data::{Error, Features, RecordedEvent, Writer};
+
+use crate::failure::Failure;
+
+/// A `perf.data` file that grows.
+pub(super) struct Output {
+    path: PathBuf,
+    writer: Writer<File>,
+    /// Why no more is written.
+    broken: Option<Error>,
+}
+
+impl Output {
+    /// Begins a file that only its owner can read, as it tells what others did. One that is there
+    /// already is kept under another name.
+    pub(super) fn create(path: &Path, events: Vec<RecordedEvent>) -> Result<Self, Failure> {
+        let fail = |e: &dyn std::fmt::Display| {
+            Failure::new(format_args!("cannot write {}: {e}", path.display()))
+        };
+        if fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() > 0) {
+            let mut old = path.as_os_str().to_owned();
+            old.push(".old");
+            fs::rename(path, &old).map_err(|e| fail(&e))?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|e| fail(&e))?;
+        Ok(Self {
+            path: path.to_owned(),
+            writer: Writer::new(file, events).map_err(|e| fail(&e))?,
+            broken: None,
+        })
+    }
+
+    /// Writes records, unless that has failed before.
+    pub(super) fn write(&mut self, pieces: &[&[u8]]) {
+        if self.broken.is_none() {
+            self.broken = self.writer.write(pieces).err();
+        }
+    }
+
+    /// Says that every ring has been read once.
+    pub(super) fn finish_round(&mut self) {
+        if self.broken.is_none() {
+            self.broken = self.writer.finish_round().err();
+        }
+    }
+
+    /// Whether nothing more can be written.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// How many bytes have been written.
+    pub(super) fn len(&self) -> u64 {
+        self.writer.data_end()
+    }
+
+    /// Completes the file; its length. One that could not be written to its end keeps what is whole.
+    pub(super) fn finish(self, features: &Features) -> Result<u64, Failure> {
+        let name = self.path.display();
+        if let Some(error) = self.broken {
+            let cut = self
+                .writer
+                .cut()
+                .and_then(|(file, end)| Ok(file.set_len(end)?));
+            return Err(Failure::new(match cut {
+                Ok(()) => format!(
+                    "cannot write on in {name}: {error}; what was recorded before can be read"
+                ),
+                Err(_) => format!("cannot write {name}: {error}"),
+            }));
+        }
+        let end = self.writer.data_end();
+        let file = match self.writer.finish(features) {
+            Ok(file) => file,
+            Err(error) => {
+                // The records are complete; half of what describes the machine is of no use.
+                let file = OpenOptions::new().write(true).open(&self.path);
+                let _ = file.and_then(|file| file.set_len(end));
+                return Err(Failure::new(format_args!(
+                    "cannot complete {name}: {error}; the samples in it can be read"
+                )));
+            }
+        };
+        let len = file.metadata().map_or(end, |m| m.len());
+        Ok(len)
+    }
+}

@@ -1,0 +1,71 @@
+//! `quipu report`: what was recorded, function by function.
+
+mod callers;
+mod entries;
+mod flamegraph;
+mod load;
+mod options;
+mod profile;
+mod rows;
+mod text;
+
+use std::process::ExitCode;
+
+pub(crate) use options::Options;
+
+use crate::failure::Failure;
+use crate::terminal::{self, Layout};
+
+use entries::Entries;
+use options::Format;
+
+/// Reads a file and reports.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let profile = load::load(options)?;
+    let wanted = options.event.as_deref();
+    let events: Vec<_> = profile
+        .events
+        .iter()
+        .filter(|event| wanted.is_none_or(|name| name == event.name))
+        .collect();
+    if events.is_empty() {
+        let names: Vec<_> = profile.events.iter().map(|e| e.name.as_str()).collect();
+        return Err(Failure::usage(format_args!(
+            "{} has no event {}; it has {}",
+            options.input.display(),
+            wanted.unwrap_or_default(),
+            names.join(", ")
+        )));
+    }
+    if let Some(path) = &options.flamegraph {
+        flamegraph::write(path, &profile, &events)?;
+    } else {
+        let mut out = String::new();
+        if options.format() == Format::Separated {
+            rows::heading(&mut out);
+        }
+        for event in events {
+            let entries = Entries::new(&profile, event, options);
+            match options.format() {
+                Format::Text => {
+                    text::write(
+                        &mut out,
+                        &profile,
+                        event,
+                        &entries,
+                        options,
+                        Layout::of_stdout(),
+                    );
+                }
+                Format::Json => rows::json(&mut out, &profile, event, &entries),
+                Format::Separated => rows::separated(&mut out, &profile, event, &entries),
+            }
+        }
+        terminal::print(&out)
+            .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
+    }
+    for note in &profile.notes {
+        eprintln!("quipu: {note}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,286 @@
+//! Reading a file: records in the order of their times, processes, samples, names.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::sync::Arc;
+
+use quipu::linux::sampling::record::{CpuMode, FileIdentity, Mapping};
+use quipu::linux::sampling::{
+    BranchSampleType, Context, RawRecord, ReadFormat, Record, RecordLayout, Sample, SampleType,
+};
+use quipu_perf_data::{BuildIdPlace, EventAttr, Reader, TimeOrder, kind};
+use quipu_symbols::{KernelSymbols, Mapped, Place, Processes, Symbolizer};
+
+use crate::failure::Failure;
+
+use super::options::Options;
+use super::profile::{EventProfile, Functions, Profile, Stack, Weight};
+
+/// How the kernel's own mapping is called, before the name of a symbol.
+const KERNEL: &[u8] = b"[kernel.kallsyms]";
+
+/// Reads the file that the options name.
+pub(super) fn load(options: &Options) -> Result<Profile, Failure> {
+    let name = options.input.display();
+    let fail = |e: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {name}: {e}"));
+    let file = File::open(&options.input).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            fail(&"there is no such file; `quipu record -- COMMAND` makes one")
+        }
+        _ => fail(&e),
+    })?;
+    let mut reader = Reader::new(file).map_err(|e| fail(&e))?;
+    let mut loading = Loading::new(&reader, options.inline);
+    let mut order = TimeOrder::new();
+    let mut records = reader.records().map_err(|e| fail(&e))?;
+    while let Some(record) = records.next_record().map_err(|e| fail(&e))? {
+        if record.kind() == kind::FINISHED_ROUND {
+            let done = order.finish_round(|record| loading.take(record));
+            done.map_err(|e| fail(&e))?;
+        } else if record.kind() < kind::FIRST_OF_PERF {
+            match loading.time_of(record.bytes()) {
+                Some(time) => order.push(time, record.bytes()),
+                None => loading.take(record.bytes()).map_err(|e| fail(&e))?,
+            }
+        }
+    }
+    let done = order.finish(|record| loading.take(record));
+    done.map_err(|e| fail(&e))?;
+    Ok(loading.finish())
+}
+
+/// What is known while a file is read.
+struct Loading {
+    layouts: Vec<RecordLayout>,
+    /// Events by the ids of their counters.
+    events: HashMap<u64, usize>,
+    processes: Processes,
+    symbolizer: Symbolizer,
+    has_kernel_symbols: bool,
+    profile: Profile,
+    /// The functions at addresses, until mappings change.
+    known: HashMap<(Place, u64), Box<[usize]>>,
+    nameless: Arc<str>,
+}
+
+impl Loading {
+    fn new<R: std::io::Read + std::io::Seek>(reader: &Reader<R>, inline: bool) -> Self {
+        let features = reader.features();
+        let same = |recorded: &Option<String>, name: &str| {
+            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
+            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
+        };
+        let this_machine =
+            same(&features.os_release, "osrelease") && same(&features.host_name, "hostname");
+        let kernel = this_machine.then(KernelSymbols::of_this_machine).flatten();
+        let in_user_mode = features
+            .build_ids
+            .iter()
+            .filter(|b| b.place == BuildIdPlace::User);
+        let build_ids: Vec<_> = in_user_mode
+            .map(|b| (b.path.clone(), b.id.clone()))
+            .collect();
+        let mut profile = Profile::default();
+        let mut events = HashMap::new();
+        for (i, event) in reader.events().iter().enumerate() {
+            events.extend(event.ids().iter().map(|id| (*id, i)));
+            profile.events.push(EventProfile {
+                name: event.name().unwrap_or("an event without a name").to_owned(),
+                ..EventProfile::default()
+            });
+        }
+        Self {
+            layouts: reader.events().iter().map(|e| layout(e.attr())).collect(),
+            events,
+            processes: Processes::new(),
+            has_kernel_symbols: kernel.is_some(),
+            symbolizer: Symbolizer::new()
+                .with_kernel(kernel)
+                .of_this_machine(this_machine)
+                .with_lines(inline)
+                .with_build_ids(build_ids),
+            profile,
+            known: HashMap::new(),
+            nameless: "[unknown]".into(),
+        }
+    }
+
+    /// The event that a record belongs to: by its id where records say it, else the first.
+    fn event_of(&self, record: &RawRecord<'_>) -> usize {
+        let first = &self.layouts[0];
+        let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
+            record.identifier()
+        } else if record.kind() == kind::SAMPLE {
+            match record.decode(first) {
+                Ok(Record::Sample(sample)) => sample.id(),
+                _ => None,
+            }
+        } else {
+            record.sample_id(first).and_then(|trailer| trailer.id)
+        };
+        id.and_then(|id| self.events.get(&id).copied()).unwrap_or(0)
+    }
+
+    /// When a record was written; `None` for what was there before.
+    fn time_of(&self, bytes: &[u8]) -> Option<u64> {
+        let record = RawRecord::at_start(bytes)?;
+        let layout = &self.layouts[self.event_of(&record)];
+        let time = match record.kind() {
+            kind::SAMPLE => match record.decode(layout) {
+                Ok(Record::Sample(sample)) => sample.time(),
+                _ => None,
+            },
+            _ => record.sample_id(layout)?.time,
+        };
+        time.filter(|time| *time > 0 && *time < u64::MAX)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> quipu::Result<()> {
+        let Some(record) = RawRecord::at_start(bytes) else {
+            return Ok(());
+        };
+        let event = self.event_of(&record);
+        let layout = self.layouts[event];
+        match record.decode(&layout)? {
+            Record::Mapping(mapping) => self.map(&mapping, record.misc().cpu_mode()),
+            Record::Comm(comm) => {
+                let thread = comm.thread;
+                self.processes
+                    .name(thread.pid, thread.tid, comm.name, comm.is_exec);
+                if comm.is_exec {
+                    self.known.clear();
+                }
+            }
+            Record::Fork(task) => {
+                let (new, parent) = (task.thread, task.parent);
+                self.processes
+                    .fork(new.pid, new.tid, parent.pid, parent.tid);
+            }
+            Record::Lost(lost) => self.profile.lost += lost.records,
+            Record::LostSamples(lost) => self.profile.lost += lost.samples,
+            Record::Sample(sample) => self.sample(event, &sample),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, mapping: &Mapping<'_>, mode: CpuMode) {
+        if mapping.is_data {
+            return;
+        }
+        if mode == CpuMode::Kernel {
+            if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
+                self.symbolizer
+                    .set_kernel_reference(symbol, mapping.file_offset);
+            }
+            return;
+        }
+        if let Some(FileIdentity::BuildId(id)) = mapping.file {
+            self.symbolizer.add_build_id(mapping.path, id);
+        }
+        let mapped = Mapped {
+            start: mapping.address,
+            end: mapping.address.saturating_add(mapping.len),
+            offset: mapping.file_offset,
+            path: mapping.path.into(),
+        };
+        self.processes.map(mapping.thread.pid, mapped);
+        self.known.clear();
+    }
+
+    fn sample(&mut self, event: usize, sample: &Sample<'_>) {
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let name = thread.and_then(|thread| match thread.tid {
+            // The idle task of each CPU, which nobody names.
+            0 => Some(Arc::from("swapper")),
+            tid => self.processes.thread_name(tid).cloned(),
+        });
+        let mode = sample.misc().cpu_mode();
+        let own = place(mode, pid);
+        let mut frames = Vec::with_capacity(16);
+        match sample.callchain() {
+            Some(chain) => {
+                for (i, frame) in chain.frames().enumerate() {
+                    let place = match frame.context {
+                        Context::Kernel => Place::Kernel,
+                        Context::User => Place::Process(pid),
+                        Context::Unknown => own,
+                        _ => Place::Elsewhere,
+                    };
+                    // A return address is behind its call, which may be the last of its function.
+                    let address = frame.address.saturating_sub(u64::from(i > 0));
+                    self.functions_at(place, address, &mut frames);
+                }
+            }
+            None => self.functions_at(own, sample.ip().unwrap_or(0), &mut frames),
+        }
+        let weight = Weight {
+            samples: 1,
+            period: sample.period().unwrap_or(1),
+        };
+        let stack = Stack {
+            command: name.unwrap_or_else(|| self.nameless.clone()),
+            frames: frames.into(),
+        };
+        let event = &mut self.profile.events[event];
+        event.total.add(weight);
+        event.stacks.entry(stack).or_default().add(weight);
+    }
+
+    fn functions_at(&mut self, place: Place, address: u64, out: &mut Vec<usize>) {
+        if let Some(known) = self.known.get(&(place, address)) {
+            out.extend_from_slice(known);
+            return;
+        }
+        let mut found = Vec::new();
+        self.symbolizer
+            .resolve(&self.processes, place, address, &mut found);
+        let functions: &mut Functions = &mut self.profile.functions;
+        let in_kernel = place == Place::Kernel;
+        let places: Box<[usize]> = found
+            .into_iter()
+            .map(|function| functions.place(function, in_kernel))
+            .collect();
+        out.extend_from_slice(&places);
+        self.known.insert((place, address), places);
+    }
+
+    fn finish(mut self) -> Profile {
+        let changed: Vec<_> = self.symbolizer.changed().collect();
+        if !changed.is_empty() {
+            let files = changed.join(", ");
+            self.profile.notes.push(format!(
+                "{files}: not the file that was recorded, so its functions have no names"
+            ));
+        }
+        let stacks = self.profile.events.iter().flat_map(|e| e.stacks.keys());
+        let mut frames = stacks.flat_map(|stack| &stack.frames);
+        if !self.has_kernel_symbols && frames.any(|f| self.profile.functions.get(*f).in_kernel) {
+            self.profile.notes.push(
+                "the kernel's functions have no names: it is that of another machine, or \
+                 kernel.kptr_restrict hides them"
+                    .into(),
+            );
+        }
+        self.profile
+    }
+}
+
+fn layout(attr: &EventAttr) -> RecordLayout {
+    RecordLayout::new(SampleType::from_bits_truncate(attr.sample_type()))
+        .with_read_format(ReadFormat::from_bits_truncate(attr.read_format()))
+        .with_branches(BranchSampleType::from_bits_truncate(
+            attr.branch_sample_type(),
+        ))
+        .with_registers(attr.user_registers(), attr.interrupt_registers())
+        .with_sample_id_all(attr.sample_id_all())
+}
+
+fn place(mode: CpuMode, pid: i32) -> Place {
+    match mode {
+        CpuMode::Kernel => Place::Kernel,
+        CpuMode::User => Place::Process(pid),
+        _ => Place::Elsewhere,
+    }
+}

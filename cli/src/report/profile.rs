@@ -1,0 +1,118 @@
+//! A recording, added up: how often each stack of functions was seen.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quipu_symbols::Function;
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    pub(super) events: Vec<EventProfile>,
+    pub(super) functions: Functions,
+    /// How many records and samples were lost, as the file says.
+    pub(super) lost: u64,
+    /// What a person has to know of it.
+    pub(super) notes: Vec<String>,
+}
+
+/// The samples of one event.
+#[derive(Debug, Default)]
+pub(super) struct EventProfile {
+    pub(super) name: String,
+    pub(super) total: Weight,
+    pub(super) stacks: HashMap<Stack, Weight>,
+}
+
+/// How much something weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Weight {
+    pub(super) samples: u64,
+    /// How many events the samples stand for.
+    pub(super) period: u64,
+}
+
+impl Weight {
+    pub(super) fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.period = self.period.saturating_add(other.period);
+    }
+
+    /// Its share of a total, in percent.
+    pub(super) fn percent_of(self, total: Self) -> f64 {
+        match total.period {
+            0 => 0.0,
+            all => self.period as f64 * 100.0 / all as f64,
+        }
+    }
+}
+
+/// Where a thread was.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Stack {
+    pub(super) command: Arc<str>,
+    /// Positions in [`Functions`], the innermost first.
+    pub(super) frames: Box<[usize]>,
+}
+
+/// Every function that was seen, once.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    all: Vec<Seen>,
+    places: HashMap<Seen, usize>,
+}
+
+/// A function, and whether it ran in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Seen {
+    pub(super) object: Arc<str>,
+    pub(super) name: Option<Arc<str>>,
+    pub(super) inlined: bool,
+    pub(super) in_kernel: bool,
+}
+
+impl Functions {
+    /// The position of a function.
+    pub(super) fn place(&mut self, function: Function, in_kernel: bool) -> usize {
+        let seen = Seen {
+            object: function.object,
+            name: function.name,
+            inlined: function.inlined,
+            in_kernel,
+        };
+        if let Some(place) = self.places.get(&seen) {
+            return *place;
+        }
+        let place = self.all.len();
+        self.places.insert(seen.clone(), place);
+        self.all.push(seen);
+        place
+    }
+
+    /// The function at a position that [`place`](Self::place) gave.
+    pub(super) fn get(&self, place: usize) -> &Seen {
+        &self.all[place]
+    }
+}
+
+impl Seen {
+    /// Its name, for a person.
+    pub(super) fn title(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("[unknown]");
+        let inlined = if self.inlined { " (inlined)" } else { "" };
+        format!("{name}{inlined}")
+    }
+
+    /// The file's name without its directories.
+    pub(super) fn short_object(&self) -> &str {
+        match self.object.rsplit_once('/') {
+            Some((_, name)) if !name.is_empty() => name,
+            _ => &self.object,
+        }
+    }
+
+    /// As perf marks it: `[k]` in the kernel, `[.]` elsewhere.
+    pub(super) fn mark(&self) -> &'static str {
+        if self.in_kernel { "[k]" } else { "[.]" }
+    }
+}

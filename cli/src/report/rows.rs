@@ -1,0 +1,113 @@
+//! A report for programs: a line for each function, as JSON or with commas.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::entries::{Entries, Entry};
+use super::profile::{EventProfile, Profile};
+
+/// One line. Weights are of the function itself; `children-` those with what it called.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Row<'a> {
+    event: &'a str,
+    overhead: f64,
+    samples: u64,
+    period: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children_samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children_period: Option<u64>,
+    command: &'a str,
+    object: &'a str,
+    /// Absent where the function has no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<&'a str>,
+    kernel: bool,
+    inlined: bool,
+}
+
+fn row<'a>(
+    profile: &'a Profile,
+    event: &'a EventProfile,
+    entry: &'a Entry,
+    children: bool,
+) -> Row<'a> {
+    let function = profile.functions.get(entry.function);
+    Row {
+        event: &event.name,
+        // Four digits tell what a share of any number of samples can.
+        overhead: (entry.own.percent_of(event.total) * 1e4).round() / 1e4,
+        samples: entry.own.samples,
+        period: entry.own.period,
+        children_samples: children.then_some(entry.with_children.samples),
+        children_period: children.then_some(entry.with_children.period),
+        command: &entry.command,
+        object: &function.object,
+        symbol: function.name.as_deref(),
+        kernel: function.in_kernel,
+        inlined: function.inlined,
+    }
+}
+
+/// Appends JSON lines.
+pub(super) fn json(out: &mut String, profile: &Profile, event: &EventProfile, entries: &Entries) {
+    for entry in &entries.list {
+        let row = row(profile, event, entry, entries.children);
+        // Numbers and text always have a form.
+        if let Ok(line) = serde_json::to_string(&row) {
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+}
+
+/// Appends the names of the columns.
+pub(super) fn heading(out: &mut String) {
+    out.push_str("overhead,samples,period,children-period,event,command,object,symbol\n");
+}
+
+/// Appends lines of values with commas between them.
+pub(super) fn separated(
+    out: &mut String,
+    profile: &Profile,
+    event: &EventProfile,
+    entries: &Entries,
+) {
+    for entry in &entries.list {
+        let row = row(profile, event, entry, true);
+        let _ = writeln!(
+            out,
+            "{},{},{},{},{},{},{},{}",
+            row.overhead,
+            row.samples,
+            row.period,
+            row.children_period.unwrap_or_default(),
+            quoted(row.event),
+            quoted(row.command),
+            quoted(row.object),
+            quoted(row.symbol.unwrap_or("[unknown]")),
+        );
+    }
+}
+
+/// A field as RFC 4180 has it: in quotation marks where it contains what separates.
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_commas_are_quoted() {
+        assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
+        assert_eq!(quoted("plain name"), "plain name");
+    }
+}
