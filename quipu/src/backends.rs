@@ -31,11 +31,7 @@ impl Machine {
     /// This machine with other native events: of an event file, or of another CPU.
     pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
         Self {
-            backends: vec![
-                linux(&native),
-                pctr(&native),
-                posix(),
-            ],
+            backends: vec![linux(&native), pctr(&native), posix()],
             native,
             on_request: OnceLock::new(),
         }
@@ -174,9 +170,8 @@ fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
 #[cfg(target_os = "linux")]
 fn linux_with(native: &Arc<NativeEvents>) -> Result<quipu_linux::LinuxBackend> {
     let native = Arc::clone(native);
-    quipu_linux::LinuxBackend::new().map(|backend| {
-        backend.with_event_maps(move || native.maps(quipu_events::Interface::Linux))
-    })
+    quipu_linux::LinuxBackend::new()
+        .map(|backend| backend.with_event_maps(move || native.maps(quipu_events::Interface::Linux)))
 }
 
 /// perf_event_open(2) with the native events of this machine, as itself: for what Linux alone offers.
