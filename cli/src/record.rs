@@ -9,6 +9,7 @@ mod output;
 mod plan;
 mod session;
 mod tally;
+mod tracepoints;
 
 use std::process::ExitCode;
 

@@ -26,8 +26,7 @@ mod number {
 /// What a file tells beside its records. All of it may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Features {
-    /// How tracepoints lay out their data: tracefs's formats in the form of
-    /// `tools/perf/util/trace-event-info.c`. Bytes, because nothing here needs to know them.
+    /// How tracepoints lay out their data; [`TracingData`](crate::TracingData) makes it.
     pub tracing_data: Option<Vec<u8>>,
     /// The build ids of what was mapped.
     pub build_ids: Vec<BuildId>,

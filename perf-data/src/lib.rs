@@ -10,6 +10,7 @@ mod order;
 mod reader;
 mod record;
 pub mod synthesized;
+mod tracing;
 mod writer;
 
 pub use attr::{EventAttr, RecordedEvent};
@@ -18,6 +19,7 @@ pub use features::{BuildId, BuildIdPlace, Features};
 pub use order::TimeOrder;
 pub use reader::{Reader, Records};
 pub use record::{Record, kind, misc};
+pub use tracing::TracingData;
 pub use writer::Writer;
 
 /// The result of everything that can fail here.

@@ -11,6 +11,7 @@ mod native;
 mod open;
 mod preset;
 mod request;
+mod sampler;
 mod selection;
 
 #[cfg(target_os = "linux")]
@@ -22,6 +23,7 @@ pub use measure::{Measurement, measure};
 pub use native::NativeEvents;
 pub use preset::{Evaluation, Preset};
 pub use request::IntoGroups;
+pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
 pub use selection::{Considered, Recognised, Selection};
 
 pub use quipu_hal as hal;

@@ -51,6 +51,21 @@ impl Processes {
         }
     }
 
+    /// Takes in what a process that runs has mapped by now (proc_pid_maps(5)), and its name. Nothing
+    /// changes where there is none, or it may not be looked at.
+    pub fn read(&mut self, pid: i32) {
+        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        for line in read("maps").split(|byte| *byte == b'\n') {
+            if let Some(mapped) = executable(line) {
+                self.map(pid, mapped);
+            }
+        }
+        let name = read("comm");
+        if !name.is_empty() {
+            self.name(pid, pid, name.trim_ascii_end(), false);
+        }
+    }
+
     /// A thread gets a name; when it has executed a program, its process maps nothing any more.
     pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
         let name = String::from_utf8_lossy(name);
@@ -80,6 +95,23 @@ impl Processes {
     pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         self.threads.get(&tid)
     }
+}
+
+/// A line of `maps` if it is of executable memory: addresses, rights, offset, device, inode, path.
+fn executable(line: &[u8]) -> Option<Mapped> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut text = || std::str::from_utf8(fields.next()?).ok();
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = text()?.split_once('-')?;
+    let is_executable = text()?.contains('x');
+    let offset = hex(text()?)?;
+    let path = fields.nth(2).unwrap_or_default().trim_ascii_start();
+    is_executable.then_some(Mapped {
+        start: hex(start)?,
+        end: hex(end)?,
+        offset,
+        path: if path.is_empty() { b"//anon" } else { path }.into(),
+    })
 }
 
 #[cfg(test)]
@@ -114,6 +146,37 @@ mod tests {
         assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
         assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/ls"));
         assert_eq!(processes.thread_name(2).map(|n| &**n), Some("ls"));
+    }
+
+    #[test]
+    fn a_process_that_runs_is_read() {
+        let pid = i32::try_from(std::process::id()).expect("a pid");
+        let mut processes = Processes::new();
+        processes.read(pid);
+        let here = a_process_that_runs_is_read as fn() as usize as u64;
+        let mapped = processes.process(pid).and_then(|p| p.space().find(here));
+        let own = std::env::current_exe().expect("it runs");
+        let path = mapped.map(|m| String::from_utf8_lossy(&m.path).into_owned());
+        assert_eq!(path.as_deref(), own.to_str());
+        assert!(processes.thread_name(pid).is_some());
+        processes.read(-1);
+        assert!(processes.process(-1).is_none());
+    }
+
+    #[test]
+    fn lines_of_other_memory_are_passed_over() {
+        let spaces = executable(b"1000-2000 r-xp 00000010 fe:01 12         /a b").expect("code");
+        assert_eq!((&*spaces.path, spaces.offset), (&b"/a b"[..], 0x10));
+        let anonymous = executable(b"1000-2000 rwxp 0 00:00 0 ").expect("code");
+        assert_eq!(&*anonymous.path, b"//anon");
+        for line in [
+            &b""[..],
+            b"x",
+            b"1000-2000 rw-p 0 00:00 0 /a",
+            b"1000 r-xp 0 0 0",
+        ] {
+            assert_eq!(executable(line), None);
+        }
     }
 
     #[test]

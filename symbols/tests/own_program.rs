@@ -1,30 +1,18 @@
 //! This program's own functions, found by their addresses in its own mappings.
 
 use std::io::Write as _;
-use std::sync::Arc;
 
-use quipu_symbols::{Function, KernelSymbols, Mapped, Place, Processes, Symbolizer, build_id_of};
+use quipu_symbols::{Function, KernelSymbols, Place, Processes, Symbolizer, build_id_of};
 
-/// What is mapped executable here, as a recording would tell it.
+/// This process, as one that runs.
 fn own_processes() -> Processes {
     let mut processes = Processes::new();
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
-    for line in maps.lines() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (start, end) = fields[0].split_once('-').expect("a range");
-        let hex = |text| u64::from_str_radix(text, 16).expect("hexadecimal");
-        if fields[1].contains('x') {
-            let path = fields.get(5).copied().unwrap_or("//anon");
-            let mapped = Mapped {
-                start: hex(start),
-                end: hex(end),
-                offset: hex(fields[2]),
-                path: Arc::from(path.as_bytes()),
-            };
-            processes.map(1, mapped);
-        }
-    }
+    processes.read(own_pid());
     processes
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).expect("a pid")
 }
 
 fn resolve(symbolizer: &mut Symbolizer, place: Place, address: u64) -> Vec<Function> {
@@ -51,7 +39,7 @@ fn inner() -> u64 {
 fn a_function_of_this_program_has_its_name() {
     let functions = resolve(
         &mut Symbolizer::new(),
-        Place::Process(1),
+        Place::Process(own_pid()),
         outer as fn() -> u64 as usize as u64,
     );
     assert_eq!(functions.len(), 1);
@@ -66,7 +54,7 @@ fn a_function_that_was_inlined_is_told() {
     let mut symbolizer = Symbolizer::new().with_lines(true);
     let start = outer as fn() -> u64 as usize as u64;
     let inlined = (start..start + 64)
-        .map(|address| resolve(&mut symbolizer, Place::Process(1), address))
+        .map(|address| resolve(&mut symbolizer, Place::Process(own_pid()), address))
         .find(|functions| functions.len() == 2)
         .expect("inner is somewhere in outer");
     // Line tables alone have no full names.
@@ -93,7 +81,7 @@ fn a_file_with_another_build_id_is_left_out() {
     let address = outer as fn() -> u64 as usize as u64;
     let with = |id: Vec<u8>| {
         let mut symbolizer = Symbolizer::new().with_build_ids([(path.clone(), id)]);
-        let functions = resolve(&mut symbolizer, Place::Process(1), address);
+        let functions = resolve(&mut symbolizer, Place::Process(own_pid()), address);
         (functions[0].name.is_some(), symbolizer.changed().count())
     };
     assert_eq!(with(id.clone()), (true, 0));
@@ -106,8 +94,8 @@ fn a_file_with_another_build_id_is_left_out() {
 fn what_is_not_known_has_no_name() {
     let mut symbolizer = Symbolizer::new();
     for (place, address, object) in [
-        (Place::Process(1), 1, "[unknown]"),
-        (Place::Process(2), 1, "[unknown]"),
+        (Place::Process(own_pid()), 1, "[unknown]"),
+        (Place::Process(-1), 1, "[unknown]"),
         (Place::Elsewhere, 1, "[unknown]"),
         (Place::Kernel, u64::MAX, "[kernel.kallsyms]"),
     ] {

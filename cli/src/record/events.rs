@@ -8,6 +8,7 @@ use quipu::{Attributes, Event, EventSpec, Hardware, Software};
 use crate::failure::Failure;
 
 use super::options::Options;
+use super::tracepoints;
 
 /// Samples in a second unless something else is asked for, as perf has it.
 const USUAL_FREQUENCY: u64 = 4000;
@@ -110,11 +111,7 @@ fn rate(options: &Options, event: &Event) -> Result<Rate, Failure> {
 
 /// Tracepoints and breakpoints.
 fn is_single(event: &Event) -> bool {
-    match event {
-        Event::Tracepoint { .. } | Event::Breakpoint(_) => true,
-        Event::Named(name) => name.contains(':'),
-        _ => false,
-    }
+    matches!(event, Event::Breakpoint(_)) || tracepoints::parts(event).is_some()
 }
 
 /// The most samples in a second that the kernel takes.

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use quipu::hal::text::parse_cpu_list;
 use quipu::linux::LinuxBackend;
-use quipu::linux::sampling::{ExtraRecords, SampleType, SamplerSpec};
+use quipu::linux::sampling::{ExtraRecords, SampleType, SampledEvent, SamplerSpec};
 use quipu::{Attributes, Target};
 
 use crate::failure::Failure;
 
 use super::events::{self, Events};
 use super::options::{CallGraph, Options};
+use super::tracepoints;
 
 /// How long a page is, for `-m`. Rings are made as long as the machine's own pages need.
 const PAGE: usize = 4096;
@@ -93,6 +94,9 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         spec.sample_type |= SampleType::CALLCHAIN;
     }
     spec.sample_type.set(SampleType::ADDR, options.data);
+    let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
+    let has_tracepoints = spec.events.iter().any(is_tracepoint);
+    spec.sample_type.set(SampleType::RAW, has_tracepoints);
     spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.mmap_pages as usize;

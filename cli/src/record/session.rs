@@ -18,6 +18,7 @@ use super::machine;
 use super::output::Output;
 use super::plan::{Plan, Scope};
 use super::tally::{self, Tally};
+use super::tracepoints;
 
 /// How long to wait for one sampler before all are drained, and the command and signals looked at.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -208,6 +209,8 @@ impl<'a> Session<'a> {
         let mut features = machine::features();
         features.build_ids = recording.tally.build_ids();
         features.sample_time = recording.tally.times();
+        let events = self.plan.spec.events.iter().map(|s| &s.event.event);
+        features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
         let tally = recording.tally;
         let len = recording.output.finish(&features)?;
         if self.plan.quiet {

@@ -247,6 +247,16 @@ impl Loading {
     }
 
     fn finish(mut self) -> Profile {
+        if self
+            .profile
+            .events
+            .iter()
+            .all(|event| event.total.samples == 0)
+        {
+            self.profile
+                .notes
+                .push("there are no samples: nothing of what was sampled happened".into());
+        }
         let changed: Vec<_> = self.symbolizer.changed().collect();
         if !changed.is_empty() {
             let files = changed.join(", ");

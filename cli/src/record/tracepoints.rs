@@ -1,0 +1,53 @@
+//! Tracepoints: what their data looks like, for tools that print it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use quipu::Event;
+use quipu::linux::tracefs::Tracefs;
+use quipu_perf_data::TracingData;
+
+/// The system and name of a tracepoint.
+pub(super) fn parts(event: &Event) -> Option<(&str, &str)> {
+    match event {
+        Event::Tracepoint { system, name } => Some((system, name)),
+        Event::Named(name) => name.split_once(':'),
+        _ => None,
+    }
+}
+
+/// The content of a file of tracefs. Some of them show themselves to the first read(2) alone.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    const MORE_THAN_ANY: usize = 64 << 10;
+    let mut content = vec![0; MORE_THAN_ANY];
+    let len = File::open(path).ok()?.read(&mut content).ok()?;
+    content.truncate(len);
+    Some(content)
+}
+
+/// The formats of the tracepoints among these events; nothing where there are none.
+pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<TracingData> {
+    let tracepoints: Vec<_> = events.filter_map(parts).collect();
+    if tracepoints.is_empty() {
+        return None;
+    }
+    let root = Tracefs::find().ok()?.root().join("events");
+    let read = |path: &str| read(&root.join(path));
+    let mut data = TracingData {
+        page_size: rustix::param::page_size().try_into().ok()?,
+        header_page: read("header_page")?,
+        header_event: read("header_event")?,
+        ..TracingData::default()
+    };
+    for (system, name) in tracepoints {
+        // A native event may be written the same way.
+        if let Some(format) = read(&format!("{system}/{name}/format")) {
+            data.formats
+                .entry(system.to_owned())
+                .or_default()
+                .push(format);
+        }
+    }
+    Some(data).filter(|data| !data.formats.is_empty())
+}

@@ -1,0 +1,84 @@
+//! How tracepoints lay out their data, in the form in which tools expect it
+//! (`tools/perf/util/trace-event-info.c`).
+
+use std::collections::BTreeMap;
+
+/// What tracefs says of the tracepoints of a recording: the content of
+/// [`Features::tracing_data`](crate::Features::tracing_data).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TracingData {
+    /// The size of a page of memory, in bytes.
+    pub page_size: u32,
+    /// `events/header_page`.
+    pub header_page: Vec<u8>,
+    /// `events/header_event`.
+    pub header_event: Vec<u8>,
+    /// By system, the files `events/SYSTEM/NAME/format` of its tracepoints.
+    pub formats: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
+impl TracingData {
+    /// Its bytes. Symbols of the kernel, formats of `trace_printk` and names of threads, which also
+    /// have their place there, are left empty.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+        const VERSION: &[u8] = b"0.6\0";
+        let mut out = [MAGIC, VERSION].concat();
+        out.push(u8::from(cfg!(target_endian = "big")));
+        out.push(size_of::<usize>() as u8);
+        out.extend_from_slice(&self.page_size.to_ne_bytes());
+        out.extend_from_slice(b"header_page\0");
+        push_file(&mut out, &self.header_page);
+        out.extend_from_slice(b"header_event\0");
+        push_file(&mut out, &self.header_event);
+        // Formats of ftrace's own events: none.
+        push_count(&mut out, 0);
+        push_count(&mut out, self.formats.len());
+        for (system, formats) in &self.formats {
+            out.extend_from_slice(system.as_bytes());
+            out.push(0);
+            push_count(&mut out, formats.len());
+            for format in formats {
+                push_file(&mut out, format);
+            }
+        }
+        // Kernel symbols and printk formats, with short sizes; thread names, with a long one.
+        push_count(&mut out, 0);
+        push_count(&mut out, 0);
+        push_file(&mut out, b"");
+        out
+    }
+}
+
+fn push_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_ne_bytes());
+}
+
+fn push_file(out: &mut Vec<u8>, content: &[u8]) {
+    out.extend_from_slice(&(content.len() as u64).to_ne_bytes());
+    out.extend_from_slice(content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    fn the_bytes_are_those_that_perf_expects() {
+        let data = TracingData {
+            page_size: 0x1000,
+            header_page: b"P".to_vec(),
+            header_event: b"EE".to_vec(),
+            formats: BTreeMap::from([("sys".to_owned(), vec![b"F".to_vec()])]),
+        };
+        let golden = [
+            &b"\x17\x08\x44tracing0.6\0\0\x08\x00\x10\0\0"[..],
+            b"header_page\0\x01\0\0\0\0\0\0\0P",
+            b"header_event\0\x02\0\0\0\0\0\0\0EE",
+            b"\0\0\0\0\x01\0\0\0sys\0\x01\0\0\0\x01\0\0\0\0\0\0\0F",
+            b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        ];
+        assert_eq!(data.to_bytes(), golden.concat());
+    }
+}

@@ -1,0 +1,36 @@
+//! Systems on which no backend samples.
+
+use std::convert::Infallible;
+
+use quipu_hal::{Error, ErrorKind, Result};
+
+use super::{Sample, SamplerBuilder};
+
+/// What cannot be opened.
+#[derive(Debug)]
+pub(super) struct Open(Infallible);
+
+impl Open {
+    pub(super) const BACKEND: &str = "";
+
+    pub(super) fn new(_: &SamplerBuilder) -> Result<Self> {
+        Err(Error::new(ErrorKind::UnsupportedFeature, "sample")
+            .with_reason("no backend of this system takes samples"))
+    }
+
+    pub(super) fn enable(&mut self) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(super) fn disable(&mut self) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(super) fn drain(&mut self, _: impl FnMut(&Sample<'_>)) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        match self.0 {}
+    }
+}

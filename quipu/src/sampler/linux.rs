@@ -1,0 +1,100 @@
+//! Sampling with perf_event_open(2).
+
+use quipu_hal::Result;
+use quipu_linux::sampling::{self, Context, CpuMode, Rate, Record, SampleType, SamplerSpec};
+
+use super::{Caller, Sample, SampleRate, SamplerBuilder};
+use crate::backends::linux_backend;
+
+/// An open sampler.
+#[derive(Debug)]
+pub(super) struct Open {
+    sampler: sampling::Sampler,
+    /// Events by the ids of their counters, in the order of the ids.
+    events: Vec<(u64, usize)>,
+    callers: Vec<Caller>,
+}
+
+impl Open {
+    pub(super) const BACKEND: &str = "linux";
+
+    pub(super) fn new(builder: &SamplerBuilder) -> Result<Self> {
+        let rate = match builder.rate {
+            SampleRate::Period(period) => Rate::Period(period),
+            SampleRate::Frequency(frequency) => Rate::Frequency(frequency),
+        };
+        let mut spec = SamplerSpec::new(builder.events.iter().map(|e| (e.clone(), rate)));
+        spec.attributes = builder.attributes;
+        spec.ring_bytes = builder.room;
+        spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
+        spec.sample_type
+            .set(SampleType::CALLCHAIN, builder.call_chains);
+        spec.sample_type.set(SampleType::ADDR, builder.addresses);
+        let sampler = linux_backend()?.open_sampler(&spec, &builder.target)?;
+        let counters = sampler.counters().iter();
+        let mut events: Vec<_> = counters.map(|c| (c.id(), c.event())).collect();
+        events.sort_unstable();
+        Ok(Self {
+            sampler,
+            events,
+            callers: Vec::new(),
+        })
+    }
+
+    pub(super) fn enable(&mut self) -> Result<()> {
+        self.sampler.enable()
+    }
+
+    pub(super) fn disable(&mut self) -> Result<()> {
+        self.sampler.disable()
+    }
+
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&Sample<'_>)) -> Result<()> {
+        let layout = *self.sampler.layout();
+        for ring in self.sampler.rings_mut() {
+            for record in &mut ring.records() {
+                let Record::Sample(sample) = record?.decode(&layout)? else {
+                    continue;
+                };
+                let own_mode = sample.misc().cpu_mode() == CpuMode::Kernel;
+                self.callers.clear();
+                let frames = sample.callchain().into_iter().flat_map(|c| c.frames());
+                // The first one is the instruction itself.
+                self.callers.extend(frames.skip(1).map(|frame| Caller {
+                    return_address: frame.address,
+                    in_kernel: match frame.context {
+                        Context::Unknown => own_mode,
+                        context => context == Context::Kernel,
+                    },
+                }));
+                let id = sample.id().unwrap_or(0);
+                let event = self.events.binary_search_by_key(&id, |(id, _)| *id);
+                let thread = sample.thread();
+                each(&Sample {
+                    event: event.map_or(0, |at| self.events[at].1),
+                    ip: sample.ip().unwrap_or(0),
+                    in_kernel: own_mode,
+                    pid: thread.map_or(-1, |thread| thread.pid),
+                    tid: thread.map_or(-1, |thread| thread.tid),
+                    cpu: sample.cpu().unwrap_or(0),
+                    time: sample.time().unwrap_or(0),
+                    period: sample.period().unwrap_or(1),
+                    address: sample.addr(),
+                    callers: &self.callers,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        let said = self.sampler.rings().iter().map(|ring| {
+            let losses = ring.losses();
+            losses.records + losses.samples
+        });
+        // The counters themselves know better where the kernel tells (Linux 6.0).
+        let counted = self.sampler.counters().iter();
+        let counted: Option<u64> = counted.map(|counter| counter.read().ok()?.1).sum();
+        said.sum::<u64>().max(counted.unwrap_or(0))
+    }
+}
