@@ -13,7 +13,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bsds=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
-targets=("${bsds[@]}" i686-unknown-openbsd i686-unknown-linux-gnu aarch64-unknown-linux-gnu)
+targets=("${bsds[@]}" i686-unknown-openbsd x86_64-unknown-dragonfly
+  i686-unknown-linux-gnu aarch64-unknown-linux-gnu)
 
 # The wheels of Linux, x86_64 and aarch64.
 ziglang='ziglang==0.17.1

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::verdict::{Outcome, Stop};
+use crate::verdict::{Missing, Outcome, Stop};
 
 /// How long a child that was released may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,7 +28,12 @@ impl Waiting {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| Stop::Fail(format!("no shell to measure: {error}")))?;
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    Stop::Skip(Missing::Inapplicable("this system has no shell to measure"))
+                }
+                _ => Stop::Fail(format!("no shell to measure: {error}")),
+            })?;
         let mut waiting = Self(child);
         waiting.hear()?;
         Ok(waiting)
