@@ -109,7 +109,7 @@ impl CounterFd {
 
     /// Starts the counter for this many overflows more, after which the kernel stops it.
     pub(crate) fn refresh(&self, overflows: i32) -> Result<(), i32> {
-        self.ioctl_with(request::REFRESH, overflows.into())
+        self.ioctl_with(request::REFRESH, overflows)
     }
 
     /// Sets the sampling period, or the frequency of a counter that has one.
@@ -121,12 +121,12 @@ impl CounterFd {
 
     /// Sends this counter's records to the ring of another one, or to none.
     pub(crate) fn set_output(&self, ring: Option<&Self>) -> Result<(), i32> {
-        self.ioctl_with(request::SET_OUTPUT, ring.map_or(-1, Self::raw).into())
+        self.ioctl_with(request::SET_OUTPUT, ring.map_or(-1, Self::raw))
     }
 
     /// Stops the ring from taking records, or lets it.
     pub(crate) fn pause_output(&self, pause: bool) -> Result<(), i32> {
-        self.ioctl_with(request::PAUSE_OUTPUT, pause.into())
+        self.ioctl_with(request::PAUSE_OUTPUT, pause)
     }
 
     /// Replaces what a breakpoint watches.
@@ -172,9 +172,9 @@ impl CounterFd {
         self.ioctl_with(request, 0)
     }
 
-    fn ioctl_with(&self, request: libc::Ioctl, argument: c_long) -> Result<(), i32> {
+    fn ioctl_with(&self, request: libc::Ioctl, argument: impl Into<c_long>) -> Result<(), i32> {
         // SAFETY: these requests take an integer argument and touch no memory of ours.
-        let rc = unsafe { libc::ioctl(self.raw(), request, argument) };
+        let rc = unsafe { libc::ioctl(self.raw(), request, argument.into()) };
         if rc < 0 { Err(last_errno()) } else { Ok(()) }
     }
 }

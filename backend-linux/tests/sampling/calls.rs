@@ -1,5 +1,6 @@
 //! Functions with frame pointers, of which the address of every instruction that matters is known.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::global_asm;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
