@@ -46,11 +46,10 @@ fn every_page_that_is_touched_is_sampled_once_with_its_address() {
             let address = sample.address.expect("it was asked for");
             if (first..first + (PAGES - 3) * PAGE).contains(&address) {
                 seen.push(address);
-                assert!(!sample.callers.is_empty() || cfg!(not(target_arch = "x86_64")));
             }
             assert_eq!((sample.event, sample.pid, sample.period), (0, own, 1));
             assert!(!sample.in_kernel && sample.ip != 0 && sample.tid > 0);
-            assert!(sample.time > last, "in the order of their times");
+            assert!(sample.time >= last, "in the order of their times");
             last = sample.time;
         })
         .expect("records");

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::address_space::{AddressSpace, Mapped};
+use crate::maps_line::MapsLine;
 
 /// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
 /// A recording that makes more is not believed.
@@ -56,7 +57,13 @@ impl Processes {
     pub fn read(&mut self, pid: i32) {
         let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         for line in read("maps").split(|byte| *byte == b'\n') {
-            if let Some(mapped) = executable(line) {
+            if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
+                let mapped = Mapped {
+                    start: line.start,
+                    end: line.end,
+                    offset: line.offset,
+                    path: line.path.into(),
+                };
                 self.map(pid, mapped);
             }
         }
@@ -95,23 +102,6 @@ impl Processes {
     pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         self.threads.get(&tid)
     }
-}
-
-/// A line of `maps` if it is of executable memory: addresses, rights, offset, device, inode, path.
-fn executable(line: &[u8]) -> Option<Mapped> {
-    let mut fields = line.splitn(6, |byte| *byte == b' ');
-    let mut text = || std::str::from_utf8(fields.next()?).ok();
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = text()?.split_once('-')?;
-    let is_executable = text()?.contains('x');
-    let offset = hex(text()?)?;
-    let path = fields.nth(2).unwrap_or_default().trim_ascii_start();
-    is_executable.then_some(Mapped {
-        start: hex(start)?,
-        end: hex(end)?,
-        offset,
-        path: if path.is_empty() { b"//anon" } else { path }.into(),
-    })
 }
 
 #[cfg(test)]
@@ -161,22 +151,6 @@ mod tests {
         assert!(processes.thread_name(pid).is_some());
         processes.read(-1);
         assert!(processes.process(-1).is_none());
-    }
-
-    #[test]
-    fn lines_of_other_memory_are_passed_over() {
-        let spaces = executable(b"1000-2000 r-xp 00000010 fe:01 12         /a b").expect("code");
-        assert_eq!((&*spaces.path, spaces.offset), (&b"/a b"[..], 0x10));
-        let anonymous = executable(b"1000-2000 rwxp 0 00:00 0 ").expect("code");
-        assert_eq!(&*anonymous.path, b"//anon");
-        for line in [
-            &b""[..],
-            b"x",
-            b"1000-2000 rw-p 0 00:00 0 /a",
-            b"1000 r-xp 0 0 0",
-        ] {
-            assert_eq!(executable(line), None);
-        }
     }
 
     #[test]

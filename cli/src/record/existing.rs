@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quipu::Target;
 use quipu_perf_data::synthesized::{self, Mapping};
-use quipu_symbols::Reference;
+use quipu_symbols::{MapsLine, Reference};
 
 /// The records that tell of it. `trailer` is how many bytes the records of this recording end with.
 pub(super) fn records(targets: &[Target], trailer: usize) -> Vec<u8> {
@@ -67,60 +67,35 @@ fn process(pid: i32, trailer: usize, out: &mut Vec<u8>) {
         }
     }
     let maps = fs::read(format!("{directory}/maps")).unwrap_or_default();
-    for mapping in maps.split(|byte| *byte == b'\n').filter_map(executable) {
-        out.extend(synthesized::mmap2(pid, pid, &mapping, trailer));
+    for line in maps.split(|byte| *byte == b'\n') {
+        if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
+            out.extend(synthesized::mmap2(pid, pid, &mapping(&line), trailer));
+        }
     }
 }
 
-/// A line of `maps` (proc_pid_maps(5)), if it is of executable memory.
-fn executable(line: &[u8]) -> Option<Mapping<'_>> {
-    const PROT: [(u8, u32); 3] = [(b'r', 1), (b'w', 2), (b'x', 4)];
+/// A mapping as records tell it.
+fn mapping<'a>(line: &MapsLine<'a>) -> Mapping<'a> {
+    const PROT: [(char, u32); 3] = [('r', 1), ('w', 2), ('x', 4)];
     const MAP_SHARED: u32 = 1;
     const MAP_PRIVATE: u32 = 2;
-    let mut rest = line;
-    let mut field = || {
-        let start = rest.trim_ascii_start();
-        let end = start.iter().position(|byte| *byte == b' ');
-        let (field, after) = start.split_at(end.unwrap_or(start.len()));
-        rest = after;
-        std::str::from_utf8(field).ok()
-    };
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = field()?.split_once('-')?;
-    let (start, end) = (hex(start)?, hex(end)?);
-    let rights = field()?.as_bytes();
-    let offset = hex(field()?)?;
-    let (major, minor) = field()?.split_once(':')?;
-    let device = (
-        u32::from_str_radix(major, 16).ok()?,
-        u32::from_str_radix(minor, 16).ok()?,
-    );
-    let inode = field()?.parse().ok()?;
-    let path = match rest.trim_ascii_start() {
-        b"" => b"//anon",
-        path => path,
-    };
-    if !rights.contains(&b'x') {
-        return None;
-    }
-    Some(Mapping {
-        start,
-        len: end.checked_sub(start)?,
-        offset,
-        device,
-        inode,
-        protection: PROT
-            .iter()
-            .filter(|(letter, _)| rights.contains(letter))
-            .map(|(_, bit)| bit)
-            .sum(),
-        flags: if rights.contains(&b's') {
+    let rights = PROT
+        .iter()
+        .filter(|(letter, _)| line.rights.contains(*letter));
+    Mapping {
+        start: line.start,
+        len: line.end - line.start,
+        offset: line.offset,
+        device: line.device,
+        inode: line.inode,
+        protection: rights.map(|(_, bit)| bit).sum(),
+        flags: if line.rights.contains('s') {
             MAP_SHARED
         } else {
             MAP_PRIVATE
         },
-        path,
-    })
+        path: line.path,
+    }
 }
 
 #[cfg(test)]
@@ -128,30 +103,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn executable_lines_become_mappings() {
-        let line = b"7f5400026000-7f540017c000 r-xp 00026000 fe:01 326279                     /usr/lib/a b.so";
-        let mapping = executable(line).expect("it is executable");
+    fn rights_become_flags() {
+        let line = MapsLine::parse(b"1000-3000 r-xs 00000010 fe:01 12 /a").expect("a line");
         let expected = Mapping {
-            start: 0x7f54_0002_6000,
-            len: 0x15_6000,
-            offset: 0x2_6000,
+            start: 0x1000,
+            len: 0x2000,
+            offset: 0x10,
             device: (0xfe, 1),
-            inode: 326_279,
+            inode: 12,
             protection: 5,
-            flags: 2,
-            path: b"/usr/lib/a b.so",
+            flags: 1,
+            path: b"/a",
         };
-        assert_eq!(mapping, expected);
-        let anonymous = executable(b"1000-2000 rwxs 00000000 00:00 0 ").expect("executable");
-        assert_eq!((anonymous.path, anonymous.flags), (&b"//anon"[..], 1));
-        for other in [
-            &b"1000-2000 rw-p 0 00:00 0 "[..],
-            b"",
-            b"nonsense",
-            b"2000-1000 r-xp 0 00:00 0 x",
-        ] {
-            assert_eq!(executable(other), None);
-        }
+        assert_eq!(mapping(&line), expected);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quipu::linux::sampling::{SampleType, Sampler, Woken};
+use quipu::linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
 use quipu::posix::{HeldCommand, Running};
 use quipu::{ErrorKind, Filter, Target};
 use quipu_perf_data::{EventAttr, RecordedEvent, synthesized};
@@ -31,7 +31,9 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub(super) struct Session<'a> {
     plan: &'a Plan,
     signals: Signals,
-    /// What the events really are, if user mode only is permitted.
+    /// What is asked for, and after [`open`](Self::open) what is sampled: maybe user mode only.
+    spec: SamplerSpec,
+    /// What a person has to know.
     notes: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             plan,
             signals: Signals::watch()?,
+            spec: plan.spec.clone(),
             notes: plan.note.into_iter().map(str::to_owned).collect(),
         })
     }
@@ -82,45 +85,47 @@ impl<'a> Session<'a> {
         Ok(ExitCode::from(status))
     }
 
-    /// A sampler for each target. Where the kernel may not be sampled, user mode is.
+    /// A sampler for each target. Where the kernel may not be sampled, user mode is, if that means
+    /// something for all events.
     fn open(&mut self, targets: &[Target]) -> Result<Vec<Sampler>, Failure> {
-        let mut spec = self.plan.spec.clone();
-        let open = |spec: &_| -> quipu::Result<Vec<Sampler>> {
-            let backend = &self.plan.backend;
-            targets
+        let backend = &self.plan.backend;
+        let open = |spec: &SamplerSpec| -> quipu::Result<Vec<Sampler>> {
+            let samplers = targets
                 .iter()
-                .map(|target| backend.open_sampler(spec, target))
-                .collect()
+                .map(|target| backend.open_sampler(spec, target));
+            samplers.collect()
         };
-        let denied = match open(&spec) {
-            Ok(samplers) => return Ok(samplers),
+        let denied = match open(&self.spec) {
             Err(error) if error.kind() == ErrorKind::NoPermission => error,
-            Err(error) => return Err(error.into()),
+            other => return Ok(other?),
         };
-        for sampled in &mut spec.events {
+        for sampled in &mut self.spec.events {
             if !sampled.event.filter.contains(Filter::USER | Filter::KERNEL) {
                 return Err(denied.into());
             }
             sampled.event.filter = sampled.event.filter.with_levels(Filter::USER);
         }
-        let Ok(samplers) = open(&spec) else {
+        let samplers = open(&self.spec)?;
+        let mut infos = samplers.iter().flat_map(Sampler::events);
+        if infos.any(|info| !info.occurs_in.contains(Filter::USER)) {
             return Err(denied.into());
-        };
+        }
         let hint = denied.hint().unwrap_or("it is not permitted");
+        let hint = hint.trim_end_matches(", or count user mode only (:u)");
         self.notes
-            .push(format!("the kernel is not sampled, user mode only: {hint}"));
+            .push(format!("user mode only is sampled: {hint}"));
         Ok(samplers)
     }
 
     /// Begins the file. What was there before comes first; from here on everything is recorded.
     fn begin(&self, samplers: Vec<Sampler>, targets: &[Target]) -> Result<Recording, Failure> {
-        let events = recorded_events(self.plan, &samplers)?;
+        let events = recorded_events(&self.spec, &samplers)?;
         let mut output = Output::create(&self.plan.output, events)?;
         for note in &self.notes {
             self.say(note);
         }
         if self.plan.verbose {
-            for (sampled, info) in self.plan.spec.events.iter().zip(samplers[0].events()) {
+            for (sampled, info) in self.spec.events.iter().zip(samplers[0].events()) {
                 self.say(&format!(
                     "{} is sampled as {}, {:?}",
                     sampled.event, info.name, sampled.rate
@@ -135,7 +140,7 @@ impl<'a> Session<'a> {
         output.write(&[&records]);
         output.finish_round();
         Ok(Recording {
-            tally: Tally::new(self.plan.spec.events.len(), &samplers),
+            tally: Tally::new(self.spec.events.len(), &samplers),
             samplers,
             output,
             told: Instant::now(),
@@ -209,7 +214,7 @@ impl<'a> Session<'a> {
         let mut features = machine::features();
         features.build_ids = recording.tally.build_ids();
         features.sample_time = recording.tally.times();
-        let events = self.plan.spec.events.iter().map(|s| &s.event.event);
+        let events = self.spec.events.iter().map(|s| &s.event.event);
         features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
         let tally = recording.tally;
         let len = recording.output.finish(&features)?;
@@ -217,7 +222,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         if self.plan.verbose {
-            for (sampled, count) in self.plan.spec.events.iter().zip(tally.by_event()) {
+            for (sampled, count) in self.spec.events.iter().zip(tally.by_event()) {
                 self.say(&format!("{count} samples of {}", sampled.event));
             }
         }
@@ -230,7 +235,7 @@ impl<'a> Session<'a> {
         if lost > 0 {
             self.say(&format!(
                 "some samples found no room: more pages (-m {}) or a lower rate lose fewer",
-                4 * self.plan.spec.ring_bytes / 4096
+                4 * self.spec.ring_bytes / 4096
             ));
         }
         Ok(())
@@ -283,8 +288,11 @@ impl Recording {
 }
 
 /// The events with the ids of all their counters.
-fn recorded_events(plan: &Plan, samplers: &[Sampler]) -> Result<Vec<RecordedEvent>, Failure> {
-    let events = plan.spec.events.iter().enumerate();
+fn recorded_events(
+    spec: &SamplerSpec,
+    samplers: &[Sampler],
+) -> Result<Vec<RecordedEvent>, Failure> {
+    let events = spec.events.iter().enumerate();
     events
         .map(|(index, sampled)| {
             let counters = samplers.iter().flat_map(Sampler::counters);

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 mod files;
 mod peer;
+mod privileges;
 mod signals;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,
