@@ -85,7 +85,10 @@ impl Loading {
         for (i, event) in reader.events().iter().enumerate() {
             events.extend(event.ids().iter().map(|id| (*id, i)));
             profile.events.push(EventProfile {
-                name: event.name().unwrap_or("an event without a name").to_owned(),
+                name: match event.name() {
+                    Some(name) => name.to_owned(),
+                    None => numbers(event.attr()),
+                },
                 ..EventProfile::default()
             });
         }
@@ -268,8 +271,8 @@ impl Loading {
         let mut frames = stacks.flat_map(|stack| &stack.frames);
         if !self.has_kernel_symbols && frames.any(|f| self.profile.functions.get(*f).in_kernel) {
             self.profile.notes.push(
-                "the kernel's functions have no names: it is that of another machine, or \
-                 kernel.kptr_restrict hides them"
+                "the kernel's functions have no names: the file does not say that it is of this machine \
+                 and kernel, or kernel.kptr_restrict hides them"
                     .into(),
             );
         }
@@ -285,6 +288,11 @@ fn layout(attr: &EventAttr) -> RecordLayout {
         ))
         .with_registers(attr.user_registers(), attr.interrupt_registers())
         .with_sample_id_all(attr.sample_id_all())
+}
+
+/// What an event is called that has no name in the file: the kernel's numbers for it.
+fn numbers(attr: &EventAttr) -> String {
+    format!("type {} config {:#x}", attr.event_type(), attr.config())
 }
 
 fn place(mode: CpuMode, pid: i32) -> Place {

@@ -79,6 +79,35 @@ fn what_cannot_be_written_is_refused_before_the_command_runs() {
 }
 
 #[test]
+fn a_file_that_says_nothing_of_its_machine_is_read_all_the_same() {
+    const TEST: &str = "a_file_that_says_nothing_of_its_machine_is_read_all_the_same";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.record(&["-e", "page-faults:u", "-c", "1"], "true");
+    let told = bench.rows(&[]);
+    let mut file = fs::read(bench.path("perf.data")).expect("a recording");
+    // As a recorder leaves it that is killed, or finds the disk full: no features, then no length.
+    for range in [72..104, 48..56] {
+        file[range].fill(0);
+        let end =
+            [40, 48].map(|at| u64::from_ne_bytes(*file[at..].first_chunk().expect("a header")));
+        if end[1] == 0 {
+            let whole = fs::read(bench.path("perf.data")).expect("a recording");
+            let len = u64::from_ne_bytes(*whole[48..].first_chunk().expect("a header"));
+            file.truncate(usize::try_from(end[0] + len).expect("it is small"));
+        }
+        fs::write(bench.path("bare.data"), &file).expect("written");
+        let rows = bench.rows(&["-i", "bare.data"]);
+        assert_eq!(rows.len(), told.len());
+        assert!(
+            rows.iter().all(|row| row["event"] == "type 1 config 0x2"),
+            "{rows:?}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     for (arguments, reason) in [
         (&["record"][..], "nothing to record"),
