@@ -29,6 +29,7 @@ pub struct LinuxBackend {
     pub(crate) events: EventSource,
     capabilities: OnceLock<Capabilities>,
     pub(crate) machine: OnceLock<Privileges>,
+    user_reads: bool,
 }
 
 impl LinuxBackend {
@@ -44,7 +45,16 @@ impl LinuxBackend {
             events: EventSource::new(SysfsPmus::new()),
             capabilities: OnceLock::new(),
             machine: OnceLock::new(),
+            user_reads: true,
         })
+    }
+
+    /// The same backend with every read by a system call, also where the machine allows to read
+    /// counters [in user space](crate::user_read): the members of a group are of one moment then.
+    #[must_use]
+    pub fn without_user_reads(mut self) -> Self {
+        self.user_reads = false;
+        self
     }
 
     /// The same backend with native event names from a database, for a machine with one kind of core.
@@ -104,6 +114,9 @@ impl Backend for LinuxBackend {
             events: &self.events,
             machine: &self.machine,
             placements,
+            user_reads: self.user_reads
+                && !spec.attributes.inherit
+                && targets::is_calling_thread(target),
         };
         let group = LinuxGroup::new(infos, opener.open_everywhere()?);
         if !spec.attributes.disabled {
@@ -120,6 +133,8 @@ struct Opener<'a> {
     events: &'a EventSource,
     machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
+    /// Whether the counters may be read in user space.
+    user_reads: bool,
 }
 
 impl Opener<'_> {
@@ -174,9 +189,17 @@ impl Opener<'_> {
     fn open_at(&self, places: &[Place], opened: &mut Vec<(Part, KernelGroup)>) -> Result<usize> {
         let parts = plan(&self.placements, self.events.cores(), places);
         let count = parts.len();
-        for part in parts {
+        for mut part in parts {
+            if self.user_reads {
+                part.ask_for_user_reads();
+            }
             match open_part(self.spec, &part, perf_event_open) {
-                Ok(group) => opened.push((part.part, group)),
+                Ok(mut group) => {
+                    if self.user_reads {
+                        group.read_in_user_space();
+                    }
+                    opened.push((part.part, group));
+                }
                 Err(refused)
                     if refused.failure == OpenFailure::Errno(libc::ESRCH)
                         && matches!(self.target, Target::Process(_)) => {}

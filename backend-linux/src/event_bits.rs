@@ -39,6 +39,22 @@ impl EventBits {
         )
     }
 
+    /// The same event with the wish that its counter be readable in user space, which ARM's drivers
+    /// want to be told: bit 1 of `config1` (`rdpmc` of the PMU's `format`, `ATTR_CFG_FLD_rdpmc_*` in
+    /// `include/linux/perf/arm_pmuv3.h`). An event that says something in `config1` says all of it.
+    /// `on_core`: events of a type of its own are those of a core PMU.
+    pub(crate) fn readable_in_user_space(mut self, on_core: bool) -> Self {
+        let of_core = on_core || self.config.type_ <= event_type::RAW;
+        if cfg!(target_arch = "aarch64")
+            && of_core
+            && !self.is_counted_live()
+            && self.config.config1 == 0
+        {
+            self.config.config1 = 1 << 1;
+        }
+        self
+    }
+
     /// `enum perf_hw_id`.
     pub(crate) fn hardware(event: Hardware) -> Self {
         Self::new(event_type::HARDWARE, position(&Hardware::ALL, &event))

@@ -1,7 +1,8 @@
 //! An open group: its kernel groups, one for each part of the target.
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, ValueKind,
+    Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, UserReads,
+    ValueKind,
 };
 
 use crate::kernel_group::{KernelGroup, ReadFailure};
@@ -9,7 +10,9 @@ use crate::kernel_group::{KernelGroup, ReadFailure};
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
 /// Any thread may use it. A read is one read(2) for each part, with both times and all members of
-/// one moment (`PERF_FORMAT_GROUP`); see [`Group::simultaneity`] for the exception.
+/// one moment (`PERF_FORMAT_GROUP`); see [`Group::simultaneity`] for the exceptions. A group that
+/// counts the calling thread is read without a system call where the machine allows it (see
+/// [`user_read`](crate::user_read)).
 #[derive(Debug)]
 pub struct LinuxGroup {
     members: Box<[EventInfo]>,
@@ -55,6 +58,16 @@ impl LinuxGroup {
         Ok(())
     }
 
+    /// Refuses a buffer that another group made.
+    #[inline(always)]
+    fn check_shape(&self, out: &ReadBuf) -> Result<()> {
+        if out.members() == self.members.len() && out.parts() == &*self.parts {
+            Ok(())
+        } else {
+            Err(other_shape())
+        }
+    }
+
     #[cold]
     fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
         let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
@@ -83,7 +96,8 @@ impl Group for LinuxGroup {
 
     /// [`Atomic`](Simultaneity::Atomic) for events of a PMU. The kernel copies the counts of software
     /// events, tracepoints and breakpoints one after the other, and the members of an
-    /// [inherited](quipu_hal::Attributes::inherit) group are read so before 4.13: sequential.
+    /// [inherited](quipu_hal::Attributes::inherit) group are read so before 4.13: sequential. So are
+    /// groups that are read in user space, one register after the other while all go on counting.
     fn simultaneity(&self) -> Simultaneity {
         if self.kernel_groups.iter().all(KernelGroup::is_snapshot) {
             Simultaneity::Atomic
@@ -119,11 +133,31 @@ impl Group for LinuxGroup {
     // kernels every return after a system call is mispredicted, and costs as much as all else here.
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if out.members() != self.members.len() || out.parts() != &*self.parts {
-            return Err(other_shape());
-        }
+        self.check_shape(out)?;
         for (i, group) in self.kernel_groups.iter().enumerate() {
             if let Err(failure) = group.read(&mut self.words, out.part_mut(i)) {
+                return Err(self.read_error(i, failure));
+            }
+        }
+        Ok(())
+    }
+
+    fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
+        Some(self)
+    }
+}
+
+impl UserReads for LinuxGroup {
+    fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
+        self.check_shape(out)?;
+        let mut groups = self.kernel_groups.iter().enumerate();
+        Ok(groups.all(|(i, group)| group.try_user_space(out.part_mut(i))))
+    }
+
+    fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
+        self.check_shape(out)?;
+        for (i, group) in self.kernel_groups.iter().enumerate() {
+            if let Err(failure) = group.read_by_system_call(&mut self.words, out.part_mut(i)) {
                 return Err(self.read_error(i, failure));
             }
         }

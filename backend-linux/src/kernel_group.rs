@@ -3,6 +3,7 @@
 use quipu_hal::Reading;
 
 use crate::sys::{CounterFd, ReadFormat};
+use crate::user_read::UserCounters;
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -83,6 +84,8 @@ pub(crate) struct KernelGroup {
     /// The leader comes first.
     fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
+    /// Where the counters can be read without a system call.
+    user: Option<UserCounters>,
 }
 
 impl KernelGroup {
@@ -103,7 +106,16 @@ impl KernelGroup {
             live,
             fds: fds.into(),
             counters: counters.into(),
+            user: None,
         })
+    }
+
+    /// Reads this group in user space from now on, whenever the calling thread may. It has to be
+    /// one of the calling thread alone. Where that is not possible, nothing changes.
+    pub(crate) fn read_in_user_space(&mut self) {
+        if !self.live {
+            self.user = UserCounters::map(&self.fds).ok();
+        }
     }
 
     /// How this group is read.
@@ -114,11 +126,11 @@ impl KernelGroup {
 
     /// Whether a read is of one moment. Counts that are kept live go on while the kernel copies one
     /// after the other (`perf_read_group`, `kernel/events/core.c`), unless the measured thread is
-    /// the one that reads.
+    /// the one that reads; so do registers that are read in user space.
     pub(crate) fn is_snapshot(&self) -> bool {
         match self.plan {
             ReadPlan::Single => true,
-            ReadPlan::Snapshot => !self.live,
+            ReadPlan::Snapshot => !self.live && self.user.is_none(),
             ReadPlan::OneByOne => false,
         }
     }
@@ -148,6 +160,31 @@ impl KernelGroup {
     /// room for the plan's words.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+        if self.try_user_space(out) {
+            return Ok(());
+        }
+        self.read_by_system_call(words, out)
+    }
+
+    /// Reads every member into `out` without a system call, if that is possible at this moment on
+    /// this thread; otherwise what is in `out` means nothing.
+    #[inline(always)]
+    pub(crate) fn try_user_space(&self, out: &mut [Reading]) -> bool {
+        let Some(user) = &self.user else { return false };
+        user.read(|i, value, times| {
+            if let (Some(counter), Some(out)) = (self.counters.get(i), out.get_mut(i)) {
+                *out = counter.since_reset(value, times.enabled, times.running);
+            }
+        })
+    }
+
+    /// Reads every member into `out` by read(2).
+    #[inline(always)]
+    pub(crate) fn read_by_system_call(
+        &self,
+        words: &mut [u64],
+        out: &mut [Reading],
+    ) -> Result<(), ReadFailure> {
         match self.plan {
             ReadPlan::Snapshot => self.read_snapshot(words, out),
             ReadPlan::Single | ReadPlan::OneByOne => self.read_each(words, out),
@@ -258,6 +295,7 @@ mod tests {
             live: false,
             fds: ids.iter().map(|_| fd.duplicate()).collect(),
             counters: ids.iter().map(counter).collect(),
+            user: None,
         };
         (writer, group)
     }

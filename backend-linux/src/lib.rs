@@ -25,6 +25,7 @@ cfg_if::cfg_if! {
         mod targets;
         pub mod topology;
         pub mod tracefs;
+        pub mod user_read;
 
         pub use anchor::Anchors;
         pub use backend::LinuxBackend;

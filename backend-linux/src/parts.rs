@@ -55,6 +55,16 @@ pub(crate) struct PlannedPart {
     pub(crate) bits: Vec<EventBits>,
 }
 
+impl PlannedPart {
+    /// Asks for counters that can be read in user space, of those that have to be asked.
+    pub(crate) fn ask_for_user_reads(&mut self) {
+        let on_core = self.part.core.is_some();
+        for bits in &mut self.bits {
+            *bits = bits.readable_in_user_space(on_core);
+        }
+    }
+}
+
 /// The kernel groups of a group whose members go to `members`, on `places`: one for each place and
 /// core PMU. Siblings (the core PMUs of one place) are neighbours. On a CPU there is only the core
 /// PMU that the CPU has, and nothing where a member cannot be counted.

@@ -12,6 +12,7 @@ use crate::privileges::{Privileges, Seccomp};
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::tracefs::Tracefs;
+use crate::user_read;
 
 /// Whether this process can count anything at all: its own user mode, without a PMU.
 pub(crate) fn usable() -> Result<()> {
@@ -84,6 +85,10 @@ pub(crate) fn capabilities() -> Capabilities {
     };
     let breakpoints = opens(EventBits::breakpoint(watched), thread);
     features.set(Features::BREAKPOINTS, breakpoints);
+    features.set(
+        Features::USER_READS,
+        has_pmu && user_read::available().is_ok(),
+    );
     features.set(Features::TRACEPOINTS, Tracefs::find().is_ok());
     let pmus = SysfsPmus::new().names().unwrap_or_default();
     features.set(Features::NAMED_PMUS, !pmus.is_empty());

@@ -80,6 +80,16 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
     })
 }
 
+/// Whether a target is the thread that asks, and nothing else.
+pub(crate) fn is_calling_thread(target: &Target) -> bool {
+    match target {
+        Target::CurrentThread => true,
+        // SAFETY: the call takes nothing and touches no memory of ours.
+        Target::Thread(tid) => *tid == unsafe { libc::gettid() },
+        _ => false,
+    }
+}
+
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
 pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
     let mut threads: Vec<i32> = kernel_file::names(Path::new(&format!("/proc/{pid}/task")))?

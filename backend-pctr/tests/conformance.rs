@@ -23,7 +23,8 @@ fn conforms(era: Era, processor: Processor) {
 
     let tasks = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
     let other_cpus = TargetKinds::CPU | TargetKinds::ALL_CPUS | TargetKinds::CGROUP;
-    let absent = Features::INHERIT | Features::ENABLE_ON_EXEC | Features::ANY_THREAD;
+    let absent =
+        Features::INHERIT | Features::ENABLE_ON_EXEC | Features::ANY_THREAD | Features::USER_READS;
     let unconstrained = matches!(processor, Processor::P5 | Processor::K8);
     for (check, missing) in report.skipped() {
         assert!(

@@ -16,6 +16,7 @@ mod reset;
 mod resources;
 mod targets;
 mod times;
+mod user_reads;
 mod values;
 
 use crate::Check;
@@ -37,6 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         inherit::CHECKS,
         exec::CHECKS,
         concurrency::CHECKS,
+        user_reads::CHECKS,
         resources::CHECKS,
         errors::CHECKS,
         hostile::CHECKS,

@@ -11,7 +11,10 @@ const TASK_TARGETS: TargetKinds = TargetKinds::CURRENT_THREAD
     .union(TargetKinds::THREAD)
     .union(TargetKinds::PROCESS)
     .union(TargetKinds::CGROUP);
-const TASK_FEATURES: Features = Features::INHERIT.union(Features::ENABLE_ON_EXEC);
+/// And it takes no system call to read memory, so there is one way of reading only.
+const TASK_FEATURES: Features = Features::INHERIT
+    .union(Features::ENABLE_ON_EXEC)
+    .union(Features::USER_READS);
 
 /// Runs the suite; only what is excused may be skipped.
 fn conforms(subject: SimSubject, targets: TargetKinds, features: Features) {

@@ -119,6 +119,31 @@ pub trait Group: Send + 'static {
     /// the PMU; [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) when `out` was not
     /// made by this group; else when the operating system or device refuses.
     fn read(&mut self, out: &mut ReadBuf) -> Result<()>;
+
+    /// The two ways in which [`read`](Self::read) reads, where it has two.
+    fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
+        None
+    }
+}
+
+/// Reading without a system call, where the operating system gives user mode the registers.
+///
+/// [`Group::read`] does so by itself whenever it can, and nobody has to ask for it here. This is for
+/// those who compare the two, and for code that may not enter the kernel.
+pub trait UserReads {
+    /// Reads every member in every part without a system call. False when that is not possible on
+    /// this thread or at this moment (a member is not on the PMU); what is in `out` means nothing
+    /// then.
+    ///
+    /// # Errors
+    /// As [`Group::read`].
+    fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool>;
+
+    /// Reads every member in every part with the operating system's help.
+    ///
+    /// # Errors
+    /// As [`Group::read`].
+    fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()>;
 }
 
 impl Group for Box<dyn Group> {
@@ -156,5 +181,9 @@ impl Group for Box<dyn Group> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         (**self).read(out)
+    }
+
+    fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
+        (**self).user_reads()
     }
 }

@@ -30,6 +30,9 @@ bitflags! {
         const NAMED_PMUS = 1 << 9;
         /// Groups can be used from any thread.
         const ANY_THREAD = 1 << 10;
+        /// Groups of the calling thread can be read without a system call
+        /// ([`UserReads`](crate::UserReads)).
+        const USER_READS = 1 << 11;
     }
 }
 

@@ -21,7 +21,7 @@ mod target;
 pub mod text;
 mod virtual_pmu;
 
-pub use backend::{Backend, DynBackend, Group};
+pub use backend::{Backend, DynBackend, Group, UserReads};
 pub use capabilities::{Capabilities, Features, Simultaneity};
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use cpu_model::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass};

@@ -136,6 +136,18 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(size).expect("every system has a page size")
 }
 
+/// Moves the calling thread to a CPU, and leaves it there.
+pub(crate) fn move_to_cpu(cpu: u32) {
+    // SAFETY: a set of CPUs is plain bits, of which all zeros is the empty one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let cpu = usize::try_from(cpu).expect("a CPU's number");
+    // SAFETY: the set is a live local; a number beyond it is ignored.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set is a live local of the length given.
+    let moved = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    assert_eq!(moved, 0, "CPU {cpu} is online");
+}
+
 /// How many descriptors this process has open.
 pub(crate) fn open_descriptors() -> usize {
     let dir = std::fs::read_dir("/proc/self/fd").expect("proc is mounted");

@@ -158,13 +158,14 @@ const EVENTS: [(Features, &str); 5] = [
     (Features::NAMED_PMUS, "events of named PMUs"),
 ];
 
-const FEATURES: [(Features, &str); 6] = [
+const FEATURES: [(Features, &str); 7] = [
     (Features::INHERIT, "inherit"),
     (Features::PINNED, "pinned"),
     (Features::EXCLUSIVE, "exclusive"),
     (Features::ENABLE_ON_EXEC, "enable on exec"),
     (Features::MULTIPLEXING, "multiplexing"),
     (Features::ANY_THREAD, "any thread"),
+    (Features::USER_READS, "user-space reads"),
 ];
 
 const TARGETS: [(TargetKinds, &str); 7] = [

@@ -1,0 +1,191 @@
+//! Whether counters can be read in user space here, and why not.
+
+use std::path::Path;
+
+use quipu_hal::{Error, ErrorKind, Hardware, Result};
+
+use super::{CpuRegisters, PageCapabilities, UserCounters};
+use crate::event_bits::EventBits;
+use crate::kernel_file;
+use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::sysfs::SysfsPmus;
+
+/// The setting that lets user mode read the counters of 64-bit ARM
+/// (`Documentation/admin-guide/sysctl/kernel.rst`).
+const ARM_SETTING: &str = "/proc/sys/kernel/perf_user_access";
+
+/// Why the counters of a group cannot be read in user space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// The architecture has no such registers, or this crate does not know them.
+    Architecture,
+    /// The machine's setting forbids it.
+    Setting,
+    /// The process may not read the time stamp counter (prctl(2), `PR_SET_TSC`).
+    NoTimeStamps,
+    /// A forked process could not be told from its parent.
+    NoMarkOfForks,
+    /// The kernel refused to map the page, with this errno.
+    Mapping(i32),
+    /// The kernel is one of 3.4 to 3.11, whose capability bits mean two things.
+    AmbiguousCapabilities,
+    /// The counter may not be read.
+    NotReadable,
+    /// The kernel does not say how the CPU's cycle counter makes its clock.
+    NoTimes,
+}
+
+/// What stands in the way for every counter of this process.
+pub(super) fn on_this_machine() -> Result<(), Obstacle> {
+    if !CpuRegisters::KNOWN {
+        return Err(Obstacle::Architecture);
+    }
+    if cfg!(target_arch = "aarch64") {
+        let setting = kernel_file::read(Path::new(ARM_SETTING)).unwrap_or_default();
+        if setting != "1" {
+            return Err(Obstacle::Setting);
+        }
+    }
+    if crate::sys::has_time_stamps() {
+        Ok(())
+    } else {
+        Err(Obstacle::NoTimeStamps)
+    }
+}
+
+/// What stands in the way for one counter.
+pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
+    if !capabilities.contains(PageCapabilities::BIT0_IS_DEPRECATED) {
+        Err(Obstacle::AmbiguousCapabilities)
+    } else if !capabilities.contains(PageCapabilities::USER_RDPMC) {
+        Err(Obstacle::NotReadable)
+    } else if !capabilities.contains(PageCapabilities::USER_TIME) {
+        Err(Obstacle::NoTimes)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether the counters of a thread can be read by itself without a system call, found out with
+/// a counter of cycles.
+///
+/// # Errors
+/// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) with the reason why not, and what can be
+/// done about it where something can; the error of opening the counter where there is no PMU or no
+/// permission.
+pub fn available() -> Result<()> {
+    let bits = EventBits::hardware(Hardware::Cycles).readable_in_user_space(false);
+    let attr = PerfEventAttr {
+        type_: bits.config.type_,
+        config: bits.config.config,
+        config1: bits.config.config1,
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..PerfEventAttr::default()
+    };
+    let counter = perf_event_open(&attr, Attach::thread(0), None).map_err(|failure| {
+        let error = |kind| Error::new(kind, ATTEMPTED);
+        match failure {
+            OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
+                error(ErrorKind::NoPermission).with_errno(errno)
+            }
+            OpenFailure::Errno(errno) => error(ErrorKind::UnsupportedFeature)
+                .with_errno(errno)
+                .with_reason("the kernel counts no cycles of the CPU"),
+            OpenFailure::AttrTooNew { .. } => {
+                error(ErrorKind::UnsupportedFeature).with_reason("the kernel is too old")
+            }
+        }
+    })?;
+    UserCounters::map(&[counter]).map(drop).map_err(explain)
+}
+
+const ATTEMPTED: &str = "read counters without a system call";
+
+fn explain(obstacle: Obstacle) -> Error {
+    let error = Error::new(ErrorKind::UnsupportedFeature, ATTEMPTED);
+    match obstacle {
+        Obstacle::Architecture => {
+            error.with_reason("no counter of this architecture is known to be readable so")
+        }
+        Obstacle::Setting => match kernel_file::read(Path::new(ARM_SETTING)) {
+            Ok(setting) => error
+                .with_reason(format!("kernel.perf_user_access is {setting}"))
+                .with_hint("as root: sysctl kernel.perf_user_access=1"),
+            Err(_) => error.with_reason("the kernel has no setting for it (before Linux 5.17)"),
+        },
+        Obstacle::NoTimeStamps => {
+            error.with_reason("this process has forbidden itself the time stamp counter")
+        }
+        Obstacle::NoMarkOfForks => error
+            .with_reason("the kernel cannot clear a page in forked processes (before Linux 4.14)"),
+        Obstacle::Mapping(errno @ libc::EPERM) => error
+            .with_errno(errno)
+            .with_reason("the user's share of locked memory is used up")
+            .with_hint("raise kernel.perf_event_mlock_kb or ulimit -l"),
+        Obstacle::Mapping(errno) => error
+            .with_errno(errno)
+            .with_reason("the kernel did not map the counter's page"),
+        Obstacle::AmbiguousCapabilities => {
+            error.with_reason("a kernel before Linux 3.12 does not say reliably what it allows")
+        }
+        Obstacle::NotReadable => match rdpmc_setting() {
+            Some((path, value)) if value == "0" => error
+                .with_reason(format!("{path} is 0"))
+                .with_hint(format!("as root: echo 1 >{path}")),
+            _ => error.with_reason("the kernel does not allow it for this counter"),
+        },
+        Obstacle::NoTimes => error.with_reason(
+            "the kernel's clock does not rest on the CPU's cycle counter, so that times are \
+             unknown without asking it",
+        ),
+    }
+}
+
+/// The setting of a core PMU of x86: its file, and what it says.
+fn rdpmc_setting() -> Option<(String, String)> {
+    SysfsPmus::new().core_pmus().iter().find_map(|pmu| {
+        let path = format!("/sys/bus/event_source/devices/{}/rdpmc", pmu.name);
+        let value = kernel_file::read(Path::new(&path)).ok()?;
+        Some((path, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_lacks_is_told_apart() {
+        use PageCapabilities as C;
+        for (bits, expected) in [
+            (C::empty(), Err(Obstacle::AmbiguousCapabilities)),
+            // What 3.4 to 3.11 set for either ability.
+            (C::BIT0, Err(Obstacle::AmbiguousCapabilities)),
+            (C::BIT0_IS_DEPRECATED, Err(Obstacle::NotReadable)),
+            (C::READABLE - C::USER_TIME, Err(Obstacle::NoTimes)),
+            (C::READABLE, Ok(())),
+            (C::all() - C::BIT0, Ok(())),
+        ] {
+            assert_eq!(of_page(bits), expected, "{bits:?}");
+        }
+    }
+
+    #[test]
+    fn every_obstacle_is_explained() {
+        for obstacle in [
+            Obstacle::Architecture,
+            Obstacle::Setting,
+            Obstacle::NoTimeStamps,
+            Obstacle::NoMarkOfForks,
+            Obstacle::Mapping(libc::EPERM),
+            Obstacle::Mapping(libc::ENOMEM),
+            Obstacle::AmbiguousCapabilities,
+            Obstacle::NotReadable,
+            Obstacle::NoTimes,
+        ] {
+            let error = explain(obstacle);
+            assert_eq!(error.kind(), ErrorKind::UnsupportedFeature);
+            assert!(error.reason().is_some(), "{obstacle:?}");
+        }
+    }
+}

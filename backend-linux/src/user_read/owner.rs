@@ -1,0 +1,129 @@
+//! Who may read a mapped page: the thread that is measured, in the process that mapped it.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::sys::wiped_on_fork;
+
+/// A thread of this process, told from every other without a system call.
+///
+/// Threads get a number of ours when they first ask, and no number twice: unlike ids and addresses
+/// of threads it is not used again after one has ended. A process that was forked has none of its
+/// parent's threads, though its memory says otherwise; the mark, in a page that the kernel clears
+/// in the child (madvise(2), `MADV_WIPEONFORK`), tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    thread: u64,
+    mark: &'static AtomicU32,
+    process: u32,
+}
+
+thread_local! {
+    /// The calling thread's number; 0 before it asked.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Owner {
+    /// The calling thread. `None` where the kernel cannot tell forked processes apart (before 4.14).
+    pub(super) fn this_thread() -> Option<Self> {
+        static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
+        static LAST_PROCESS: AtomicU32 = AtomicU32::new(0);
+        let mark = process_mark()?;
+        let process = match mark.load(Ordering::Relaxed) {
+            0 => {
+                let next = LAST_PROCESS
+                    .fetch_add(1, Ordering::Relaxed)
+                    .wrapping_add(1)
+                    .max(1);
+                mark.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed)
+                    .map_or_else(|others| others, |_| next)
+            }
+            known => known,
+        };
+        let thread = NUMBER.get();
+        let thread = match thread {
+            0 => LAST_THREAD.fetch_add(1, Ordering::Relaxed) + 1,
+            known => known,
+        };
+        NUMBER.set(thread);
+        Some(Self {
+            thread,
+            mark,
+            process,
+        })
+    }
+
+    /// Whether the calling thread is this one.
+    #[inline(always)]
+    pub(super) fn is_this_thread(&self) -> bool {
+        NUMBER.get() == self.thread && self.is_this_process()
+    }
+
+    /// Whether the calling process is the one of this thread.
+    #[inline(always)]
+    pub(super) fn is_this_process(&self) -> bool {
+        self.mark.load(Ordering::Relaxed) == self.process
+    }
+}
+
+/// The mark of this process, in a page that a forked child finds cleared.
+fn process_mark() -> Option<&'static AtomicU32> {
+    static MARK: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+    *MARK.get_or_init(wiped_on_fork)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forked process has the memory of its parent's thread, and is another.
+    #[test]
+    fn a_forked_process_is_another() {
+        let Some(parent) = Owner::this_thread() else {
+            return;
+        };
+        // SAFETY: the child only reads memory, makes no call that needs a lock, and ends at once.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let denies = !parent.is_this_thread() && !parent.is_this_process();
+            let knows_itself = Owner::this_thread().is_some_and(|own| own.is_this_thread());
+            let denies_still = !parent.is_this_thread();
+            let right = denies && knows_itself && denies_still;
+            // SAFETY: it ends the child, without anything of the parent's being run.
+            unsafe { libc::_exit(i32::from(!right)) };
+        }
+        assert!(child > 0, "no process was made");
+        let mut status = -1;
+        // SAFETY: the status is written to a live local.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0));
+        assert!(parent.is_this_thread());
+    }
+
+    #[test]
+    fn a_thread_is_itself_and_no_other() {
+        let Some(main) = Owner::this_thread() else {
+            return;
+        };
+        assert!(main.is_this_thread());
+        assert_eq!(Owner::this_thread().expect("again").thread, main.thread);
+        let numbers: Vec<u64> = (0..20)
+            .map(|_| {
+                // One after the other, so that the C library uses ids and stacks again.
+                let other = std::thread::spawn(move || {
+                    assert!(!main.is_this_thread());
+                    assert!(main.is_this_process());
+                    let other = Owner::this_thread().expect("as on the first thread");
+                    assert!(other.is_this_thread() && !main.is_this_thread());
+                    other.thread
+                });
+                other.join().expect("no panic")
+            })
+            .collect();
+        let mut unique = numbers.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), numbers.len());
+    }
+}
