@@ -17,7 +17,7 @@ use crate::privileges::Privileges;
 use crate::refusal;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
-use crate::{probe, targets};
+use crate::{condition, probe, targets};
 
 /// How often the threads of a process are listed until no new one appears.
 const MOST_LISTINGS: usize = 100;
@@ -195,6 +195,10 @@ impl Opener<'_> {
             }
             match open_part(self.spec, &part, perf_event_open) {
                 Ok(mut group) => {
+                    for (i, (fd, member)) in group.fds().iter().zip(&self.spec.members).enumerate()
+                    {
+                        condition::set(fd, member).map_err(|e| e.with_member(i))?;
+                    }
                     if self.user_reads {
                         group.read_in_user_space();
                     }

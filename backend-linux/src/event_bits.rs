@@ -14,6 +14,8 @@ pub(crate) struct EventBits {
     pub(crate) config: PerfConfig,
     /// `bp_type`, 0 for everything but breakpoints.
     pub(crate) bp_type: u32,
+    /// Whether it is a probe, whose PMUs have no number of their own.
+    probe: bool,
 }
 
 impl EventBits {
@@ -27,16 +29,36 @@ impl EventBits {
 
     /// The bits of an event that is fully described by its config words.
     pub(crate) fn of(config: PerfConfig) -> Self {
-        Self { config, bp_type: 0 }
+        Self {
+            config,
+            ..Self::default()
+        }
     }
 
     /// Whether the kernel counts this event while it happens, instead of reading a register when it
     /// is asked.
     pub(crate) fn is_counted_live(&self) -> bool {
-        matches!(
-            self.config.type_,
-            event_type::SOFTWARE | event_type::TRACEPOINT | event_type::BREAKPOINT
-        )
+        self.probe
+            || matches!(
+                self.config.type_,
+                event_type::SOFTWARE | event_type::TRACEPOINT | event_type::BREAKPOINT
+            )
+    }
+
+    /// A probe of the kernel or of a program.
+    pub(crate) fn probe(config: PerfConfig) -> Self {
+        Self {
+            config,
+            probe: true,
+            ..Self::default()
+        }
+    }
+
+    /// The same event with the address of a text, which has to stay there until the event is open,
+    /// in `config1`.
+    pub(crate) fn pointing_to(mut self, text: &std::ffi::CStr) -> Self {
+        self.config.config1 = text.as_ptr().expose_provenance() as u64;
+        self
     }
 
     /// The same event with the wish that its counter be readable in user space, which ARM's drivers
@@ -107,6 +129,7 @@ impl EventBits {
                 BreakpointAccess::ReadWrite => 3,
                 BreakpointAccess::Execute => 4,
             },
+            probe: false,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::event_bits::{
 };
 use crate::native::NativeNames;
 use crate::parts::Placement;
+use crate::probes;
 use crate::sysfs::{CorePmu, SysfsPmus};
 use crate::tracefs::Tracefs;
 
@@ -82,6 +83,7 @@ impl EventSource {
                 BREAKPOINT_FILTER,
             )),
             Event::Pmu(event) => self.pmu_event(event),
+            Event::Probe(probe) => probes::resolve(probe, &self.pmus),
             Event::Tracepoint { system, name } => tracepoint(system, name),
             Event::Named(name) => self.named(name, spec.filter),
             other => Err(unsupported(other).with_reason("this backend does not know this kind")),

@@ -1,5 +1,7 @@
 //! An open group: its kernel groups, one for each part of the target.
 
+use std::os::fd::BorrowedFd;
+
 use quipu_hal::{
     Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, UserReads,
     ValueKind,
@@ -41,6 +43,48 @@ impl LinuxGroup {
     /// Starts a group that has just been opened.
     pub(crate) fn start(&self) -> Result<()> {
         self.for_each("start the counters", KernelGroup::start)
+    }
+
+    /// Runs a BPF program whenever a member occurs (`PERF_EVENT_IOC_SET_BPF`): one of type
+    /// `BPF_PROG_TYPE_TRACEPOINT` for a tracepoint, `KPROBE` for a probe, `PERF_EVENT` for a sampled
+    /// event. It is given by its descriptor, which may be closed afterwards, and stays until the
+    /// group is dropped.
+    ///
+    /// A program on a tracepoint or probe runs wherever that is reached, whatever the group's target
+    /// is; an occurrence for which it returns 0 is counted by nobody.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such member or the
+    /// program is not of its kind, [`NoPermission`](ErrorKind::NoPermission), or when the kernel
+    /// refuses for another reason.
+    pub fn attach_bpf(&self, member: usize, program: BorrowedFd<'_>) -> Result<()> {
+        let attempted = || format!("run a BPF program on member {member} of the group");
+        if member >= self.members.len() {
+            return Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
+                .with_reason(format!("it has {} members", self.members.len())));
+        }
+        for (part, group) in self.kernel_groups.iter().enumerate() {
+            match group.fds()[member].set_bpf(program) {
+                Ok(()) => {}
+                // The parts of a tracepoint share its programs.
+                Err(libc::EEXIST) if part > 0 => {}
+                Err(errno) => {
+                    let kind = match errno {
+                        libc::EINVAL => ErrorKind::InvalidConfiguration,
+                        libc::EPERM | libc::EACCES => ErrorKind::NoPermission,
+                        _ => ErrorKind::Os,
+                    };
+                    let error = Error::new(kind, attempted()).with_errno(errno);
+                    return Err(match errno {
+                        libc::EINVAL => error.with_reason("the program is not one for this event"),
+                        libc::EEXIST => error.with_reason("it runs there already"),
+                        _ => error,
+                    }
+                    .with_member(member));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Does something to every kernel group; `attempted` is what.

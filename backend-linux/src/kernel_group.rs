@@ -110,6 +110,11 @@ impl KernelGroup {
         })
     }
 
+    /// The counters in member order.
+    pub(crate) fn fds(&self) -> &[CounterFd] {
+        &self.fds
+    }
+
     /// Reads this group in user space from now on, whenever the calling thread may. It has to be
     /// one of the calling thread alone. Where that is not possible, nothing changes.
     pub(crate) fn read_in_user_space(&mut self) {

@@ -7,6 +7,8 @@ cfg_if::cfg_if! {
         mod anchor;
         mod arm_events;
         mod backend;
+        mod condition;
+        mod elf_symbol;
         mod event_bits;
         mod event_source;
         mod group;
@@ -19,6 +21,7 @@ cfg_if::cfg_if! {
         mod parts;
         pub mod privileges;
         mod probe;
+        mod probes;
         mod refusal;
         mod sys;
         pub mod sysfs;

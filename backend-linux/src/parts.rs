@@ -1,5 +1,7 @@
 //! How a group fans out: which parts a target has, and what each part counts.
 
+use std::ffi::CString;
+
 use quipu_hal::Part;
 
 use crate::event_bits::EventBits;
@@ -15,6 +17,8 @@ pub(crate) enum Placement {
     Cores(Vec<(usize, EventBits)>),
     /// On these CPUs only, each standing for the part of the machine around it.
     Cpus(Vec<u32>, EventBits),
+    /// On every CPU, with bits that point to the text.
+    Probe(EventBits, CString),
 }
 
 impl Placement {
@@ -25,10 +29,12 @@ impl Placement {
         }
     }
 
-    /// The bits of the event on a core PMU and CPU, if it can be counted there.
+    /// The bits of the event on a core PMU and CPU, if it can be counted there. They are good for as
+    /// long as this placement is.
     fn bits(&self, core: Option<usize>, cpu: Option<u32>) -> Option<EventBits> {
         match self {
             Self::Anywhere(bits) => Some(*bits),
+            Self::Probe(bits, text) => Some(bits.pointing_to(text)),
             Self::Cores(cores) => {
                 let core = core?;
                 let (_, bits) = cores.iter().find(|(i, _)| *i == core)?;

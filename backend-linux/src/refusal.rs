@@ -11,6 +11,7 @@ use crate::event_bits::EventBits;
 use crate::open::Refusal;
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
+use crate::probes;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::topology::Topology;
 
@@ -82,6 +83,9 @@ fn meaning(
 ) -> Meaning {
     use ErrorKind as K;
     let hardware = is_hardware(&refused.attr);
+    if let Some(meaning) = probes::of(event).and_then(|p| probes::refusal_reason(p, errno)) {
+        return meaning;
+    }
     match errno {
         libc::EACCES | libc::EPERM => {
             let in_the_way = counts_kernel(refused)

@@ -3,6 +3,10 @@
 //! `Documentation/trace/events.rst`: `events/SYSTEM/NAME/id` holds the number that goes into
 //! `config` of an event of type `PERF_TYPE_TRACEPOINT`.
 
+mod format;
+
+pub use format::{FieldList, FieldValue, TraceField, TraceFormat};
+
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -77,26 +81,33 @@ impl Tracefs {
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when there is none, with the nearest names
     /// as the hint; [`NoPermission`](ErrorKind::NoPermission).
     pub fn id(&self, system: &str, name: &str) -> Result<u64> {
-        let attempted = || {
-            format!("find the tracepoint {system}:{name}")
-                .escape_debug()
-                .to_string()
-        };
-        if !kernel_file::is_component(system) || !kernel_file::is_component(name) {
-            return Err(self.unknown(attempted(), system, name));
-        }
-        let path = self.events_dir().join(system).join(name).join("id");
-        let text = match kernel_file::read(&path) {
-            Ok(text) => text,
-            Err(e) if kernel_file::is_missing(&e) => {
-                return Err(self.unknown(attempted(), system, name));
-            }
-            Err(e) => return Err(unreadable(&attempted(), &path, &e)),
-        };
+        let (path, text) = self.read(system, name, "id")?;
         text.parse().map_err(|_| {
-            Error::new(ErrorKind::Os, attempted())
+            Error::new(ErrorKind::Os, attempted(system, name))
                 .with_reason(format!("{} holds no number", path.display()))
         })
+    }
+
+    /// The fields of a tracepoint.
+    ///
+    /// # Errors
+    /// As [`id`](Self::id) and [`TraceFormat::parse`].
+    pub fn format(&self, system: &str, name: &str) -> Result<TraceFormat> {
+        TraceFormat::parse(&self.read(system, name, "format")?.1)
+    }
+
+    /// A file of a tracepoint, with where it is.
+    fn read(&self, system: &str, name: &str, file: &str) -> Result<(PathBuf, String)> {
+        let unknown = || self.unknown(attempted(system, name), system, name);
+        if !kernel_file::is_component(system) || !kernel_file::is_component(name) {
+            return Err(unknown());
+        }
+        let path = self.events_dir().join(system).join(name).join(file);
+        match kernel_file::read(&path) {
+            Ok(text) => Ok((path, text)),
+            Err(e) if kernel_file::is_missing(&e) => Err(unknown()),
+            Err(e) => Err(unreadable(&attempted(system, name), &path, &e)),
+        }
     }
 
     /// The systems that have tracepoints, sorted: `sched`, `syscalls`.
@@ -146,6 +157,12 @@ impl Tracefs {
                 .with_hint(did_you_mean(system, &systems, "the systems are"))
         }
     }
+}
+
+fn attempted(system: &str, name: &str) -> String {
+    format!("find the tracepoint {system}:{name}")
+        .escape_debug()
+        .to_string()
 }
 
 /// The directories in a directory, sorted. Files beside them (`enable`, `filter`) are no events.

@@ -7,6 +7,7 @@ mod breakpoint;
 mod cache;
 mod hardware;
 mod pmu;
+mod probe;
 mod raw;
 mod software;
 
@@ -14,6 +15,7 @@ pub use breakpoint::{Breakpoint, BreakpointAccess};
 pub use cache::{Cache, CacheEvent, CacheOp, CacheResult};
 pub use hardware::Hardware;
 pub use pmu::{PmuEvent, Term, TermValue};
+pub use probe::Probe;
 pub use raw::RawEvent;
 pub use software::Software;
 
@@ -44,6 +46,8 @@ pub enum Event {
         /// The name within it: `sched_switch`.
         name: String,
     },
+    /// A place in the code of the kernel or of a program.
+    Probe(Probe),
     /// A name for a database to resolve: a native event, a preset, or a tracepoint `a:b`.
     Named(String),
 }
@@ -57,14 +61,17 @@ impl Event {
         }
     }
 
-    /// The privilege levels at which the event can occur at all. Context switches, migrations and
-    /// tracepoints occur in the kernel only: counted in user mode they would read 0.
+    /// The privilege levels at which the event can occur at all. Context switches, migrations,
+    /// tracepoints and probes of the kernel occur in the kernel only: counted in user mode they
+    /// would read 0. Probes of programs occur in user mode only.
     pub const fn levels(&self) -> Filter {
         match self {
             Self::Software(
                 Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches,
             )
             | Self::Tracepoint { .. } => Filter::KERNEL,
+            Self::Probe(probe) if probe.object.is_some() => Filter::USER,
+            Self::Probe(_) => Filter::KERNEL,
             _ => Filter::LEVELS,
         }
     }
@@ -87,4 +94,5 @@ into_event! {
     RawEvent => Raw,
     Breakpoint => Breakpoint,
     PmuEvent => Pmu,
+    Probe => Probe,
 }

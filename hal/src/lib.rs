@@ -31,7 +31,7 @@ pub use encoding::{
 pub use error::{Error, ErrorKind, Result};
 pub use event::{
     Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, Hardware,
-    PmuEvent, RawEvent, Software, Term, TermValue,
+    PmuEvent, Probe, RawEvent, Software, Term, TermValue,
 };
 pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, ValueKind};
 pub use filter::Filter;

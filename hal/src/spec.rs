@@ -11,6 +11,9 @@ pub struct EventSpec {
     pub filter: Filter,
     /// How far a sample's instruction pointer may be off: `:p`, `:pp`, `:ppp`, `:P`.
     pub precision: Precision,
+    /// Which occurrences of a tracepoint count, in the language of its fields: `fd == 1 && count >
+    /// 100` (`Documentation/trace/events.rst`, event filtering). Other events take none.
+    pub condition: Option<String>,
 }
 
 impl EventSpec {
@@ -20,7 +23,15 @@ impl EventSpec {
             event: event.into(),
             filter: Filter::default(),
             precision: Precision::default(),
+            condition: None,
         }
+    }
+
+    /// The same, counted only where its fields meet a [condition](Self::condition).
+    #[must_use]
+    pub fn with_condition(mut self, condition: impl Into<String>) -> Self {
+        self.condition = Some(condition.into());
+        self
     }
 
     /// The same with another filter.

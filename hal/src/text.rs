@@ -9,12 +9,15 @@
 //! list       = item { "," item }
 //! item       = event | group
 //! group      = "{" event { "," event } "}" [ ":" modifiers ]
-//! event      = ( name | raw | breakpoint | tracepoint ) [ ":" modifiers ]
+//! event      = ( name | raw | breakpoint | tracepoint | probe ) [ ":" modifiers ]
+//!            | ( tracepoint | system ":" name ) "/" "filter=" text "/" [ [ ":" ] modifiers ]
 //!            | pmu "/" [ term { "," term } ] "/" [ [ ":" ] modifiers ]
 //! term       = name [ "=" ( number | text ) ]
 //! raw        = "r" hexadecimal digits
 //! breakpoint = "mem:" number [ "/" number ] [ ":" ( "r" | "w" | "rw" | "x" ) ]
 //! tracepoint = "tracepoint:" system ":" name
+//! probe      = ( "kprobe" | "kretprobe" ) ":" place | ( "uprobe" | "uretprobe" ) ":" path ":" place
+//! place      = symbol [ "+" number ] | number
 //! number     = decimal digits | "0x" hexadecimal digits
 //! modifiers  = letters of "ukhGHIpPDe" [ "-" letters of "ukhGH" ]
 //! ```
@@ -27,6 +30,8 @@
 //! | `cpu/event=0xc0,umask=1/`, `msr/tsc/` | [`PmuEvent`] |
 //! | `mem:0x400000/4:rw` | [`Breakpoint`]; without a length 4 bytes, for `x` [`Breakpoint::EXECUTE_LEN`]; without an access `rw` |
 //! | `tracepoint:sched:sched_switch` | [`Event::Tracepoint`] and nothing else |
+//! | `syscalls:sys_enter_write/filter='fd == 1'/` | a tracepoint with a [condition](EventSpec::condition) |
+//! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`], with `ret` of returns |
 //! | `sched:sched_switch`, `INST_RETIRED.ANY`, `EVENT:UMASK:c=2` | [`Event::Named`]: a native event, a preset or a tracepoint, whoever knows the name |
 //! | `'cycles'`, `'two words'` | [`Event::Named`], whatever the text is |
 //!
@@ -79,6 +84,9 @@
 //!     ("mem:0x400000", "mem:0x400000/4:rw"),
 //!     ("mem:4194304/8:w:u", "mem:0x400000/8:w:u"),
 //!     ("sched:sched_switch", "sched:sched_switch"),
+//!     ("sched:sched_switch/filter='prev_pid == 0'/u", "sched:sched_switch/filter='prev_pid == 0'/u"),
+//!     ("kprobe:do_exit:k", "kprobe:do_exit:k"),
+//!     ("uprobe:/bin/sh:main+16:u", "uprobe:/bin/sh:main+0x10:u"),
 //!     ("tracepoint:sched:sched_switch", "tracepoint:sched:sched_switch"),
 //!     ("L2_RQSTS.MISS:uk", "L2_RQSTS.MISS:uk"),
 //!     ("'L2_RQSTS.MISS'", "L2_RQSTS.MISS"),
@@ -109,6 +117,7 @@ mod group;
 mod modifiers;
 mod names;
 mod nearest;
+mod probe;
 mod quoted;
 
 pub use cpu_list::parse_cpu_list;

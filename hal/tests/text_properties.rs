@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quipu_hal::text::{nearest, parse_list};
 use quipu_hal::{
     Attributes, Breakpoint, BreakpointAccess, CacheEvent, Event, EventSpec, Filter, GroupSpec,
-    Hardware, PmuEvent, Precision, RawEvent, Software, Term, TermValue,
+    Hardware, PmuEvent, Precision, Probe, RawEvent, Software, Term, TermValue,
 };
 
 /// Strings of any characters, and strings of pieces that mean something.
@@ -94,7 +94,30 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(pmu, terms)| PmuEvent { pmu, terms }.into()),
         (text(), text()).prop_map(|(system, name)| Event::Tracepoint { system, name }),
         text().prop_map(Event::Named),
+        (
+            prop::option::of(text()),
+            prop::option::of(text()),
+            word(),
+            any::<bool>()
+        )
+            .prop_map(|(object, symbol, offset, on_return)| Probe {
+                object: object.map(Into::into),
+                symbol,
+                offset,
+                on_return,
+            }
+            .into()),
     ]
+}
+
+/// A tracepoint with a condition.
+fn conditional() -> impl Strategy<Value = EventSpec> {
+    let name = || "[a-z][a-z0-9_]{0,8}";
+    let tracepoint = prop_oneof![
+        (name(), name()).prop_map(|(system, name)| Event::Named(format!("{system}:{name}"))),
+        (text(), text()).prop_map(|(system, name)| Event::Tracepoint { system, name }),
+    ];
+    (tracepoint, text()).prop_map(|(event, text)| EventSpec::new(event).with_condition(text))
 }
 
 fn spec() -> impl Strategy<Value = EventSpec> {
@@ -105,8 +128,12 @@ fn spec() -> impl Strategy<Value = EventSpec> {
         Precision::RequiredZero,
         Precision::Best,
     ]);
-    (event(), 0..64u8, precision).prop_map(|(event, bits, precision)| {
-        EventSpec::new(event)
+    let event = prop_oneof![
+        9 => event().prop_map(EventSpec::new),
+        1 => conditional(),
+    ];
+    (event, 0..64u8, precision).prop_map(|(event, bits, precision)| {
+        event
             .with_filter(Filter::from_bits_retain(bits))
             .with_precision(precision)
     })

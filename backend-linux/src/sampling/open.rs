@@ -9,6 +9,7 @@ use super::attr::{attr, layout};
 use super::refusal;
 use super::{ReadFormat, RecordLayout, Ring, SampledCounter, Sampler, SamplerSpec};
 use crate::LinuxBackend;
+use crate::condition;
 use crate::open::{Refusal, precise_levels};
 use crate::parts::{Place, Placement, PlannedPart, plan};
 use crate::sys::{Attach, CounterFd, OpenFailure, PerfEventAttr, perf_event_open};
@@ -188,6 +189,8 @@ impl Opener<'_> {
                 }
                 Err(refused) => return Err(self.explain(&refused, part)),
             };
+            condition::set(counter.fd(), &self.spec.events[event].event)
+                .map_err(|e| e.with_member(event))?;
             self.connect(&counter, part)?;
             self.counters.push(counter.clone());
             leader.get_or_insert(counter);

@@ -1,6 +1,6 @@
 //! An open counter: its reads and ioctls (perf_event_open(2), `include/uapi/linux/perf_event.h`).
 
-use std::ffi::c_long;
+use std::ffi::{CStr, c_long};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::{PerfEventAttr, last_errno};
@@ -37,7 +37,10 @@ mod request {
     pub(super) const PERIOD: Ioctl = (WRITE | size::<u64>() | TYPE | 4) as Ioctl;
     pub(super) const SET_OUTPUT: Ioctl = (TYPE | 5) as Ioctl;
     /// The size field is that of a pointer.
+    pub(super) const SET_FILTER: Ioctl = (WRITE | size::<usize>() | TYPE | 6) as Ioctl;
+    /// The size field is that of a pointer.
     pub(super) const ID: Ioctl = (READ | size::<usize>() | TYPE | 7) as Ioctl;
+    pub(super) const SET_BPF: Ioctl = (WRITE | size::<u32>() | TYPE | 8) as Ioctl;
     pub(super) const PAUSE_OUTPUT: Ioctl = (WRITE | size::<u32>() | TYPE | 9) as Ioctl;
     /// The size field is that of a pointer.
     pub(super) const MODIFY_ATTRIBUTES: Ioctl = (WRITE | size::<usize>() | TYPE | 11) as Ioctl;
@@ -117,6 +120,18 @@ impl CounterFd {
         // SAFETY: the kernel reads one u64 through the pointer, which is to a live local.
         let rc = unsafe { libc::ioctl(self.raw(), request::PERIOD, &raw const period) };
         if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Counts only where this condition on the tracepoint's fields holds.
+    pub(crate) fn set_filter(&self, condition: &CStr) -> Result<(), i32> {
+        // SAFETY: the kernel reads a text up to its zero through the pointer, which is to a live one.
+        let rc = unsafe { libc::ioctl(self.raw(), request::SET_FILTER, condition.as_ptr()) };
+        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Runs a BPF program whenever the event occurs.
+    pub(crate) fn set_bpf(&self, program: BorrowedFd<'_>) -> Result<(), i32> {
+        self.ioctl_with(request::SET_BPF, program.as_raw_fd())
     }
 
     /// Sends this counter's records to the ring of another one, or to none.
@@ -200,6 +215,8 @@ mod tests {
         assert_eq!(request::ID, 0x8008_2407);
         assert_eq!(request::PAUSE_OUTPUT, 0x4004_2409);
         assert_eq!(request::MODIFY_ATTRIBUTES, 0x4008_240b);
+        assert_eq!(request::SET_FILTER, 0x4008_2406);
+        assert_eq!(request::SET_BPF, 0x4004_2408);
     }
 
     /// The ioctls of something that is no counter fail, and say so.

@@ -277,7 +277,7 @@ fn nothing_to_be_had<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Opt
 fn is_mistake(event: &Event, error: &Error) -> bool {
     let is_name = matches!(
         event,
-        Event::Named(_) | Event::Pmu(_) | Event::Tracepoint { .. }
+        Event::Named(_) | Event::Pmu(_) | Event::Probe(_) | Event::Tracepoint { .. }
     );
     match error.kind() {
         ErrorKind::InvalidConfiguration | ErrorKind::NoSuchTarget => true,

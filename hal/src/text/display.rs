@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{Breakpoint, Event, EventSpec, GroupSpec, PmuEvent, RawEvent, Term, TermValue};
 
 use super::cursor::Cursor;
-use super::event::{is_plain_value, take_event};
+use super::event::{is_plain_value, is_tracepoint, take_event};
 use super::modifiers::letters;
 use super::quoted::{MaybeQuoted, is_name, is_part};
 
@@ -18,6 +18,7 @@ impl fmt::Display for Event {
             Self::Raw(event) => event.fmt(f),
             Self::Breakpoint(event) => event.fmt(f),
             Self::Pmu(event) => event.fmt(f),
+            Self::Probe(probe) => probe.fmt(f),
             Self::Tracepoint { system, name } => write!(
                 f,
                 "tracepoint:{}:{}",
@@ -101,16 +102,28 @@ impl fmt::Display for Term {
 
 impl fmt::Display for EventSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.event)?;
+        write_event(f, self)?;
         write_letters(f, self, &letters(self, None))
     }
+}
+
+/// The event with its condition. Before a slash no name is mistaken for one with modifiers.
+fn write_event(f: &mut fmt::Formatter<'_>, spec: &EventSpec) -> fmt::Result {
+    let Some(text) = spec.condition.as_deref() else {
+        return write!(f, "{}", spec.event);
+    };
+    match &spec.event {
+        Event::Named(name) if is_tracepoint(name) => f.write_str(name)?,
+        event => write!(f, "{event}")?,
+    }
+    write!(f, "/filter={}/", MaybeQuoted { text, plain: false })
 }
 
 fn write_letters(f: &mut fmt::Formatter<'_>, spec: &EventSpec, letters: &str) -> fmt::Result {
     let ends_in_slash = match &spec.event {
         Event::Pmu(_) => true,
         Event::Raw(raw) => raw.has_extra_words(),
-        _ => false,
+        _ => spec.condition.is_some(),
     };
     if !letters.is_empty() && !ends_in_slash {
         f.write_str(":")?;
@@ -122,7 +135,7 @@ fn write_letters(f: &mut fmt::Formatter<'_>, spec: &EventSpec, letters: &str) ->
 impl fmt::Display for GroupSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.members.as_slice() {
-            write!(f, "{}", only.event)?;
+            write_event(f, only)?;
             return write_letters(f, only, &letters(only, Some(&self.attributes)));
         }
         f.write_str("{")?;

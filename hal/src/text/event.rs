@@ -5,6 +5,7 @@ use crate::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermV
 use super::cursor::{Cursor, Fault};
 use super::modifiers::{Modifiers, looks_like_modifiers};
 use super::names::generalized_from_name;
+use super::probe::take_probe;
 use super::quoted::{is_name, is_part, is_value, is_word, take_quoted};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
@@ -27,6 +28,9 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
     if cursor.eat_prefix("mem:") {
         return take_breakpoint(cursor);
     }
+    if let Some(probe) = take_probe(cursor)? {
+        return Ok(probe);
+    }
     let at = cursor.at();
     let word = cursor.take_while(is_word);
     if word.is_empty() {
@@ -34,6 +38,10 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
     }
     if !cursor.eat('/') {
         return bare(word, at);
+    }
+    if is_tracepoint(word) {
+        let event = Event::Named(word.to_owned());
+        return Ok((event, take_condition(cursor)?));
     }
     match word.find(|c| !is_name(c)) {
         Some(bad) => Err(Fault::new(
@@ -189,8 +197,41 @@ fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
         return Err(cursor.expected("':' and the name of the tracepoint"));
     }
     let name = take_text(cursor, is_part, "the name of a tracepoint")?;
-    let modifiers = Modifiers::after_colon(cursor)?;
+    let modifiers = match cursor.eat('/') {
+        true => take_condition(cursor)?,
+        false => Modifiers::after_colon(cursor)?,
+    };
     Ok((Event::Tracepoint { system, name }, modifiers))
+}
+
+/// Whether a word is what a tracepoint is called without `tracepoint:` before it.
+pub(super) fn is_tracepoint(word: &str) -> bool {
+    let is_identifier = |text: &str| {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        !text.is_empty() && text.chars().all(is_letter)
+    };
+    word.split_once(':')
+        .is_some_and(|(system, name)| is_identifier(system) && is_identifier(name))
+}
+
+/// Reads the condition of a tracepoint, the second slash, and modifiers.
+fn take_condition(cursor: &mut Cursor<'_>) -> Result<Modifiers, Fault> {
+    let at = cursor.at();
+    let mut condition = None;
+    take_terms(cursor, |at, Term { name, value }| match value {
+        Some(TermValue::Text(text)) if name == "filter" => {
+            condition = Some(text);
+            Ok(())
+        }
+        _ => Err(Fault::new(
+            at,
+            "a tracepoint takes filter='CONDITION' between slashes, and nothing else",
+        )),
+    })?;
+    let mut modifiers = Modifiers::after_slash(cursor)?;
+    modifiers.condition = condition;
+    modifiers.at = modifiers.at.or(Some(at));
+    Ok(modifiers)
 }
 
 /// Reads a breakpoint after its prefix.
@@ -344,7 +385,7 @@ fn value(word: &str, at: usize) -> Result<TermValue, Fault> {
 }
 
 /// Reads quoted text, or a word of these characters.
-fn take_text(
+pub(super) fn take_text(
     cursor: &mut Cursor<'_>,
     allowed: fn(char) -> bool,
     what: &str,
@@ -358,7 +399,7 @@ fn take_text(
     }
 }
 
-fn take_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u64, Fault> {
+pub(super) fn take_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u64, Fault> {
     let at = cursor.at();
     match cursor.take_while(|c| c.is_ascii_alphanumeric()) {
         "" => Err(cursor.expected(what)),

@@ -33,6 +33,8 @@ pub(super) struct Modifiers {
     best: bool,
     pub(super) pinned: bool,
     pub(super) exclusive: bool,
+    /// The condition on a tracepoint, which stands before the letters.
+    pub(super) condition: Option<String>,
 }
 
 /// Whether a last segment of a name is read as modifiers.
@@ -51,6 +53,7 @@ impl Modifiers {
         best: false,
         pinned: false,
         exclusive: false,
+        condition: None,
     };
 
     /// Reads `:` and letters, or nothing.
@@ -153,6 +156,9 @@ impl Modifiers {
                 named => before | named,
             };
             spec.filter = (spec.filter - axis) | (counted - self.left_out);
+        }
+        if self.condition.is_some() {
+            spec.condition.clone_from(&self.condition);
         }
         if self.not_idle {
             spec.filter.remove(Filter::IDLE);

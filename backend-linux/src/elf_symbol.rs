@@ -1,0 +1,105 @@
+//! Where a function is in the file of a program or library.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::read::ReadCache;
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use quipu_hal::{Error, ErrorKind, Result};
+
+use crate::kernel_file;
+use crate::nearest::did_you_mean;
+
+/// The byte of an ELF file at which a function starts, by the names of its symbol tables as they
+/// stand there (mangled).
+///
+/// # Errors
+/// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file is not there or has no such
+/// function, with the nearest names as the hint; [`NoPermission`](ErrorKind::NoPermission);
+/// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it is no ELF file.
+pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
+    let attempted = || {
+        format!(
+            "find the function {} in {}",
+            symbol.escape_debug(),
+            path.display()
+        )
+    };
+    let fail = |kind, reason: &str| Error::new(kind, attempted()).with_reason(reason);
+    let file = File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => fail(ErrorKind::UnsupportedEvent, "there is no such file"),
+        _ => kernel_file::error(attempted(), path, &e),
+    })?;
+    let cache = ReadCache::new(file);
+    let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is no ELF file");
+    let elf = object::File::parse(&cache).map_err(not_elf)?;
+    let functions = || {
+        let all = elf.symbols().chain(elf.dynamic_symbols());
+        all.filter(|s| s.is_definition() && s.kind() == SymbolKind::Text)
+    };
+    let Some(found) = functions().find(|s| s.name_bytes() == Ok(symbol.as_bytes())) else {
+        let names: Vec<String> = functions()
+            .filter_map(|s| s.name().ok().map(str::to_owned))
+            .collect();
+        let error = fail(
+            ErrorKind::UnsupportedEvent,
+            "its symbol tables have no function of this name",
+        );
+        return Err(match names.as_slice() {
+            [] => error.with_hint("it is stripped; give the byte in the file instead"),
+            names => error.with_hint(did_you_mean(symbol, names, "it has")),
+        });
+    };
+    // 32-bit ARM says in the lowest bit that the function is Thumb code.
+    let thumb = u64::from(elf.architecture() == object::Architecture::Arm);
+    let address = found.address() & !thumb;
+    elf.segments()
+        .find_map(|segment| {
+            let (start, len) = segment.file_range();
+            let within = address.checked_sub(segment.address())?;
+            (within < len).then(|| start.checked_add(within)).flatten()
+        })
+        .ok_or_else(|| {
+            fail(
+                ErrorKind::UnsupportedEvent,
+                "the function is in no segment that is loaded",
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn quipu_linux_landmark_of_this_test(n: u64) -> u64 {
+        std::hint::black_box(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The code in memory is the code at that place of the file.
+    #[test]
+    fn a_function_is_where_its_bytes_are() {
+        let own = std::env::current_exe().expect("Linux tells");
+        let offset = file_offset(&own, "quipu_linux_landmark_of_this_test").expect("it is there");
+        let file = std::fs::read(&own).expect("readable");
+        let start = usize::try_from(offset).expect("within the file");
+        let code = quipu_linux_landmark_of_this_test as extern "C" fn(u64) -> u64 as *const u8;
+        // SAFETY: a function of this size and those after it are mapped; code is readable.
+        let in_memory = unsafe { std::slice::from_raw_parts(code, 16) };
+        assert_eq!(&file[start..start + 16], in_memory);
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let own = std::env::current_exe().expect("Linux tells");
+        let e = file_offset(&own, "quipu_linux_landmark_of_this_tset").unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+        let hint = e.hint().unwrap_or_default();
+        assert!(hint.contains("quipu_linux_landmark_of_this_test"), "{hint}");
+        let e = file_offset(Path::new("/no/such/file"), "main").unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+        let e = file_offset(Path::new("/proc/self/maps"), "main").unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidConfiguration);
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading and writing probes.
+
+use std::fmt;
+
+use crate::{Event, Probe};
+
+use super::cursor::{Cursor, Fault};
+use super::event::{take_number, take_text};
+use super::modifiers::Modifiers;
+use super::quoted::{MaybeQuoted, is_part};
+
+/// Whether a character stands in the path of a probe without quotes.
+fn is_path(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && !":,{}'".contains(c)
+}
+
+/// Whether a character stands in the symbol of a probe without quotes.
+fn is_symbol(c: char) -> bool {
+    is_part(c) && c != '+'
+}
+
+/// Reads a probe and its modifiers, if the text begins with the word for one.
+pub(super) fn take_probe(cursor: &mut Cursor<'_>) -> Result<Option<(Event, Modifiers)>, Fault> {
+    for (prefix, user, on_return) in [
+        ("kprobe:", false, false),
+        ("kretprobe:", false, true),
+        ("uprobe:", true, false),
+        ("uretprobe:", true, true),
+    ] {
+        if !cursor.eat_prefix(prefix) {
+            continue;
+        }
+        let object = if user {
+            let path = take_text(cursor, is_path, "the path of a program or library")?;
+            if !cursor.eat(':') {
+                return Err(cursor.expected("':' and a function, or the byte in the file"));
+            }
+            Some(path.into())
+        } else {
+            None
+        };
+        let (symbol, offset) = take_place(cursor)?;
+        let modifiers = Modifiers::after_colon(cursor)?;
+        let probe = Probe {
+            object,
+            symbol,
+            offset,
+            on_return,
+        };
+        return Ok(Some((probe.into(), modifiers)));
+    }
+    Ok(None)
+}
+
+/// Reads `symbol`, `symbol+offset` or `offset`.
+fn take_place(cursor: &mut Cursor<'_>) -> Result<(Option<String>, u64), Fault> {
+    if cursor.peek().is_some_and(|c| c.is_ascii_digit()) {
+        return Ok((None, take_number(cursor, "an offset")?));
+    }
+    let symbol = take_text(cursor, is_symbol, "a function or an offset")?;
+    let offset = match cursor.eat('+') {
+        true => take_number(cursor, "an offset")?,
+        false => 0,
+    };
+    Ok((Some(symbol), offset))
+}
+
+/// `uprobe:/bin/x:main+0x10`.
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.kind())?;
+        if let Some(object) = &self.object {
+            let path = object.to_string_lossy();
+            write!(f, "{}:", MaybeQuoted::unless_all(&path, is_path))?;
+        }
+        let Some(symbol) = &self.symbol else {
+            return write!(f, "{:#x}", self.offset);
+        };
+        let mut name = MaybeQuoted::unless_all(symbol, is_symbol);
+        name.plain &= !symbol.starts_with(|c: char| c.is_ascii_digit());
+        name.fmt(f)?;
+        match self.offset {
+            0 => Ok(()),
+            few @ ..10 => write!(f, "+{few}"),
+            many => write!(f, "+{many:#x}"),
+        }
+    }
+}
