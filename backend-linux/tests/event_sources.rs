@@ -110,21 +110,22 @@ fn a_probe_that_cannot_be_is_explained() {
     assert!(kinds.contains(&nowhere.kind()), "{nowhere:#}");
 }
 
-/// A kernel function that this thread's system call runs, and nothing else of it.
+/// The function that a system call of this thread enters by.
 #[test]
 fn a_probe_of_the_kernel_counts() {
     let test = "a_probe_of_the_kernel_counts";
-    // The part that every architecture's entry calls (`kernel/sys.c`).
-    let probe = Probe::kernel("__do_sys_getsid");
-    let candidates = [
-        probe,
-        Probe::kernel("__x64_sys_getsid"),
-        Probe::kernel("__arm64_sys_getsid"),
-    ];
-    for probe in candidates {
+    // `SYSCALL_DEFINE` of the kernel gives it the architecture's prefix.
+    let prefix = match std::env::consts::ARCH {
+        "x86_64" => "__x64_",
+        "aarch64" => "__arm64_",
+        "riscv64" => "__riscv_",
+        "s390x" => "__s390x_",
+        _ => "",
+    };
+    let entry = Probe::kernel(format!("{prefix}sys_getsid"));
+    for probe in [entry.clone(), entry.returning()] {
         if let Some(total) = counted(test, probe.clone(), || getsid(0, 40)) {
             assert_eq!(total, Total::Exact(40), "{probe}");
-            return;
         }
     }
 }
