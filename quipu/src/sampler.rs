@@ -135,10 +135,6 @@ impl Sampler {
 
 /// Describes a [`Sampler`] and opens it.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "where nothing samples, nobody asks how")
-)]
 pub struct SamplerBuilder {
     events: Vec<EventSpec>,
     rate: SampleRate,
