@@ -70,10 +70,9 @@ fn every_page_that_is_touched_is_sampled_once_with_its_address() {
 
 #[test]
 fn what_found_no_room_is_counted() {
-    let Some(small) = page_faults("what_found_no_room_is_counted") else {
+    if page_faults("what_found_no_room_is_counted").is_none() {
         return;
-    };
-    drop(small);
+    }
     let builder = Sampler::builder()
         .events("page-faults:u")
         .expect("an event");
