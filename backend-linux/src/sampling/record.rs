@@ -31,18 +31,18 @@ use super::values::ReadValues;
 
 mod aux;
 mod context;
+mod header;
 mod kernel_text;
 mod loss;
 mod mapping;
-mod misc;
 mod task;
 
 pub use aux::{Aux, AuxFlags, AuxOutputHwId, ItraceStart};
 pub use context::{Cgroup, Namespace, NamespaceKind, Namespaces, Switch, SwitchDirection};
+pub use header::{CpuMode, Misc, ThreadId};
 pub use kernel_text::{BpfChange, BpfEvent, Ksymbol, KsymbolKind, TextPoke};
 pub use loss::{Lost, LostSamples, Throttle};
 pub use mapping::{FileIdentity, Mapping};
-pub use misc::{CpuMode, Misc, ThreadId};
 pub use task::{Comm, Task};
 
 /// `struct perf_event_header`: type, misc, size.
