@@ -31,7 +31,7 @@
 //! | `mem:0x400000/4:rw` | [`Breakpoint`]; without a length 4 bytes, for `x` [`Breakpoint::EXECUTE_LEN`]; without an access `rw` |
 //! | `tracepoint:sched:sched_switch` | [`Event::Tracepoint`] and nothing else |
 //! | `syscalls:sys_enter_write/filter='fd == 1'/` | a tracepoint with a [condition](EventSpec::condition) |
-//! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`], with `ret` of returns |
+//! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`](crate::Probe), with `ret` of returns |
 //! | `sched:sched_switch`, `INST_RETIRED.ANY`, `EVENT:UMASK:c=2` | [`Event::Named`]: a native event, a preset or a tracepoint, whoever knows the name |
 //! | `'cycles'`, `'two words'` | [`Event::Named`], whatever the text is |
 //!

@@ -1,6 +1,6 @@
 //! The registers that are read in user space: counters, and the counter of cycles behind times.
 
-/// What is read beside a page. The CPU's own registers are [`CpuRegisters`]; others are for tests.
+/// What is read beside a page. The CPU's own registers are read by instructions; others are for tests.
 pub trait Registers {
     /// The bits of a counter, by the number that is one less than the page's `index`. `None` when
     /// the CPU has no such register.
