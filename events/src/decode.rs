@@ -105,7 +105,7 @@ impl CpuTable {
         let exact = |entry: &EntryView<'_>| {
             let bits = entry.bits();
             bits.fixed == 0
-                && bits.flags & flag::NEEDS_MASK == 0
+                && bits.flags & (flag::NEEDS_MASK | flag::GROUP) == 0
                 && numbers(bits) == numbers(wanted)
         };
         let mut same_bits = self
@@ -119,6 +119,16 @@ impl CpuTable {
         };
         if let Some(entry) = entry {
             return Some(entry.name().to_owned());
+        }
+        let of_group = |entry: &EntryView<'_>| {
+            same_code(entry) && entry.bits().flags & flag::GROUP != 0 && entry.same_as().is_empty()
+        };
+        let with_defaults = self
+            .entries()
+            .filter(|(_, entry)| of_group(entry))
+            .find_map(|(_, entry)| self.leads_to(entry.name(), wanted));
+        if with_defaults.is_some() {
+            return with_defaults;
         }
         // A value of an extra register that no entry names, on an event that takes any.
         let with_value = self.find_entry(|entry| {
@@ -146,15 +156,27 @@ impl CpuTable {
             bits.code == wanted.code
                 && bits.flags & flag::COMBINES != 0
                 && bits.unit_mask & !wanted.unit_mask == 0
-                && bits.unit_mask.count_ones() == 1
+                && (bits.unit_mask.count_ones() == 1 || bits.flags & flag::GROUP != 0)
                 && entry.same_as().is_empty()
         };
         let event = self.find_entry(part)?.event();
+        let mut parts: Vec<EntryView<'_>> = self
+            .entries()
+            .map(|(_, entry)| entry)
+            .filter(|entry| part(entry) && entry.event() == event)
+            .collect();
+        // In groups, the masks for several bits first, and those for no bit last.
+        parts.sort_by_key(|entry| std::cmp::Reverse(entry.bits().unit_mask.count_ones()));
         let mut name = event.to_owned();
         let mut covered = 0;
-        for (_, entry) in self.entries() {
-            if part(&entry) && entry.event() == event && entry.bits().unit_mask & covered == 0 {
-                covered |= entry.bits().unit_mask;
+        let mut groups = Vec::new();
+        for entry in parts {
+            let bits = entry.bits();
+            let group = bits.flags & flag::GROUP;
+            let says_nothing = bits.unit_mask == 0 && groups.contains(&group);
+            if bits.unit_mask & covered == 0 && !says_nothing {
+                covered |= bits.unit_mask;
+                groups.push(group);
                 name.push(':');
                 name.push_str(entry.mask());
             }

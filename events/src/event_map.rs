@@ -154,11 +154,12 @@ impl CpuEvents {
     fn name_error(&self, name: &str, error: &NameError) -> Error {
         let refused = self.unsupported(name).with_reason(error.reason());
         let masks_of = match error {
-            NameError::NeedsMask { event } | NameError::UnknownMask { event, .. } => Some(event),
+            NameError::NeedsMask { event } => Some((event, "")),
+            NameError::UnknownMask { event, part } => Some((event, part.as_str())),
             _ => None,
         };
-        if let Some(event) = masks_of {
-            let masks = self.masks(event);
+        if let Some((event, part)) = masks_of {
+            let masks = self.masks(event, part);
             if masks.is_empty() {
                 return refused.with_hint(format!("{event} has no unit masks"));
             }
@@ -177,8 +178,8 @@ impl CpuEvents {
         refused.with_hint(format!("did you mean {}?", near.join(", ")))
     }
 
-    /// The names of an event's masks, the first few.
-    fn masks(&self, event: &str) -> Vec<String> {
+    /// The names of an event's masks, the first few: those that begin as what was written, if any do.
+    fn masks(&self, event: &str, written: &str) -> Vec<String> {
         const SHOWN: usize = 24;
         let mut masks: Vec<String> = self
             .table
@@ -187,6 +188,13 @@ impl CpuEvents {
             .filter(|entry| entry.event().eq_ignore_ascii_case(event) && !entry.mask().is_empty())
             .map(|entry| entry.mask().to_owned())
             .collect();
+        let begins = |mask: &String| {
+            let start = mask.get(..written.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(written))
+        };
+        if masks.iter().any(begins) {
+            masks.retain(begins);
+        }
         let count = masks.len();
         if count > SHOWN {
             masks.truncate(SHOWN);

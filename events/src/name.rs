@@ -67,13 +67,23 @@ impl NameError {
 pub(crate) fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
     let mut parts = text.split(':');
     let head = parts.next().unwrap_or_default();
-    let (event, mask) = match names.find(head, "") {
-        Some(bits) => (head, (bits.flags & flag::NEEDS_MASK == 0).then_some(bits)),
-        None => match head.split_once('.') {
-            Some((event, mask)) => match names.find(event, mask) {
-                Some(bits) => (event, Some(bits)),
-                None => return Err(unknown(names, event, mask)),
-            },
+    let (event, mask) = head.split_once('.').unwrap_or((head, ""));
+    let (event, mask) = match names.find(event, "") {
+        Some(bits) if mask.is_empty() => {
+            (event, (bits.flags & flag::NEEDS_MASK == 0).then_some(bits))
+        }
+        Some(_) => match names.find(event, mask) {
+            Some(bits) => (event, Some(bits)),
+            None => {
+                return Err(NameError::UnknownMask {
+                    event: event.to_owned(),
+                    part: mask.to_owned(),
+                });
+            }
+        },
+        // An event with a point in its name.
+        None => match names.find(head, "") {
+            Some(bits) => (head, Some(bits)),
             None => return Err(NameError::UnknownEvent),
         },
     };
@@ -82,26 +92,19 @@ pub(crate) fn select(names: &impl Names, text: &str) -> Result<Selection, NameEr
         event,
         bits: mask,
         masks: usize::from(mask.is_some() && event.len() != head.len()),
+        groups: Groups::default(),
         levels: None,
         changes: Changes::default(),
     };
+    if let Some(bits) = mask {
+        choice.groups.add(bits);
+    }
     let rest: Vec<&str> = parts.collect();
     let mut at = 0;
     while at < rest.len() {
         at += choice.take(&rest[at..])?;
     }
     choice.finish()
-}
-
-fn unknown(names: &impl Names, event: &str, mask: &str) -> NameError {
-    if names.find(event, "").is_some() {
-        NameError::UnknownMask {
-            event: event.to_owned(),
-            part: mask.to_owned(),
-        }
-    } else {
-        NameError::UnknownEvent
-    }
 }
 
 /// A name half taken apart.
@@ -112,6 +115,8 @@ struct Choice<'n, N> {
     bits: Option<Bits>,
     /// How many masks were named.
     masks: usize,
+    /// The groups that they are in.
+    groups: Groups,
     levels: Option<Filter>,
     changes: Changes,
 }
@@ -169,6 +174,7 @@ impl<N: Names> Choice<'_, N> {
             _ => Some(mask),
         };
         self.masks += 1;
+        self.groups.add(mask);
         Ok(())
     }
 
@@ -249,7 +255,7 @@ impl<N: Names> Choice<'_, N> {
 
     fn finish(self) -> Result<Selection, NameError> {
         let mut bits = match self.bits {
-            Some(bits) => bits,
+            Some(bits) => self.with_defaults(bits)?,
             None => self.without_mask()?,
         };
         for (flag, part) in &self.changes.written {
@@ -277,6 +283,21 @@ impl<N: Names> Choice<'_, N> {
         })
     }
 
+    /// The masks named, and the default masks of the groups that none was named of.
+    fn with_defaults(&self, named: Bits) -> Result<Bits, NameError> {
+        if self.groups == Groups::default() {
+            return Ok(named);
+        }
+        let defaults = self.names.default_masks(self.event);
+        defaults
+            .into_iter()
+            .filter(|mask| !self.groups.have(*mask))
+            .try_fold(named, combine)
+            .ok_or_else(|| NameError::NeedsMask {
+                event: self.event.to_owned(),
+            })
+    }
+
     /// The event alone: with its default masks, or with a unit mask given as a number.
     fn without_mask(&self) -> Result<Bits, NameError> {
         let defaults = self.names.default_masks(self.event);
@@ -299,6 +320,29 @@ impl<N: Names> Choice<'_, N> {
                 event: self.event.to_owned(),
             }),
         }
+    }
+}
+
+/// The groups of masks that a name has one of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Groups(u8);
+
+impl Groups {
+    fn bit(mask: Bits) -> u8 {
+        match mask.flags & flag::GROUP {
+            0 => 0,
+            group if group == flag::of_group(1) => 1,
+            group if group == flag::of_group(2) => 2,
+            _ => 4,
+        }
+    }
+
+    fn add(&mut self, mask: Bits) {
+        self.0 |= Self::bit(mask);
+    }
+
+    fn have(self, mask: Bits) -> bool {
+        self.0 & Self::bit(mask) != 0
     }
 }
 

@@ -50,6 +50,69 @@ masks."READ.MISS" = { bits = 0x01, value = 0x3ffc400001 }
     assert_eq!(check_text("f", &file, &Database::embedded()), []);
 }
 
+const MATRIX: &str = r#"{ "Events": [
+ { "MATRIX_REQUEST": "RD", "MATRIX_RESPONSE": "Null", "MATRIX_VALUE": "0x0001", "MATRIX_REGISTER": "0,1" },
+ { "MATRIX_REQUEST": "WR", "MATRIX_RESPONSE": "NULL", "MATRIX_VALUE": "0x0100", "MATRIX_REGISTER": "1" },
+ { "MATRIX_REQUEST": "Null", "MATRIX_RESPONSE": "HIT.ANY", "MATRIX_VALUE": "0x18002", "MATRIX_REGISTER": "0,1" },
+ { "MATRIX_REQUEST": "Null", "MATRIX_RESPONSE": "WAIT", "MATRIX_VALUE": "0x400000", "MATRIX_REGISTER": "0" },
+ { "MATRIX_REQUEST": "Null", "MATRIX_RESPONSE": "PF_CODE", "MATRIX_VALUE": "0x40", "MATRIX_REGISTER": "0,1" }
+] }"#;
+
+fn offcore(name: &str, registers: &str, value: &str) -> String {
+    format!(
+        r#"{{ "EventCode": "0xB7", "UMask": "0x01,0x02", "EventName": "OFFCORE_RESPONSE.{name}", "Counter": "0,1",
+            "MSRIndex": "{registers}", "MSRValue": "{value}" }}"#
+    )
+}
+
+#[test]
+fn a_matrix_puts_requests_and_responses_together() {
+    let listed = [
+        offcore("RD.HIT.ANY", "0x1a6,0x1a7", "0x1800020011"),
+        offcore("WR.OTHER", "0x1a7", "0x10100"),
+    ];
+    let list = format!("[{}]", listed.join(","));
+    let files = [("core.json", list.as_str()), ("matrix.json", MATRIX)];
+    let imported = import(Format::IntelPerfmon, &files).unwrap();
+    // The list's request bit 4 is none of the matrix: its value is not taken.
+    assert_eq!(
+        imported.text,
+        r#"[cpu.events]
+
+[cpu.events.OFFCORE_RESPONSE]
+code = 0xb7
+register = 0x1a6
+register-value = true
+unit-mask = 0x01
+masks."RD.HIT.ANY" = { bits = 0x01, value = 0x180020001 }
+masks."WR.OTHER" = { bits = 0x02, register = 0x1a7, value = 0x10100 }
+masks."RD.WAIT" = { bits = 0x01, value = 0x4000000001 }
+masks."WR.HIT.ANY" = { bits = 0x02, register = 0x1a7, value = 0x180020100 }
+"#
+    );
+    assert_eq!(
+        imported.left_out,
+        [
+            "PF_CODE: it is a request, listed as a response",
+            "OFFCORE_RESPONSE.WR.WAIT: no register takes both parts"
+        ]
+    );
+    // Responses as they stand in the register.
+    let whole = MATRIX
+        .replace("0x18002", "0x180020000")
+        .replace("0x400000", "0x4000000000")
+        .replace("0x40\"", "0x400000\"");
+    let files = [("core.json", list.as_str()), ("matrix.json", &whole)];
+    assert_eq!(import(Format::IntelPerfmon, &files).unwrap(), imported);
+    let alone = import(Format::IntelPerfmon, &[("matrix.json", MATRIX)]).unwrap();
+    assert_eq!(alone.events, 0);
+    assert!(
+        alone
+            .left_out
+            .contains(&"OFFCORE_RESPONSE.RD.WAIT: no list has its event".to_owned())
+    );
+}
+
 #[test]
 fn linux_lists_resolve_architectural_events_and_leave_other_units_out() {
     let common = r#"[ { "EventCode": "0x08", "EventName": "INST_RETIRED" },

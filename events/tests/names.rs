@@ -65,6 +65,97 @@ fn modifiers_change_the_bits() {
         config(&zen, "ls_dispatch:ld_dispatch:store_dispatch").0,
         0x0329
     );
+    assert_eq!(
+        config(&zen, "ls_dispatch.ld_dispatch:store_dispatch").0,
+        0x0329
+    );
+}
+
+#[test]
+fn offcore_responses_are_a_request_and_a_response() {
+    // Values of Linux' arch/x86/events/intel/core.c: SNB_DMND_DATA_RD with the snoops of SNB_SNP_ANY, and so on.
+    let snb = events("intel-snb", Interface::Linux);
+    for name in [
+        "OFFCORE_RESPONSE.OTHER.LLC_HIT.ANY_RESPONSE",
+        "OFFCORE_RESPONSE:OTHER:LLC_HIT:ANY_RESPONSE",
+        "offcore_response:other:llc_hit.any_response",
+    ] {
+        assert_eq!(config(&snb, name), (0x1b7, 0x3f_803c_8000), "{name}");
+    }
+    let bdx = events("intel-bdx", Interface::Linux);
+    let name = "OFFCORE_RESPONSE.SPLIT_LOCK_UC_LOCK.LLC_MISS.REMOTE_HITM";
+    assert_eq!(config(&bdx, name), (0x1b7, 0x10_3fc0_0400));
+    // Linux takes partial writes through the second register only (intel_knl_extra_regs).
+    let knl = events("intel-knl", Interface::Linux);
+    let name = "OFFCORE_RESPONSE.PARTIAL_WRITES.ANY_RESPONSE";
+    assert_eq!(config(&knl, name), (0x2b7, 0x10100));
+    assert_eq!(
+        config(&knl, "OFFCORE_RESPONSE:value=0x10001"),
+        (0x1b7, 0x10001)
+    );
+    for cpu in ["snb", "jkt", "ivb", "ivt", "hsw", "hsx", "bdx"] {
+        let events = events(&format!("intel-{cpu}"), Interface::Linux);
+        let miss = if cpu == "hsw" { "L3_MISS" } else { "LLC_MISS" };
+        let name = format!("OFFCORE_RESPONSE.PF_L2_RFO.{miss}.LOCAL_DRAM");
+        let (config, value) = config(&events, &name);
+        assert_eq!((config, value & 0xffff), (0x1b7, 0x20), "{cpu}");
+        assert_ne!(value >> 16, 0, "{cpu}");
+    }
+}
+
+/// Knights Landing's valid bits, from `intel_knl_extra_regs` in Linux: any other is refused there.
+#[test]
+fn knights_landing_asks_for_no_bit_that_linux_refuses() {
+    let knl = Database::embedded().cpu("intel-knl").unwrap();
+    let mut seen = 0;
+    for event in knl.events() {
+        let Some((register, value)) = event.register else {
+            continue;
+        };
+        let (unit_mask, valid) = match register {
+            0x1a6 => (1, 0x79_9ffb_b6e7),
+            _ => (2, 0x39_9ffb_ffe7),
+        };
+        assert_eq!(event.unit_mask, unit_mask, "{}", event.name);
+        assert_eq!(value & !valid, 0, "{} {value:#x}", event.name);
+        seen += 1;
+    }
+    assert!(seen > 300, "{seen}");
+}
+
+#[test]
+fn a_group_of_which_no_mask_is_named_takes_its_default() {
+    // As libpfm4 encodes them.
+    let core2 = events("intel-core2", Interface::Linux);
+    for (name, bits) in [
+        ("L2_RQSTS", 0x7f2e),
+        ("L2_RQSTS:I_STATE", 0x712e),
+        ("L2_RQSTS.I_STATE", 0x712e),
+        ("L2_RQSTS:BOTH_CORES", 0xff2e),
+        ("L2_RQSTS:PREFETCH:M_STATE", 0x582e),
+        ("L2_RQSTS:I_STATE:SELF:EXCL_PREFETCH", 0x412e),
+        ("L2_RQSTS:I_STATE:umask=0x41", 0x412e),
+        ("BUS_TRANS_RFO:ALL_AGENTS", 0x6066),
+    ] {
+        assert_eq!(config(&core2, name), (bits, 0), "{name}");
+    }
+    let k10 = events("amd-10h-shanghai", Interface::Linux);
+    for (name, bits) in [
+        ("READ_REQUEST_TO_L3_CACHE:READ_BLOCK_SHARED", 0x4_0000_f2e0),
+        ("HYPERTRANSPORT_LINK0:SUBLINK_MASK", 0xbff6),
+        ("HYPERTRANSPORT_LINK0:NOP_DWORD_SENT", 0x08f6),
+    ] {
+        assert_eq!(config(&k10, name), (bits, 0), "{name}");
+    }
+    let decode = |select| {
+        let encoding = Encoding::X86(quipu_hal::X86Select {
+            select,
+            extra: Vec::new(),
+        });
+        core2.table().decode(&encoding).unwrap().name
+    };
+    assert_eq!(decode(0x712e), "L2_RQSTS.I_STATE");
+    assert_eq!(decode(0x4129), "L2_LD:I_STATE:SELF:EXCL_PREFETCH");
 }
 
 #[test]
@@ -87,6 +178,10 @@ fn wrong_names_get_the_nearest_and_the_masks() {
         (
             "L2_RQSTS:MISS:PF_HIT",
             "`PF_HIT` of L2_RQSTS cannot be combined",
+        ),
+        (
+            "OFFCORE_RESPONSE:DEMAND_RFO",
+            "OFFCORE_RESPONSE has DEMAND_RFO.ANY_RESPONSE, ",
         ),
         ("L2_RQSTS.MISS:c=256", "`c=256` wants a number to 0xff"),
         (

@@ -81,19 +81,19 @@ fn table(name: &str, entries: &[&Event], text: &mut String) {
         let _ = writeln!(text, "counters = {}", counters(common.counters));
     }
     let plain = |bits: Bits| bits.register == 0 && bits.unit_mask == first.unit_mask;
+    // One event number and mask for each register: any value may be asked for.
     let any_value = alone.is_none_or(|alone| plain(alone.bits))
-        && masks
-            .iter()
-            .all(|mask| mask.bits.unit_mask == first.unit_mask);
-    if first.register != 0
-        && masks
-            .iter()
-            .all(|mask| mask.bits.register == first.register)
-    {
+        && masks.iter().all(|mask| {
+            let same_mask = mask.bits.unit_mask == first.unit_mask;
+            mask.bits.register != 0 && same_mask == (mask.bits.register == first.register)
+        });
+    let one_register = masks
+        .iter()
+        .all(|mask| mask.bits.register == first.register);
+    if first.register != 0 && (one_register || any_value) {
         common.register = first.register;
         let _ = writeln!(text, "register = {:#x}", common.register);
         if any_value {
-            // One number for all, told apart by the register: any value may be asked for.
             text.push_str("register-value = true\n");
         }
     }

@@ -1,18 +1,24 @@
-//! Intel's lists: <https://github.com/intel/perfmon>, one file of core events per CPU.
+//! Intel's lists: <https://github.com/intel/perfmon>, one file of core events per CPU, and for some CPUs a
+//! matrix of what the offcore response event takes.
 
 use serde_json::Value;
 
-use super::{Events, number, text};
+use super::offcore_matrix::{self, Matrix};
+use super::{Events, nth_number, number, text};
 use crate::source::model::{Bits, flag};
 
 pub(super) fn read(files: &[(&str, Vec<Value>)], events: &mut Events) {
-    let list: Vec<&Value> = files.iter().flat_map(|(_, list)| list).collect();
+    let (matrix, list): (Vec<&Value>, Vec<&Value>) = files
+        .iter()
+        .flat_map(|(_, list)| list)
+        .partition(|event| offcore_matrix::is_part(event));
     let all = list
         .iter()
         .map(|event| general_counters(text(event, "Counter")))
         .fold(0, |all, mask| all | mask);
     let first_fixed = list.iter().filter_map(|event| fixed_counter(event)).min();
-    for event in list {
+    let combinations = Matrix::new(&matrix, events).combinations(events);
+    for event in &list {
         let name = text(event, "EventName");
         if name.is_empty() {
             continue;
@@ -20,16 +26,36 @@ pub(super) fn read(files: &[(&str, Vec<Value>)], events: &mut Events) {
         // One list writes some names as `EVENT:request=MASK:response=MASK`.
         let name = name.replace(":request=", ".").replace(":response=", ".");
         let name = name.as_str();
+        let corrected = combinations
+            .iter()
+            .find(|combination| combination.corrects(name, event))
+            .map(|combination| combination.over(event));
+        let event = corrected.as_ref().unwrap_or(event);
         match bits(event, all, first_fixed.unwrap_or(0)) {
             Ok(bits) => events.add(name, bits, errata(text(event, "Errata"))),
             Err(reason) => events.leave_out(name, reason),
         }
     }
+    let event_of_matrix = list
+        .iter()
+        .find(|event| text(event, "EventName").starts_with(offcore_matrix::EVENT));
+    for combination in &combinations {
+        match event_of_matrix {
+            Some(event) => match bits(&combination.over(event), all, 0) {
+                Ok(bits) => events.add(&combination.name, bits, Vec::new()),
+                Err(reason) => events.leave_out(&combination.name, reason),
+            },
+            None => events.leave_out(&combination.name, "no list has its event"),
+        }
+    }
 }
 
 fn bits(event: &Value, all_counters: u32, first_fixed: u8) -> Result<Bits, &'static str> {
-    let code = number(event, "EventCode").ok_or("it has no event number")?;
-    let unit_mask = number(event, "UMask").ok_or("it has no unit mask")?;
+    let register = number(event, "MSRIndex").unwrap_or(0);
+    // Two numbers or masks stand for the two offcore response registers.
+    let which = usize::from(register == u64::from(offcore_matrix::REGISTERS[1]));
+    let code = nth_number(event, "EventCode", which).ok_or("it has no event number")?;
+    let unit_mask = nth_number(event, "UMask", which).ok_or("it has no unit mask")?;
     let counter = text(event, "Counter");
     let mut bits = Bits {
         code: u16::try_from(code).map_err(|_| "its event number is too large")?,
@@ -72,7 +98,7 @@ fn bits(event: &Value, all_counters: u32, first_fixed: u8) -> Result<Bits, &'sta
             bits.counters = counters;
         }
     }
-    if let Some(register) = number(event, "MSRIndex").filter(|register| *register != 0) {
+    if register != 0 {
         bits.register = u32::try_from(register).map_err(|_| "its register is too large")?;
         bits.value = number(event, "MSRValue").unwrap_or(0);
     }

@@ -8,6 +8,7 @@
 mod emit;
 mod intel_perfmon;
 mod linux_pmu_events;
+mod offcore_matrix;
 
 use std::collections::HashMap;
 
@@ -181,10 +182,18 @@ fn text<'v>(object: &'v Value, key: &str) -> &'v str {
 
 /// The first number in a field such as `0x1a6,0x1a7`; `None` when there is none.
 fn number(object: &Value, key: &str) -> Option<u64> {
-    let field = text(object, key);
-    let first = field.split(',').next().unwrap_or_default().trim();
-    match first.get(..2) {
-        Some("0x" | "0X") => u64::from_str_radix(&first[2..], 16).ok(),
-        _ => first.parse().ok(),
+    parse(text(object, key).split(',').next()?)
+}
+
+/// The number at a place in such a field, or the last where there are fewer.
+fn nth_number(object: &Value, key: &str, nth: usize) -> Option<u64> {
+    parse(text(object, key).split(',').take(nth + 1).last()?)
+}
+
+fn parse(number: &str) -> Option<u64> {
+    let number = number.trim();
+    match number.get(..2) {
+        Some("0x" | "0X") => u64::from_str_radix(&number[2..], 16).ok(),
+        _ => number.parse().ok(),
     }
 }

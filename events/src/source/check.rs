@@ -316,6 +316,14 @@ fn encoded(bits: Bits) -> impl std::hash::Hash + Eq {
     )
 }
 
+/// What an entry counts by its name: with the defaults of other groups, if it is a mask of one.
+fn counted(lookup: &Lookup<'_>, entry: &Entry) -> Bits {
+    match entry.bits.flags & flag::GROUP {
+        0 => entry.bits,
+        _ => name::select(lookup, &entry.full_name()).map_or(entry.bits, |whole| whole.bits),
+    }
+}
+
 fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Place, String)>) {
     let mut seen: HashMap<_, Vec<&Entry>> = HashMap::with_capacity(cpu.entries.len());
     for entry in &cpu.entries {
@@ -323,13 +331,18 @@ fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Place, String
             continue;
         }
         if entry.same_as.is_empty() {
-            seen.entry(encoded(entry.bits)).or_default().push(entry);
+            // A mask of a group is part of an event: it overlaps with another of its group only.
+            let group = entry.bits.flags & flag::GROUP;
+            let of = if group == 0 { "" } else { &entry.event };
+            seen.entry((encoded(entry.bits), group, of))
+                .or_default()
+                .push(entry);
             continue;
         }
         let name = shortened(&entry.full_name());
         let other = name::select(lookup, &entry.same_as);
         let message = match other {
-            Ok(other) if encoded(other.bits) == encoded(entry.bits) => continue,
+            Ok(other) if encoded(other.bits) == encoded(counted(lookup, entry)) => continue,
             Ok(_) => format!(
                 "{name} is not the same as `{}`: its bits differ",
                 shortened(&entry.same_as)

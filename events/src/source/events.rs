@@ -60,6 +60,7 @@ const MASK_KEYS: &[&str] = &[
     "instead",
     "default",
     "alone",
+    "group",
 ];
 const MODIFIERS: [(&str, u16); 7] = [
     ("edge", flag::EDGE),
@@ -231,6 +232,9 @@ fn read_mask(
     }
     if fields.truth(reading, "alone") == Some(true) {
         mask.bits.flags &= !flag::COMBINES;
+    }
+    if let Some(group) = fields.integer(reading, "group", 1..=3) {
+        mask.bits.flags |= flag::of_group(group as u8);
     }
 }
 

@@ -156,6 +156,15 @@ pub(crate) mod flag {
     /// The entry has a unit or errata.
     pub(crate) const HAS_WORDS: u16 = 1 << 13;
 
+    /// The group of a mask among those of its event, from 1; 0 for none.
+    pub(crate) const GROUP: u16 = 3 << GROUP_SHIFT;
+    const GROUP_SHIFT: u32 = 14;
+
+    /// The flags that say which group a mask is in.
+    pub(crate) const fn of_group(group: u8) -> u16 {
+        (group as u16) << GROUP_SHIFT & GROUP
+    }
+
     /// The flags that a file may set, with their keys.
     pub(crate) const KEYS: [(&str, u16); 7] = [
         ("edge", EDGE),
