@@ -29,7 +29,8 @@ pub(crate) struct EncodeOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DecodeOptions {
-    /// The bits: an event select or config word in hexadecimal, and the value of an extra register
+    /// The bits: an event select or config word or a whole CESR in hexadecimal, and the value of an extra
+    /// register
     #[arg(value_name = "BITS", value_parser = hexadecimal, num_args = 1..=2)]
     bits: Vec<u64>,
 
@@ -190,12 +191,25 @@ pub(crate) fn counters(slots: SlotSet) -> Option<String> {
 pub(crate) fn decode(options: &DecodeOptions) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for table in options.choice.tables()? {
-        let decoded = table.decode(&encoding(&table, &options.bits))?;
-        let levels = decoded.levels.map(levels).unwrap_or_default();
-        text += &format!("{}: {}{levels}\n", table.id(), decoded.name);
+        for (which, encoding) in encodings(&table, &options.bits) {
+            let decoded = table.decode(&encoding)?;
+            let levels = decoded.levels.map(levels).unwrap_or_default();
+            text += &format!("{}: {which}{}{levels}\n", table.id(), decoded.name);
+        }
     }
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The encodings that bits are in the scheme of a CPU: one, or those of both counters in a Pentium's CESR.
+fn encodings(table: &CpuTable, bits: &[u64]) -> Vec<(&'static str, Encoding)> {
+    const FUNCTION: u64 = 0x1ff;
+    let word = bits.first().copied().unwrap_or(0);
+    if table.scheme() == Scheme::P5 && word > FUNCTION {
+        let half = |shift: u32| Encoding::P5(P5Function((word >> shift & FUNCTION) as u16));
+        return vec![("counter 0: ", half(0)), ("counter 1: ", half(16))];
+    }
+    vec![("", encoding(table, bits))]
 }
 
 /// The encoding that bits are in the scheme of a CPU.

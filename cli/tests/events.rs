@@ -32,6 +32,14 @@ fn an_event_is_encoded_for_every_interface_and_decoded() {
     );
     let (out, _, _) = quipu(&home, &["decode", "0x413f24", "--cpu", "intel-skl"]);
     assert_eq!(out, "intel-skl: L2_RQSTS.MISS:u\n");
+    let (out, _, _) = quipu(&home, &["decode", "0x01990056", "--cpu", "intel-p5"]);
+    assert_eq!(
+        out,
+        "intel-p5: counter 0: INSTRUCTIONS_EXECUTED:k\n\
+         intel-p5: counter 1: WRITE_BUFFER_FULL_STALL_DURATION:clocks:u\n"
+    );
+    let (out, _, _) = quipu(&home, &["decode", "0x56", "--cpu", "intel-p5"]);
+    assert_eq!(out, "intel-p5: INSTRUCTIONS_EXECUTED:k\n");
     let (_, err, status) = quipu(&home, &["encode", "L2_RQSTS.MISSS", "--cpu", "intel-skl"]);
     assert_eq!(status, 125);
     assert!(err.contains("L2_RQSTS has "), "{err}");

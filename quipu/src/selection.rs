@@ -1,6 +1,8 @@
 //! Which backends count here, and the chain of reasons: what the event database says of the CPU, and
 //! what the machine says of the backend.
 
+use std::collections::BTreeMap;
+
 use quipu_events::CpuTable;
 use quipu_hal::{Error, Features, Result};
 
@@ -139,25 +141,30 @@ fn by_the_tables(cpus: &[Recognised], backend: &str) -> String {
         let ids: Vec<&str> = cpus.iter().map(|cpu| cpu.id.as_str()).collect();
         ids.join(" and ")
     };
-    let (naming, silent): (Vec<&Recognised>, Vec<&Recognised>) = cpus
-        .iter()
-        .partition(|cpu| cpu.prefers.iter().any(|name| name == backend));
-    if naming.is_empty() {
-        return format!("it does not reach the counters of {}", names(&silent));
+    let place_of = |cpu: &Recognised| cpu.prefers.iter().position(|name| name == backend);
+    let mut by_place: BTreeMap<Option<usize>, Vec<&Recognised>> = BTreeMap::new();
+    for cpu in cpus {
+        by_place.entry(place_of(cpu)).or_default().push(cpu);
     }
-    let place = preference(cpus, backend).and_then(|place| PLACES.get(place));
-    let choice = format!(
-        "{} choice of {}",
-        place.copied().unwrap_or("a later"),
-        names(&naming)
-    );
-    match silent.is_empty() {
-        true => choice,
-        false => format!(
-            "{choice}; it does not reach the counters of {}",
+    let silent = by_place.remove(&None);
+    let mut said: Vec<String> = by_place
+        .into_iter()
+        .map(|(place, naming)| {
+            let place = place.and_then(|place| PLACES.get(place)).copied();
+            format!(
+                "{} choice of {}",
+                place.unwrap_or("a later"),
+                names(&naming)
+            )
+        })
+        .collect();
+    if let Some(silent) = silent {
+        said.push(format!(
+            "it does not reach the counters of {}",
             names(&silent)
-        ),
+        ));
     }
+    said.join("; ")
 }
 
 #[cfg(test)]
@@ -216,6 +223,11 @@ mod tests {
         ];
         assert_eq!(
             by_the_tables(&two, "linux"),
+            "first choice of a-core; second choice of a-atom"
+        );
+        let alike = [entry("a-core", &["linux"]), entry("a-atom", &["linux"])];
+        assert_eq!(
+            by_the_tables(&alike, "linux"),
             "first choice of a-core and a-atom"
         );
         assert_eq!(
