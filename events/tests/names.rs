@@ -73,7 +73,8 @@ fn modifiers_change_the_bits() {
 
 #[test]
 fn offcore_responses_are_a_request_and_a_response() {
-    // Values of Linux' arch/x86/events/intel/core.c: SNB_DMND_DATA_RD with the snoops of SNB_SNP_ANY, and so on.
+    // Bits of the register as Linux names them (SNB_OTHER and so on, arch/x86/events/intel/core.c): request 15,
+    // hits 18-21, snoops 31-37.
     let snb = events("intel-snb", Interface::Linux);
     for name in [
         "OFFCORE_RESPONSE.OTHER.LLC_HIT.ANY_RESPONSE",
