@@ -28,6 +28,8 @@ struct Places {
     callchain: u16,
     raw: u16,
     branches: u16,
+    /// Whether the branch stack is without the index that was asked for.
+    no_hw_index: bool,
     user_registers: u16,
     user_stack: u16,
     /// Weight, data source and transaction.
@@ -68,47 +70,79 @@ impl<'a> Sample<'a> {
         let mut places = Places::default();
         let fixed = usize::from(layout.fixed.len);
         let mut cursor = Cursor::new(self.body.get(fixed..).unwrap_or_default());
-        let here = |cursor: &Cursor<'_>| (self.body.len() - cursor.rest().len()) as u16;
         if layout.has(S::READ) {
-            places.read = here(&cursor);
+            places.read = self.offset(&cursor);
             ReadValues::decode(&mut cursor, layout.read_format())?;
         }
         if layout.has(S::CALLCHAIN) {
-            places.callchain = here(&cursor);
+            places.callchain = self.offset(&cursor);
             callchain(&mut cursor)?;
         }
         if !layout.has(S::all() - FIXED_AND_CHAIN) {
             return Ok(places);
         }
         if layout.has(S::RAW) {
-            places.raw = here(&cursor);
+            places.raw = self.offset(&cursor);
             raw(&mut cursor)?;
         }
         if layout.has(S::BRANCH_STACK) {
-            places.branches = here(&cursor);
+            places.branches = self.offset(&cursor);
+            if let Some(places) = self.find_after_no_branches(cursor, places) {
+                return Ok(places);
+            }
             branches(&mut cursor, layout.branch_sample_type())?;
         }
+        self.find_after_branches(&mut cursor, &mut places)?;
+        Ok(places)
+    }
+
+    /// Walks the fields from the branch stack on as the kernel writes them when it has none: a
+    /// count of 0, and not even the index (`perf_output_sample`, `kernel/events/core.c`). A stack
+    /// that is there and empty has the index; the length of the record tells the two apart.
+    fn find_after_no_branches(&self, mut cursor: Cursor<'a>, mut places: Places) -> Option<Places> {
+        let what = self.layout.branch_sample_type();
+        if !what.contains(BranchSampleType::HW_INDEX) || cursor.u64("branch stack") != Ok(0) {
+            return None;
+        }
+        places.no_hw_index = true;
+        self.find_after_branches(&mut cursor, &mut places).ok()?;
+        cursor.rest().is_empty().then_some(places)
+    }
+
+    fn find_after_branches(
+        &self,
+        cursor: &mut Cursor<'a>,
+        places: &mut Places,
+    ) -> Result<(), Malformed> {
+        use SampleType as S;
+        let layout = self.layout;
         if layout.has(S::REGS_USER) {
-            places.user_registers = here(&cursor);
-            registers(&mut cursor, layout.user_registers())?;
+            places.user_registers = self.offset(cursor);
+            registers(cursor, layout.user_registers())?;
         }
         if layout.has(S::STACK_USER) {
-            places.user_stack = here(&cursor);
-            user_stack(&mut cursor)?;
+            places.user_stack = self.offset(cursor);
+            user_stack(cursor)?;
         }
-        places.access = here(&cursor);
-        skip_words(&mut cursor, layout, &ACCESS)?;
+        places.access = self.offset(cursor);
+        skip_words(cursor, layout, &ACCESS)?;
         if layout.has(S::REGS_INTR) {
-            places.interrupt_registers = here(&cursor);
-            registers(&mut cursor, layout.interrupt_registers())?;
+            places.interrupt_registers = self.offset(cursor);
+            registers(cursor, layout.interrupt_registers())?;
         }
-        places.memory = here(&cursor);
-        skip_words(&mut cursor, layout, &MEMORY)?;
+        places.memory = self.offset(cursor);
+        skip_words(cursor, layout, &MEMORY)?;
         if layout.has(S::AUX) {
-            places.aux = here(&cursor);
-            aux(&mut cursor)?;
+            places.aux = self.offset(cursor);
+            aux(cursor)?;
         }
-        Ok(places)
+        Ok(())
+    }
+
+    /// Where in the body the cursor is.
+    #[inline]
+    fn offset(&self, cursor: &Cursor<'_>) -> u16 {
+        (self.body.len() - cursor.rest().len()) as u16
     }
 
     /// What the header of the record says: the mode of the CPU, whether the instruction pointer is
@@ -215,10 +249,14 @@ impl<'a> Sample<'a> {
         raw(&mut cursor).ok()
     }
 
-    /// The last branches.
+    /// The last branches; empty also where the kernel had none to tell.
     pub fn branches(&self) -> Option<BranchStack<'a>> {
         let mut cursor = self.at(SampleType::BRANCH_STACK, self.places.branches)?;
-        branches(&mut cursor, self.layout.branch_sample_type()).ok()
+        let mut what = self.layout.branch_sample_type();
+        if self.places.no_hw_index {
+            what.remove(BranchSampleType::HW_INDEX);
+        }
+        branches(&mut cursor, what).ok()
     }
 
     /// Registers of user mode; `None` also in a thread that has none.

@@ -2,6 +2,22 @@
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 
+use quipu_linux::sampling::{
+    BranchSampleType, RawRecord, ReadFormat, RecordLayout, SampleType, ThreadId,
+};
+
+/// Who wrote the records.
+pub(crate) const THREAD: ThreadId = ThreadId { pid: 10, tid: 11 };
+
+/// A layout of all there is; the weight is one number.
+pub(crate) fn everything() -> RecordLayout {
+    RecordLayout::new(SampleType::all() - SampleType::WEIGHT_STRUCT)
+        .with_read_format(ReadFormat::all())
+        .with_branches(BranchSampleType::HW_INDEX | BranchSampleType::COUNTERS)
+        .with_registers(0b101, 1 << 40)
+        .with_sample_id_all(true)
+}
+
 /// The body of a record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bytes(Vec<u8>);
@@ -55,4 +71,11 @@ impl Bytes {
 pub(crate) fn record(kind: u32, misc: u16, body: &Bytes) -> Vec<u8> {
     let size = u16::try_from(8 + body.len()).expect("not longer than records can be");
     Bytes::new().u32(kind).u16(misc).u16(size).append(body).0
+}
+
+/// The only record in these bytes.
+pub(crate) fn only(bytes: &[u8]) -> RawRecord<'_> {
+    let record = RawRecord::at_start(bytes).expect("a record");
+    assert_eq!(record.bytes().len(), bytes.len());
+    record
 }
