@@ -31,7 +31,7 @@ pub(crate) fn resolve(probe: &Probe, pmus: &SysfsPmus) -> Result<Resolved> {
     let mut config = pmus
         .resolve(&request)
         .map_err(|_| {
-            Error::new(ErrorKind::UnsupportedEvent, attempted()).with_reason(format!(
+            Error::new(ErrorKind::UnsupportedFeature, attempted()).with_reason(format!(
                 "the kernel has no {pmu} PMU (CONFIG_{}_EVENTS, since Linux 4.17)",
                 pmu.to_uppercase()
             ))

@@ -80,7 +80,7 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
     })
 }
 
-/// Whether a target is the thread that asks, and nothing else.
+/// Whether a target is the thread that asks, and nothing else: what it may read in user space.
 pub(crate) fn is_calling_thread(target: &Target) -> bool {
     match target {
         Target::CurrentThread => true,
@@ -269,6 +269,33 @@ mod tests {
             list.iter().map(|p| p.attach.cpu).collect::<Vec<_>>(),
             [1, 0]
         );
+    }
+
+    /// Not a process, though the thread may be its only one, nor the CPU that it is on.
+    #[test]
+    fn the_calling_thread_is_no_other_target() {
+        // SAFETY: the call takes nothing and touches no memory of ours.
+        let tid = unsafe { libc::gettid() };
+        assert!(is_calling_thread(&Target::CurrentThread));
+        assert!(is_calling_thread(&Target::Thread(tid)));
+        let pid = i32::try_from(std::process::id()).expect("a pid");
+        for other in [
+            Target::Thread(0),
+            Target::Process(pid),
+            Target::Process(tid),
+            Target::CurrentCpu,
+            Target::Cpu(0),
+            Target::Cpus(vec![0]),
+            Target::AllCpus,
+            Target::Cgroup {
+                cgroup: Cgroup::Path("/".into()),
+                cpus: vec![0],
+            },
+        ] {
+            assert!(!is_calling_thread(&other), "{other}");
+        }
+        let elsewhere = std::thread::spawn(move || is_calling_thread(&Target::Thread(tid)));
+        assert!(!elsewhere.join().expect("no panic"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod peer;
 mod presets;
 mod privileges;
 mod signals;
+mod sources;
 mod targets;
 
 use std::process::Output;
