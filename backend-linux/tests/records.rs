@@ -6,7 +6,7 @@ use encoding::{Bytes, THREAD, everything, only, record};
 use quipu_linux::sampling::record::{
     AuxFlags, BpfChange, FileIdentity, KsymbolKind, NamespaceKind, SwitchDirection, kind,
 };
-use quipu_linux::sampling::{Record, RecordLayout, Records, SampleId, SampleType, ThreadId};
+use quipu_linux::sampling::{Record, SampleId, ThreadId};
 
 /// The trailer of [`everything`].
 fn trailer() -> Bytes {
