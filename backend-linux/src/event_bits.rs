@@ -77,6 +77,14 @@ impl EventBits {
         self
     }
 
+    /// Whether it is an event of the CPU's own PMU by one of its fixed types.
+    pub(crate) fn is_of_the_cpu(&self) -> bool {
+        matches!(
+            self.config.type_,
+            event_type::HARDWARE | event_type::HW_CACHE | event_type::RAW
+        )
+    }
+
     /// `enum perf_hw_id`.
     pub(crate) fn hardware(event: Hardware) -> Self {
         Self::new(event_type::HARDWARE, position(&Hardware::ALL, &event))

@@ -7,6 +7,10 @@ use crate::kernel_group::{KernelGroup, ReadPlan};
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
+/// Whether the driver overlooks a leader that is disabled when it looks whether a group fits
+/// (`validate_event`, `drivers/perf/arm_pmu.c`): a group of one too many opens then, and never counts.
+const LEADERS_ARE_OVERLOOKED: bool = cfg!(any(target_arch = "arm", target_arch = "aarch64"));
+
 /// A member that the kernel refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
@@ -71,6 +75,20 @@ fn open_as(
             failure,
         })?);
     }
+    if LEADERS_ARE_OVERLOOKED
+        && let [leader, .., bits] = planned.bits.as_slice()
+        && leader.is_of_the_cpu()
+        && !spec.attributes.enable_on_exec
+    {
+        let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
+        let stand_in = again(&spec.members[0], leader);
+        fits(&stand_in, attach, &fds, open).map_err(|failure| Refusal {
+            member: fds.len() - 1,
+            attr: Box::new(again(&spec.members[fds.len() - 1], bits)),
+            attach,
+            failure,
+        })?;
+    }
     let live = planned.bits.iter().any(EventBits::is_counted_live);
     KernelGroup::new(plan, live, fds).map_err(|errno| Refusal {
         member: 0,
@@ -78,6 +96,20 @@ fn open_as(
         attach,
         failure: OpenFailure::Errno(errno),
     })
+}
+
+/// Whether there is room for the leader, too: its event is a member for a moment, which the driver does
+/// not overlook.
+fn fits(
+    leader: &PerfEventAttr,
+    attach: Attach,
+    group: &[CounterFd],
+    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+) -> Result<(), OpenFailure> {
+    match open(leader, attach, group.first()) {
+        Err(failure) if failure == OpenFailure::Errno(libc::EINVAL) => Err(failure),
+        _ => Ok(()),
+    }
 }
 
 /// The values of `precise_ip` to try, in order.
@@ -231,6 +263,20 @@ mod tests {
         })
         .expect_err("refused");
         assert_eq!(refusal.attr.read_format, ReadPlan::Snapshot.format());
+    }
+
+    #[test]
+    fn a_leader_for_which_there_is_no_room_is_refused_and_other_trouble_is_not() {
+        let leader = PerfEventAttr::default();
+        let refused = |errno| {
+            let mut open = |_: &PerfEventAttr, _: Attach, group: Option<&CounterFd>| {
+                assert!(group.is_some(), "it stands in as a member");
+                Err(OpenFailure::Errno(errno))
+            };
+            fits(&leader, Attach::thread(0), &[some_fd()], &mut open).is_err()
+        };
+        assert!(refused(libc::EINVAL));
+        assert!(!refused(libc::EMFILE));
     }
 
     #[test]

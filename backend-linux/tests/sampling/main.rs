@@ -5,6 +5,7 @@
 mod breakpoints;
 mod calls;
 mod control;
+mod cycles;
 #[path = "../machine/mod.rs"]
 mod machine;
 mod memory;
