@@ -26,7 +26,9 @@ fn every_generation_conforms() {
             let excused = match missing {
                 Missing::Target(kinds) => (tasks | TargetKinds::CGROUP).contains(kinds),
                 Missing::Features(features) => on_exec.contains(features),
-                Missing::Ability(ability) => ability == Ability::InheritanceProbe,
+                Missing::Ability(ability) => {
+                    matches!(ability, Ability::InheritanceProbe | Ability::CountedLoop)
+                }
                 Missing::Simultaneity(_) | Missing::Inapplicable(_) => true,
                 _ => false,
             };

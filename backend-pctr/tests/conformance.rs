@@ -36,7 +36,9 @@ fn conforms(era: Era, processor: Processor) {
             Missing::Target(kinds) => (tasks | other_cpus).contains(kinds),
             Missing::Features(features) => absent.contains(features),
             Missing::Ability(Ability::Conflict | Ability::Puzzle) => unconstrained,
-            Missing::Ability(ability) => ability == Ability::InheritanceProbe,
+            Missing::Ability(ability) => {
+                matches!(ability, Ability::InheritanceProbe | Ability::CountedLoop)
+            }
             // The driver reads one counter after the other.
             Missing::Simultaneity(Simultaneity::Atomic) => true,
             Missing::Inapplicable(_) => true,

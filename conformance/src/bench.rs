@@ -119,6 +119,27 @@ impl<'a> Bench<'a> {
         self.subject.pass(turns * self.subject.rotation_interval());
     }
 
+    /// How often the event of a counted loop occurs in so many rounds, and a little around them: the
+    /// least of several tries, as interrupts may add to it.
+    pub(crate) fn counted_loop(&self, rounds: u64) -> Outcome<u64> {
+        let mut least = None;
+        for _ in 0..20 {
+            let (event, work) = self
+                .subject
+                .counted_loop(rounds)
+                .ok_or(Ability::CountedLoop)?;
+            let mut group = self.open_stopped(&event)?;
+            group.enable()?;
+            work();
+            group.disable()?;
+            let seen = reading(&mut *group)?;
+            if let Some(counted) = seen.scaled().exact() {
+                least = Some(least.map_or(counted, |least: u64| least.min(counted)));
+            }
+        }
+        least.ok_or_else(|| Stop::Fail("alone, and never on the PMU all the time".into()))
+    }
+
     /// Makes an exact event occur.
     pub(crate) fn cause(&self, event: &EventSpec, times: u64) -> Outcome {
         let workload = self.subject.workload(event, times);

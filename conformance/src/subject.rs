@@ -82,6 +82,13 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// An event, and a loop of so many rounds, each of which makes it occur equally often, however
+    /// long it takes: retired instructions of user mode.
+    fn counted_loop(&self, rounds: u64) -> Option<(EventSpec, Workload)> {
+        let _ = rounds;
+        None
+    }
+
     /// Events that cannot be in one group, because they need the same slot.
     fn conflicting(&self) -> Option<Vec<EventSpec>> {
         None

@@ -125,6 +125,8 @@ pub enum Ability {
     NarrowRegister,
     /// A workload in which a register wraps unseen.
     HiddenWrap,
+    /// An event that every round of a loop makes occur equally often.
+    CountedLoop,
     /// Events that exclude each other.
     Conflict,
     /// Events that want their slots chosen with foresight.
@@ -159,6 +161,7 @@ impl fmt::Display for Ability {
             Self::Truth => "knowledge of what really happened",
             Self::NarrowRegister => "register narrow enough to wrap",
             Self::HiddenWrap => "workload in which a register wraps unseen",
+            Self::CountedLoop => "loop whose rounds are counted",
             Self::Conflict => "events that exclude each other",
             Self::Puzzle => "events whose slots must be chosen with foresight",
             Self::UnsupportedEvent => "event known not to exist",

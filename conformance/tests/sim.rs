@@ -32,7 +32,9 @@ fn conforms(subject: SimSubject, targets: TargetKinds, features: Features) {
         let excused = match missing {
             Missing::Target(kinds) => targets.contains(kinds),
             Missing::Features(missing) => features.contains(missing),
-            Missing::Ability(ability) => ability == Ability::InheritanceProbe,
+            Missing::Ability(ability) => {
+                matches!(ability, Ability::InheritanceProbe | Ability::CountedLoop)
+            }
             Missing::Inapplicable(_) => true,
             _ => false,
         };

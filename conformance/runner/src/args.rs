@@ -2,14 +2,23 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::subjects::BackendName;
 
 /// Run the conformance suite over a backend.
 #[derive(Debug, Parser)]
-#[command(name = "quipu-conform", version)]
+#[command(
+    name = "quipu-conform",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub(crate) struct Args {
+    /// Something else than to run the suite over one backend
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// The backend to test: linux, msr, pctr, posix, sim, or a simulated device: sim-msr:GENERATION,
     /// sim-pctr:ERA:CPU
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
@@ -18,6 +27,10 @@ pub(crate) struct Args {
     /// The device of `--backend pctr`, if not /dev/pctr
     #[arg(long, value_name = "PATH")]
     pub(crate) device: Option<PathBuf>,
+
+    /// What to call the machine in the report, beside its system and architecture
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) machine: Option<String>,
 
     /// Only checks whose id contains this; may be given several times
     #[arg(long, value_name = "TEXT")]
@@ -36,6 +49,29 @@ pub(crate) struct Args {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// What is done with reports of several machines.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the suite over every simulated machine, and write a record of each into a directory
+    Simulated {
+        /// Where the records go
+        directory: PathBuf,
+    },
+    /// Print the page about the records in a directory
+    Page {
+        /// Where the records are
+        directory: PathBuf,
+    },
+    /// Compare records with earlier ones of the same names: sums, and which checks pass no more. The exit
+    /// status is 1 if there are any, or any that failed
+    Compare {
+        /// Where the earlier ones are
+        before: PathBuf,
+        /// Where the others are
+        now: PathBuf,
+    },
+}
+
 /// How a report is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -47,4 +83,6 @@ pub(crate) enum Format {
     Junit,
     /// One JSON object
     Json,
+    /// One JSON object without what the suite says about its checks, to be kept
+    Record,
 }

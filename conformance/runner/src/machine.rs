@@ -2,27 +2,60 @@
 
 use std::env::consts;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::subjects::Tested;
 
 /// The machine, as far as it is known; said in every report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Platform {
     pub(crate) machine: String,
     pub(crate) kernel: String,
     pub(crate) cpu: String,
     pub(crate) pmu: String,
+    pub(crate) user: String,
 }
 
 impl Platform {
-    /// The machine this runs on, with the PMU that the backend uses.
-    pub(crate) fn of(tested: &Tested) -> Self {
+    /// The machine this runs on, with the PMU that the backend uses; `called` is what whoever runs
+    /// it calls the machine.
+    pub(crate) fn of(tested: &Tested, called: Option<&str>) -> Self {
         let mut platform = Self::here();
         if let Some(pmu) = &tested.pmu {
             platform.pmu.clone_from(pmu);
         }
+        if let Some(called) = called {
+            platform.machine = format!("{}, {called}", platform.machine);
+        }
         platform
+    }
+
+    /// A simulated PMU, on whatever machine.
+    pub(crate) fn simulated(pmu: &str) -> Self {
+        let any = || "any".to_owned();
+        Self {
+            machine: any(),
+            kernel: any(),
+            cpu: any(),
+            pmu: pmu.into(),
+            user: any(),
+        }
+    }
+
+    /// Whether it is a [simulated](Self::simulated) one.
+    pub(crate) fn is_simulated(&self) -> bool {
+        *self == Self::simulated(&self.pmu)
+    }
+
+    /// Whether a check that passes on one has to pass on the other.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let facts = |p: &Self| [&p.machine, &p.cpu, &p.pmu, &p.user].map(String::clone);
+        facts(self) == facts(other)
+    }
+
+    /// Whether the machine runs an operating system.
+    pub(crate) fn is_of(&self, system: &str) -> bool {
+        self.machine.split(' ').next() == Some(system)
     }
 
     #[cfg(target_os = "linux")]
@@ -40,26 +73,51 @@ impl Platform {
             } else {
                 names.join(", ")
             },
+            user: match facts.perf_event_paranoid {
+                _ if facts.uid == Some(0) => "root".into(),
+                Some(level) => format!("ordinary, perf_event_paranoid {level}"),
+                None => "ordinary".into(),
+            },
         }
     }
 
     #[cfg(not(target_os = "linux"))]
     fn here() -> Self {
+        let (kernel, user) = system();
         Self {
             machine: format!("{} {}", consts::OS, consts::ARCH),
-            kernel: "unknown".into(),
+            kernel,
             cpu: "unknown".into(),
             pmu: "unknown".into(),
+            user,
         }
     }
 
     /// Name and value of each fact.
-    pub(crate) fn facts(&self) -> [(&'static str, &str); 4] {
+    pub(crate) fn facts(&self) -> [(&'static str, &str); 5] {
         [
             ("machine", &self.machine),
             ("kernel", &self.kernel),
             ("cpu", &self.cpu),
             ("pmu", &self.pmu),
+            ("user", &self.user),
         ]
     }
+}
+
+/// Release of the kernel (uname(3)) and user.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn system() -> (String, String) {
+    let name = rustix::system::uname();
+    let kernel = [name.release(), name.version()].map(|part| part.to_string_lossy());
+    let root = rustix::process::geteuid().is_root();
+    (
+        kernel.join(" ").trim().to_owned(),
+        if root { "root" } else { "ordinary" }.into(),
+    )
+}
+
+#[cfg(not(unix))]
+fn system() -> (String, String) {
+    ("unknown".into(), "unknown".into())
 }

@@ -2,26 +2,37 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod comparison;
 mod machine;
 mod output;
+mod page;
+mod record;
 mod subjects;
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use quipu_conformance::{Check, all, run};
 
-use crate::args::Args;
+use crate::args::{Args, Command, Format};
 use crate::machine::Platform;
+use crate::record::Record;
+use crate::subjects::BackendName;
 
 /// The status for a suite that could not be run; clap's for arguments it does not understand.
 const NOT_RUN: u8 = 2;
 
 fn main() -> ExitCode {
-    match conform(&Args::parse()) {
+    let args = Args::parse();
+    let done = match &args.command {
+        Some(command) => reports(command),
+        None => conform(&args),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -43,25 +54,62 @@ fn conform(args: &Args) -> Result<bool> {
     };
     let tested = backend.subject(args.device.as_deref())?;
     let report = run(&tested.subject, checks);
-    let platform = Platform::of(&tested);
+    let platform = if backend.is_simulated() && args.format == Format::Record {
+        Platform::simulated(tested.pmu.as_deref().unwrap_or_default())
+    } else {
+        Platform::of(&tested, args.machine.as_deref())
+    };
+    let write = |out: &mut dyn Write| {
+        output::write(args.format, &report, &backend.to_string(), &platform, out)
+    };
     match &args.output {
-        None => {
-            let mut out = io::stdout().lock();
-            output::write(args.format, &report, &platform, &mut out)?;
-            out.flush()?;
-        }
-        Some(path) => {
-            let write = || -> Result<()> {
-                let mut file = io::BufWriter::new(File::create(path)?);
-                output::write(args.format, &report, &platform, &mut file)?;
-                Ok(file.flush()?)
-            };
-            write().with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        None => write(&mut io::stdout().lock())?,
+        Some(path) => into_file(path, write)?,
     }
     Ok(report.failed().next().is_none())
 }
 
 fn is_wanted(check: &Check, args: &Args) -> bool {
     args.filter.is_empty() || args.filter.iter().any(|text| check.id.contains(text))
+}
+
+/// Writes a file.
+fn into_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let written = || {
+        let mut file = io::BufWriter::new(File::create(path)?);
+        write(&mut file)?;
+        file.flush()
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes reports, or something of them. Whether nothing is wrong with them.
+fn reports(command: &Command) -> Result<bool> {
+    let mut out = io::stdout().lock();
+    match command {
+        Command::Simulated { directory } => {
+            let mut good = true;
+            for backend in BackendName::simulated() {
+                let tested = backend.subject(None)?;
+                let report = run(&tested.subject, all());
+                good &= report.failed().next().is_none();
+                let platform = Platform::simulated(tested.pmu.as_deref().unwrap_or_default());
+                let record = Record::new(&report, &backend.to_string(), &platform);
+                let name = format!("{}.json", record.backend.replace(':', "-"));
+                into_file(&directory.join(name), |out| output::record(&record, out))?;
+            }
+            Ok(good)
+        }
+        Command::Page { directory } => {
+            page::write(&Record::read_all(directory)?, &mut out)?;
+            Ok(true)
+        }
+        Command::Compare { before, now } => {
+            let (before, now) = (Record::read_all(before)?, Record::read_all(now)?);
+            if now.is_empty() {
+                bail!("there are no records to compare");
+            }
+            Ok(comparison::write(&before, &now, &mut out)?)
+        }
+    }
 }

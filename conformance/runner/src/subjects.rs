@@ -13,6 +13,7 @@ mod simulated_msr;
 #[cfg(unix)]
 mod simulated_pctr;
 
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -96,7 +97,52 @@ fn generation(name: &str) -> Result<Generation, String> {
     })
 }
 
+/// As it is given on the command line.
+impl fmt::Display for BackendName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Linux => f.write_str("linux"),
+            Self::Msr => f.write_str("msr"),
+            Self::Sim => f.write_str("sim"),
+            #[cfg(unix)]
+            Self::SimMsr(generation) => write!(f, "sim-msr:{}", generation.name()),
+            #[cfg(unix)]
+            Self::Posix => f.write_str("posix"),
+            #[cfg(unix)]
+            Self::Pctr => f.write_str("pctr"),
+            #[cfg(unix)]
+            Self::SimPctr(era, processor) => {
+                write!(f, "sim-pctr:{}:{}", era.name(), processor.name())
+            }
+        }
+    }
+}
+
 impl BackendName {
+    /// Every simulated machine.
+    pub(crate) fn simulated() -> Vec<Self> {
+        #[allow(unused_mut, reason = "elsewhere than on a Unix there are no others")]
+        let mut names = vec![Self::Sim];
+        #[cfg(unix)]
+        {
+            names.extend(Generation::ALL.map(Self::SimMsr));
+            for era in Era::ALL {
+                let machines = Processor::ALL.map(|processor| Self::SimPctr(era, processor));
+                let counts = |name: &Self| {
+                    let known = name.to_string().parse::<Self>();
+                    known.is_ok_and(|name| name.subject(None).is_ok())
+                };
+                names.extend(machines.into_iter().filter(counts));
+            }
+        }
+        names
+    }
+
+    /// Whether it runs on no machine's own counters.
+    pub(crate) fn is_simulated(self) -> bool {
+        self.to_string().starts_with("sim")
+    }
+
     /// The subject around it; `device` is another one than pctr(4)'s own.
     pub(crate) fn subject(self, device: Option<&Path>) -> Result<Tested> {
         #[cfg(not(unix))]

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use quipu::hal::{Capabilities, DynBackend, Group};
-use quipu::{GroupSpec, Machine, Result, Target};
+use quipu::{GroupSpec, Hardware, Machine, Result, Software, Target};
 use quipu_conformance::subjects::LinuxSubject;
 use quipu_conformance::{Subject, Verdict, all};
 
@@ -15,7 +15,7 @@ use quipu_conformance::{Subject, Verdict, all};
 type Opens = fn(&dyn DynBackend, GroupSpec, Target) -> Result<Box<dyn Group>>;
 
 /// What is wrong, and checks that must catch it.
-const MUTANTS: [(&str, Opens, &[&str]); 8] = [
+const MUTANTS: [(&str, Opens, &[&str]); 9] = [
     (
         "nothing is inherited",
         |inner, mut spec, target| {
@@ -86,6 +86,18 @@ const MUTANTS: [(&str, Opens, &[&str]); 8] = [
             _ => inner.open(&spec, &target),
         },
         &["lifecycle.buffer-shape"],
+    ),
+    (
+        "instructions are page faults",
+        |inner, mut spec, target| {
+            for member in &mut spec.members {
+                if member.event == Hardware::Instructions.into() {
+                    member.event = Software::PageFaults.into();
+                }
+            }
+            inner.open(&spec, &target)
+        },
+        &["values.counted-loop", "multiplexing.estimate-near-work"],
     ),
 ];
 

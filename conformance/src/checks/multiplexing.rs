@@ -2,9 +2,9 @@
 
 use quipu_hal::{EventSpec, Features, GroupSpec, Reading, Scaled, Simultaneity, Total};
 
-use crate::Check;
 use crate::bench::{Bench, BoxGroup, pinned, read, reading};
 use crate::verdict::{Outcome, ensure, ensure_eq};
+use crate::{Ability, Check};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -42,6 +42,12 @@ pub(super) const CHECKS: &[Check] = &[
         requires: "The estimate of a steady event is within 10 % of what a pinned counter of it says.",
         source: "perf_event_tests, multiplexing accuracy",
         run: estimate_near_pinned,
+    },
+    Check {
+        id: "multiplexing.estimate-near-work",
+        requires: "The estimate of the instructions of a loop is within 5 % of what the loop has.",
+        source: "perf_event_tests, multiplexing accuracy",
+        run: estimate_near_work,
     },
     Check {
         id: "multiplexing.interval-near-truth",
@@ -242,6 +248,37 @@ fn estimate_near_pinned(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
+fn estimate_near_work(bench: &Bench<'_>) -> Outcome {
+    const ROUNDS: u64 = 10_000;
+    const LOOPS: u64 = 100;
+    let (once, twice) = (bench.counted_loop(ROUNDS)?, bench.counted_loop(2 * ROUNDS)?);
+    let (event, _) = bench
+        .subject()
+        .counted_loop(0)
+        .ok_or(Ability::CountedLoop)?;
+    let mut groups = crowd(bench, &event)?;
+    let mut before = Vec::new();
+    for group in &mut groups {
+        before.push(reading(&mut **group)?);
+    }
+    let long = MANY_TURNS / 4 * bench.subject().rotation_interval();
+    let mut truth = 0;
+    while reading(&mut *groups[0])?.since(&before[0]).time_enabled < long {
+        for _ in 0..LOOPS {
+            let (_, work) = bench
+                .subject()
+                .counted_loop(ROUNDS)
+                .ok_or(Ability::CountedLoop)?;
+            work();
+            truth += twice.saturating_sub(once);
+        }
+    }
+    for (group, before) in groups.iter_mut().zip(before) {
+        near(&reading(&mut **group)?.since(&before), truth, 5)?;
+    }
+    Ok(())
+}
+
 fn interval_near_truth(bench: &Bench<'_>) -> Outcome {
     let event = bench.slot_event()?;
     let mut groups = crowd(bench, &event)?;
@@ -302,9 +339,12 @@ fn groups_rotate_whole(bench: &Bench<'_>) -> Outcome {
     bench.need_room(2)?;
     let spec = GroupSpec::new(vec![event; slots / 2 + 1]);
     let mut groups = [bench.open(&spec)?, bench.open(&spec)?, bench.open(&spec)?];
-    // Where members are read one after the other while time goes on, they see that much more.
-    let in_one_moment =
-        groups[0].simultaneity() == Simultaneity::Atomic || bench.subject().now().is_some();
+    // Where members start, or are read, one after the other while time goes on, they see that much
+    // more; of instructions of the user's there are none in between.
+    let time_stands_still = bench.subject().now().is_some();
+    let in_one_moment = time_stands_still
+        || groups[0].simultaneity() == Simultaneity::Atomic
+            && bench.subject().counted_loop(0).is_some();
     bench.pass_turns(1);
     for _ in 0..10 {
         bench.pass_turns(1);

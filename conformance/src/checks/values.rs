@@ -20,6 +20,12 @@ pub(super) const CHECKS: &[Check] = &[
         run: every_exact_event,
     },
     Check {
+        id: "values.counted-loop",
+        requires: "Every round of a loop adds the same number of instructions, and no round is lost.",
+        source: "perf_event_tests, validation of instruction counts; Weaver 2013, \"Non-determinism and overcount\"",
+        run: counted_loop,
+    },
+    Check {
         id: "values.nothing-happened",
         requires: "An event that did not occur reads 0, as a fact.",
         source: "perf_event_open(2), reading results",
@@ -128,6 +134,25 @@ fn every_exact_event(bench: &Bench<'_>) -> Outcome {
         let seen = reading(&mut *group)?;
         ensure_eq!(seen.scaled().exact(), Some(123), "123 x {:?}", event.event);
     }
+    Ok(())
+}
+
+fn counted_loop(bench: &Bench<'_>) -> Outcome {
+    const ROUNDS: u64 = 10_000;
+    let mut counted = [0; 3];
+    for (times, counted) in (1..).zip(&mut counted) {
+        *counted = bench.counted_loop(times * ROUNDS)?;
+    }
+    let [once, twice, thrice] = counted;
+    ensure!(
+        twice.checked_sub(once).is_some_and(|more| more >= ROUNDS),
+        "{ROUNDS} rounds more, and {twice} after {once}"
+    );
+    ensure_eq!(
+        thrice.checked_sub(twice),
+        Some(twice - once),
+        "what as many rounds add again"
+    );
     Ok(())
 }
 

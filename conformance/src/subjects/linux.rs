@@ -21,7 +21,8 @@ use crate::{Subject, Workload};
 pub struct LinuxSubject {
     backend: Arc<dyn DynBackend>,
     exact: Vec<EventSpec>,
-    hardware: Option<EventSpec>,
+    instructions: Option<EventSpec>,
+    steady: Option<EventSpec>,
     slots: Option<usize>,
 }
 
@@ -31,7 +32,8 @@ impl LinuxSubject {
         let mut subject = Self {
             backend,
             exact: Vec::new(),
-            hardware: None,
+            instructions: None,
+            steady: None,
             slots: None,
         };
         let landmark = Breakpoint::execute(landmark as fn(u64) as usize as u64);
@@ -40,11 +42,11 @@ impl LinuxSubject {
         if subject.opens(&breakpoint) {
             subject.exact.push(breakpoint);
         }
-        subject.hardware = Some(user(Hardware::Instructions)).filter(|e| subject.opens(e));
-        subject.slots = subject
-            .hardware
-            .as_ref()
-            .and_then(|event| subject.fit(event));
+        subject.instructions = Some(user(Hardware::Instructions)).filter(|e| subject.opens(e));
+        // Emulators may count nothing but cycles.
+        let cycles = || Some(user(Hardware::Cycles)).filter(|e| subject.opens(e));
+        subject.steady = subject.instructions.clone().or_else(cycles);
+        subject.slots = subject.steady.as_ref().and_then(|event| subject.fit(event));
         pages::warm_up();
         subject
     }
@@ -56,25 +58,25 @@ impl LinuxSubject {
 }
 
 impl LinuxSubject {
-    /// How many counters of an event fit onto the PMU at once. The kernel opens a group that would
-    /// fit if nobody else counted (`validate_group`); where somebody does, there is no such number.
+    /// How many counters of an event fit onto the PMU at once, with those that others have there. The
+    /// kernel opens a group that would fit if nobody else counted (`validate_group`), so that opening
+    /// says too little.
     fn fit(&self, event: &EventSpec) -> Option<usize> {
         const MANY: usize = 64;
         let pinned = Attributes {
             pinned: true,
             ..Attributes::default()
         };
-        let open = |members| {
-            let spec = GroupSpec::new(vec![event.clone(); members]).with_attributes(pinned);
-            self.backend.open(&spec, &self.target()).ok()
+        let counts = |members: &usize| {
+            let spec = GroupSpec::new(vec![event.clone(); *members]).with_attributes(pinned);
+            let Ok(mut group) = self.backend.open(&spec, &self.target()) else {
+                return false;
+            };
+            self.pass(self.rotation_interval());
+            let mut buf = group.read_buf();
+            group.read(&mut buf).is_ok()
         };
-        let most = (1..MANY)
-            .take_while(|&members| open(members).is_some())
-            .last()?;
-        let mut group = open(most)?;
-        self.pass(self.rotation_interval());
-        let mut buf = group.read_buf();
-        group.read(&mut buf).ok()?;
+        let most = (1..MANY).take_while(counts).last()?;
         (most < MANY - 1).then_some(most)
     }
 }
@@ -128,7 +130,12 @@ impl Subject for LinuxSubject {
     }
 
     fn slot_event(&self) -> Option<EventSpec> {
-        self.hardware.clone()
+        self.steady.clone()
+    }
+
+    fn counted_loop(&self, rounds: u64) -> Option<(EventSpec, Workload)> {
+        let event = self.instructions.clone()?;
+        Some((event, Box::new(move || (0..rounds).for_each(landmark))))
     }
 
     fn slots(&self) -> Option<usize> {

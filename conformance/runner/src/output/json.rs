@@ -31,7 +31,7 @@ struct Entry<'a> {
     reason: Option<String>,
 }
 
-pub(super) fn write(report: &Report, platform: &Platform, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(report: &Report, platform: &Platform, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         backend: report.backend,
         platform,

@@ -8,7 +8,7 @@ use quipu_conformance::{Finding, Report, Verdict};
 
 use crate::machine::Platform;
 
-pub(super) fn write(report: &Report, platform: &Platform, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(report: &Report, platform: &Platform, out: &mut dyn Write) -> io::Result<()> {
     let mut xml = Writer::new_with_indent(&mut *out, b' ', 2);
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let suites = xml.create_element("testsuites");

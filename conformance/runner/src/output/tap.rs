@@ -6,7 +6,7 @@ use quipu_conformance::{Report, Verdict};
 
 use crate::machine::Platform;
 
-pub(super) fn write(report: &Report, platform: &Platform, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(report: &Report, platform: &Platform, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "TAP version 13")?;
     writeln!(out, "1..{}", report.findings.len())?;
     writeln!(out, "# backend: {}", report.backend)?;
