@@ -59,8 +59,9 @@ root() { # SCRIPT
 programs() { # FILE...
   local file
   for file; do
-    strip -o "$work/root/bin/$(basename "$file")" "$file"
-    ldd "$file" 2>/dev/null | { grep -o '/[^ ]*' || true; } | xargs -r cp --parents -Lt "$work/root"
+    # This machine's strip may know its own architecture only.
+    strip -o "$work/root/bin/$(basename "$file")" "$file" 2>/dev/null || cp "$file" "$work/root/bin"
+    { ldd "$file" 2>/dev/null || true; } | { grep -o '/[^ ]*' || true; } | xargs -r cp --parents -Lt "$work/root"
   done
 }
 
@@ -116,7 +117,24 @@ expect() { # CONSOLE STEP SENTENCE...
   done
 }
 
+# Takes the record of a conformance run that a step printed.
+record() { # CONSOLE STEP NAME
+  mkdir -p "$work/records"
+  sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console" | sed '1d;$d' >"$work/records/$3.json"
+  grep -q '^}$' "$work/records/$3.json" || {
+    fail "$1, $2: there is no record of a conformance run, but:"
+    cat "$work/records/$3.json"
+    rm "$work/records/$3.json"
+  }
+}
+
+# Compares all records with those in docs/conformance; KEEP_RECORDS=1 puts them there.
 verdict() {
+  if [ -d "$work/records" ]; then
+    [ -z "${KEEP_RECORDS:-}" ] || cp "$work"/records/*.json docs/conformance
+    cargo run --quiet --package quipu-conform -- compare docs/conformance "$work/records" ||
+      fail "a check does not pass any more, or failed"
+  fi
   [ "$failed" = 0 ] && echo "$name guest: $expected sentences as expected"
   exit "$failed"
 }
