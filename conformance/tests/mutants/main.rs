@@ -5,6 +5,7 @@ mod opening;
 mod readings;
 mod registers;
 mod tamper;
+mod user_reads;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -32,6 +33,7 @@ fn mutants() -> Vec<Mutant> {
     mutants.extend(control::mutants());
     mutants.extend(opening::mutants());
     mutants.extend(registers::mutants());
+    mutants.extend(user_reads::mutants());
     mutants
 }
 
@@ -147,6 +149,7 @@ fn checks_in_which_threads_race_have_teeth_too() {
 fn no_check_catches_what_is_not_broken() {
     let same = Mutant::of("none", "nothing is wrong", Nothing);
     assert_eq!(catchers(&same), BTreeSet::new());
+    assert_eq!(catchers(&user_reads::proper()), BTreeSet::new());
 }
 
 #[derive(Clone)]

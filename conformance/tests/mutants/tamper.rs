@@ -6,7 +6,7 @@ use quipu_conformance::Subject;
 use quipu_conformance::subjects::{Altered, SimSubject};
 use quipu_hal::{
     Capabilities, DynBackend, EventInfo, Group, GroupSpec, Part, ReadBuf, Result, Simultaneity,
-    Target,
+    Target, UserReads,
 };
 
 /// A broken backend, and what is wrong with it.
@@ -41,11 +41,7 @@ impl Mutant {
                 driver: |pmu| pmu,
                 map: |map| map,
                 backend: |inner: Box<dyn DynBackend>| -> Box<dyn DynBackend> {
-                    Box::new(TamperedBackend {
-                        capabilities: tamper.capabilities(inner.capabilities().clone()),
-                        inner,
-                        defect: tamper.clone(),
-                    })
+                    Box::new(TamperedBackend::new(inner, tamper.clone()))
                 },
             })
         })
@@ -55,6 +51,9 @@ impl Mutant {
 /// What is done otherwise. Each group has a copy of its own, so a defect may remember things.
 #[allow(unused_variables)]
 pub(crate) trait Defect: Clone + Send + Sync + 'static {
+    /// Whether its groups can be read in user space.
+    const USER_READS: bool = false;
+
     fn capabilities(&self, capabilities: Capabilities) -> Capabilities {
         capabilities
     }
@@ -87,12 +86,26 @@ pub(crate) trait Defect: Clone + Send + Sync + 'static {
     fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
         group.read(out)
     }
+
+    fn read_in_user_space(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<bool> {
+        Ok(false)
+    }
 }
 
-struct TamperedBackend<D> {
+pub(crate) struct TamperedBackend<D> {
     inner: Box<dyn DynBackend>,
     capabilities: Capabilities,
     defect: D,
+}
+
+impl<D: Defect> TamperedBackend<D> {
+    pub(crate) fn new(inner: Box<dyn DynBackend>, defect: D) -> Self {
+        Self {
+            capabilities: defect.capabilities(inner.capabilities().clone()),
+            inner,
+            defect,
+        }
+    }
 }
 
 impl<D: Defect> DynBackend for TamperedBackend<D> {
@@ -147,5 +160,19 @@ impl<D: Defect> Group for TamperedGroup<D> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.defect.read(&mut *self.inner, out)
+    }
+
+    fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
+        D::USER_READS.then_some(self as &mut dyn UserReads)
+    }
+}
+
+impl<D: Defect> UserReads for TamperedGroup<D> {
+    fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
+        self.defect.read_in_user_space(&mut *self.inner, out)
+    }
+
+    fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
+        self.inner.read(out)
     }
 }
