@@ -60,7 +60,10 @@ impl Platform {
 
     #[cfg(target_os = "linux")]
     fn here() -> Self {
-        let facts = quipu::linux::privileges::Privileges::read();
+        use quipu::linux::privileges::{Privileges, Seccomp};
+
+        let facts = Privileges::read();
+        let may_count_all = facts.is_perfmon_capable();
         let cores = quipu::linux::sysfs::SysfsPmus::new().core_pmus();
         let names: Vec<_> = cores.iter().map(|pmu| pmu.name.as_str()).collect();
         let unknown = || "unknown".to_owned();
@@ -74,6 +77,10 @@ impl Platform {
                 names.join(", ")
             },
             user: match facts.perf_event_paranoid {
+                _ if facts.seccomp == Some(Seccomp::Filter) => {
+                    "behind a filter of system calls".into()
+                }
+                _ if facts.uid == Some(0) && !may_count_all => "root without CAP_PERFMON".into(),
                 _ if facts.uid == Some(0) => "root".into(),
                 Some(level) => format!("ordinary, perf_event_paranoid {level}"),
                 None => "ordinary".into(),
