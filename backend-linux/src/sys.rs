@@ -5,6 +5,7 @@ mod counter_fd;
 mod counter_page;
 mod mapping;
 mod open;
+mod read_call;
 mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};

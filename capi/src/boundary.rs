@@ -274,3 +274,6 @@ pub(crate) fn close<T, H>(table: &Table<T>, handle: *mut H) -> quipu_status {
             .map_err(|miss| Failure::missed(table.kind(), miss))
     })
 }
+
+#[cfg(test)]
+mod tests;

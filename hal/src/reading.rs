@@ -69,6 +69,7 @@ impl Reading {
 
     /// The count for the whole time enabled: a fact, an estimate, or nothing.
     #[must_use]
+    #[inline]
     pub const fn scaled(&self) -> Scaled {
         scale(self.value, self.time_enabled, self.time_running)
     }
@@ -177,11 +178,13 @@ impl ReadBuf {
     }
 
     /// How many members the group has.
+    #[inline]
     pub fn members(&self) -> usize {
         self.members
     }
 
     /// The parts, in the order of the readings.
+    #[inline]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -190,6 +193,7 @@ impl ReadBuf {
     ///
     /// # Panics
     /// When `part` or `member` is out of range, as indexing does.
+    #[inline]
     pub fn get(&self, part: usize, member: usize) -> &Reading {
         &self.part(part)[member]
     }
@@ -198,6 +202,7 @@ impl ReadBuf {
     ///
     /// # Panics
     /// When `part` is out of range, as indexing does.
+    #[inline]
     pub fn part(&self, part: usize) -> &[Reading] {
         &self.readings[part * self.members..][..self.members]
     }
@@ -206,6 +211,7 @@ impl ReadBuf {
     ///
     /// # Panics
     /// When `part` is out of range, as indexing does.
+    #[inline]
     pub fn part_mut(&mut self, part: usize) -> &mut [Reading] {
         &mut self.readings[part * self.members..][..self.members]
     }

@@ -101,6 +101,7 @@ impl Total {
 /// assert_eq!(scale(1000, 10, 4), Scaled::Estimated(2500));
 /// assert_eq!(scale(0, 10, 0), Scaled::NotCounted);
 /// ```
+#[inline]
 pub const fn scale(value: u64, time_enabled: u64, time_running: u64) -> Scaled {
     if time_running >= time_enabled {
         Scaled::Exact(value)

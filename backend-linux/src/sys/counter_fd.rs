@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_long};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use super::{PerfEventAttr, last_errno};
+use super::{PerfEventAttr, last_errno, read_call};
 
 /// `PERF_EVENT_IOC_*`. They are `_IO('$', n)` and `_IOR('$', 7, __u64 *)` in the kernel's header.
 mod request {
@@ -65,30 +65,37 @@ mod owner {
 
 /// The descriptor of a counter. Dropping it closes the counter.
 #[derive(Debug)]
-pub(crate) struct CounterFd(OwnedFd);
+pub(crate) struct CounterFd {
+    fd: OwnedFd,
+    /// What [`read_call::read`] has to know.
+    leaves_returns: bool,
+}
 
 impl CounterFd {
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self(fd)
+        Self {
+            fd,
+            leaves_returns: read_call::leaves_returns(),
+        }
     }
 
     /// The descriptor, still owned by this counter.
     pub(crate) fn raw(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.fd.as_raw_fd()
     }
 
     /// Another descriptor of the same counter.
     #[cfg(test)]
     pub(crate) fn duplicate(&self) -> Self {
-        Self(self.0.try_clone().expect("a free descriptor"))
+        Self::new(self.fd.try_clone().expect("a free descriptor"))
     }
 
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
+        let (to, length) = (words.as_mut_ptr(), size_of_val(words));
         // SAFETY: `words` is writable for its whole length, and any bytes are valid u64s.
-        let n = unsafe { libc::read(self.raw(), words.as_mut_ptr().cast(), size_of_val(words)) };
-        usize::try_from(n).map_err(|_| last_errno())
+        unsafe { read_call::read(self.raw(), to, length, self.leaves_returns) }
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU
@@ -196,7 +203,7 @@ impl CounterFd {
 
 impl AsFd for CounterFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 

@@ -1,0 +1,230 @@
+//! Other targets than the calling thread: a thread, a process, a control group.
+
+#![cfg(target_os = "linux")]
+
+mod commands;
+#[macro_use]
+mod structs;
+
+use std::ffi::{CStr, CString, c_int};
+use std::fs;
+use std::ptr::null_mut;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use commands::skip;
+use quipu_capi::quipu_status::*;
+use quipu_capi::*;
+
+/// How often a count may be disturbed: a thread that is told something may meet a page for the first
+/// time.
+const TRIES: usize = 10;
+const PAGE: usize = 4096;
+
+/// Touches so many pages that nobody has touched before.
+fn touch(pages: usize) {
+    let length = pages * PAGE;
+    // SAFETY: a mapping of its own, written within, and unmapped.
+    unsafe {
+        let (access, how) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        let mapped = libc::mmap(null_mut(), length, access, how, -1, 0);
+        assert_ne!(mapped, libc::MAP_FAILED);
+        libc::madvise(mapped, length, libc::MADV_NOHUGEPAGE);
+        for page in 0..pages {
+            mapped.cast::<u8>().add(page * PAGE).write_volatile(1);
+        }
+        libc::munmap(mapped, length);
+    }
+}
+
+/// A thread that touches pages when it is told to.
+struct Worker {
+    tid: c_int,
+    pages: Option<Sender<usize>>,
+    done: Receiver<c_int>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start() -> Self {
+        let (pages, told) = channel();
+        let (tell, done) = channel();
+        let thread = thread::spawn(move || {
+            // SAFETY: it has no preconditions.
+            tell.send(unsafe { libc::gettid() }).expect("a listener");
+            for pages in told {
+                touch(pages);
+                tell.send(0).expect("a listener");
+            }
+        });
+        Self {
+            tid: done.recv().expect("a number"),
+            pages: Some(pages),
+            done,
+            thread: Some(thread),
+        }
+    }
+
+    fn touch(&self, pages: usize) {
+        let told = self.pages.as_ref().map(|worker| worker.send(pages));
+        assert_eq!(told, Some(Ok(())));
+        self.done.recv().expect("an answer");
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.pages = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An open set of page faults in user mode.
+struct PageFaults {
+    set: *mut quipu_set,
+    parts: usize,
+}
+
+impl PageFaults {
+    fn open(config: &quipu_config) -> Result<Self, quipu_status> {
+        let mut set = null_mut();
+        let mut parts = 0;
+        // SAFETY: good arguments.
+        unsafe {
+            assert_eq!(quipu_set_create(config, &mut set), QUIPU_OK);
+            assert_eq!(quipu_set_add(set, c"page-faults:u".as_ptr()), QUIPU_OK);
+            let opened = quipu_set_open(set);
+            if opened != QUIPU_OK {
+                quipu_set_close(set);
+                return Err(opened);
+            }
+            assert_eq!(quipu_set_size(set, null_mut(), &mut parts), QUIPU_OK);
+        }
+        Ok(Self { set, parts })
+    }
+
+    /// What each part counts while something is done.
+    fn during(&self, act: impl FnOnce()) -> Vec<u64> {
+        let mut readings = vec![quipu_reading::default(); self.parts];
+        // SAFETY: a handle, and an array as long as the set says.
+        unsafe {
+            assert_eq!(quipu_set_reset(self.set), QUIPU_OK);
+            assert_eq!(quipu_set_start(self.set), QUIPU_OK);
+            act();
+            assert_eq!(quipu_set_stop(self.set), QUIPU_OK);
+            let status = quipu_set_read_parts(self.set, readings.as_mut_ptr(), self.parts);
+            assert_eq!(status, QUIPU_OK);
+        }
+        readings.iter().map(|reading| reading.value).collect()
+    }
+
+    fn thread(&self, part: usize) -> c_int {
+        let mut info = init!(quipu_part_info);
+        // SAFETY: a handle, and a struct with its size set.
+        let status = unsafe { quipu_set_part_info(self.set, 0, part, &mut info) };
+        assert_eq!(status, QUIPU_OK);
+        info.thread
+    }
+}
+
+impl Drop for PageFaults {
+    fn drop(&mut self) {
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_set_close(self.set) }, QUIPU_OK);
+    }
+}
+
+fn target(target: quipu_target, id: c_int) -> quipu_config {
+    let mut config = init!(quipu_config);
+    config.target = target as u32;
+    config.id = id;
+    config
+}
+
+fn message() -> String {
+    let mut error = init!(quipu_error);
+    // SAFETY: a struct with its size set, and a text that is there until the next failure.
+    unsafe {
+        assert_eq!(quipu_last_error(&mut error), QUIPU_OK);
+        CStr::from_ptr(error.message).to_string_lossy().into_owned()
+    }
+}
+
+#[test]
+fn a_thread() {
+    let (worker, other) = (Worker::start(), Worker::start());
+    let set = PageFaults::open(&target(quipu_target::QUIPU_THREAD, worker.tid))
+        .expect("own threads can be counted");
+    assert_eq!(set.parts, 1);
+    let counted: Vec<_> = (0..TRIES)
+        .map(|_| {
+            set.during(|| {
+                worker.touch(21);
+                other.touch(50);
+                touch(50);
+            })
+        })
+        .collect();
+    assert!(counted.contains(&vec![21]), "{counted:?}");
+}
+
+#[test]
+fn a_process_with_its_threads() {
+    let workers = [Worker::start(), Worker::start()];
+    let own = std::process::id().cast_signed();
+    let set = PageFaults::open(&target(quipu_target::QUIPU_PROCESS, own))
+        .expect("one's own process can be counted");
+    let part_of = |worker: &Worker| {
+        let part = (0..set.parts).find(|part| set.thread(*part) == worker.tid);
+        part.expect("a part for each thread")
+    };
+    let parts = workers.each_ref().map(part_of);
+    let counted: Vec<_> = (0..TRIES)
+        .map(|_| {
+            let all = set.during(|| {
+                workers[0].touch(13);
+                workers[1].touch(34);
+            });
+            parts.map(|part| all[part])
+        })
+        .collect();
+    assert!(counted.contains(&[13, 34]), "{counted:?}");
+}
+
+/// The tests' own group: it has other tasks too, so a count is what was touched at least.
+#[test]
+fn a_control_group() {
+    let name = "control group";
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
+        return skip(name, "this process is in no group of version 2");
+    };
+    let path = CString::new(format!("/sys/fs/cgroup{path}")).expect("no NUL in a path");
+    let mut config = target(quipu_target::QUIPU_CGROUP, 0);
+    config.cgroup = path.as_ptr();
+    let set = match PageFaults::open(&config) {
+        Ok(set) => set,
+        Err(QUIPU_EPERM | QUIPU_ETARGET | QUIPU_EFEATURE) => return skip(name, &message()),
+        Err(other) => panic!("{other:?}: {}", message()),
+    };
+    let counted: u64 = set.during(|| touch(55)).iter().sum();
+    assert!(counted >= 55, "{counted}");
+}
+
+#[test]
+fn what_is_not_there_is_no_target() {
+    // Larger than any number of a task (`PID_MAX_LIMIT`, include/linux/threads.h).
+    let nobody = 1 << 23;
+    for kind in [quipu_target::QUIPU_THREAD, quipu_target::QUIPU_PROCESS] {
+        let opened = PageFaults::open(&target(kind, nobody));
+        assert_eq!(opened.err(), Some(QUIPU_ETARGET), "{}", message());
+    }
+    let mut config = target(quipu_target::QUIPU_CGROUP, 0);
+    config.cgroup = c"/sys/fs/cgroup/there is no such group".as_ptr();
+    assert_eq!(PageFaults::open(&config).err(), Some(QUIPU_ETARGET));
+}
