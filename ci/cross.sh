@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Lints the workspace for other systems than this one, and links the commands for the BSDs.
+# Lints the workspace for other systems than this one, and links the commands and libquipu for the BSDs.
 #
 #   ci/cross.sh                    both, for every target below
 #   ci/cross.sh lint [TARGET...]   clippy, every crate and every test
-#   ci/cross.sh link [TARGET...]   programs, in target/cross/TARGET/debug
+#   ci/cross.sh link [TARGET...]   programs and libquipu, in target/cross/TARGET/debug
 #
 # Not every target has a prebuilt standard library, so it is built once from Debian's package of its
 # source, by Debian's compiler. Zig from PyPI compiles C and links. Nothing is installed: all of it
@@ -140,8 +140,9 @@ lint() {
 link() {
   local target
   for target; do
-    say "programs for $target"
+    say "programs and libquipu for $target"
     for_target "$target" cargo build --quiet --workspace --bins --target "$target"
+    for_target "$target" cargo build --quiet --package quipu-capi --lib --target "$target"
   done
 }
 

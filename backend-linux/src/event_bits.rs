@@ -162,11 +162,13 @@ fn position<T: PartialEq>(all: &[T], value: &T) -> u64 {
 
 /// What is known of a software event.
 pub(crate) fn software_info(event: Software) -> EventInfo {
-    let info = EventInfo::counter(event.name()).occurring_in(Event::from(event).levels());
+    let info = EventInfo::counter(event.name())
+        .with_unit(event.unit())
+        .occurring_in(Event::from(event).levels());
     match event {
         // Time passes in every mode: the kernel reads a clock and looks at no filter
         // (`cpu_clock_event_read`, `task_clock_event_read` in `kernel/events/core.c`).
-        Software::CpuClock | Software::TaskClock => info.with_unit("ns").honouring(Filter::empty()),
+        Software::CpuClock | Software::TaskClock => info.honouring(Filter::empty()),
         // The kernel counts these in its own mode only, whoever caused them (`perf_sw_event_sched`).
         Software::ContextSwitches | Software::CpuMigrations | Software::CgroupSwitches => {
             info.honouring(Filter::KERNEL)

@@ -83,6 +83,34 @@ FIELD(quipu_reading, time_running, 16);
 FIELD(quipu_reading, status, 24);
 FIELD(quipu_reading, reserved, 28);
 
+SIZE(quipu_sampling, 40);
+FIELD(quipu_sampling, size, 0);
+FIELD(quipu_sampling, period, 8);
+FIELD(quipu_sampling, frequency, 16);
+FIELD(quipu_sampling, room, 24);
+FIELD(quipu_sampling, wake_after, 32);
+FIELD(quipu_sampling, flags, 36);
+
+SIZE(quipu_caller, 16);
+FIELD(quipu_caller, return_address, 0);
+FIELD(quipu_caller, flags, 8);
+FIELD(quipu_caller, reserved, 12);
+
+SIZE(quipu_sample, 80);
+FIELD(quipu_sample, size, 0);
+FIELD(quipu_sample, ip, 8);
+FIELD(quipu_sample, time, 16);
+FIELD(quipu_sample, period, 24);
+FIELD(quipu_sample, address, 32);
+FIELD(quipu_sample, callers, 40);
+FIELD(quipu_sample, caller_count, 48);
+FIELD(quipu_sample, event, 56);
+FIELD(quipu_sample, cpu, 60);
+FIELD(quipu_sample, pid, 64);
+FIELD(quipu_sample, tid, 68);
+FIELD(quipu_sample, flags, 72);
+FIELD(quipu_sample, reserved, 76);
+
 SIZE(quipu_cpu_info, 88);
 FIELD(quipu_cpu_info, size, 0);
 FIELD(quipu_cpu_info, id, 8);
@@ -210,6 +238,14 @@ VALUE(QUIPU_NOT_COUNTED, 4);
 SIZE(quipu_count_flag, 4);
 VALUE(QUIPU_COUNT_ESTIMATE, 1);
 VALUE(QUIPU_COUNT_SATURATED, 2);
+
+SIZE(quipu_sampling_flag, 4);
+VALUE(QUIPU_CALL_CHAINS, 1);
+VALUE(QUIPU_ADDRESSES, 2);
+
+SIZE(quipu_sample_flag, 4);
+VALUE(QUIPU_SAMPLE_IN_KERNEL, 1);
+VALUE(QUIPU_SAMPLE_HAS_ADDRESS, 2);
 
 SIZE(quipu_target_kind, 4);
 VALUE(QUIPU_ON_THIS_THREAD, 1);

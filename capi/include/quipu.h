@@ -655,6 +655,57 @@ typedef uint32_t quipu_encoding_form;
 #endif // __cplusplus
 
 /**
+ * What samples tell besides; several are added.
+ */
+enum quipu_sampling_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Who called, by following frame pointers.
+     */
+    QUIPU_CALL_CHAINS = 1,
+    /**
+     * The address that the event is about: the page that was missing, the data that a breakpoint
+     * watches.
+     */
+    QUIPU_ADDRESSES = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_sampling_flag quipu_sampling_flag;
+#else
+typedef uint32_t quipu_sampling_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What there is to say of a sample or a caller besides.
+ */
+enum quipu_sample_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The address of the instruction is one of the kernel.
+     */
+    QUIPU_SAMPLE_IN_KERNEL = 1,
+    /**
+     * There is an address that the event is about.
+     */
+    QUIPU_SAMPLE_HAS_ADDRESS = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_sample_flag quipu_sample_flag;
+#else
+typedef uint32_t quipu_sample_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A CPU of the event database, with its events. A handle, not an address; any threads may use it.
  */
 typedef struct quipu_cpu quipu_cpu;
@@ -663,6 +714,12 @@ typedef struct quipu_cpu quipu_cpu;
  * An open event database. A handle, not an address; any threads may use it.
  */
 typedef struct quipu_database quipu_database;
+
+/**
+ * Samples being taken of events on a target. A handle, not an address. One thread at a time may use it,
+ * any thread; a second meanwhile gets QUIPU_EINUSE.
+ */
+typedef struct quipu_sampler quipu_sampler;
 
 /**
  * An event set: several events and groups on one target, possibly on several backends. A handle, not
@@ -961,6 +1018,118 @@ typedef struct quipu_reading {
 } quipu_reading;
 
 /**
+ * How samples are taken. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
+ */
+typedef struct quipu_sampling {
+    /**
+     * sizeof (quipu_sampling).
+     */
+    size_t size;
+    /**
+     * Once in so many events; 1 takes each of them. 0 where `frequency` says how often.
+     */
+    uint64_t period;
+    /**
+     * So many times a second, for which the period is adjusted. 0 where `period` says how often.
+     */
+    uint64_t frequency;
+    /**
+     * Bytes of room for samples in each part of the target, 0 for 512 KiB.
+     */
+    size_t room;
+    /**
+     * After how many samples a descriptor becomes readable; 0 is when the room is half full.
+     */
+    uint32_t wake_after;
+    /**
+     * Sum of quipu_sampling_flag.
+     */
+    uint32_t flags;
+} quipu_sampling;
+
+/**
+ * A caller in a call chain. It does not grow, so that arrays of it stay what they are.
+ */
+typedef struct quipu_caller {
+    /**
+     * Where it goes on when the call returns: the instruction after the call.
+     */
+    uint64_t return_address;
+    /**
+     * Sum of quipu_sample_flag.
+     */
+    uint32_t flags;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+} quipu_caller;
+
+/**
+ * One sample. The library sets `size`; what a later one adds comes at the end.
+ */
+typedef struct quipu_sample {
+    /**
+     * sizeof (quipu_sample) as the library knows it.
+     */
+    size_t size;
+    /**
+     * The address of the instruction.
+     */
+    uint64_t ip;
+    /**
+     * When it was taken, in nanoseconds of a clock that never goes back.
+     */
+    uint64_t time;
+    /**
+     * How many events it stands for.
+     */
+    uint64_t period;
+    /**
+     * The address that the event is about (QUIPU_SAMPLE_HAS_ADDRESS), or 0.
+     */
+    uint64_t address;
+    /**
+     * Who called the function of `ip`, the innermost first (QUIPU_CALL_CHAINS), or null.
+     */
+    const struct quipu_caller *callers;
+    /**
+     * How many there are at `callers`.
+     */
+    size_t caller_count;
+    /**
+     * The position of the event among those asked for, from 0.
+     */
+    uint32_t event;
+    /**
+     * The CPU.
+     */
+    uint32_t cpu;
+    /**
+     * The process.
+     */
+    int pid;
+    /**
+     * The thread.
+     */
+    int tid;
+    /**
+     * Sum of quipu_sample_flag.
+     */
+    uint32_t flags;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+} quipu_sample;
+
+/**
+ * Takes one sample, which is there for as long as the call lasts; `data` is what quipu_sampler_drain()
+ * was given. It must return, and may call this library, but for the same sampler.
+ */
+typedef void (*quipu_sample_fn)(const struct quipu_sample *sample, void *data);
+
+/**
  * A CPU of the database. Set `size` first (QUIPU_INIT). Texts stay until the handle that was asked is
  * closed.
  */
@@ -1049,7 +1218,7 @@ typedef struct quipu_name_info {
      */
     const char *mask;
     /**
-     * What it counts, in our words.
+     * What it counts, in our words; the formula of a preset.
      */
     const char *description;
     /**
@@ -1446,6 +1615,66 @@ quipu_status quipu_set_total(struct quipu_set *set,
  * value of a gauge is what it is.
  */
 quipu_status quipu_scale(const struct quipu_reading *reading, struct quipu_count *out);
+
+/**
+ * Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without
+ * groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
+ * event. quipu_sampler_close() gives it back.
+ *
+ * Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
+ * refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
+ */
+quipu_status quipu_sampler_open(const struct quipu_config *config,
+                                const char *events,
+                                const struct quipu_sampling *how,
+                                struct quipu_sampler **out);
+
+/**
+ * Starts sampling.
+ */
+quipu_status quipu_sampler_start(struct quipu_sampler *sampler);
+
+/**
+ * Stops sampling. What was taken can still be drained.
+ */
+quipu_status quipu_sampler_stop(struct quipu_sampler *sampler);
+
+/**
+ * Says which descriptors to wait on: poll(2) finds one readable when samples are to be drained, and
+ * hung up when the thread it is of has ended. There is one for each part of the target. They are the
+ * sampler's, and closed with it.
+ *
+ * `fds` has room for `room` of them, or is null; `count` becomes how many there are, and where that is
+ * more than `room`, nothing else is written.
+ */
+quipu_status quipu_sampler_descriptors(struct quipu_sampler *sampler,
+                                       int *fds,
+                                       size_t room,
+                                       size_t *count);
+
+/**
+ * Hands out the samples taken since the last time, one call of `each` for each, and makes room for
+ * others. Each part of the target hands out its own in the order of their times, one part after the
+ * other.
+ *
+ * Returns QUIPU_EOS when the kernel wrote something that is no record; what was taken so far is given up
+ * then.
+ */
+quipu_status quipu_sampler_drain(struct quipu_sampler *sampler,
+                                 quipu_sample_fn each,
+                                 void *data);
+
+/**
+ * Says how many samples were lost so far because nobody made room in time.
+ */
+quipu_status quipu_sampler_lost(struct quipu_sampler *sampler, uint64_t *out);
+
+/**
+ * Closes a sampler and gives everything back. A null `sampler` is nothing to close.
+ *
+ * Returns QUIPU_EHANDLE when it was closed before, QUIPU_EINUSE while it is in a call.
+ */
+quipu_status quipu_sampler_close(struct quipu_sampler *sampler);
 
 /**
  * Opens the event database: what is built in, the files of this system and user, and `file` on top

@@ -52,7 +52,7 @@ pub struct quipu_name_info {
     pub event: *const c_char,
     /// Native: the unit mask's part of the name.
     pub mask: *const c_char,
-    /// What it counts, in our words.
+    /// What it counts, in our words; the formula of a preset.
     pub description: *const c_char,
     /// The unit of its values; empty for a plain count.
     pub unit: *const c_char,
@@ -154,13 +154,19 @@ impl Listed {
     }
 
     /// A name that stands for native events, or the reason why it does not.
-    fn named(name: &str, flags: u32, stands_for: Option<Result<&str, &str>>) -> Self {
+    fn named(
+        name: &str,
+        description: Option<&str>,
+        unit: Option<&str>,
+        flags: u32,
+        stands_for: Option<Result<&str, &str>>,
+    ) -> Self {
         let info = quipu_name_info {
             flags,
             ..boundary::zeroed()
         };
         let mut texts = [None; 9];
-        texts[0] = Some(name);
+        (texts[0], texts[3], texts[4]) = (Some(name), description, unit);
         match stands_for {
             Some(Ok(events)) => texts[5] = Some(events),
             Some(Err(reason)) => texts[6] = Some(reason),
@@ -215,14 +221,17 @@ fn native(table: &CpuTable) -> Vec<Listed> {
 fn generalized_of(table: &CpuTable) -> Vec<Listed> {
     let known = table.generalized();
     let one = |event: Generalized| {
-        if matches!(event.event, Event::Software(_)) {
-            return Listed::named(&event.name, quipu_name_flag::QUIPU_SOFTWARE as u32, None);
+        let description = event.event.description();
+        let description = description.as_deref();
+        if let Event::Software(software) = event.event {
+            let (unit, flag) = (Some(software.unit()), quipu_name_flag::QUIPU_SOFTWARE);
+            return Listed::named(&event.name, description, unit, flag as u32, None);
         }
         let here = known.iter().find(|known| known.name == event.name);
         let stands_for = here.map_or(Err("this CPU has no event that counts it"), |here| {
             here.event.as_deref().map_err(String::as_str)
         });
-        Listed::named(&event.name, 0, Some(stands_for))
+        Listed::named(&event.name, description, Some(""), 0, Some(stands_for))
     };
     generalized().map(one).collect()
 }
@@ -232,7 +241,8 @@ fn presets(table: &CpuTable) -> Vec<Listed> {
     let one = |preset: &quipu::events::Preset| {
         let events = preset.formula.as_ref().map(|f| f.events().join(","));
         let stands_for = events.as_deref().map_err(|reason| reason.as_str());
-        Listed::named(&preset.name, 0, Some(stands_for))
+        let formula = preset.formula.as_ref().ok().map(ToString::to_string);
+        Listed::named(&preset.name, formula.as_deref(), None, 0, Some(stands_for))
     };
     presets.iter().map(one).collect()
 }

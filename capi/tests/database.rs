@@ -123,6 +123,12 @@ fn events_of_another_cpu_are_named_and_described() {
             .unwrap()
             .starts_with("CPU_CLK_UNHALTED")
     );
+    assert_eq!((text(cycles.unit), text(cycles.reason)), (Some(""), None));
+    assert!(text(cycles.description).unwrap().starts_with("CPU cycles"));
+    let misses = find(cpu, GENERALIZED, c"dTLB-load-misses").unwrap();
+    assert_eq!(text(misses.description), Some("data TLB: loads that miss"));
+    let clock = find(cpu, GENERALIZED, c"task-clock").unwrap();
+    assert_eq!(text(clock.unit), Some("ns"));
     let faults = find(cpu, GENERALIZED, c"page-faults").unwrap();
     assert_eq!(faults.flags, quipu_name_flag::QUIPU_SOFTWARE as u32);
     let instructions = find(cpu, PRESET, c"PAPI_TOT_INS").unwrap();
@@ -130,6 +136,11 @@ fn events_of_another_cpu_are_named_and_described() {
         text(instructions.stands_for)
             .unwrap()
             .contains("INST_RETIRED")
+    );
+
+    assert_eq!(
+        text(instructions.description),
+        text(instructions.stands_for)
     );
 
     let mut info = init!(quipu_cpu_info);

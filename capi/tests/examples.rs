@@ -9,9 +9,10 @@ use std::process::Command;
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 6] = [
     "count_function",
     "multiplexed",
+    "sampled",
     "simulated",
     "threads",
     "why_not",
@@ -62,6 +63,7 @@ fn examples_do_the_same_in_c_and_in_cpp() {
             continue;
         }
         assert!(of("count_function").contains("  page-faults\n"));
+        assert_eq!(of("sampled"), SAMPLED);
         let threads = of("threads");
         for thread in 0..8 {
             let pages = (thread + 1) * 100;
@@ -76,6 +78,12 @@ fn examples_do_the_same_in_c_and_in_cpp() {
         }
     }
 }
+
+/// A page is missing once.
+const SAMPLED: &str = "\
+samples wait: yes
+256 of 256 pages sampled once, 0 oftener, 0 samples lost
+";
 
 /// Two counters: cycles keeps one, and the others take turns on the second, three turns each.
 const MULTIPLEXED: &str = "\

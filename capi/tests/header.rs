@@ -6,13 +6,14 @@ use std::{env, fs};
 use cbindgen::{Builder, Config};
 
 /// The modules with something public, in the order in which a reader of the header wants them.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 11] = [
     "status",
     "last_error",
     "machine",
     "config",
     "set",
     "reading",
+    "sampler",
     "database",
     "names",
     "encoding",

@@ -1,7 +1,6 @@
 //! `quipu list`: the events there are, and which of them open here.
 
 mod catalog;
-mod descriptions;
 #[cfg(target_os = "linux")]
 mod linux;
 mod native;

@@ -5,6 +5,7 @@
 
 mod breakpoint;
 mod cache;
+mod description;
 mod hardware;
 mod pmu;
 mod probe;

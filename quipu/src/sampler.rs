@@ -1,5 +1,8 @@
 //! Samples: where the events of a program happen, while it runs.
 
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+
 use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
 
 use crate::{IntoGroups, Machine};
@@ -98,6 +101,7 @@ impl Sampler {
                 ..Attributes::default()
             },
             room: 512 << 10,
+            wake_after: None,
             backend: None,
         }
     }
@@ -127,6 +131,14 @@ impl Sampler {
         self.open.drain(each)
     }
 
+    /// The descriptors to wait on: poll(2) finds one readable when samples are to be
+    /// [drained](Self::drain), as many as [`wake_after`](SamplerBuilder::wake_after) says, and hung up
+    /// when the thread it is of has ended. There is one for each part of the target.
+    #[cfg(unix)]
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.open.descriptors()
+    }
+
     /// How many samples were lost so far because nobody made room in time.
     pub fn lost(&self) -> u64 {
         self.open.lost()
@@ -143,6 +155,7 @@ pub struct SamplerBuilder {
     target: Target,
     attributes: Attributes,
     room: usize,
+    wake_after: Option<u32>,
     backend: Option<String>,
 }
 
@@ -204,6 +217,14 @@ impl SamplerBuilder {
     #[must_use]
     pub fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
+        self
+    }
+
+    /// After how many samples in a part of the target whoever waits is woken; by default when the room
+    /// is half full.
+    #[must_use]
+    pub fn wake_after(mut self, samples: u32) -> Self {
+        self.wake_after = Some(samples);
         self
     }
 

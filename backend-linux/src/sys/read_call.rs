@@ -55,14 +55,7 @@ pub(super) unsafe fn read(
         // SAFETY: each call goes to what comes after it, and what the calls leave on the stack is
         // taken off it again. The block is not `nostack`, so nothing is kept below the stack pointer.
         unsafe {
-            asm!(
-                ".rept 8",
-                "call 2f",
-                "int3",
-                "2:",
-                ".endr",
-                "add rsp, 64",
-            );
+            asm!(".rept 8", "call 2f", "int3", "2:", ".endr", "add rsp, 64",);
         }
     }
     usize::try_from(returned).map_err(|_| -returned as i32)

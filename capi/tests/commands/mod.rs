@@ -10,6 +10,7 @@ pub(crate) fn skip(name: &str, reason: &str) {
 }
 
 /// The folder of this crate.
+#[allow(dead_code, reason = "not every test reads files")]
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -4,7 +4,6 @@ use quipu::hal::text::{self, Generalized};
 use quipu::hal::{Breakpoint, BreakpointAccess, RawEvent};
 use quipu::{Error, Event, EventSpec, Target};
 
-use super::descriptions;
 use super::probe::State;
 use super::selection::{Kind, Selection};
 
@@ -105,16 +104,13 @@ impl Catalog {
                 Event::Cache(event) => event.cache.aliases(),
                 _ => &[],
             };
-            let mut entry = match event {
-                Event::Hardware(event) => {
-                    Entry::event(Kind::Hardware, event, descriptions::hardware(event))
-                }
-                Event::Software(event) => {
-                    Entry::event(Kind::Software, event, descriptions::software(event))
-                }
-                Event::Cache(event) => Entry::event(Kind::Cache, event, descriptions::cache(event)),
-                _ => continue,
+            let kind = match event {
+                Event::Hardware(_) => Kind::Hardware,
+                Event::Software(_) => Kind::Software,
+                _ => Kind::Cache,
             };
+            let description = event.description().unwrap_or_default();
+            let mut entry = Entry::event(kind, event, description);
             entry.aliases = aliases;
             self.add(selection, entry, spellings);
         }

@@ -50,6 +50,14 @@ impl Software {
         Self::CgroupSwitches,
     ];
 
+    /// The unit of its values; empty for a plain count.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::CpuClock | Self::TaskClock => "ns",
+            _ => "",
+        }
+    }
+
     /// The canonical name, as `perf list` prints it first.
     pub const fn name(self) -> &'static str {
         match self {

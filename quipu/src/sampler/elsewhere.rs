@@ -1,6 +1,10 @@
 //! Systems on which no backend samples.
 
 use std::convert::Infallible;
+#[cfg(unix)]
+use std::iter::Empty;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 
 use quipu_hal::{Error, ErrorKind, Result};
 
@@ -27,6 +31,11 @@ impl Open {
     }
 
     pub(super) fn drain(&mut self, _: impl FnMut(&Sample<'_>)) -> Result<()> {
+        match self.0 {}
+    }
+
+    #[cfg(unix)]
+    pub(super) fn descriptors(&self) -> Empty<BorrowedFd<'_>> {
         match self.0 {}
     }
 

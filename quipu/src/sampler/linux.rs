@@ -1,7 +1,11 @@
 //! Sampling with perf_event_open(2).
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use quipu_hal::Result;
-use quipu_linux::sampling::{self, Context, CpuMode, Rate, Record, SampleType, SamplerSpec};
+use quipu_linux::sampling::{
+    self, Context, CpuMode, Rate, Record, SampleType, SamplerSpec, Wakeup,
+};
 
 use super::{Caller, Sample, SampleRate, SamplerBuilder};
 use crate::backends::linux_backend;
@@ -26,6 +30,9 @@ impl Open {
         let mut spec = SamplerSpec::new(builder.events.iter().map(|e| (e.clone(), rate)));
         spec.attributes = builder.attributes;
         spec.ring_bytes = builder.room;
+        spec.wakeup = builder
+            .wake_after
+            .map_or(Wakeup::default(), Wakeup::Samples);
         spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
         spec.sample_type
             .set(SampleType::CALLCHAIN, builder.call_chains);
@@ -85,6 +92,10 @@ impl Open {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sampler.rings().iter().map(AsFd::as_fd)
     }
 
     pub(super) fn lost(&self) -> u64 {

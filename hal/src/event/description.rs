@@ -1,8 +1,30 @@
 //! What the generalized events count, in a few words each.
 
-use quipu::hal::{Cache, CacheEvent, CacheResult, Hardware, Software};
+use super::{Cache, CacheEvent, CacheResult, Event, Hardware, Software};
 
-pub(super) fn hardware(event: Hardware) -> &'static str {
+impl Event {
+    /// What a generalized event counts, in a few words; nothing for other events, whose meaning a CPU,
+    /// an operating system or a program gives them.
+    ///
+    /// ```
+    /// use quipu_hal::{Event, Software};
+    ///
+    /// let event = Event::from(Software::PageFaults);
+    /// assert_eq!(event.description().as_deref(), Some("page faults, minor and major"));
+    /// assert_eq!(Event::Named("X87_OPS".into()).description(), None);
+    /// ```
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        match self {
+            Self::Hardware(event) => Some(hardware(*event).to_owned()),
+            Self::Software(event) => Some(software(*event).to_owned()),
+            Self::Cache(event) => Some(cache(*event)),
+            _ => None,
+        }
+    }
+}
+
+fn hardware(event: Hardware) -> &'static str {
     match event {
         Hardware::Cycles => "CPU cycles, at the frequency the CPU runs at",
         Hardware::Instructions => "instructions retired",
@@ -14,11 +36,10 @@ pub(super) fn hardware(event: Hardware) -> &'static str {
         Hardware::StalledCyclesFrontend => "cycles with nothing to issue",
         Hardware::StalledCyclesBackend => "cycles in which nothing retired",
         Hardware::RefCycles => "cycles at a frequency that does not change",
-        _ => "",
     }
 }
 
-pub(super) fn software(event: Software) -> &'static str {
+fn software(event: Software) -> &'static str {
     match event {
         Software::CpuClock => "time on the CPU, by its timer",
         Software::TaskClock => "time the task ran",
@@ -32,11 +53,10 @@ pub(super) fn software(event: Software) -> &'static str {
         Software::Dummy => "counts nothing",
         Software::BpfOutput => "counts nothing; carries the output of BPF programs",
         Software::CgroupSwitches => "switches to a task of another control group",
-        _ => "",
     }
 }
 
-pub(super) fn cache(event: CacheEvent) -> String {
+fn cache(event: CacheEvent) -> String {
     let cache = match event.cache {
         Cache::L1d => "level 1 data cache",
         Cache::L1i => "level 1 instruction cache",
