@@ -143,7 +143,8 @@ fn context_switches_match_what_the_kernel_counts() {
         other => panic!("{other:?}"),
     });
     let count = |wanted| directions.iter().filter(|d| **d == wanted).count() as u64;
-    assert!(after - before >= 50);
+    // A sleep that is over before the thread has left is no switch.
+    assert!(after > before);
     assert_eq!(count(SwitchDirection::Out), after - before);
     // Every time it left it came back.
     let left = count(SwitchDirection::Out) + count(SwitchDirection::OutPreempted);
