@@ -5,7 +5,7 @@
 mod machine;
 
 use std::hint::black_box;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use machine::{backend, open, read, skip};
 use quipu_hal::{Backend, ErrorKind, Event, EventSpec, Group, GroupSpec, Probe, Target, Total};
@@ -240,7 +240,7 @@ fn program(returned: u32) -> Option<OwnedFd> {
             size_of_val(&load),
         )
     };
-    let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+    let fd = RawFd::try_from(usize::try_from(fd).ok()?).ok()?;
     // SAFETY: the call succeeded, so it is a new descriptor that nobody else owns.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -59,12 +59,11 @@ fn push_file(out: &mut Vec<u8>, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_endian = "little", target_pointer_width = "64"))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
     fn the_bytes_are_those_that_perf_expects() {
         let data = TracingData {
             page_size: 0x1000,

@@ -165,9 +165,10 @@ fn on_a_cpu_switches_name_both_threads() {
     }
     sampler.disable().expect("disable");
     let layout = *sampler.layout();
-    let mut seen = 0;
+    // SAFETY: the call takes and changes nothing.
+    let me = unsafe { libc::gettid() };
+    let mut own_switches = 0;
     for ring in sampler.rings_mut() {
-        let mut running = None;
         for record in &mut ring.records() {
             let record = record.expect("a record");
             let own = record.sample_id(&layout).and_then(|id| id.thread);
@@ -175,15 +176,11 @@ fn on_a_cpu_switches_name_both_threads() {
                 continue;
             };
             let other = switch.other.expect("on a CPU");
-            match switch.direction {
-                SwitchDirection::In => {
-                    // Who came is who the one before made way for.
-                    assert!(running.is_none_or(|next| Some(next) == own), "{switch:?}");
-                    seen += 1;
-                }
-                _ => running = Some(other),
-            }
+            let own = own.expect("a thread").tid;
+            // Nobody makes way for himself.
+            assert!(own != me || other.tid != me, "{switch:?}");
+            own_switches += u32::from(own == me);
         }
     }
-    assert!(seen >= 10, "{seen}");
+    assert!(own_switches > 0);
 }
