@@ -7,9 +7,11 @@ mod pages;
 #[cfg(unix)]
 mod posix;
 mod sim;
+mod turns;
 
 #[cfg(target_os = "linux")]
 pub use linux::LinuxSubject;
 #[cfg(unix)]
 pub use posix::PosixSubject;
 pub use sim::{Altered, SimSubject};
+pub use turns::Turns;

@@ -10,6 +10,7 @@ use quipu_hal::{
     SimPmu, SimRegister, SimSelect, Slot, SlotSet, Target, VirtualPmu,
 };
 
+use super::turns::Turns;
 use crate::{Subject, Workload};
 
 /// The CPU on which everything happens.
@@ -39,8 +40,7 @@ pub struct SimSubject {
     clock: ManualClock,
     backend: Box<dyn DynBackend>,
     tick: Box<dyn Fn() -> Result<()> + Send + Sync>,
-    /// Nanoseconds since the last tick.
-    waited: AtomicU64,
+    turns: Turns,
     /// The number of the operation that an injected fault is to strike.
     fault: AtomicU64,
 }
@@ -115,7 +115,7 @@ impl SimSubject {
             clock,
             backend: (altered.backend)(Box::new(Shared(shared))),
             tick: Box::new(move || ticked.tick()),
-            waited: AtomicU64::new(0),
+            turns: Turns::new(INTERVAL),
             fault: AtomicU64::new(0),
         };
         // Counters that are not cleared before they count shall show it.
@@ -205,19 +205,15 @@ impl Subject for SimSubject {
     }
 
     fn pass(&self, nanoseconds: u64) {
-        let mut left = nanoseconds;
-        while left > 0 {
-            let waited = self.waited.load(Ordering::Relaxed);
-            let step = left.min(INTERVAL - waited);
-            self.clock.advance(Duration::from_nanos(step));
-            left -= step;
-            let waited = (waited + step) % INTERVAL;
-            self.waited.store(waited, Ordering::Relaxed);
-            if waited == 0 {
-                // What goes wrong with a group is told by its next read.
-                let _ = (self.tick)();
-            }
-        }
+        let turn = || {
+            // What goes wrong with a group is told by its next read.
+            let _ = (self.tick)();
+        };
+        self.turns.pass(
+            nanoseconds,
+            |step| self.clock.advance(Duration::from_nanos(step)),
+            turn,
+        );
     }
 
     fn slot_event(&self) -> Option<EventSpec> {
@@ -225,7 +221,7 @@ impl Subject for SimSubject {
     }
 
     fn rotation_interval(&self) -> u64 {
-        INTERVAL
+        self.turns.interval()
     }
 
     fn now(&self) -> Option<u64> {

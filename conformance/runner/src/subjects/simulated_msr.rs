@@ -3,10 +3,10 @@
 //! Only names of the crates below are used here, so that the backend's own tests can include this file.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use quipu_conformance::subjects::Turns;
 use quipu_conformance::{Subject, Workload};
 use quipu_hal::{
     Clock, DynBackend, Event, EventSpec, Filter, ManualClock, Pmu, PmuEvent, Result, SlotClass,
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     inner: Arc<Inner>,
     generation: Generation,
     backend: Arc<VirtualPmu<MsrPmu<SimulatedMsrs>, ManualClock>>,
-    waited: AtomicU64,
+    turns: Turns,
 }
 
 /// What workloads work with.
@@ -85,7 +85,7 @@ impl Machine {
             }),
             generation,
             backend: Arc::new(backend),
-            waited: AtomicU64::new(0),
+            turns: Turns::new(INTERVAL),
         })
     }
 
@@ -164,19 +164,12 @@ impl Subject for Machine {
     }
 
     fn pass(&self, nanoseconds: u64) {
-        let mut left = nanoseconds;
-        while left > 0 {
-            let waited = self.waited.load(Ordering::Relaxed);
-            let step = left.min(INTERVAL - waited);
-            self.inner.elapse(step);
-            left -= step;
-            let waited = (waited + step) % INTERVAL;
-            self.waited.store(waited, Ordering::Relaxed);
-            if waited == 0 {
-                // What goes wrong with a group is told by its next read.
-                let _ = self.backend.tick();
-            }
-        }
+        let turn = || {
+            // What goes wrong with a group is told by its next read.
+            let _ = self.backend.tick();
+        };
+        self.turns
+            .pass(nanoseconds, |step| self.inner.elapse(step), turn);
     }
 
     fn slot_event(&self) -> Option<EventSpec> {
@@ -184,7 +177,7 @@ impl Subject for Machine {
     }
 
     fn rotation_interval(&self) -> u64 {
-        INTERVAL
+        self.turns.interval()
     }
 
     fn now(&self) -> Option<u64> {

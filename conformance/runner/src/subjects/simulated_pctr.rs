@@ -3,9 +3,9 @@
 //! Only names of the crates below are used here, so that the backend's own tests can include this file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quipu_conformance::subjects::Turns;
 use quipu_conformance::{Subject, Workload};
 use quipu_hal::{
     Clock, CpuModel, DynBackend, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec,
@@ -26,7 +26,7 @@ const RAPID: u64 = 5_000_000_000;
 pub(crate) struct Machine {
     machine: SimMachine,
     backend: Arc<VirtualPmu<PctrPmu<SimDevice>, ManualClock>>,
-    waited: AtomicU64,
+    turns: Turns,
 }
 
 /// The events that the checks need, by names of their own.
@@ -119,7 +119,7 @@ impl Machine {
         Ok(Self {
             backend: Arc::new(over(machine.open(), Some(events), machine.clock())?),
             machine,
-            waited: AtomicU64::new(0),
+            turns: Turns::new(INTERVAL),
         })
     }
 
@@ -183,19 +183,15 @@ impl Subject for Machine {
     }
 
     fn pass(&self, nanoseconds: u64) {
-        let mut left = nanoseconds;
-        while left > 0 {
-            let waited = self.waited.load(Ordering::Relaxed);
-            let step = left.min(INTERVAL - waited);
-            self.machine.pass(Duration::from_nanos(step));
-            left -= step;
-            let waited = (waited + step) % INTERVAL;
-            self.waited.store(waited, Ordering::Relaxed);
-            if waited == 0 {
-                // What goes wrong with a group is told by its next read.
-                let _ = self.backend.tick();
-            }
-        }
+        let turn = || {
+            // What goes wrong with a group is told by its next read.
+            let _ = self.backend.tick();
+        };
+        self.turns.pass(
+            nanoseconds,
+            |step| self.machine.pass(Duration::from_nanos(step)),
+            turn,
+        );
     }
 
     fn slot_event(&self) -> Option<EventSpec> {
@@ -203,7 +199,7 @@ impl Subject for Machine {
     }
 
     fn rotation_interval(&self) -> u64 {
-        INTERVAL
+        self.turns.interval()
     }
 
     fn now(&self) -> Option<u64> {
