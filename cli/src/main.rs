@@ -18,6 +18,8 @@ mod record;
 mod report;
 #[cfg(unix)]
 mod stat;
+#[cfg(unix)]
+mod targets;
 mod terminal;
 
 use std::process::ExitCode;

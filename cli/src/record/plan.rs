@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use quipu::hal::text::parse_cpu_list;
 use quipu::linux::LinuxBackend;
 use quipu::linux::sampling::{ExtraRecords, SampleType, SampledEvent, SamplerSpec};
 use quipu::{Attributes, Target};
 
 use crate::failure::Failure;
+use crate::targets;
 
 use super::events::{self, Events};
 use super::options::{CallGraph, Options};
@@ -117,18 +117,12 @@ fn has_callchains(options: &Options) -> Result<bool, Failure> {
 }
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
-    let tasks = options.pid.iter().map(|pid| Target::Process(*pid));
-    let tasks = tasks.chain(options.tid.iter().map(|tid| Target::Thread(*tid)));
-    let tasks: Vec<Target> = tasks.collect();
+    let tasks = targets::tasks(&options.pid, &options.tid)?;
     if !tasks.is_empty() {
         return Ok(Scope::Tasks(tasks));
     }
     if let Some(list) = &options.cpus {
-        let cpus = parse_cpu_list(list).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-        if cpus.is_empty() {
-            return Err(Failure::usage("-C needs CPUs, written like 0-3,8"));
-        }
-        return Ok(Scope::Cpus(Target::Cpus(cpus)));
+        return Ok(Scope::Cpus(Target::Cpus(targets::cpus(list)?)));
     }
     if options.all_cpus {
         return Ok(Scope::Cpus(Target::AllCpus));
@@ -162,6 +156,11 @@ mod tests {
         };
         let both = vec![Target::Process(1), Target::Thread(2)];
         assert_eq!(scope(&tasks).expect("tasks"), Scope::Tasks(both));
+        let nobody = Options {
+            pid: vec![0],
+            ..command.clone()
+        };
+        assert!(scope(&nobody).is_err());
         let cpus = Options {
             cpus: Some("0-1".into()),
             ..command

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quipu::hal::Cgroup;
-use quipu::hal::text::parse_cpu_list;
 use quipu::{Attributes, Machine, Target};
 
 use crate::failure::Failure;
 use crate::names::Names;
+use crate::targets;
 
 use super::aggregate::By;
 use super::backend::Backends;
@@ -184,23 +184,10 @@ impl Plan {
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
     let cpus = match &options.cpus {
-        Some(list) => parse_cpu_list(list).map_err(|e| Failure::usage(format_args!("{e:#}")))?,
+        Some(list) => targets::cpus(list)?,
         None => Vec::new(),
     };
-    if options.cpus.is_some() && cpus.is_empty() {
-        return Err(Failure::usage("-C needs CPUs, written like 0-3,8"));
-    }
-    let tasks = options
-        .pid
-        .iter()
-        .map(|pid| Target::Process(*pid))
-        .chain(options.tid.iter().map(|tid| Target::Thread(*tid)));
-    let tasks: Vec<Target> = tasks.collect();
-    if let Some(bad) = options.pid.iter().chain(&options.tid).find(|id| **id < 1) {
-        return Err(Failure::usage(format_args!(
-            "{bad} is no process or thread id"
-        )));
-    }
+    let tasks = targets::tasks(&options.pid, &options.tid)?;
     if !options.cgroup.is_empty() {
         let cgroups = options.cgroup.iter();
         let cgroups = cgroups.map(|path| (path.display().to_string(), cgroup_path(path)));
