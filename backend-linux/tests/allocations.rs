@@ -2,38 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
+mod counting_allocator;
 mod machine;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting_allocator::ALLOCATIONS;
 use machine::{open, skip, user};
 use quipu_hal::{Group, GroupSpec, Software, Target};
-
-thread_local! {
-    /// How often this thread has allocated.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes on to the system's allocator unchanged; counting touches a thread-local
-// without a destructor, which allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn the_allocator_counts() {

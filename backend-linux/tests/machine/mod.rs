@@ -6,7 +6,8 @@ use std::hint::black_box;
 use std::io::Write as _;
 
 use quipu_hal::{
-    Backend, Breakpoint, BreakpointAccess, ErrorKind, EventSpec, Filter, GroupSpec, ReadBuf, Target,
+    Backend, Breakpoint, BreakpointAccess, ErrorKind, EventSpec, Filter, GroupSpec, ReadBuf,
+    Result, Target,
 };
 use quipu_linux::{LinuxBackend, LinuxGroup};
 
@@ -25,9 +26,16 @@ pub(crate) fn backend(test: &str) -> Option<LinuxBackend> {
 /// # Panics
 /// When it fails for another reason than that the machine lacks something.
 pub(crate) fn open(test: &str, spec: &GroupSpec, target: &Target) -> Option<LinuxGroup> {
-    match backend(test)?.open(spec, target) {
-        Ok(group) => Some(group),
-        Err(e) => {
+    unless_lacking(test, backend(test)?.open(spec, target))
+}
+
+/// What was opened, or the reason why this machine or user cannot.
+///
+/// # Panics
+/// When it fails for another reason than that the machine lacks something.
+pub(crate) fn unless_lacking<T>(test: &str, opened: Result<T>) -> Option<T> {
+    opened
+        .map_err(|e| {
             let lacking = matches!(
                 e.kind(),
                 ErrorKind::NoPermission
@@ -38,9 +46,8 @@ pub(crate) fn open(test: &str, spec: &GroupSpec, target: &Target) -> Option<Linu
             );
             assert!(lacking, "{e:#}");
             skip(test, e);
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 /// An event counted in user mode only, which every user may.

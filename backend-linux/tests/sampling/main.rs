@@ -16,7 +16,7 @@ mod side_band;
 mod signals;
 mod targets;
 
-use quipu_hal::{ErrorKind, Target};
+use quipu_hal::Target;
 use quipu_linux::sampling::{Record, RecordLayout, Sample, Sampler, SamplerSpec};
 
 /// Opens a sampler, or says why this machine or user cannot.
@@ -24,22 +24,7 @@ use quipu_linux::sampling::{Record, RecordLayout, Sample, Sampler, SamplerSpec};
 /// # Panics
 /// When it fails for another reason than that the machine lacks something.
 fn open(test: &str, spec: &SamplerSpec, target: &Target) -> Option<Sampler> {
-    match machine::backend(test)?.open_sampler(spec, target) {
-        Ok(sampler) => Some(sampler),
-        Err(e) => {
-            let lacking = matches!(
-                e.kind(),
-                ErrorKind::NoPermission
-                    | ErrorKind::UnsupportedEvent
-                    | ErrorKind::UnsupportedFeature
-                    | ErrorKind::NoSuchDevice
-                    | ErrorKind::Busy
-            );
-            assert!(lacking, "{e:#}");
-            machine::skip(test, e);
-            None
-        }
-    }
+    machine::unless_lacking(test, machine::backend(test)?.open_sampler(spec, target))
 }
 
 /// Shows `look` every record in every ring.
