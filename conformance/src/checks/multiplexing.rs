@@ -1,6 +1,6 @@
 //! More groups than slots: turns, times, and estimates against the truth.
 
-use quipu_hal::{EventSpec, Features, GroupSpec, Reading, Scaled, Simultaneity, Total};
+use quipu_hal::{EventSpec, Features, Group, GroupSpec, Reading, Scaled, Simultaneity, Total};
 
 use crate::bench::{Bench, BoxGroup, pinned, read, reading};
 use crate::verdict::{Outcome, ensure, ensure_eq};
@@ -410,20 +410,25 @@ fn no_slot_is_idle(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
+/// A group that waits for nobody.
+fn counts_all_along(bench: &Bench<'_>, group: &mut dyn Group) -> Outcome {
+    let before = reading(group)?;
+    bench.pass_turns(10);
+    let since = reading(group)?.since(&before);
+    ensure!(
+        since.scaled().exact().is_some(),
+        "nobody is in its way, and it is not exact: {since:?}"
+    );
+    Ok(())
+}
+
 fn room_is_used(bench: &Bench<'_>) -> Outcome {
     let event = bench.slot_event()?;
     let mut groups = crowd(bench, &event)?;
     bench.pass_turns(10);
     groups.truncate(1);
     bench.pass_turns(2);
-    let before = reading(&mut *groups[0])?;
-    bench.pass_turns(10);
-    let since = reading(&mut *groups[0])?.since(&before);
-    ensure!(
-        since.scaled().exact().is_some(),
-        "alone again, and not exact: {since:?}"
-    );
-    Ok(())
+    counts_all_along(bench, &mut *groups[0])
 }
 
 fn disabled_takes_no_turn(bench: &Bench<'_>) -> Outcome {
@@ -432,14 +437,7 @@ fn disabled_takes_no_turn(bench: &Bench<'_>) -> Outcome {
     bench.pass_turns(5);
     stop(&mut groups[1..])?;
     bench.pass_turns(2);
-    let before = reading(&mut *groups[0])?;
-    bench.pass_turns(10);
-    let since = reading(&mut *groups[0])?.since(&before);
-    ensure!(
-        since.scaled().exact().is_some(),
-        "the others are off: {since:?}"
-    );
-    Ok(())
+    counts_all_along(bench, &mut *groups[0])
 }
 
 fn time_stops_while_disabled(bench: &Bench<'_>) -> Outcome {
