@@ -1,9 +1,11 @@
 //! `quipu stat` over what other systems than Linux have: getrusage(2), and a simulated pctr(4).
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Output, Stdio};
+mod interrupted;
+
+use std::process::{Command, Output};
+
+use interrupted::start;
 
 fn stat(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
@@ -121,32 +123,6 @@ fn a_cpu_without_counters_says_so() {
     assert_eq!(count(&report, "instructions"), "<not");
 }
 
-/// Starts a measurement in a process group of its own, and waits until its command runs.
-fn start(machine: &str, script: &str) -> Child {
-    let mut child = stat(&[
-        "--simulate",
-        machine,
-        "-v",
-        "-e",
-        "instructions",
-        "sh",
-        "-c",
-        script,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .process_group(0)
-    .spawn()
-    .expect("it starts");
-    let mut line = String::new();
-    let stdout = child.stdout.as_mut().expect("piped");
-    BufReader::new(stdout)
-        .read_line(&mut line)
-        .expect("the command says so");
-    assert_eq!(line, "ready\n");
-    child
-}
-
 /// Whatever ends it, counter 0 is set to what was found in it, last of all; the device's own log says
 /// so.
 #[test]
@@ -157,23 +133,19 @@ fn signals_leave_the_device_as_it_was_found() {
         ("amd64-2016:core", "0x410079"),
         ("amd64-2019:k8", "0x410079"),
     ] {
-        for (signal, to_group, status) in [("-INT", true, 130), ("-TERM", false, 143)] {
-            let mut child = start(machine, "echo ready; exec sleep 20");
-            let to = match to_group {
-                // A terminal sends it to the whole group.
-                true => format!("-{}", child.id()),
-                false => child.id().to_string(),
-            };
-            let killed = Command::new("kill").args([signal, "--", &to]).status();
-            assert!(killed.expect("kill(1)").success());
-            let mut report = String::new();
-            let stderr = child.stderr.as_mut().expect("piped");
-            stderr.read_to_string(&mut report).expect("text");
-            assert_eq!(
-                child.wait().expect("it ends").code(),
-                Some(status),
-                "{report}"
-            );
+        for (signal, as_ended) in [("-INT", 130), ("-TERM", 143)] {
+            let counting = start(&mut stat(&[
+                "--simulate",
+                machine,
+                "-v",
+                "-e",
+                "instructions",
+                "sh",
+                "-c",
+                "echo ready; exec sleep 20",
+            ]));
+            let (status, report) = counting.end(signal);
+            assert_eq!(status, Some(as_ended), "{report}");
             assert_eq!(count(&report, "instructions"), "1,010", "{report}");
             let log = report
                 .lines()

@@ -11,6 +11,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod files;
+#[path = "../interrupted/mod.rs"]
+mod interrupted;
 mod peer;
 mod privileges;
 mod signals;

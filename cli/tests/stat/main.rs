@@ -5,6 +5,8 @@ use std::io::Write as _;
 
 mod exit_status;
 mod formats;
+#[path = "../interrupted/mod.rs"]
+mod interrupted;
 mod intervals;
 mod peer;
 mod presets;
