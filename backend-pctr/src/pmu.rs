@@ -1,8 +1,8 @@
 //! The `Pmu` over a device: counters of the CPU one is on, shared with everybody.
 
 mod cpu;
+mod not_restored;
 
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu_hal::{
@@ -11,6 +11,7 @@ use quipu_hal::{
 };
 
 use self::cpu::Cpu;
+pub use self::not_restored::NotRestored;
 use crate::abi::{MAX_COUNTERS, Status};
 use crate::control::{Control, Discovery};
 use crate::device::{PctrDevice, SetScope};
@@ -64,40 +65,6 @@ impl Refusal {
         match self.hint {
             Some(hint) => error.with_hint(hint),
             None => error,
-        }
-    }
-}
-
-/// A counter that was not put back as it was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NotRestored {
-    /// The CPU, by its APIC id.
-    pub cpu: u32,
-    /// The counter.
-    pub counter: u8,
-    /// The function it had when it was taken.
-    pub found: u32,
-    /// The function somebody else has set meanwhile, which was left; `None` when the thread could
-    /// not get back to the CPU, or the driver refused.
-    pub taken_over: Option<u32>,
-}
-
-impl fmt::Display for NotRestored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            cpu,
-            counter,
-            found,
-            taken_over,
-        } = self;
-        write!(
-            f,
-            "counter {counter} of CPU {cpu} was found set to {found:#x} and not put back: "
-        )?;
-        match taken_over {
-            Some(word) => write!(f, "somebody else has set it to {word:#x}"),
-            None => f.write_str("the thread that counted did not get back to that CPU"),
         }
     }
 }
@@ -232,7 +199,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         for _ in 0..ATTEMPTS {
             self.expect_on(cpu, "set its counters")?;
             let set = self.control.set(counter as u8, word);
-            if self.control.device().cpu()? == cpu {
+            let here = self.control.device().cpu()?;
+            if here == cpu {
                 set?;
                 state.set(counter, word);
                 return Ok(());
@@ -240,6 +208,10 @@ impl<D: PctrDevice> PctrPmu<D> {
             // The thread was moved just now, and the function may be set on the CPU it has left, or
             // on this one, where it is not wanted and what was there is not known.
             state.set(counter, word);
+            let there = self.read_on(here);
+            if set.is_ok() && there.is_ok_and(|s| self.function(&s, counter) == word) {
+                self.note(here, counter, None, None);
+            }
         }
         Err(moving(cpu, "set its counters"))
     }
@@ -255,6 +227,38 @@ impl<D: PctrDevice> PctrPmu<D> {
                     "the thread has migrated to CPU {here}, and only the CPU it is on can be reached"
                 )),
         )
+    }
+
+    /// Has counter 0 of a P6, which is not to count, gate the other: set to its enable bit alone it counts
+    /// nothing. What somebody else counts there gates as well, and is left alone.
+    fn open_gate(&self, cpu: u32) -> Result<()> {
+        let state = self.cpu(cpu)?;
+        if !state.is_touched(0) {
+            // It may have been set since it was found.
+            let now = self.function(&self.read_on(cpu)?, 0);
+            state.found(0, now);
+            if let Some(found) = lock(&state.held).as_mut() {
+                found[0] = now;
+            }
+            if now & ENABLE != 0 {
+                return Ok(());
+            }
+        }
+        if state.word(0) != ENABLE {
+            self.set_on(cpu, 0, ENABLE)?;
+        }
+        Ok(())
+    }
+
+    /// Another CPU whose counters are taken, where a set reaches every CPU: what is set for the one
+    /// would be taken for what was found on the other.
+    fn held_elsewhere(&self, cpu: u32) -> Option<u32> {
+        if self.control.device().driver().scope == SetScope::ThisCpu {
+            return None;
+        }
+        let others = self.cpu_numbers.iter().zip(&self.cpus);
+        let mut held = others.filter(|(n, state)| **n != cpu && lock(&state.held).is_some());
+        held.next().map(|(number, _)| *number)
     }
 
     /// Refuses a status in which the function of a counter is not what it was set to.
@@ -339,10 +343,13 @@ impl<D: PctrDevice> PctrPmu<D> {
         };
         for counter in self.counters_of(&touched) {
             let (now, ours) = (self.function(&status, counter), state.word(counter));
-            if now != ours {
-                self.note(cpu, counter, found[counter], Some(now));
-            } else if now != found[counter] {
-                self.set_on(cpu, counter, found[counter])?;
+            let found = found[counter];
+            if now != found && now != ours {
+                self.note(cpu, counter, Some(found), Some(now));
+            } else {
+                if now != found {
+                    self.set_on(cpu, counter, found)?;
+                }
                 lock(&self.not_restored)
                     .retain(|n| (n.cpu, usize::from(n.counter)) != (cpu, counter));
             }
@@ -351,7 +358,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
-    fn note(&self, cpu: u32, counter: usize, found: u32, taken_over: Option<u32>) {
+    fn note(&self, cpu: u32, counter: usize, found: Option<u32>, taken_over: Option<u32>) {
         let counter = counter as u8;
         let mut list = lock(&self.not_restored);
         list.retain(|n| (n.cpu, n.counter) != (cpu, counter));
@@ -406,11 +413,18 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn acquire(&self, cpu: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
+        let busy = |reason: String| {
+            let attempted = format!("take the counters of CPU {cpu}");
+            Err(Error::new(ErrorKind::Busy, attempted).with_reason(reason))
+        };
+        if let Some(other) = self.held_elsewhere(cpu) {
+            return busy(format!(
+                "this process has taken those of CPU {other}, and the driver sets every CPU at once"
+            ));
+        }
         let mut held = lock(&state.held);
         if held.is_some() {
-            let attempted = format!("take the counters of CPU {cpu}");
-            return Err(Error::new(ErrorKind::Busy, attempted)
-                .with_reason("this process has taken them already"));
+            return busy("this process has taken them already".to_owned());
         }
         let status = self.read_on(cpu)?;
         let mut found = [0; MAX_COUNTERS];
@@ -444,12 +458,14 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
         if self.is_p6() && self.counters_of(slots).next().is_some() {
-            for other in (0..self.counters).rev().filter(|c| !slots.contains(c)) {
-                // Counter 0 gates the other; set to its enable bit alone it counts nothing.
-                let word = if other == 0 { ENABLE } else { 0 };
-                if state.word(other) != word {
-                    self.set_on(cpu, other, word)?;
+            // What was set here and could not be stopped does not go on counting.
+            for other in (1..self.counters).filter(|c| !slots.contains(c)) {
+                if state.is_touched(other) && state.word(other) != 0 {
+                    self.set_on(cpu, other, 0)?;
                 }
+            }
+            if !slots.contains(&0) {
+                self.open_gate(cpu)?;
             }
         }
         for counter in self.counters_of(slots) {
@@ -469,7 +485,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             Ok(status) => Some(status),
         };
         let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
-        let gate = self.is_p6() && !slots.contains(&0) && state.word(0) == ENABLE;
+        let gate = self.is_p6() && !slots.contains(&0) && state.is_touched(0);
         for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
             // What somebody else has set is left alone.
             let ours = |s: &Status| self.function(s, counter) == state.word(counter);
@@ -501,7 +517,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             *held = None;
         } else {
             for counter in (0..self.counters).filter(|c| state.is_touched(*c)) {
-                self.note(cpu, counter, found[counter], None);
+                self.note(cpu, counter, Some(found[counter]), None);
             }
         }
         restored

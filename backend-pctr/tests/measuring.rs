@@ -1,4 +1,4 @@
-//! Measuring through the virtual PMU: what is counted, what is put back, what is told.
+//! Measuring through the virtual PMU: what is counted, what is put back in the end, what is refused.
 #![cfg(unix)]
 
 mod support;
@@ -9,48 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{
-    Attributes, Backend, ErrorKind, Event, EventSpec, Filter, Group, GroupSpec, ManualClock,
-    RawEvent, Scaled, Target, VirtualGroup,
+    Attributes, Backend, ErrorKind, EventSpec, Filter, Group, GroupSpec, RawEvent, Scaled, Target,
 };
-use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
+use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 use quipu_pctr::{PctrPmu, over};
-use support::{Events, SimBackend, backend};
-
-type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
-
-/// Every era and CPU with counters.
-fn with_counters() -> impl Iterator<Item = (Era, Processor)> {
-    Era::machines().filter(|(era, processor)| era.counters(*processor) > 0)
-}
-
-/// An event of each CPU that any counter counts, and one more, with their codes.
-fn two_events(processor: Processor) -> [(&'static str, u8); 2] {
-    match processor {
-        Processor::P5 => [("Instructions executed", 0x16), ("Branches", 0x12)],
-        Processor::P6 => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
-        Processor::K8 => [("RETIRED_INSTRUCTIONS", 0xc0), ("RETIRED_BRANCHES", 0xc2)],
-        _ => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
-    }
-}
-
-fn named(name: &str) -> EventSpec {
-    Event::Named(name.to_owned()).into()
-}
-
-fn open(backend: &SimBackend, names: &[&str]) -> SimGroup {
-    let spec = GroupSpec::new(names.iter().map(|n| named(n)));
-    backend.open(&spec, &Target::CurrentCpu).unwrap()
-}
-
-fn values(group: &mut SimGroup) -> Vec<u64> {
-    let mut buf = group.read_buf();
-    group.read(&mut buf).unwrap();
-    let exact = |r: &quipu_hal::Reading| match r.scaled() {
-        Scaled::Exact(value) => value,
-        other => panic!("{other:?}"),
-    };
-    buf.part(0).iter().map(exact).collect()
-}
+use support::{Events, SimGroup, backend, named, open, two_events, values, with_counters};
 
 #[test]
 fn what_occurs_is_counted_and_what_was_found_is_put_back() {
@@ -156,22 +119,6 @@ fn an_interrupted_tool_puts_back_what_was_found() {
 }
 
 #[test]
-fn a_counter_that_is_not_needed_is_left_counting() {
-    let machine = SimMachine::new(Era::Amd64Of2016, Processor::K8, 1);
-    machine.overwrite(0, 3, 0x0043_0076);
-    machine.occur(0x76, 0, Level::User, 50);
-    let backend = backend(&machine);
-    let group = open(&backend, &["RETIRED_INSTRUCTIONS"]);
-    machine.occur(0x76, 0, Level::User, 50);
-    drop(group);
-    let status = backend.pmu().control().read().unwrap();
-    assert_eq!(
-        (status.functions[3], status.counters[3]),
-        (0x0043_0076, 100)
-    );
-}
-
-#[test]
 fn a_counter_may_wrap_at_its_width() {
     for (era, processor) in with_counters() {
         let machine = SimMachine::new(era, processor, 1);
@@ -250,136 +197,6 @@ fn counter_1_of_a_p6_counts_alone_only_with_counter_0_enabled() {
         refused.to_string().contains("both need counter 0"),
         "{refused}"
     );
-}
-
-#[test]
-fn a_function_changed_by_somebody_else_is_told_and_not_counted() {
-    for (era, processor) in with_counters() {
-        let machine = SimMachine::new(era, processor, 1);
-        let [(name, code), (_, other)] = two_events(processor);
-        let backend = backend(&machine);
-        let mut group = open(&backend, &[name]);
-        machine.occur(code, 0, Level::User, 10);
-        assert_eq!(values(&mut group), [10]);
-        let ours = machine.functions(0)[0];
-        let theirs =
-            ours & !0xff | u32::from(other) | if processor == Processor::P5 { 0xc0 } else { 0 };
-        machine.overwrite(0, 0, theirs);
-        machine.occur(other, 0, Level::User, 1_000_000);
-        let mut buf = group.read_buf();
-        let told = group.read(&mut buf).unwrap_err();
-        assert_eq!(
-            told.kind(),
-            ErrorKind::Interference,
-            "{era:?} {processor:?}"
-        );
-        group.read(&mut buf).unwrap();
-        assert!(buf.get(0, 0).value <= 10, "{era:?} {processor:?}");
-        machine.occur(code, 0, Level::User, 5);
-        let before = buf.get(0, 0).value;
-        group.read(&mut buf).unwrap();
-        assert_eq!(buf.get(0, 0).value, before + 5, "it counts again");
-    }
-}
-
-#[test]
-fn a_function_that_somebody_else_has_set_is_left_in_the_end() {
-    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
-    machine.overwrite(0, 0, 0x0043_003c);
-    let backend = backend(&machine);
-    let group = open(&backend, &["INST_RETIRED"]);
-    machine.overwrite(0, 0, 0x0041_00c4);
-    drop(group);
-    assert_eq!(machine.functions(0)[0], 0x0041_00c4);
-    let told = backend.pmu().not_restored();
-    assert_eq!(told.len(), 1);
-    assert_eq!(
-        (told[0].found, told[0].taken_over),
-        (0x0043_003c, Some(0x0041_00c4))
-    );
-    assert!(
-        told[0]
-            .to_string()
-            .contains("somebody else has set it to 0x4100c4")
-    );
-}
-
-#[test]
-fn a_thread_that_has_migrated_is_told_and_its_counts_are_not_mixed() {
-    for (era, processor) in with_counters() {
-        let machine = SimMachine::new(era, processor, 2);
-        let [(name, code), _] = two_events(processor);
-        let backend = backend(&machine);
-        let mut group = open(&backend, &[name]);
-        let mut buf = group.read_buf();
-        machine.occur(code, 0, Level::User, 10);
-        machine.move_to(1);
-        machine.occur(code, 0, Level::User, 1_000);
-        let told = group.read(&mut buf).unwrap_err();
-        assert_eq!(told.kind(), ErrorKind::WrongThread, "{era:?} {processor:?}");
-        assert!(told.to_string().contains("migrated to CPU 2"), "{told}");
-        machine.move_to(0);
-        machine.occur(code, 0, Level::User, 1);
-        assert_eq!(values(&mut group), [11], "{era:?} {processor:?}");
-    }
-}
-
-#[test]
-fn a_call_during_which_the_thread_was_moved_is_made_again() {
-    let machine = SimMachine::new(Era::Amd64Of2016, Processor::Core, 2);
-    let backend = backend(&machine);
-    let mut group = open(&backend, &["INST_RETIRED"]);
-    machine.occur(0xc0, 0, Level::User, 10);
-    // The look before the read is the first, the one after it the second: by then the thread is on
-    // the other CPU; by the third it is back.
-    machine.move_later(1, 1);
-    machine.move_later(2, 0);
-    let calls = machine.calls();
-    assert_eq!(values(&mut group), [10]);
-    assert_eq!(machine.calls() - calls, 2);
-}
-
-#[test]
-fn what_cannot_be_put_back_from_another_cpu_is_told_and_put_back_later() {
-    let machine = SimMachine::new(Era::I386Of2008, Processor::Core, 2);
-    machine.overwrite(0, 0, 0x0043_003c);
-    machine.overwrite(1, 0, 0x0041_00c4);
-    let backend = backend(&machine);
-    let group = open(&backend, &["INST_RETIRED"]);
-    machine.move_to(1);
-    drop(group);
-    assert_eq!(
-        machine.functions(1)[0],
-        0x0041_00c4,
-        "the other CPU is left alone"
-    );
-    let told = backend.pmu().not_restored();
-    assert_eq!(told.len(), 1);
-    assert_eq!(
-        (told[0].cpu, told[0].found, told[0].taken_over),
-        (0, 0x0043_003c, None)
-    );
-
-    machine.move_to(0);
-    drop(open(&backend, &["BR_INST_RETIRED"]));
-    assert_eq!(machine.functions(0)[0], 0x0043_003c);
-    assert_eq!(backend.pmu().not_restored(), []);
-}
-
-#[test]
-fn since_2019_it_is_put_back_from_any_cpu() {
-    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 2);
-    for cpu in [0, 1] {
-        machine.overwrite(cpu, 0, 0x0043_003c);
-    }
-    let backend = backend(&machine);
-    let group = open(&backend, &["INST_RETIRED", "MUL"]);
-    machine.move_to(1);
-    drop(group);
-    for cpu in [0, 1] {
-        assert_eq!(machine.functions(cpu), [0x0043_003c, 0, 0, 0]);
-    }
-    assert_eq!(backend.pmu().not_restored(), []);
 }
 
 /// Whatever call fails, once: in the end the functions are those that were found.
@@ -572,13 +389,4 @@ fn the_counters_of_a_p6_start_and_stop_together_with_counter_0() {
     assert_eq!(machine.functions(0), [0, 0x0041_00c0, 0, 0]);
     pmu.release(0).unwrap();
     assert_eq!(machine.functions(0), [0; 4]);
-}
-
-#[test]
-fn one_pmu_has_one_owner() {
-    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
-    let backend = backend(&machine);
-    let _group = open(&backend, &["INST_RETIRED"]);
-    let refused = quipu_hal::Pmu::acquire(backend.pmu(), 0).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Busy);
 }

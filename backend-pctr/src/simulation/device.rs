@@ -101,6 +101,11 @@ impl PctrDevice for SimDevice {
     fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno> {
         let mut state = self.machine.lock();
         state.calls += 1;
+        if let Some((at, cpu)) = state.move_in_call
+            && at == state.calls
+        {
+            state.current = cpu;
+        }
         if let Some((at, errno)) = state.fault
             && at == state.calls
         {

@@ -60,6 +60,8 @@ pub(super) struct State {
     pub(super) fault: Option<(u64, i32)>,
     /// Moves to come: at a look at the CPU number, to a CPU.
     pub(super) moves: Vec<(u64, usize)>,
+    /// The call before which threads are moved, and to which CPU.
+    pub(super) move_in_call: Option<(u64, usize)>,
     /// Looks at the CPU number so far.
     pub(super) looks: u64,
     /// Whether `rdpmc` was used where it is not allowed.
@@ -100,6 +102,7 @@ impl SimMachine {
                 calls: 0,
                 fault: None,
                 moves: Vec::new(),
+                move_in_call: None,
                 looks: 0,
                 faulted: false,
                 user_reads: 0,
@@ -225,6 +228,13 @@ impl SimMachine {
         let at = state.looks + looks;
         let cpu = cpu % state.cpus.len();
         state.moves.push((at, cpu));
+    }
+
+    /// Moves the threads to another CPU in the ioctl after so many more, before the driver looks at it.
+    pub fn move_in_call(&self, calls: u64, cpu: usize) {
+        let mut state = self.lock();
+        let cpu = cpu % state.cpus.len();
+        state.move_in_call = Some((state.calls + calls + 1, cpu));
     }
 
     /// Makes the ioctl after so many more that succeed fail once with an errno. A fault that is

@@ -1,4 +1,4 @@
-//! What the tests share: an event map for the simulated CPUs.
+//! What the tests share: an event map for the simulated CPUs, and groups on them.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub(crate) mod pctr4;
@@ -6,16 +6,19 @@ pub(crate) mod pctr4;
 use std::sync::Arc;
 
 use quipu_hal::{
-    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, Hardware,
-    ManualClock, P5Function, ResolvedEvent, Result, SlotClass, SlotSet, VirtualPmu, X86Select,
+    Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter,
+    Group, GroupSpec, Hardware, ManualClock, P5Function, ResolvedEvent, Result, Scaled, SlotClass,
+    SlotSet, Target, VirtualGroup, VirtualPmu, X86Select,
 };
-use quipu_pctr::simulation::{Processor, SimDevice, SimMachine};
+use quipu_pctr::simulation::{Era, Processor, SimDevice, SimMachine};
 use quipu_pctr::{PctrPmu, over};
 
 use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
 
 /// The backend over a simulated device.
 pub(crate) type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
+/// A group on it.
+pub(crate) type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
 
 /// An event that is stated to occur at most [`RAPID_RATE`] times a second, on a P6 and later.
 pub(crate) const RAPID: &str = "RAPID";
@@ -189,4 +192,41 @@ impl EventMap for Events {
 /// The backend over a machine's device.
 pub(crate) fn backend(machine: &SimMachine) -> SimBackend {
     over(machine.open(), Events::of(machine), machine.clock()).unwrap()
+}
+
+/// Every era and CPU with counters.
+pub(crate) fn with_counters() -> impl Iterator<Item = (Era, Processor)> {
+    Era::machines().filter(|(era, processor)| era.counters(*processor) > 0)
+}
+
+/// An event of each CPU that any counter counts, and one more, with their codes.
+pub(crate) fn two_events(processor: Processor) -> [(&'static str, u8); 2] {
+    match processor {
+        Processor::P5 => [("Instructions executed", 0x16), ("Branches", 0x12)],
+        Processor::P6 => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
+        Processor::K8 => [("RETIRED_INSTRUCTIONS", 0xc0), ("RETIRED_BRANCHES", 0xc2)],
+        _ => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
+    }
+}
+
+/// An event by its name.
+pub(crate) fn named(name: &str) -> EventSpec {
+    Event::Named(name.to_owned()).into()
+}
+
+/// Opens a group of events on the CPU that threads run on.
+pub(crate) fn open(backend: &SimBackend, names: &[&str]) -> SimGroup {
+    let spec = GroupSpec::new(names.iter().map(|n| named(n)));
+    backend.open(&spec, &Target::CurrentCpu).unwrap()
+}
+
+/// The values of a group, which have to be exact.
+pub(crate) fn values(group: &mut SimGroup) -> Vec<u64> {
+    let mut buf = group.read_buf();
+    group.read(&mut buf).unwrap();
+    let exact = |r: &quipu_hal::Reading| match r.scaled() {
+        Scaled::Exact(value) => value,
+        other => panic!("{other:?}"),
+    };
+    buf.part(0).iter().map(exact).collect()
 }
