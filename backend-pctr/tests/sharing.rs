@@ -4,7 +4,7 @@
 
 mod support;
 
-use quipu_hal::{Backend, ErrorKind, Group, GroupSpec, Target};
+use quipu_hal::{Attributes, Backend, ErrorKind, Group, GroupSpec, Pmu, Target};
 use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 use support::{backend, named, open, two_events, values, with_counters};
 
@@ -159,7 +159,7 @@ fn one_pmu_has_one_owner() {
     let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
     let backend = backend(&machine);
     let _group = open(&backend, &["INST_RETIRED"]);
-    let refused = quipu_hal::Pmu::acquire(backend.pmu(), 0).unwrap_err();
+    let refused = backend.pmu().acquire(0).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Busy);
 }
 
@@ -235,7 +235,7 @@ fn a_set_that_met_another_cpu_is_told() {
         "the moment cannot be taken back"
     );
     machine.move_to(0);
-    drop(open(&backend, &["INST_RETIRED"]));
+    backend.pmu().release(0).unwrap();
     assert_eq!(machine.functions(0)[0], 0x0043_003c);
     let told = backend.pmu().not_restored();
     assert_eq!(told.len(), 1, "{told:?}");
@@ -267,4 +267,25 @@ fn a_gate_that_somebody_else_closes_is_told_and_opened_again() {
     drop(group);
     assert_eq!(machine.functions(0), [0; 4], "as they left it");
     assert_eq!(backend.pmu().not_restored(), []);
+}
+
+/// What gates counter 1 is what stands in counter 0 when counting starts, not what stood there before.
+#[test]
+fn a_gate_is_looked_at_when_counting_starts() {
+    for set_meanwhile in [0x0041_00c4, 0x0041_0079 & !0x0040_0000, 0] {
+        let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+        machine.overwrite(0, 0, 0x0041_0079);
+        let backend = backend(&machine);
+        let spec = GroupSpec::single(named("MUL")).with_attributes(Attributes {
+            disabled: true,
+            ..Attributes::default()
+        });
+        let mut group = backend.open(&spec, &Target::CurrentCpu).unwrap();
+        machine.overwrite(0, 0, set_meanwhile);
+        group.enable().unwrap();
+        machine.occur(0x12, 0, Level::User, 5);
+        assert_eq!(values(&mut group), [5], "{set_meanwhile:#x}");
+        drop(group);
+        assert_eq!(machine.functions(0), [set_meanwhile, 0, 0, 0]);
+    }
 }

@@ -123,6 +123,23 @@ fn a_read_that_was_interrupted_is_made_again() {
     assert_eq!(machine.calls(), calls);
 }
 
+/// The look before the read is the first, the one after it the second: by then the thread is on the other
+/// CPU; by the third it is back.
+#[test]
+fn a_read_during_which_the_thread_was_moved_is_made_again() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 2);
+    let mut group = open(&machine, &["INST_RETIRED"]);
+    machine.occur(0xc0, 0, Level::User, 10);
+    machine.move_later(1, 1);
+    machine.move_later(2, 0);
+    let (calls, reads) = (machine.calls(), machine.user_reads());
+    assert_eq!(values(&mut group), [10]);
+    assert_eq!(
+        (machine.calls() - calls, machine.user_reads() - reads),
+        (0, 2)
+    );
+}
+
 #[test]
 fn a_thread_that_is_always_interrupted_asks_the_driver() {
     const LONG: u64 = 20_000;
