@@ -2,7 +2,8 @@
 # that ends within a bound, and sentences that its console has to show. Sourced with `name` set to what
 # the guest is called; the working directory becomes that of the project.
 #
-# Everything downloaded is kept in $QUIPU_GUESTS (~/.cache/quipu-guests). VERBOSE=1 shows every console.
+# Everything downloaded is kept in $QUIPU_GUESTS (~/.cache/quipu-guests). VERBOSE=1 shows every console, and
+# GUEST_SECONDS=N is the bound of every boot where the one it has is not enough.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 : "${name:?}"
@@ -82,26 +83,43 @@ pack() { (cd "$work/root" && find . | cpio --quiet -o -H newc -R 0:0 | gzip -1) 
 
 # Boots; the console is kept under a name. A guest that does not end by itself has failed.
 boot() { # CONSOLE SECONDS EMULATOR [ARGUMENT...]
-  local console=$work/$1.console seconds=$2
+  local console=$work/$1.console seconds=${GUEST_SECONDS:-$2} status=0
   shift 2
-  timeout "$seconds" "$@" -display none -nodefaults -serial stdio -monitor none -no-reboot \
-    </dev/null 2>"$console.errors" | tr -d '\r' >"$console" || true
+  timeout --kill-after 10 "$seconds" "$@" -display none -nodefaults -serial stdio -monitor none -no-reboot \
+    </dev/null 2>"$console.errors" | sed 's/\r//g; s/\x1b\[[0-9;]*m//g' >"$console" || status=$?
+  case $status in
+    124 | 137) echo "it did not end within $seconds seconds" ;;
+    0) echo "it ended before its script did" ;;
+    *) echo "the emulator ended with $status" ;;
+  esac >"$console.end"
+}
+
+# Boots machines, two at a time: `start MACHINE` boots one.
+start_all() { # MACHINE...
+  local machine
+  for machine; do
+    [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n || true
+    start "$machine" &
+  done
+  wait
 }
 
 # After a boot: whether it came to its end.
 ended() { # CONSOLE
   [ -z "${VERBOSE:-}" ] || sed "s/^/$1: /" "$work/$1.console"
   grep -q '^== end$' "$work/$1.console" && return
-  fail "$1 hung or died; its console:"
+  fail "$1: $(cat "$work/$1.console.end"); its console:"
   cat "$work/$1.console" "$work/$1.console.errors"
   return 1
 }
 
-# What a step of the guest's script printed, with its exit status in the last line. Lines that quipu
-# broke for the width of a page are put together again.
-step() { # CONSOLE STEP
-  sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console" | tr -s '\n ' ' '
+# The lines that a step of the guest's script printed, the last of which is its exit status.
+lines() { # CONSOLE STEP
+  sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console"
 }
+
+# The same in one. Lines that quipu broke for the width of a page are put together again.
+step() { lines "$@" | tr -s '\n ' ' '; }
 
 # The sentences a step has to print, word by word; `status N` is its exit status.
 expect() { # CONSOLE STEP SENTENCE...
@@ -113,14 +131,39 @@ expect() { # CONSOLE STEP SENTENCE...
     case $sentence in status*) sentence="-- $sentence " ;; esac
     case $printed in *"$sentence"*) continue ;; esac
     fail "$console, $step: it does not say \"$sentence\", but:"
-    sed -n "/^== $step\$/,/^-- status/p" "$work/$console.console"
+    lines "$console" "$step"
   done
+}
+
+# A sentence that a command says is true.
+holds() { # SENTENCE COMMAND...
+  expected=$((expected + 1))
+  "${@:2}" || fail "it is not so that $1"
+}
+
+# A step whose tests have all passed and were not skipped, but for the reasons that are given.
+passed() { # CONSOLE STEP [REASON...]
+  local console=$1 step=$2 skipped reason
+  shift 2
+  expect "$console" "$step" ' 0 failed' 'status 0'
+  while read -r skipped; do
+    for reason; do case $skipped in *"$reason"*) continue 2 ;; esac; done
+    fail "$console, $step: $skipped"
+  done < <(lines "$console" "$step" | grep -o 'SKIP .*')
+}
+
+# The executable of a package's test.
+test_program() { # PACKAGE TEST [CARGO'S ARGUMENT...]
+  local file
+  file=$(cargo test --quiet --no-run --package "$1" --test "$2" --message-format json "${@:3}" |
+    sed -n "s/.*\"executable\":\"\([^\"]*$2-[^\"]*\)\".*/\1/p" | tail -n 1)
+  cp "$file" "$work/$2"
 }
 
 # Takes the record of a conformance run that a step printed.
 record() { # CONSOLE STEP NAME
   mkdir -p "$work/records"
-  sed -n "/^== $2\$/,/^-- status/p" "$work/$1.console" | sed '1d;$d' >"$work/records/$3.json"
+  lines "$1" "$2" | sed '1d;$d' >"$work/records/$3.json"
   grep -q '^}$' "$work/records/$3.json" || {
     fail "$1, $2: there is no record of a conformance run, but:"
     cat "$work/records/$3.json"

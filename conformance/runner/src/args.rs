@@ -32,6 +32,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     pub(crate) machine: Option<String>,
 
+    /// What its CPU is called, where that is not known otherwise: on a BSD
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) cpu: Option<String>,
+
     /// Only checks whose id contains this; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Vec<String>,

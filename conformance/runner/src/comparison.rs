@@ -9,7 +9,7 @@ use crate::record::{Ending, Record};
 /// same name `before` and does not any more. Whether there is nothing to be sorry for.
 ///
 /// On another machine, or as another user, a check may be skipped that was not before; to fail it
-/// may not.
+/// may not. Simulated machines are run over all together: where one of them is, none may be missing.
 pub(crate) fn write(
     before: &BTreeMap<String, Record>,
     now: &BTreeMap<String, Record>,
@@ -19,7 +19,7 @@ pub(crate) fn write(
     for (name, record) in now {
         let kept = before.get(name);
         let alike = kept.is_some_and(|kept| kept.platform.is_like(&record.platform));
-        writeln!(out, "{name}: {}{}", sums(record), remark(kept, alike))?;
+        writeln!(out, "{name}{}: {}", remark(kept, record), sums(record))?;
         let endings = record.endings();
         for (id, ending) in &endings {
             if let Ending::Failed(seen) = ending {
@@ -37,14 +37,34 @@ pub(crate) fn write(
             good = false;
         }
     }
+    if now.values().any(|record| record.platform.is_simulated()) {
+        for (name, record) in before {
+            if record.platform.is_simulated() && !now.contains_key(name) {
+                writeln!(out, "{name}: FAIL: it is on record, and was not run")?;
+                good = false;
+            }
+        }
+    }
     Ok(good)
 }
 
-fn remark(kept: Option<&Record>, alike: bool) -> &'static str {
-    match kept {
-        None => " (not on record)",
-        Some(_) if alike => "",
-        Some(_) => " (on record is another machine or user)",
+/// What the record on file has to do with the one of now.
+fn remark(kept: Option<&Record>, now: &Record) -> String {
+    let Some(kept) = kept else {
+        return " (not on record)".into();
+    };
+    if !kept.platform.is_like(&now.platform) {
+        return " (on record is another machine or user)".into();
+    }
+    let more: Vec<_> = now
+        .passed
+        .iter()
+        .filter(|id| !kept.passed.contains(id))
+        .collect();
+    match more.as_slice() {
+        [] if kept.platform == now.platform => String::new(),
+        [] => format!(" (on record is kernel {})", kept.platform.kernel),
+        more => format!(" ({} passes are not on record)", more.len()),
     }
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::subjects::Tested;
 
+const UNKNOWN: &str = "unknown";
+
 /// The machine, as far as it is known; said in every report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Platform {
@@ -18,9 +20,12 @@ pub(crate) struct Platform {
 
 impl Platform {
     /// The machine this runs on, with the PMU that the backend uses; `called` is what whoever runs
-    /// it calls the machine.
-    pub(crate) fn of(tested: &Tested, called: Option<&str>) -> Self {
+    /// it calls the machine, and `cpu` its CPU.
+    pub(crate) fn of(tested: &Tested, called: Option<&str>, cpu: Option<&str>) -> Self {
         let mut platform = Self::here();
+        if let Some(cpu) = cpu.filter(|_| platform.cpu == UNKNOWN) {
+            platform.cpu = cpu.into();
+        }
         if let Some(pmu) = &tested.pmu {
             platform.pmu.clone_from(pmu);
         }
@@ -66,7 +71,7 @@ impl Platform {
         let may_count_all = facts.is_perfmon_capable();
         let cores = quipu::linux::sysfs::SysfsPmus::new().core_pmus();
         let names: Vec<_> = cores.iter().map(|pmu| pmu.name.as_str()).collect();
-        let unknown = || "unknown".to_owned();
+        let unknown = || UNKNOWN.to_owned();
         Self {
             machine: format!("{} {}", consts::OS, consts::ARCH),
             kernel: facts.kernel.unwrap_or_else(unknown),
@@ -94,8 +99,8 @@ impl Platform {
         Self {
             machine: format!("{} {}", consts::OS, consts::ARCH),
             kernel,
-            cpu: "unknown".into(),
-            pmu: "unknown".into(),
+            cpu: UNKNOWN.into(),
+            pmu: UNKNOWN.into(),
             user,
         }
     }
@@ -126,5 +131,5 @@ fn system() -> (String, String) {
 
 #[cfg(not(unix))]
 fn system() -> (String, String) {
-    ("unknown".into(), "unknown".into())
+    (UNKNOWN.into(), UNKNOWN.into())
 }

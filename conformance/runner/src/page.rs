@@ -21,8 +21,9 @@ machine that it was run on. `quipu-conform --list` says what each check requires
 
 This page is made of the reports in [conformance](conformance): `quipu-conform page docs/conformance`. Reports of
 simulated machines come from `quipu-conform simulated docs/conformance`, those of kernels under an emulator from
-`ci/guests/*`, those of a BSD from `ci/bsd/report`, and any other from `quipu-conform --format record`. The gate makes
-those anew that can be made where it runs, and fails when a check that passed does not any more.
+`ci/guests/*`, those of a BSD from `ci/bsd/report` (`ci/bsd/package` makes an archive of it and what it runs), and any
+other from `quipu-conform --format record`. The gate makes those anew that can be made where it runs, and fails when a
+check that passed does not any more.
 ";
 
 /// Writes the page about reports.

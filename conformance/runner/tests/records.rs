@@ -94,6 +94,39 @@ fn a_pass_that_is_gone_is_said_and_is_a_failure() {
         .stderr(contains("/no/such/directory"));
 }
 
+#[test]
+fn a_simulated_machine_that_is_gone_is_said_and_is_a_failure() {
+    let [before, now] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let args = [
+        "--backend",
+        "sim",
+        "--filter",
+        "reset.",
+        "--format",
+        "record",
+        "--output",
+    ];
+    for file in [
+        before.path().join("a.json"),
+        before.path().join("b.json"),
+        now.path().join("a.json"),
+    ] {
+        conform(&args).arg(&file).assert().success();
+    }
+    conform(&["compare", utf8(before.path()), utf8(now.path())])
+        .assert()
+        .code(1)
+        .stdout(contains("b: FAIL: it is on record, and was not run"));
+    // Those of real machines are made where these are.
+    let file = before.path().join("b.json");
+    let text = fs::read_to_string(&file).expect("written");
+    let real = text.replace("\"machine\": \"any\"", "\"machine\": \"linux x86_64\"");
+    fs::write(&file, real).expect("written");
+    conform(&["compare", utf8(before.path()), utf8(now.path())])
+        .assert()
+        .success();
+}
+
 /// Nothing of the system is needed but the program itself: no shell, no environment, no directory that
 /// it could write to.
 #[cfg(target_os = "linux")]
