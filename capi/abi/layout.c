@@ -128,7 +128,7 @@ FIELD(quipu_cpu_info, general_width, 76);
 FIELD(quipu_cpu_info, fixed_counters, 80);
 FIELD(quipu_cpu_info, fixed_width, 84);
 
-SIZE(quipu_name_info, 128);
+SIZE(quipu_name_info, 136);
 FIELD(quipu_name_info, size, 0);
 FIELD(quipu_name_info, name, 8);
 FIELD(quipu_name_info, event, 16);
@@ -147,7 +147,9 @@ FIELD(quipu_name_info, general_counters, 96);
 FIELD(quipu_name_info, fixed_counters, 104);
 FIELD(quipu_name_info, extra_value, 112);
 FIELD(quipu_name_info, extra_register, 120);
-FIELD(quipu_name_info, reserved, 124);
+FIELD(quipu_name_info, second_mask, 124);
+FIELD(quipu_name_info, mask_group, 128);
+FIELD(quipu_name_info, reserved, 132);
 
 SIZE(quipu_encoding, 80);
 FIELD(quipu_encoding, size, 0);
@@ -296,6 +298,14 @@ VALUE(QUIPU_NEEDS_MASK, 1);
 VALUE(QUIPU_DEFAULT_MASK, 2);
 VALUE(QUIPU_DEPRECATED, 4);
 VALUE(QUIPU_SOFTWARE, 8);
+VALUE(QUIPU_MASK_COMBINES, 16);
+VALUE(QUIPU_EDGE, 32);
+VALUE(QUIPU_INVERT, 64);
+VALUE(QUIPU_ANY_THREAD, 128);
+VALUE(QUIPU_IN_TX, 256);
+VALUE(QUIPU_IN_TX_CHECKPOINTED, 512);
+VALUE(QUIPU_EQUAL, 1024);
+VALUE(QUIPU_CLOCKS, 2048);
 
 SIZE(quipu_interface, 4);
 VALUE(QUIPU_FOR_LINUX, 0);

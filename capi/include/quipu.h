@@ -13,6 +13,11 @@
  * Handles (quipu_set *, quipu_cpu *, ...) are not addresses: one that is null, of another kind, closed
  * already or never given out is QUIPU_EHANDLE.
  *
+ * A call is not to be left: no longjmp(3) and no exception out of a function that the library calls, and
+ * no cancelling of a thread that is in it (pthread_cancel(3); by default that is where it opens or closes
+ * something). quipu_set_read() and its like may be called by a signal handler where the counters can be read:
+ * they allocate nothing, take no lock and are no point of cancelling.
+ *
  * Structs that may grow begin with their size, which the caller sets: QUIPU_INIT(object) does. Numbers of
  * enumerations never change, and lists of them grow at the end.
  */
@@ -579,6 +584,38 @@ enum quipu_name_flag
      * The operating system counts it; the CPU has no part in it.
      */
     QUIPU_SOFTWARE = 8,
+    /**
+     * This unit mask may be put together with others of its event ("EVENT.ONE:OTHER").
+     */
+    QUIPU_MASK_COMBINES = 16,
+    /**
+     * It counts rising edges.
+     */
+    QUIPU_EDGE = 32,
+    /**
+     * Its comparison with the counter mask is inverted.
+     */
+    QUIPU_INVERT = 64,
+    /**
+     * It counts on all threads of the core.
+     */
+    QUIPU_ANY_THREAD = 128,
+    /**
+     * It counts in transactional regions.
+     */
+    QUIPU_IN_TX = 256,
+    /**
+     * It leaves out what aborted transactions counted.
+     */
+    QUIPU_IN_TX_CHECKPOINTED = 512,
+    /**
+     * It is compared with the counter mask for equality.
+     */
+    QUIPU_EQUAL = 1024,
+    /**
+     * Pentium: it counts clocks, not events.
+     */
+    QUIPU_CLOCKS = 2048,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1274,6 +1311,15 @@ typedef struct quipu_name_info {
      */
     uint32_t extra_register;
     /**
+     * Native: the second unit mask (Intel).
+     */
+    uint32_t second_mask;
+    /**
+     * Native: the group of the unit mask, from 1, in an event where one of each group makes up the whole;
+     * 0 for none.
+     */
+    uint32_t mask_group;
+    /**
      * Zero.
      */
     uint32_t reserved;
@@ -1475,7 +1521,7 @@ quipu_status quipu_set_add(struct quipu_set *set,
 /**
  * Makes a name stand for a formula over events in this set: numbers, names, + - * / and parentheses, as
  * in "branches - branch-misses" (with spaces around an operator). It hides what else has the name; the
- * event that is added under it is counted term by term.
+ * event that is added under it is counted term by term. A preset of several events is no term.
  *
  * Returns QUIPU_EINVAL when the formula is malformed or the set is open.
  */
@@ -1551,8 +1597,8 @@ quipu_status quipu_set_part_info(struct quipu_set *set,
 
 /**
  * Reads the set: for each event, in the order of adding, the total over the parts of its target. It
- * takes no lock, makes one system call for each kernel group or less, and allocates nothing, but for a
- * preset of several events.
+ * takes no lock, makes one system call for each kernel group or less, and allocates nothing as long as
+ * the counters can be read, but for a preset of several events.
  *
  * `count` is the number of events (quipu_set_size). An event that cannot be read has the state
  * QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
@@ -1563,8 +1609,8 @@ quipu_status quipu_set_read(struct quipu_set *set,
 
 /**
  * Reads the set part by part and without scaling. The readings of an event's parts are together
- * (`first_reading` in quipu_event_info). It allocates nothing, takes no lock, and makes one system call
- * for each kernel group or less.
+ * (`first_reading` in quipu_event_info). It takes no lock, makes one system call for each kernel group or
+ * less, and allocates nothing as long as the counters can be read.
  *
  * `count` is the number of readings (quipu_set_size). A reading that fails has a status, and does not
  * sink the others: the call still returns QUIPU_OK.

@@ -37,6 +37,22 @@ pub enum quipu_name_flag {
     QUIPU_DEPRECATED = 4,
     /// The operating system counts it; the CPU has no part in it.
     QUIPU_SOFTWARE = 8,
+    /// This unit mask may be put together with others of its event ("EVENT.ONE:OTHER").
+    QUIPU_MASK_COMBINES = 16,
+    /// It counts rising edges.
+    QUIPU_EDGE = 32,
+    /// Its comparison with the counter mask is inverted.
+    QUIPU_INVERT = 64,
+    /// It counts on all threads of the core.
+    QUIPU_ANY_THREAD = 128,
+    /// It counts in transactional regions.
+    QUIPU_IN_TX = 256,
+    /// It leaves out what aborted transactions counted.
+    QUIPU_IN_TX_CHECKPOINTED = 512,
+    /// It is compared with the counter mask for equality.
+    QUIPU_EQUAL = 1024,
+    /// Pentium: it counts clocks, not events.
+    QUIPU_CLOCKS = 2048,
 }
 
 /// An event of a CPU. Set `size` first (QUIPU_INIT). Texts stay until the CPU is closed; those that
@@ -80,6 +96,11 @@ pub struct quipu_name_info {
     pub extra_value: u64,
     /// Native: the extra register it needs, or 0.
     pub extra_register: u32,
+    /// Native: the second unit mask (Intel).
+    pub second_mask: u32,
+    /// Native: the group of the unit mask, from 1, in an event where one of each group makes up the whole;
+    /// 0 for none.
+    pub mask_group: u32,
     /// Zero.
     pub reserved: u32,
 }
@@ -126,9 +147,15 @@ impl Listed {
         let flag = |set: bool, flag: quipu_name_flag| if set { flag as u32 } else { 0 };
         info.flags = flag(event.needs_mask, quipu_name_flag::QUIPU_NEEDS_MASK)
             | flag(event.is_default, quipu_name_flag::QUIPU_DEFAULT_MASK)
-            | flag(event.is_deprecated, quipu_name_flag::QUIPU_DEPRECATED);
+            | flag(event.is_deprecated, quipu_name_flag::QUIPU_DEPRECATED)
+            | event
+                .flags
+                .iter()
+                .fold(0, |bits, word| bits | word_flag(word));
         info.code = event.code.into();
         info.unit_mask = event.unit_mask.into();
+        info.second_mask = event.second_mask.into();
+        info.mask_group = event.group.into();
         info.counter_mask = event.counter_mask.into();
         (info.general_counters, info.fixed_counters) = counters(event.slots);
         if let Some((register, value)) = event.register {
@@ -178,6 +205,23 @@ impl Listed {
     fn is_named(&self, name: &str) -> bool {
         let own = self.texts[0].as_ref().and_then(|own| own.to_str().ok());
         own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The flag that a property of an event is here; 0 for one that this version of the header has no flag for.
+fn word_flag(word: &str) -> u32 {
+    use quipu_name_flag::*;
+
+    match word {
+        "combines" => QUIPU_MASK_COMBINES as u32,
+        "edge" => QUIPU_EDGE as u32,
+        "invert" => QUIPU_INVERT as u32,
+        "any-thread" => QUIPU_ANY_THREAD as u32,
+        "in-tx" => QUIPU_IN_TX as u32,
+        "in-tx-cp" => QUIPU_IN_TX_CHECKPOINTED as u32,
+        "equal" => QUIPU_EQUAL as u32,
+        "clocks" => QUIPU_CLOCKS as u32,
+        _ => 0,
     }
 }
 

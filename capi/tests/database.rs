@@ -153,6 +153,70 @@ fn events_of_another_cpu_are_named_and_described() {
     }
 }
 
+/// What else there is to know of a unit mask: how it counts, what it goes with, and on which counters.
+#[test]
+fn masks_have_properties_and_constraints() {
+    use quipu_name_flag::*;
+
+    let any = u64::MAX;
+    // Event number, unit mask, second one, counter mask, group.
+    for (id, name, flag, numbers, counters) in [
+        (
+            c"intel-skl",
+            c"IDQ.MS_SWITCHES",
+            Some(QUIPU_EDGE),
+            [0x79, 0x30, 0, 1, 0],
+            any,
+        ),
+        (
+            c"intel-skl",
+            c"INST_RETIRED.TOTAL_CYCLES_PS",
+            Some(QUIPU_INVERT),
+            [0xc0, 1, 0, 10, 0],
+            0b1101,
+        ),
+        (
+            c"intel-skl",
+            c"INT_MISC.RECOVERY_CYCLES_ANY",
+            Some(QUIPU_ANY_THREAD),
+            [0x0d, 1, 0, 0, 0],
+            any,
+        ),
+        (
+            c"intel-arl-core",
+            c"BR_INST_RETIRED.COND",
+            None,
+            [0xc4, 0x11, 1, 0, 0],
+            any,
+        ),
+        (
+            c"amd-10h-barcelona",
+            c"HYPERTRANSPORT_LINK0.DATA_DWORD_SENT",
+            Some(QUIPU_MASK_COMBINES),
+            [0xf6, 2, 0, 0, 1],
+            any,
+        ),
+    ] {
+        let cpu = cpu(id);
+        let info = find(cpu, NATIVE, name).unwrap();
+        assert_eq!(info.flags, flag.map_or(0, |flag| flag as u32), "{name:?}");
+        let found = [
+            info.code,
+            info.unit_mask,
+            info.second_mask,
+            info.counter_mask,
+            info.mask_group,
+        ];
+        assert_eq!(
+            (found, info.general_counters),
+            (numbers, counters),
+            "{name:?}"
+        );
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_cpu_close(cpu) }, QUIPU_OK);
+    }
+}
+
 #[test]
 fn names_become_bits_and_bits_names() {
     let cpu = cpu(c"intel-skl");

@@ -60,6 +60,8 @@ pub struct EventDetails {
     pub register: Option<(u32, u64)>,
     /// Whether the event alone cannot be counted because it needs a mask.
     pub needs_mask: bool,
+    /// The group of the mask, from 1, in an event where one of each group makes up the whole; 0 for none.
+    pub group: u8,
     /// Whether the mask is taken when none is named.
     pub is_default: bool,
     /// Whether the vendor advises against it.
@@ -417,6 +419,7 @@ fn details(layer: &Layer, entry: &EntryView<'_>) -> EventDetails {
         slots: slots(bits, Interface::Msr),
         register: (bits.register != 0).then_some((bits.register, bits.value)),
         needs_mask: bits.flags & flag::NEEDS_MASK != 0,
+        group: flag::group(bits.flags),
         is_default: bits.flags & flag::DEFAULT != 0,
         is_deprecated: bits.flags & flag::DEPRECATED != 0,
         instead: word(entry.instead()),

@@ -165,6 +165,11 @@ pub(crate) mod flag {
         (group as u16) << GROUP_SHIFT & GROUP
     }
 
+    /// The group of a mask that has these flags.
+    pub(crate) const fn group(flags: u16) -> u8 {
+        (flags >> GROUP_SHIFT) as u8
+    }
+
     /// The flags that a file may set, with their keys.
     pub(crate) const KEYS: [(&str, u16); 7] = [
         ("edge", EDGE),
