@@ -1,4 +1,4 @@
-//! Who reads, and how long each takes.
+//! Who reads.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::Path;
@@ -9,15 +9,11 @@ use std::{env, fs};
 use quipu::{Counts, EventSet, Total};
 use tempfile::TempDir;
 
-const ROUNDS: usize = 30;
-const BATCHES: usize = 20;
-const READS: u32 = 500;
-
 /// One way to read: opened, timed over some reads, closed.
-trait Contender {
+pub(crate) trait Contender {
     fn name(&self) -> &'static str;
     fn open(&mut self) -> Result<(), String>;
-    /// Nanoseconds a read takes.
+    /// Nanoseconds a read takes; no positive number when one fails.
     fn read(&mut self, times: u32) -> f64;
     fn close(&mut self);
 }
@@ -183,48 +179,32 @@ fn lay_out(dir: &TempDir) -> Result<Vec<String>, String> {
     ])
 }
 
-/// Compares all contenders, and says which target was met.
-pub(crate) fn compare() {
-    let made = tempfile::tempdir().map_err(|error| error.to_string());
-    let (dir, library) = match made.and_then(|dir| lay_out(&dir).map(|flags| (dir, flags))) {
-        Ok(made) => made,
-        Err(reason) => return println!("SKIP read: {reason}"),
-    };
+/// Everybody who can read here, and where their objects are.
+pub(crate) struct Contenders {
+    pub(crate) all: Vec<Box<dyn Contender>>,
+    _dir: TempDir,
+}
+
+/// Compiles and loads all contenders, and says who is left out.
+pub(crate) fn contenders() -> Result<Contenders, String> {
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let quipu = lay_out(&dir)?;
     let papi = ["-lpapi".to_owned()];
-    let c = [
-        load(
-            dir.path(),
-            "C, totals",
-            "quipu_read.c",
-            c"read_totals",
-            &library,
-        ),
-        load(
-            dir.path(),
-            "C, parts",
-            "quipu_read.c",
-            c"read_parts",
-            &library,
-        ),
-        load(
-            dir.path(),
-            "PAPI_read",
-            "papi_read.c",
-            c"read_totals",
-            &papi,
-        ),
-    ];
-    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    let mut all: Vec<Box<dyn Contender>> = Vec::new();
     for totals in [true, false] {
-        contenders.push(Box::new(Rust { totals, open: None }));
+        all.push(Box::new(Rust { totals, open: None }));
     }
-    for (name, loaded) in ["C, totals", "C, parts", "PAPI_read"].into_iter().zip(c) {
-        match loaded {
-            Ok(c) => contenders.push(Box::new(c)),
+    for (name, source, reader, flags) in [
+        ("C, totals", "quipu_read.c", c"read_totals", &quipu[..]),
+        ("C, parts", "quipu_read.c", c"read_parts", &quipu),
+        ("PAPI_read", "papi_read.c", c"read_totals", &papi),
+    ] {
+        match load(dir.path(), name, source, reader, flags) {
+            Ok(c) => all.push(Box::new(c)),
             Err(reason) => println!("SKIP {name}: {reason}"),
         }
     }
-    contenders.retain_mut(|contender| match contender.open() {
+    all.retain_mut(|contender| match contender.open() {
         Ok(()) => {
             contender.close();
             true
@@ -234,56 +214,5 @@ pub(crate) fn compare() {
             false
         }
     });
-    let medians = medians(&mut contenders);
-    let of = |name: &str| {
-        let found = medians.iter().find(|(known, _)| *known == name);
-        found.map(|(_, median)| *median)
-    };
-    println!("read of five software events, medians");
-    for (name, median) in &medians {
-        println!("  {median:8.1} ns  {name}");
-    }
-    let mut all_met = true;
-    for (what, by, most) in [
-        ("C, totals", "Rust, totals", 1.05),
-        ("C, parts", "Rust, parts", 1.05),
-        ("C, totals", "PAPI_read", 1.0),
-    ] {
-        if let (Some(time), Some(reference)) = (of(what), of(by)) {
-            let ratio = time / reference;
-            println!("  {what} / {by}: {ratio:.3} (at most {most})");
-            all_met &= ratio <= most;
-        }
-    }
-    if !all_met {
-        println!("\nnot every target was met in this run");
-    }
-}
-
-/// The median time of a read for each, the contenders taking turns in changing order.
-fn medians(contenders: &mut [Box<dyn Contender>]) -> Vec<(&'static str, f64)> {
-    let mut times = vec![Vec::new(); contenders.len()];
-    for round in 0..ROUNDS {
-        for turn in 0..contenders.len() {
-            let at = (turn + round) % contenders.len();
-            if let Err(reason) = contenders[at].open() {
-                println!("SKIP {} in round {round}: {reason}", contenders[at].name());
-            }
-        }
-        for batch in 0..BATCHES {
-            for turn in 0..contenders.len() {
-                let at = (turn + batch + round) % contenders.len();
-                times[at].push(contenders[at].read(READS));
-            }
-        }
-        contenders
-            .iter_mut()
-            .for_each(|contender| contender.close());
-    }
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    let names = contenders.iter().map(|contender| contender.name());
-    names.zip(times.into_iter().map(median)).collect()
+    Ok(Contenders { all, _dir: dir })
 }
