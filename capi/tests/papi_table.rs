@@ -1,0 +1,57 @@
+//! docs/c-api.md names what there is: our functions as the header has them, and all of PAPI's.
+
+mod commands;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use commands::{root, skip};
+
+/// The words of a text that begin so.
+fn words<'t>(text: &'t str, beginning: &str) -> BTreeSet<&'t str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with(beginning) && *word != beginning)
+        .collect()
+}
+
+fn guide() -> String {
+    fs::read_to_string(root().join("../docs/c-api.md")).expect("the guide")
+}
+
+#[test]
+fn what_the_guide_names_is_in_the_header() {
+    let header = fs::read_to_string(root().join("include/quipu.h")).expect("the header");
+    let guide = guide();
+    for beginning in ["quipu_", "QUIPU_"] {
+        let known = words(&header, beginning);
+        let named = words(&guide, beginning);
+        // An environment variable.
+        let unknown: Vec<_> = named
+            .difference(&known)
+            .filter(|w| **w != "QUIPU_EVENTS")
+            .collect();
+        assert!(unknown.is_empty(), "the header has no {unknown:?}");
+        assert!(named.len() > 10, "{named:?}");
+    }
+}
+
+/// Also the other way round: a function that nothing is said of would not be found.
+#[test]
+fn the_guide_names_every_function_of_papi() {
+    let Ok(papi) = fs::read_to_string("/usr/include/papi.h") else {
+        return skip("functions of PAPI", "libpapi-dev is not installed");
+    };
+    let is_function = |word: &&str| {
+        word["PAPI_".len()..].starts_with(|c: char| c.is_ascii_lowercase())
+            && papi.contains(&format!("{word}("))
+    };
+    let guide = guide();
+    let named = words(&guide, "PAPI_");
+    let functions: BTreeSet<&str> = words(&papi, "PAPI_")
+        .into_iter()
+        .filter(is_function)
+        .collect();
+    assert!(functions.len() > 80, "{functions:?}");
+    let missing: Vec<_> = functions.difference(&named).collect();
+    assert!(missing.is_empty(), "the guide has no {missing:?}");
+}
