@@ -1,6 +1,7 @@
 /*
  * Eight threads, each with an event set of its own, each counting what it does itself.
  */
+#define _DEFAULT_SOURCE /* mmap(2) and madvise(2), with -std=c11 too */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

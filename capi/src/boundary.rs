@@ -24,7 +24,14 @@ pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Failure>) -> quipu_statu
 
 #[cold]
 fn remember(failure: Failure) -> quipu_status {
-    failure.remember()
+    let status = failure.status();
+    match panic::catch_unwind(AssertUnwindSafe(|| failure.remember())) {
+        Ok(()) => status,
+        Err(payload) => {
+            mem::forget(payload);
+            quipu_status::QUIPU_EBUG
+        }
+    }
 }
 
 #[cold]
@@ -37,7 +44,7 @@ fn contained(payload: Box<dyn Any + Send>) -> quipu_status {
     if says.is_none() {
         mem::forget(payload);
     }
-    Failure::bug(&says.unwrap_or_default()).remember()
+    remember(Failure::bug(&says.unwrap_or_default()))
 }
 
 /// A struct of the interface that begins with its size, so that it can grow: of a shorter one the rest is
@@ -204,7 +211,7 @@ fn wrong_length(name: &str, length: usize) -> Failure {
 
 /// Whether a pointer can be of a `T` at all.
 #[inline]
-fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
+pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(wrong_pointer(name, pointer.is_null()));
     }

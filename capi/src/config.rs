@@ -92,6 +92,8 @@ pub(crate) struct Config {
     pub(crate) attributes: Attributes,
     pub(crate) user_mode_fallback: bool,
     pub(crate) backend: Option<Arc<dyn DynBackend>>,
+    /// Whether that is a simulated PMU.
+    pub(crate) is_simulated: bool,
 }
 
 impl Config {
@@ -112,6 +114,7 @@ impl Config {
             user_mode_fallback: config.flags & quipu_set_flag::QUIPU_USER_FALLBACK as u32 != 0,
             // SAFETY: the caller's promise.
             backend: unsafe { backend(&config) }?,
+            is_simulated: !config.sim.is_null(),
         })
     }
 }

@@ -354,4 +354,34 @@ mod tests {
         });
         assert_eq!(table.remove(handle), Ok(2000));
     }
+
+    /// One thread sits on the only lock there is; objects are found all the same.
+    #[test]
+    fn looking_up_takes_no_lock() {
+        let table = Table::new(3, "number");
+        let handle = table.insert(1).unwrap();
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (locked, is_locked) = std::sync::mpsc::channel();
+        let unlocked = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let (table, unlocked) = (&table, &unlocked);
+            scope.spawn(move || {
+                let vacancies = table.vacancies();
+                locked.send(()).unwrap();
+                // Only so that a failure is one, and no hang.
+                let _ = told.recv_timeout(std::time::Duration::from_secs(20));
+                unlocked.store(1, Ordering::SeqCst);
+                drop(vacancies);
+            });
+            is_locked.recv().unwrap();
+            assert_eq!(*table.hold(handle).unwrap(), 1);
+            assert_eq!(*table.share(handle).unwrap(), 1);
+            assert_eq!(
+                table.hold(handle + (1 << TAG_BITS)).err(),
+                Some(Miss::Stale)
+            );
+            assert_eq!(unlocked.load(Ordering::SeqCst), 0, "waited for the lock");
+            tell.send(()).unwrap();
+        });
+    }
 }

@@ -1,7 +1,7 @@
 //! Failures, and each thread's last one.
 
 use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::Write;
 use std::ptr;
 
@@ -86,13 +86,16 @@ impl Failure {
         }
     }
 
+    /// What it is returned as.
+    pub(crate) fn status(&self) -> quipu_status {
+        self.status
+    }
+
     /// Makes it the calling thread's last error.
-    pub(crate) fn remember(self) -> quipu_status {
-        let status = self.status;
-        let texts = Texts::new(status, Some(&self.error));
+    pub(crate) fn remember(self) {
+        let texts = Texts::new(self.status, Some(&self.error));
         // A thread that is ending has no last error any more.
         let _ = LAST.try_with(|last| last.replace(texts));
-        status
     }
 }
 
@@ -194,12 +197,15 @@ pub unsafe extern "C" fn quipu_perror(prefix: *const c_char) {
     guarded(|| {
         let prefix = match prefix.is_null() {
             true => String::new(),
-            // SAFETY: the caller's promise.
-            false => format!("{}: ", unsafe { boundary::text(prefix, "prefix") }?),
+            // SAFETY: not null, and the caller's promise. A program's own name need not be UTF-8.
+            false => format!("{}: ", unsafe { CStr::from_ptr(prefix) }.to_string_lossy()),
         };
         let said = LAST.try_with(|last| {
             let last = last.borrow();
-            let message = last.message.to_string_lossy();
+            let message = match last.status {
+                QUIPU_OK => QUIPU_OK.text().to_string_lossy(),
+                _ => last.message.to_string_lossy(),
+            };
             match &last.hint {
                 Some(hint) => format!("{prefix}{message}; {}", hint.to_string_lossy()),
                 None => format!("{prefix}{message}"),

@@ -215,18 +215,23 @@ impl OpenSet {
     /// Hands out every reading as it was last read, with its position.
     #[inline]
     fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
-        for span in &self.spans {
-            match self.counts.buffer(span.place.group) {
+        for (group, spans) in self.spans.iter().enumerate() {
+            match self.counts.buffer(group) {
                 Ok(buffer) => {
-                    for part in 0..span.parts {
-                        let reading = buffer.get(part, span.place.member);
-                        each(span.first + part, span.form, reading.into());
+                    for part in 0..buffer.parts().len() {
+                        let members = buffer.part(part);
+                        for span in spans {
+                            each(span.first + part, span.form, (&members[span.member]).into());
+                        }
                     }
                 }
                 Err(error) => {
                     let status: quipu_status = error.kind().into();
                     let refused = quipu_reading::refused(status as c_int);
-                    (0..span.parts).for_each(|part| each(span.first + part, span.form, refused));
+                    for span in spans {
+                        (0..span.parts)
+                            .for_each(|part| each(span.first + part, span.form, refused));
+                    }
                 }
             }
         }
@@ -312,8 +317,8 @@ fn times<'r>(readings: impl Iterator<Item = &'r Reading>) -> (u64, u64) {
 }
 
 /// Reads the set: for each event, in the order of adding, the total over the parts of its target. It
-/// takes no lock, makes one system call for each kernel group or less, and allocates nothing, but for a
-/// preset of several events.
+/// takes no lock, makes one system call for each kernel group or less, and allocates nothing as long as
+/// the counters can be read, but for a preset of several events.
 ///
 /// `count` is the number of events (quipu_set_size). An event that cannot be read has the state
 /// QUIPU_NOT_READ and a status, and does not sink the others: the call still returns QUIPU_OK.
@@ -336,8 +341,8 @@ pub unsafe extern "C" fn quipu_set_read(
 }
 
 /// Reads the set part by part and without scaling. The readings of an event's parts are together
-/// (`first_reading` in quipu_event_info). It allocates nothing, takes no lock, and makes one system call
-/// for each kernel group or less.
+/// (`first_reading` in quipu_event_info). It takes no lock, makes one system call for each kernel group or
+/// less, and allocates nothing as long as the counters can be read.
 ///
 /// `count` is the number of readings (quipu_set_size). A reading that fails has a status, and does not
 /// sink the others: the call still returns QUIPU_OK.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use quipu::{SampleRate, Sampler};
+use quipu::{Error, ErrorKind, SampleRate, Sampler};
 
 use crate::boundary::{self, Versioned, guarded, hold};
 use crate::config::{Config, quipu_config};
@@ -169,6 +169,11 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
         let reason = "QUIPU_USER_FALLBACK is for event sets; ask for user mode by \":u\"";
         return Err(Failure::invalid(ATTEMPTED, reason));
     }
+    if config.is_simulated {
+        let error = Error::new(ErrorKind::UnsupportedFeature, ATTEMPTED)
+            .with_reason("a simulated PMU counts and takes no samples");
+        return Err(error.into());
+    }
     let mut builder = Sampler::builder()
         .events(events)?
         .target(config.target)
@@ -210,6 +215,7 @@ pub unsafe extern "C" fn quipu_sampler_open(
         let events = unsafe { boundary::text(events, "events") }?;
         // SAFETY: the caller's promise.
         let how = unsafe { sampling(how) }?;
+        boundary::check_pointer(out, "out")?;
         let sampling = Sampling {
             sampler: open(config, events, &how)?,
             callers: Vec::new(),

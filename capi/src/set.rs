@@ -36,18 +36,18 @@ pub(crate) struct OpenSet {
     pub(crate) set: EventSet,
     pub(crate) counts: Counts,
     pub(crate) events: Vec<OpenEvent>,
-    /// Where each reading comes from.
-    pub(crate) spans: Vec<Span>,
+    /// Where each reading comes from: a list for each group that is read.
+    pub(crate) spans: Vec<Vec<Span>>,
     /// How many readings there are: one for each part of each event.
     pub(crate) readings: usize,
 }
 
 /// The readings of one thing that is counted: an event, or a term of a preset.
 pub(crate) struct Span {
-    /// Where they are after a read.
-    pub(crate) place: Place,
+    /// Which member of its group it is.
+    pub(crate) member: usize,
     pub(crate) form: Form,
-    /// The position of the first among the set's, and how many there are.
+    /// The position of the first among the set's, and how many there are: one for each part.
     pub(crate) first: usize,
     pub(crate) parts: usize,
 }
@@ -104,7 +104,8 @@ impl Set {
 impl OpenSet {
     fn new(set: EventSet) -> Self {
         let counts = set.counts();
-        let (mut events, mut spans) = (Vec::new(), Vec::new());
+        let mut events = Vec::new();
+        let mut spans: Vec<Vec<Span>> = Vec::new();
         let mut readings = 0;
         for (index, asked) in set.events().iter().enumerate() {
             let event = OpenEvent::new(asked, readings, &counts.event(index));
@@ -114,8 +115,11 @@ impl OpenSet {
             };
             for (term, parts) in counted.iter().zip(&event.terms) {
                 if let Ok(place) = term.place() {
-                    spans.push(Span {
-                        place,
+                    if spans.len() <= place.group {
+                        spans.resize_with(place.group + 1, Vec::new);
+                    }
+                    spans[place.group].push(Span {
+                        member: place.member,
                         form: event.form,
                         first: readings,
                         parts: parts.len(),
@@ -233,7 +237,7 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
 
 /// Makes a name stand for a formula over events in this set: numbers, names, + - * / and parentheses, as
 /// in "branches - branch-misses" (with spaces around an operator). It hides what else has the name; the
-/// event that is added under it is counted term by term.
+/// event that is added under it is counted term by term. A preset of several events is no term.
 ///
 /// Returns QUIPU_EINVAL when the formula is malformed or the set is open.
 #[unsafe(no_mangle)]

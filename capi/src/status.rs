@@ -66,7 +66,7 @@ impl quipu_status {
         QUIPU_EBUG,
     ];
 
-    const fn text(self) -> &'static CStr {
+    pub(crate) const fn text(self) -> &'static CStr {
         match self {
             QUIPU_OK => c"no error",
             QUIPU_EEVENT => c"event not supported",

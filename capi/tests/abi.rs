@@ -18,27 +18,42 @@ fn sizes_offsets_and_values_are_as_written_down() {
     Library::lay_out().build(&root().join("abi/layout.c"), Language::C11);
 }
 
-/// A struct or a number that the list leaves out could change unseen.
+/// A struct, a field or a number that the list leaves out could change unseen.
 #[test]
 fn everything_in_the_header_is_written_down() {
     let header = fs::read_to_string(root().join("include/quipu.h")).expect("the header");
     let layout = fs::read_to_string(root().join("abi/layout.c")).expect("the layout");
+    let mut inside = None;
     for line in header.lines() {
-        let value = line.trim_start().split_once(" = ");
-        let wanted = match (line.strip_prefix("typedef struct "), value) {
-            (Some(rest), _) if rest.ends_with('{') => {
-                format!("SIZE({}, ", rest.trim_end_matches(" {"))
-            }
-            (None, Some((name, number))) if name.starts_with("QUIPU_") => {
-                format!("VALUE({name}, {});", number.trim_end_matches(','))
-            }
-            _ => continue,
+        let text = line.trim_start();
+        let wanted = if text.starts_with('*') {
+            continue; // a comment
+        } else if let Some(name) = opened_struct(line) {
+            inside = Some(name);
+            format!("SIZE({name}, ")
+        } else if line.starts_with('}') {
+            inside = None;
+            continue;
+        } else if let (Some(name), Some(field)) = (inside, text.strip_suffix(';')) {
+            let field = field.rsplit([' ', '*']).next().unwrap_or(field);
+            format!("FIELD({name}, {field}, ")
+        } else if let Some((name, number)) = text
+            .split_once(" = ")
+            .filter(|_| text.starts_with("QUIPU_"))
+        {
+            format!("VALUE({name}, {});", number.trim_end_matches(','))
+        } else {
+            continue;
         };
         assert!(
             layout.contains(&wanted),
             "{wanted} is missing in abi/layout.c"
         );
     }
+}
+
+fn opened_struct(line: &str) -> Option<&str> {
+    line.strip_prefix("typedef struct ")?.strip_suffix(" {")
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod commands;
 
-use std::env;
 use std::process::Command;
+use std::{env, fs};
 
 use commands::{is_there, printed, root, run, skip};
 
@@ -63,13 +63,23 @@ fn an_installed_library_is_found_by_pkg_config() {
         [env!("CARGO_PKG_VERSION")]
     );
     let program = prefix.path().join("simulated");
-    let mut compile = Command::new("cc");
-    compile
-        .arg("-std=c11")
-        .arg(root().join("examples/simulated.c"))
-        .arg("-o")
-        .arg(&program);
-    run(compile.args(flags(&["--cflags", "--libs", "quipu"])));
+    let compile = |flags: Vec<String>| {
+        run(Command::new("cc")
+            .arg("-std=c11")
+            .arg(root().join("examples/simulated.c"))
+            .arg("-o")
+            .arg(&program)
+            .args(flags));
+    };
+    compile(flags(&["--cflags", "--libs", "quipu"]));
     let said = printed(Command::new(&program).env("LD_LIBRARY_PATH", prefix.path().join("lib")));
+    assert!(said.ends_with("as expected\n"));
+
+    // Without the shared library the linker takes the other one, which needs what pkg-config says.
+    for name in ["libquipu.so", "libquipu.so.0.1", "libquipu.so.0.1.0"] {
+        fs::remove_file(prefix.path().join("lib").join(name)).expect("it is installed");
+    }
+    compile(flags(&["--cflags", "--libs", "--static", "quipu"]));
+    let said = printed(&mut Command::new(&program));
     assert!(said.ends_with("as expected\n"));
 }

@@ -108,15 +108,18 @@ fn arrays_have_the_size_of_the_set() {
     let mut readings = [quipu_reading::default(); 3];
     // SAFETY: the arrays are larger than what is claimed.
     unsafe {
+        let (out, parts) = (counts.as_mut_ptr(), readings.as_mut_ptr());
         for wrong in [0, 1, 3, usize::MAX] {
-            assert_eq!(
-                quipu_set_read(set, counts.as_mut_ptr(), wrong),
-                QUIPU_EINVAL
-            );
-            assert_eq!(
-                quipu_set_read_parts(set, readings.as_mut_ptr(), wrong),
-                QUIPU_EINVAL
-            );
+            for status in [
+                quipu_set_read(set, out, wrong),
+                quipu_set_accumulate(set, parts, parts, wrong),
+                quipu_set_difference(set, parts, parts, parts, wrong),
+                quipu_set_total(set, parts, 2, out, wrong),
+                quipu_set_total(set, parts, wrong, out, 2),
+                quipu_set_read_parts(set, parts, wrong),
+            ] {
+                assert_eq!(status, QUIPU_EINVAL);
+            }
         }
         let reason = said(error().reason);
         assert!(

@@ -201,6 +201,20 @@ fn what_cannot_be_sampled_is_refused() {
         Some(QUIPU_EINVAL)
     );
 
+    let (mut posix, mut simulated, mut sim) = (config, config, null_mut());
+    posix.backend = c"posix".as_ptr();
+    // SAFETY: null is the ready-made one.
+    let made = unsafe { quipu_sim_create(std::ptr::null(), &mut sim) };
+    assert_eq!(made, QUIPU_OK);
+    (simulated.sim, simulated.target) = (sim, quipu_target::QUIPU_CPU as u32);
+    for config in [posix, simulated] {
+        let (status, says) = refused("page-faults", &config, &how).expect("a refusal");
+        assert_eq!(status, QUIPU_EFEATURE);
+        assert!(says.ends_with("counts and takes no samples"), "{says}");
+    }
+    // SAFETY: a handle.
+    assert_eq!(unsafe { quipu_sim_close(sim) }, QUIPU_OK);
+
     let mut nobody = null_mut();
     // SAFETY: null is what is tested.
     unsafe {

@@ -1,9 +1,11 @@
-//! What reaches C of backends that panic, and of devices that are tied to a thread.
+//! What reaches C of backends that panic or take long, and of devices that are tied to a thread.
 
 use std::ffi::CStr;
 use std::panic::panic_any;
 use std::ptr::without_provenance_mut;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use quipu::hal::{
     Access, Backend, Capabilities, DynBackend, EventInfo, Group, ManualClock, Part, ReadBuf,
@@ -57,6 +59,7 @@ fn described(backend: Arc<dyn DynBackend>, target: Target) -> *mut quipu_set {
         },
         user_mode_fallback: false,
         backend: Some(backend),
+        is_simulated: true,
     };
     let set = Set::Described {
         config,
@@ -92,76 +95,104 @@ fn a_panic_becomes_a_status() {
     assert_eq!(guarded(|| Ok(())), QUIPU_OK);
 }
 
-/// Counts as a simulated PMU does, but panics where it is told to.
-struct Panicking {
-    simulated: Simulated,
-    opening: bool,
+/// What a backend is asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Call {
+    Open,
+    Enable,
+    Read,
+    Close,
 }
 
-struct PanickingGroup(<Simulated as Backend>::Group);
+type Disturb = Arc<dyn Fn(Call) + Send + Sync>;
 
-impl Backend for Panicking {
-    type Group = PanickingGroup;
+/// Counts as a simulated PMU does, but is disturbed by each call first.
+struct Disturbed {
+    simulated: Simulated,
+    disturb: Disturb,
+}
+
+struct DisturbedGroup {
+    group: <Simulated as Backend>::Group,
+    disturb: Disturb,
+}
+
+impl Backend for Disturbed {
+    type Group = DisturbedGroup;
 
     fn name(&self) -> &'static str {
-        "panicking"
+        "disturbed"
     }
 
     fn capabilities(&self) -> &Capabilities {
         Backend::capabilities(&self.simulated)
     }
 
-    fn open(&self, spec: &GroupSpec, target: &Target) -> quipu::Result<PanickingGroup> {
-        assert!(!self.opening, "opening panics");
-        Backend::open(&self.simulated, spec, target).map(PanickingGroup)
+    fn open(&self, spec: &GroupSpec, target: &Target) -> quipu::Result<DisturbedGroup> {
+        (self.disturb)(Call::Open);
+        Ok(DisturbedGroup {
+            group: Backend::open(&self.simulated, spec, target)?,
+            disturb: self.disturb.clone(),
+        })
     }
 }
 
-impl Group for PanickingGroup {
+impl Group for DisturbedGroup {
     fn members(&self) -> &[EventInfo] {
-        self.0.members()
+        self.group.members()
     }
 
     fn parts(&self) -> &[Part] {
-        self.0.parts()
+        self.group.parts()
     }
 
     fn simultaneity(&self) -> Simultaneity {
-        self.0.simultaneity()
+        self.group.simultaneity()
     }
 
     fn enable(&mut self) -> quipu::Result<()> {
-        panic!("enabling panics")
+        (self.disturb)(Call::Enable);
+        self.group.enable()
     }
 
     fn disable(&mut self) -> quipu::Result<()> {
-        self.0.disable()
+        self.group.disable()
     }
 
     fn reset(&mut self) -> quipu::Result<()> {
-        self.0.reset()
+        self.group.reset()
     }
 
-    fn read(&mut self, _: &mut ReadBuf) -> quipu::Result<()> {
-        panic!("reading panics")
+    fn read(&mut self, out: &mut ReadBuf) -> quipu::Result<()> {
+        (self.disturb)(Call::Read);
+        self.group.read(out)
     }
 }
 
-impl Drop for PanickingGroup {
+impl Drop for DisturbedGroup {
     fn drop(&mut self) {
-        panic!("closing panics")
+        (self.disturb)(Call::Close);
     }
 }
 
-fn panicking(opening: bool) -> *mut quipu_set {
-    let simulated = simulated(Access::AnyThread);
-    described(Arc::new(Panicking { simulated, opening }), Target::Cpu(0))
+fn disturbed(disturb: impl Fn(Call) + Send + Sync + 'static) -> *mut quipu_set {
+    let backend = Disturbed {
+        simulated: simulated(Access::AnyThread),
+        disturb: Arc::new(disturb),
+    };
+    described(Arc::new(backend), Target::Cpu(0))
 }
 
 /// Each call contains its own, and the handle can be used and closed afterwards.
 #[test]
 fn a_backend_that_panics_breaks_nothing_else() {
-    let (set, never_opened) = (panicking(false), panicking(true));
+    let never_opened = disturbed(|call| assert!(call != Call::Open, "opening panics"));
+    let set = disturbed(|call| match call {
+        Call::Open => {}
+        Call::Enable => panic!("enabling panics"),
+        Call::Read => panic!("reading panics"),
+        Call::Close => panic!("closing panics"),
+    });
     // SAFETY: handles.
     unsafe {
         assert_eq!(quipu_set_open(never_opened), QUIPU_EBUG);
@@ -180,6 +211,49 @@ fn a_backend_that_panics_breaks_nothing_else() {
         assert_eq!(quipu_set_close(set), QUIPU_EHANDLE);
     }
 }
+
+/// A thread stays in the middle of a read; were there a lock around it, what is done meanwhile would wait for
+/// it to end.
+#[test]
+fn a_read_waits_for_nobody() {
+    let (entered, inside) = mpsc::channel();
+    let (leave, told) = mpsc::channel::<()>();
+    let told = Mutex::new(told);
+    let left = Arc::new(AtomicBool::new(false));
+    let leaving = left.clone();
+    let slow = disturbed(move |call| {
+        if call == Call::Read {
+            entered.send(()).expect("a listener");
+            // Only so that a failure is one, and no hang.
+            let _ = told.lock().expect("one reader").recv_timeout(GIVE_UP);
+            leaving.store(true, Ordering::SeqCst);
+        }
+    });
+    let set = described(Arc::new(simulated(Access::AnyThread)), Target::Cpu(0));
+    for set in [slow, set] {
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_set_open(set) }, QUIPU_OK);
+    }
+    let handle = slow.addr();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || read(without_provenance_mut(handle)).0);
+        inside.recv().expect("a reader");
+        assert_eq!(read(set).0, QUIPU_OK);
+        assert_eq!(read(slow).0, QUIPU_EINUSE);
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_set_close(slow) }, QUIPU_EINUSE);
+        assert!(!left.load(Ordering::SeqCst), "waited for the other's read");
+        leave.send(()).expect("a reader");
+        assert_eq!(reader.join().expect("no panic"), QUIPU_OK);
+    });
+    for set in [slow, set] {
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_set_close(set) }, QUIPU_OK);
+    }
+}
+
+/// After so long a test that waits for another thread fails.
+const GIVE_UP: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_device_of_one_thread_says_so_on_others() {

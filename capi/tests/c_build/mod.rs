@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::commands::{root, run};
 
 /// A language standard to compile by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(dead_code, reason = "not every test compiles both")]
 pub(crate) enum Language {
     C11,
@@ -50,7 +50,7 @@ impl Library {
         let mut compiler = match language {
             Language::C11 => {
                 let mut cc = Command::new("cc");
-                cc.arg("-std=c11").arg("-D_DEFAULT_SOURCE");
+                cc.arg("-std=c11");
                 cc
             }
             Language::Cpp17 => {
