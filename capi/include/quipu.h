@@ -8,15 +8,14 @@
  * a hint, for each thread.
  *
  * A pointer may be null only where it is said so; otherwise that is QUIPU_EINVAL. It has to be good for
- * what it is of as long as the call lasts. Texts are UTF-8 and end with a NUL.
+ * what it is of as long as the call lasts. Texts are UTF-8 and end with a NUL; paths may be any bytes.
  *
  * Handles (quipu_set *, quipu_cpu *, ...) are not addresses: one that is null, of another kind, closed
  * already or never given out is QUIPU_EHANDLE.
  *
  * A call is not to be left: no longjmp(3) and no exception out of a function that the library calls, and
- * no cancelling of a thread that is in it (pthread_cancel(3); by default that is where it opens or closes
- * something). quipu_set_read() and its like may be called by a signal handler where the counters can be read:
- * they allocate nothing, take no lock and are no point of cancelling.
+ * no cancelling of a thread that is in it (pthread_cancel(3)). A signal handler may call quipu_set_read()
+ * and its like on a set of its own whose counters can be read: they allocate nothing and take no lock.
  *
  * Structs that may grow begin with their size, which the caller sets: QUIPU_INIT(object) does. Numbers of
  * enumerations never change, and lists of them grow at the end.
@@ -1534,7 +1533,8 @@ quipu_status quipu_set_define(struct quipu_set *set,
  *
  * A group that cannot be counted does not sink the others: its events keep their error, which
  * quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
- * When there is none, it returns the status of the first; the set is open all the same.
+ * When there is none, it returns the status of the first; the set is open all the same. One that nothing was
+ * added to is QUIPU_EINVAL, and is not open.
  */
 quipu_status quipu_set_open(struct quipu_set *set);
 

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::ffi::{CStr, c_char};
 use std::mem::{self, MaybeUninit};
 use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 use std::slice;
 
 use crate::handle::{Held, Shared, Table};
@@ -156,7 +157,28 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str
         .map_err(|_| Failure::invalid(&format!("read the text at {name}"), "it is not UTF-8"))
 }
 
-/// The same where null means that there is none.
+/// The caller's path: on Unix any bytes.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Path, Failure> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+
+        check_pointer(path, name)?;
+        // SAFETY: not null, and the caller's promise.
+        let path = unsafe { CStr::from_ptr(path) };
+        Ok(Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())))
+    }
+    #[cfg(not(unix))]
+    {
+        // SAFETY: the caller's promise.
+        unsafe { text(path, name) }.map(Path::new)
+    }
+}
+
+/// The caller's text, where null means that there is none.
 ///
 /// # Safety
 /// As [`text`].

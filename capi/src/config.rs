@@ -1,7 +1,6 @@
 //! What an event set counts on, and how.
 
 use std::ffi::{c_char, c_int};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use quipu::hal::{Cgroup, DynBackend};
@@ -137,9 +136,7 @@ unsafe fn target(config: &quipu_config) -> Result<Target, Failure> {
         6 => Target::AllCpus,
         7 => Target::Cgroup {
             // SAFETY: the caller's promise.
-            cgroup: Cgroup::Path(PathBuf::from(unsafe {
-                boundary::text(config.cgroup, "config.cgroup")
-            }?)),
+            cgroup: Cgroup::Path(unsafe { boundary::path(config.cgroup, "config.cgroup") }?.into()),
             cpus: cpus()?.to_vec(),
         },
         other => {

@@ -1,7 +1,6 @@
 //! The event database and its CPUs.
 
 use std::ffi::{CString, c_char};
-use std::path::Path;
 use std::sync::OnceLock;
 
 use quipu::events::{CpuTable, Database, identify};
@@ -182,10 +181,13 @@ pub unsafe extern "C" fn quipu_database_open(
     out: *mut *mut quipu_database,
 ) -> quipu_status {
     guarded(|| {
-        // SAFETY: the caller's promise.
-        let file = unsafe { boundary::optional_text(file, "file") }?;
+        let file = match file.is_null() {
+            true => None,
+            // SAFETY: the caller's promise.
+            false => Some(unsafe { boundary::path(file, "file") }?),
+        };
         let open = OpenDatabase {
-            database: Database::open(file.map(Path::new))?,
+            database: Database::open(file)?,
             cpus: OnceLock::new(),
         };
         // SAFETY: the caller's promise.

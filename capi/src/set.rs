@@ -267,7 +267,8 @@ pub unsafe extern "C" fn quipu_set_define(
 ///
 /// A group that cannot be counted does not sink the others: its events keep their error, which
 /// quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
-/// When there is none, it returns the status of the first; the set is open all the same.
+/// When there is none, it returns the status of the first; the set is open all the same. One that nothing was
+/// added to is QUIPU_EINVAL, and is not open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
     guarded(|| {
@@ -280,6 +281,10 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
         else {
             return Err(is_open("open it"));
         };
+        if groups.is_empty() {
+            let reason = "the event set has no events yet (quipu_set_add)";
+            return Err(Failure::invalid("open it", reason));
+        }
         let mut builder = EventSet::builder()
             .events(groups)?
             .target(config.target.clone())

@@ -81,6 +81,34 @@ fn cpus_are_listed_and_described() {
     }
 }
 
+/// A file on top, under a name that is no text.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_adds_a_cpu() {
+    use std::ffi::{CString, OsStr};
+    use std::os::unix::ffi::OsStrExt;
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join(OsStr::from_bytes(b"\xff.toml"));
+    let entry = "[[cpu]]\nid = \"made-up\"\nbase = \"intel-p5\"\nname = \"Made up\"\n";
+    std::fs::write(&path, entry).expect("a file");
+    let path = CString::new(path.as_os_str().as_bytes()).expect("no NUL");
+    let (mut database, mut cpu, mut none) = (null_mut(), null_mut(), null_mut());
+    let mut info = init!(quipu_cpu_info);
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(quipu_database_open(path.as_ptr(), &mut database), QUIPU_OK);
+        let id = c"made-up".as_ptr();
+        assert_eq!(quipu_cpu_open(database, id, 0, &mut cpu), QUIPU_OK);
+        assert_eq!(quipu_cpu_get_info(cpu, &mut info), QUIPU_OK);
+        assert_eq!(text(info.name), Some("Made up"));
+        assert_eq!(quipu_cpu_close(cpu), QUIPU_OK);
+        assert_eq!(quipu_database_close(database), QUIPU_OK);
+        let missing = c"/no/such/file".as_ptr();
+        assert_ne!(quipu_database_open(missing, &mut none), QUIPU_OK);
+    }
+}
+
 #[test]
 fn events_of_another_cpu_are_named_and_described() {
     let cpu = cpu(c"intel-skl");

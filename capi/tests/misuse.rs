@@ -200,6 +200,8 @@ fn what_comes_in_the_wrong_order_is_refused() {
         assert_eq!(quipu_set_create(null(), &mut set), QUIPU_OK);
         assert_eq!(quipu_set_start(set), QUIPU_EINVAL);
         assert!(said(error().reason).contains("quipu_set_open"));
+        assert_eq!(quipu_set_open(set), QUIPU_EINVAL);
+        assert!(said(error().reason).contains("quipu_set_add"));
         assert_eq!(quipu_set_add(set, c"cycles,{".as_ptr()), QUIPU_EINVAL);
         assert_eq!(quipu_set_add(set, c"\xff".as_ptr()), QUIPU_EINVAL);
         let (name, wrong) = (c"P", c"cycles +");
