@@ -8,9 +8,9 @@ use crate::record::{Ending, Record};
 /// Systems with a backend that no test machine runs, and those backends.
 const REAL_SYSTEMS: [(&str, &[&str]); 4] = [
     ("openbsd", &["pctr", "posix"]),
-    ("freebsd", &["posix"]),
+    ("freebsd", &["msr", "posix"]),
     ("netbsd", &["posix"]),
-    ("dragonfly", &["posix"]),
+    ("dragonfly", &["msr", "posix"]),
 ];
 
 const INTRODUCTION: &str = "\

@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
 mod msr;
 #[cfg(unix)]
 mod pctr;
@@ -175,14 +175,12 @@ impl BackendName {
             }),
             #[cfg(target_os = "linux")]
             Self::Linux => linux::subject(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
             Self::Msr => msr::subject(),
             #[cfg(not(target_os = "linux"))]
             Self::Linux => bail!("perf_event_open is of Linux, and this is another system"),
-            #[cfg(not(target_os = "linux"))]
-            Self::Msr => {
-                bail!("its subject keeps the checks on one CPU, which only works on Linux yet")
-            }
+            #[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly")))]
+            Self::Msr => bail!("this system gives programs no way to its model-specific registers"),
         }
     }
 }
