@@ -5,6 +5,10 @@ use quipu_hal::{Error, ErrorKind, Result};
 use crate::abi::{self, Layout, MAX_COUNTERS, PCIOCS, Status};
 use crate::device::{Errno, PctrDevice};
 
+/// What to do where a device may not be written.
+pub(crate) const TO_WRITE: &str =
+    "run it as a user who may write the device; on OpenBSD that is root";
+
 /// A device of which it is known how it speaks.
 #[derive(Debug)]
 pub struct Control<D> {
@@ -123,7 +127,8 @@ fn set_error(attempted: String, errno: Errno) -> Error {
     match errno.0 {
         libc::EPERM => Error::new(ErrorKind::NoPermission, attempted)
             .with_errno(errno.0)
-            .with_reason("the device is open for reading only"),
+            .with_reason("the device is open for reading only")
+            .with_hint(TO_WRITE),
         libc::EINVAL => Error::new(ErrorKind::InvalidConfiguration, attempted)
             .with_errno(errno.0)
             .with_reason("the driver has no such counter, or refuses the function"),

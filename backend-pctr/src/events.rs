@@ -47,21 +47,20 @@ impl PctrEvents {
         };
         // Of the Pentium and the P6 the check of the word knows more than a map.
         let by_map = matches!(kind, CounterKind::Core | CounterKind::Amd);
-        if by_map
-            && !self
-                .map
-                .as_ref()
-                .is_none_or(|map| map.knows(&resolved.encoding))
-        {
-            return refuse("the CPU has no such event");
-        }
+        let known = match &self.map {
+            Some(map) if by_map => match map.slots_of(&resolved.encoding) {
+                Ok(slots) => resolved.slots.intersection(slots),
+                Err(e) => return refuse(e.reason().unwrap_or_default()),
+            },
+            _ => resolved.slots,
+        };
         let word = match kind.word(&resolved.encoding) {
             Ok(word) => word,
             Err(e) => return refuse(e.reason().unwrap_or_default()),
         };
         let mut slots = SlotSet::EMPTY;
         let mut refused = None;
-        for counter in (0..4).filter(|n| resolved.slots.contains(SlotClass::General, *n)) {
+        for counter in (0..4).filter(|n| known.contains(SlotClass::General, *n)) {
             match function::check(kind, counter, word, ENABLE) {
                 Ok(()) => slots = slots.with(SlotClass::General, counter),
                 Err(e) => refused = Some(e),

@@ -13,7 +13,7 @@ use quipu_hal::{
 use self::cpu::Cpu;
 pub use self::not_restored::NotRestored;
 use crate::abi::{MAX_COUNTERS, Status};
-use crate::control::{Control, Discovery};
+use crate::control::{Control, Discovery, TO_WRITE};
 use crate::device::{PctrDevice, SetScope};
 use crate::function::{CounterKind, ENABLE};
 
@@ -551,7 +551,7 @@ fn refusal(discovery: Discovery, kind: Option<CounterKind>, writable: bool) -> O
         (Discovery::Counters(_), Some(_)) if !writable => Some(Refusal {
             kind: ErrorKind::NoPermission,
             reason: "setting a function needs permission to write the device",
-            hint: Some("run it as a user who may write the device; on OpenBSD that is root"),
+            hint: Some(TO_WRITE),
         }),
         _ => None,
     }

@@ -144,6 +144,7 @@ fn a_failing_call_is_told_with_its_errno() {
         (refused.kind(), refused.errno()),
         (ErrorKind::NoPermission, Some(EPERM))
     );
+    assert!(refused.hint().is_some_and(|hint| hint.contains("root")));
     let machine = SimMachine::new(Era::Amd64Of2019, Processor::TimeStampOnly, 1);
     let refused = Control::new(machine.open()).unwrap().set(0, 0).unwrap_err();
     assert_eq!(

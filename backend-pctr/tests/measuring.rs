@@ -349,6 +349,12 @@ fn words_that_make_no_sense_never_reach_the_driver() {
         .unwrap();
     assert_eq!(machine.functions(0)[1], 0x0043_0012);
     drop(group);
+    // On a Core the map knows which.
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+    let _group = backend(&machine)
+        .open(&raw(0x12).into(), &Target::CurrentCpu)
+        .unwrap();
+    assert_eq!(machine.functions(0)[..2], [0, 0x0043_0012]);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::sys;
 
 /// Counts the software events that getrusage(2) and clock_gettime(2) tell of.
 ///
-/// - [`Target::CurrentThread`]: this thread. On NetBSD and macOS only its clocks: their getrusage(2)
-///   knows no threads.
+/// - [`Target::CurrentThread`]: this thread. On NetBSD, DragonFly and macOS only its clocks: their
+///   getrusage(2) knows no threads.
 /// - [`Target::Process`] with this process's id: all its threads, those it makes later too; with
 ///   [`inherit`](Attributes::inherit) also each child, from the moment it was waited for.
 /// - [`Target::Process`] or [`Target::Thread`] with the id of a child, and `inherit`: the child and those it has waited

@@ -31,6 +31,7 @@ pub enum Quantity {
     /// `involuntary-switches`: the CPU was taken away (`ru_nivcsw`).
     InvoluntarySwitches,
     /// `peak-memory`: the most bytes resident at once since the process began (`ru_maxrss`), a gauge.
+    /// On Linux a child begins with what its parent had of its own at the fork.
     PeakMemory,
 }
 

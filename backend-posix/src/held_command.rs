@@ -84,7 +84,9 @@ pub struct Exit {
     pub user_time: Duration,
     /// Time in the kernel on its behalf, likewise (`ru_stime`).
     pub system_time: Duration,
-    /// The most memory it or one of its waited-for children had, in bytes (`ru_maxrss`).
+    /// The most memory it or one of its waited-for children had, in bytes (`ru_maxrss`). On Linux it
+    /// is no less than what this process had of its own when it made the command's: until that executes
+    /// its program, it has the same.
     pub max_resident: u64,
 }
 

@@ -9,18 +9,18 @@ use crate::usage::Usage;
 
 cfg_if::cfg_if! {
     if #[cfg(target_os = "netbsd")] {
-        /// NetBSD has no `RUSAGE_THREAD`.
+        /// NetBSD has no `RUSAGE_THREAD` (its getrusage(2)).
         const RUSAGE_THREAD: Option<libc::c_int> = None;
         // <sys/time.h> of NetBSD 7 and later; missing in the libc crate.
         const THREAD_CLOCK: libc::clockid_t = 0x2000_0000;
         const PROCESS_CLOCK: libc::clockid_t = 0x4000_0000;
-    } else if #[cfg(target_vendor = "apple")] {
-        /// macOS has no `RUSAGE_THREAD`.
+    } else if #[cfg(any(target_os = "dragonfly", target_vendor = "apple"))] {
+        /// DragonFly and macOS have no `RUSAGE_THREAD` (getrusage(2) of each).
         const RUSAGE_THREAD: Option<libc::c_int> = None;
         const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
         const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
     } else {
-        /// `RUSAGE_THREAD` is 1 on Linux, OpenBSD, FreeBSD and DragonFly (<sys/resource.h>).
+        /// `RUSAGE_THREAD` is 1 on Linux, OpenBSD and FreeBSD (<sys/resource.h>).
         const RUSAGE_THREAD: Option<libc::c_int> = Some(1);
         const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
         const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;

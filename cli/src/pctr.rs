@@ -141,13 +141,15 @@ fn set<D: PctrDevice>(
     let kind = kind(table)?;
     let number = counters(&device)?;
     if counter >= number {
-        return Err(Failure::usage(match number {
-            0 => "the driver knows no counters on this CPU".to_owned(),
-            _ => format!("there is no counter {counter}; the driver has {number}, from 0 on"),
-        }));
+        return Err(match number {
+            0 => Failure::new("the driver knows no counters on this CPU"),
+            _ => Failure::usage(format_args!(
+                "there is no counter {counter}; the driver has {number}, from 0 on"
+            )),
+        });
     }
     let event = options.function.as_deref().unwrap_or_default();
-    let word = function::word(event, &options.flags, table, kind)?;
+    let word = function::word(event, &options.flags, counter, table, kind)?;
     let control = Control::new(device)?;
     let mut gate = control.read()?.functions[0];
     let needs_gate = kind == CounterKind::P6 && counter != 0 && word != 0;

@@ -95,6 +95,34 @@ fn a_function_is_made_of_event_and_flags() {
         let line = counter(&[&P6, args].concat(), number);
         assert!(line.starts_with(expected), "{args:?}: {line}");
     }
+    // The unit mask and conditions of an event by name, and the same mask by number.
+    let core: [(&[&str], &str); 8] = [
+        (&["-f", "40"], "[--ku 40/0f] L1D_CACHE_LD.MESI"),
+        (&["-f", "40", "-M"], "[--ku 40/08] L1D_CACHE_LD.M_STATE"),
+        (&["-f", "L2_LD"], "[--ku 29/7f]"),
+        (&["-f", "29", "-M", "-E"], "[--ku 29/7c]"),
+        (&["-f", "L2_LD", "-m", "41"], "[--ku 29/41]"),
+        (&["-f", "MUL:u"], "[---u 12] MUL"),
+        (&["-f", "MUL:u", "-k"], "[--k- 12] MUL"),
+        (
+            &["--cpu", "intel-skl", "-f", "UOPS_EXECUTED.STALL_CYCLES"],
+            "[i-ku b1/01+1] UOPS_EXECUTED.STALL_CYCLES",
+        ),
+    ];
+    for (args, expected) in core {
+        let machine = ["--simulate", "amd64-2019:core", "-s", "1"];
+        let line = counter(&[&machine, args].concat(), 1);
+        assert!(line.contains(expected), "{args:?}: {line}");
+    }
+    let fpu = [
+        "--simulate",
+        "amd64-2016:k8",
+        "-s",
+        "2",
+        "-f",
+        "DISPATCHED_FPU",
+    ];
+    assert!(counter(&fpu, 2).starts_with("ctr2 = 1010 [--ku 00/3f]"));
     let pentium = [
         "--simulate",
         "i386-2003:p5",
@@ -119,7 +147,43 @@ fn counter_1_of_a_p6_alone_has_counter_0_enabled() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
-    let cases: [(&str, &[&str], i32, &str); 13] = [
+    let cases: [(&str, &[&str], i32, &str); 19] = [
+        (
+            "i386-2003:k8",
+            &["-s", "0", "-f", "76"],
+            125,
+            "the driver knows no counters",
+        ),
+        (
+            "amd64-2019:core",
+            &["-s", "1", "-f", "10"],
+            125,
+            "only counter 0",
+        ),
+        (
+            "amd64-2019:core",
+            &["-s", "0", "-f", "MUL"],
+            125,
+            "only counter 1",
+        ),
+        (
+            "amd64-2019:core",
+            &["-s", "0", "-f", "40", "-m", "0"],
+            125,
+            "no state (M, E, S, I)",
+        ),
+        (
+            "amd64-2019:core",
+            &["-s", "0", "-f", "INST_RETIRED.NO_SUCH"],
+            125,
+            "neither a unit mask",
+        ),
+        (
+            "i386-2003:p6",
+            &["-s", "0", "-f", "29", "-m", "0"],
+            125,
+            "no state (M, E, S, I)",
+        ),
         (
             "i386-2003:p6",
             &["-s", "1", "-f", "c1"],
@@ -136,13 +200,13 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             "amd64-2019:core",
             &["-s", "0", "-f", "ff"],
             125,
-            "no such event as ff",
+            "no such event",
         ),
         (
             "amd64-2016:k8",
             &["-s", "3", "-f", "0x10"],
             125,
-            "no such event as 0x10",
+            "no such event",
         ),
         ("i386-2003:p6", &["-s", "2", "-f", "c0"], 2, "no counter 2"),
         ("i386-2003:p6", &["-s", "4", "-f", "c0"], 2, "4"),

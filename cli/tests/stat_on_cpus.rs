@@ -123,6 +123,24 @@ fn a_cpu_without_counters_says_so() {
     assert_eq!(count(&report, "instructions"), "<not");
 }
 
+/// What neither of them counts is refused by the one that is for it.
+#[test]
+fn a_software_event_is_refused_by_what_counts_software_events() {
+    let arguments = [
+        "--simulate",
+        "amd64-2019:core",
+        "-e",
+        "cpu-migrations,page-faults",
+        "true",
+    ];
+    let (_, report) = report(stat(&arguments).output().expect("it starts"));
+    assert_eq!(count(&report, "cpu-migrations"), "<not");
+    assert!(
+        report.contains("not supported: cpu-migrations\n    getrusage(2)"),
+        "{report}"
+    );
+}
+
 /// Whatever ends it, counter 0 is set to what was found in it, last of all; the device's own log says
 /// so.
 #[test]

@@ -10,8 +10,12 @@ use quipu_hal::{
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
 use crate::name::{NameError, Selection, select};
+use crate::packed::EntryView;
 use crate::source::generalized::{cache_key, is_software};
 use crate::source::model::flag;
+
+/// The unit mask bits for the states of a cache line: modified, exclusive, shared, invalid.
+const CACHE_STATES: u8 = 0x0f;
 
 /// A CPU's table for one interface.
 #[derive(Debug, Clone)]
@@ -262,6 +266,37 @@ impl CpuEvents {
         })
     }
 
+    /// Whether the event with a number has a unit mask bit for each cache state.
+    fn counts_by_cache_state(&self, number: u16) -> bool {
+        let states = |entry: &EntryView<'_>| {
+            let bits = entry.bits();
+            (bits.code, bits.unit_mask, entry.mask()) == (number, CACHE_STATES, "MESI")
+        };
+        self.table.find_entry(states).is_some()
+    }
+
+    /// The counters for a number and unit mask: those of the entries that have both, or else of all that
+    /// have the number.
+    fn slots_of_number(&self, number: u16, unit_mask: u8) -> SlotSet {
+        let mut exact = SlotSet::EMPTY;
+        let mut any = SlotSet::EMPTY;
+        for (_, entry) in self.table.entries() {
+            let bits = entry.bits();
+            if bits.code == number {
+                let slots = slots(bits, self.interface);
+                any = any.union(slots);
+                if bits.unit_mask == unit_mask && bits.flags & flag::NEEDS_MASK == 0 {
+                    exact = exact.union(slots);
+                }
+            }
+        }
+        match (exact.is_empty(), any.is_empty()) {
+            (false, _) => exact,
+            (true, false) => any,
+            (true, true) => SlotSet::ANY_GENERAL,
+        }
+    }
+
     /// The extra register that events with this number use.
     fn register_of(&self, word: &X86Select) -> Option<u32> {
         let entry = self.table.find_entry(|entry| {
@@ -312,9 +347,28 @@ impl EventMap for CpuEvents {
         }
     }
 
-    fn knows(&self, encoding: &Encoding) -> bool {
+    fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
+        let Encoding::X86(word) = encoding else {
+            return Ok(SlotSet::ANY_GENERAL);
+        };
+        if self.table.is_fallback() {
+            return Ok(SlotSet::ANY_GENERAL);
+        }
+        let refuse = |reason: &str| {
+            Err(self
+                .unsupported(&format!("event {:#x}", word.event()))
+                .with_reason(reason))
+        };
         let unknown = |e: &Error| e.kind() == ErrorKind::UnsupportedEvent;
-        self.table.is_fallback() || !self.table.decode(encoding).is_err_and(|e| unknown(&e))
+        if self.table.decode(encoding).is_err_and(|e| unknown(&e)) {
+            return refuse("the CPU has no such event");
+        }
+        if word.unit_mask() & CACHE_STATES == 0 && self.counts_by_cache_state(word.event()) {
+            return refuse(
+                "this event counts accesses by cache state, and no state (M, E, S, I) is asked for",
+            );
+        }
+        Ok(self.slots_of_number(word.event(), word.unit_mask()))
     }
 
     fn has_event(&self, name: &str) -> bool {

@@ -1,7 +1,9 @@
 //! The tables of pctr(4) and pctr(1), event by event.
 
 use quipu_events::{CpuTable, Database, Interface};
-use quipu_hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, SlotSet, X86Select};
+use quipu_hal::{
+    Encoding, ErrorKind, Event, EventMap, Filter, P5Function, SlotClass, SlotSet, X86Select,
+};
 
 const TABLE: &str = include_str!("data/pctr.tsv");
 
@@ -214,7 +216,8 @@ fn a_map_knows_the_numbers_of_its_cpus_events() {
     for cpu in ["intel-core2", "amd-k8", "intel-skl"] {
         let table = Database::embedded().cpu(cpu).unwrap();
         let map = table.events_for(Interface::Pctr);
-        let knows = |code| map.knows(&Encoding::X86(X86Select::new(code, 0x01)));
+        let word = |code, mask| Encoding::X86(X86Select::new(code, mask));
+        let knows = |code| map.slots_of(&word(code, 0x01)).is_ok();
         let known: Vec<u16> = (0..256).filter(|code| knows(*code)).collect();
         let mut listed: Vec<u16> = table.events().iter().map(|event| event.code).collect();
         // By the number 0 Intel's tables list what the fixed counters count, which no word selects.
@@ -228,5 +231,34 @@ fn a_map_knows_the_numbers_of_its_cpus_events() {
     let any = Database::embedded().cpu("intel-arch").unwrap();
     assert!(any.is_fallback());
     let map = any.events_for(Interface::Pctr);
-    assert!(map.knows(&Encoding::X86(X86Select::new(0xff, 0))));
+    assert!(
+        map.slots_of(&Encoding::X86(X86Select::new(0xff, 0)))
+            .is_ok()
+    );
+}
+
+/// Raw bits are held to what is known of the event that they select.
+#[test]
+fn a_map_knows_what_the_events_of_its_cpu_need() {
+    let map = Database::embedded()
+        .cpu("intel-core2")
+        .unwrap()
+        .events_for(Interface::Pctr);
+    let slots = |code, mask| {
+        let slots = map.slots_of(&Encoding::X86(X86Select::new(code, mask)));
+        slots.map(|slots| [0, 1].map(|n| slots.contains(SlotClass::General, n)))
+    };
+    // FP_COMP_OPS_EXE, MUL, INST_RETIRED; a unit mask that no entry names changes nothing.
+    assert_eq!(slots(0x10, 0), Ok([true, false]));
+    assert_eq!(slots(0x10, 0x80), Ok([true, false]));
+    assert_eq!(slots(0x12, 0), Ok([false, true]));
+    assert_eq!(slots(0xc0, 0), Ok([true, true]));
+    // L1D_CACHE_LD by state, L2_LD by state, core and prefetch.
+    for (code, mask) in [(0x40, 0), (0x29, 0), (0x29, 0x70)] {
+        let refused = slots(code, mask).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+        assert!(refused.to_string().contains("cache state"), "{refused}");
+    }
+    assert_eq!(slots(0x40, 0x08), Ok([true, true]));
+    assert_eq!(slots(0x29, 0x71), Ok([true, true]));
 }

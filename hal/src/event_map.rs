@@ -19,11 +19,16 @@ pub trait EventMap: Send + Sync {
     /// when the event cannot be filtered so.
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent>;
 
-    /// Whether the CPU has the event that an encoding selects, as raw bits may select any. A map that
-    /// does not have all events of its CPU takes each for one; so does the default.
-    fn knows(&self, encoding: &Encoding) -> bool {
+    /// The counters that can count what an encoding selects, which raw bits may be. A map that does not
+    /// have all events of its CPU takes any number for one that every general counter can count; so
+    /// does the default.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](crate::ErrorKind::UnsupportedEvent) when the CPU has no such event, or it
+    /// counts nothing with this unit mask.
+    fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
         let _ = encoding;
-        true
+        Ok(SlotSet::ANY_GENERAL)
     }
 
     /// Whether a name begins with that of an event of this CPU, whatever masks and modifiers follow:
@@ -114,6 +119,16 @@ impl SlotSet {
             general: self.general | other.general,
             fixed: self.fixed | other.fixed,
             time_stamp: self.time_stamp | other.time_stamp,
+        }
+    }
+
+    /// The counters in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self {
+            general: self.general & other.general,
+            fixed: self.fixed & other.fixed,
+            time_stamp: self.time_stamp & other.time_stamp,
         }
     }
 

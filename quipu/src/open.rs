@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use quipu_hal::{
-    DynBackend, Error, ErrorKind, EventSpec, Filter, Group, GroupSpec, Result, Target, TargetKinds,
+    DynBackend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
+    Target, TargetKinds,
 };
 
 use crate::counts::Place;
@@ -112,7 +113,8 @@ impl Opener<'_> {
 
     /// Opens a group on the first backend that can, in user mode where that is as much as it permits.
     ///
-    /// The error that is worth telling is the first that says more than "no such event here".
+    /// The error that is worth telling is the first that says more than "no such event here"; of software
+    /// events, a backend that has some says it best.
     fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroups> {
         let mut worth_telling: Option<Error> = None;
         for backend in &self.backends {
@@ -128,9 +130,10 @@ impl Opener<'_> {
                 }
             }
             let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
+            let knows_best = says_more(&refusal) || has_kind_of(backend, spec);
             if worth_telling
                 .as_ref()
-                .is_none_or(|kept| says_more(&refusal) && !says_more(kept))
+                .is_none_or(|kept| knows_best && !says_more(kept))
             {
                 worth_telling = Some(refusal);
             }
@@ -139,6 +142,13 @@ impl Opener<'_> {
             Error::new(ErrorKind::NoSuchDevice, "open a group without a backend")
         }))
     }
+}
+
+/// Whether a group is of software events, and a backend counts such.
+fn has_kind_of(backend: &Arc<dyn DynBackend>, spec: &GroupSpec) -> bool {
+    let software = |member: &EventSpec| matches!(member.event, Event::Software(_));
+    let features = backend.capabilities().features;
+    features.contains(Features::SOFTWARE_EVENTS) && spec.members.iter().all(software)
 }
 
 /// Whether events that do not open as one group may open by themselves: there is not room for all, or

@@ -184,8 +184,18 @@ impl EventMap for Events {
         })
     }
 
-    fn knows(&self, encoding: &Encoding) -> bool {
-        !matches!(encoding, Encoding::X86(select) if select.event() == UNKNOWN)
+    fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
+        match encoding {
+            Encoding::X86(select) if select.event() == UNKNOWN => {
+                let error = Error::new(ErrorKind::UnsupportedEvent, "count it");
+                Err(error.with_reason("the CPU has no such event"))
+            }
+            // MUL of the Core.
+            Encoding::X86(select) if select.event() == 0x12 => {
+                Ok(SlotSet::one(SlotClass::General, 1))
+            }
+            _ => Ok(SlotSet::ANY_GENERAL),
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! From an event and flags to a function word.
 
 use clap::Args;
-use quipu::events::{CpuTable, Interface};
-use quipu::hal::{Encoding, EventMap, P5Function, X86Select};
+use quipu::events::{CpuEvents, CpuTable, Interface};
+use quipu::hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
 use quipu::pctr::CounterKind;
 use quipu::pctr::function::needs_cache_states;
 
 use crate::failure::Failure;
+
+/// The unit mask bits for cache states: -M, -E, -S, -I.
+const CACHE_STATES: u8 = 0x0f;
+/// The unit mask bit for the bus events of all agents: -A.
+const ANY_AGENT: u8 = 0x20;
 
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Flags {
@@ -30,7 +35,7 @@ pub(crate) struct Flags {
     #[arg(short, requires = "set")]
     pub(super) clocks: bool,
 
-    /// The unit mask, in hexadecimal
+    /// The unit mask, in hexadecimal, instead of the event's own
     #[arg(short, value_name = "MASK", requires = "set", value_parser = hexadecimal)]
     #[arg(conflicts_with_all = ["modified", "exclusive", "shared", "invalid", "any_agent"])]
     pub(super) mask: Option<u8>,
@@ -62,20 +67,28 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The unit mask that was asked for, if one was.
-    fn unit_mask(self) -> Option<u8> {
+    /// The unit mask: the one asked for, or that of the event with what the letters say of it.
+    fn unit_mask(self, of_event: u8) -> u8 {
         let letters = [
             (self.invalid, 0x01),
             (self.shared, 0x02),
             (self.exclusive, 0x04),
             (self.modified, 0x08),
-            (self.any_agent, 0x20),
         ];
-        let mask = letters
-            .iter()
-            .filter(|(asked, _)| *asked)
-            .fold(0, |mask, (_, bit)| mask | bit);
-        self.mask.or((mask != 0).then_some(mask))
+        let asked = letters.iter().filter(|(asked, _)| *asked);
+        let states = asked.fold(0, |mask, (_, bit)| mask | bit);
+        let others = if states == 0 {
+            of_event
+        } else {
+            of_event & !CACHE_STATES
+        };
+        let agents = if self.any_agent { ANY_AGENT } else { 0 };
+        self.mask.unwrap_or(others | states | agents)
+    }
+
+    /// Whether they say anything of the unit mask.
+    fn have_unit_mask(self) -> bool {
+        self.mask.is_some() || self.unit_mask(0) != 0
     }
 }
 
@@ -89,86 +102,128 @@ fn hexadecimal(text: &str) -> Result<u8, String> {
 pub(super) fn word(
     event: &str,
     flags: &Flags,
+    counter: u8,
     table: &CpuTable,
     kind: CounterKind,
 ) -> Result<u32, Failure> {
-    let (code, default_mask) = match hexadecimal(event) {
+    let events = table.events_for(Interface::Pctr);
+    let encoding = match hexadecimal(event) {
         Ok(0) => return Ok(0),
-        Ok(code) if needs_cache_states(kind, code) => (code, 0x0f),
-        Ok(code) => (code, 0),
-        Err(_) => named(event, table)?,
+        Ok(number) => numbered(number, &events, kind)?,
+        Err(_) => named(event, &events)?,
     };
-    let encoding = match kind {
-        CounterKind::P5 { .. } => Encoding::P5(p5(code, flags)?),
-        _ => Encoding::X86(x86(code, default_mask, flags)?),
+    let encoding = match encoding {
+        Encoding::P5(function) => Encoding::P5(p5(function, flags)?),
+        Encoding::X86(select) => Encoding::X86(x86(select, flags)?),
+        other => other,
     };
-    let by_map = matches!(kind, CounterKind::Core | CounterKind::Amd);
-    if by_map && !table.events_for(Interface::Pctr).knows(&encoding) {
-        return Err(Failure::new(format_args!(
-            "{} has no such event as {event}; quipu pctr -l lists them",
-            table.name()
-        )));
+    // Of the Pentium and the P6 the check of the word knows more.
+    if matches!(kind, CounterKind::Core | CounterKind::Amd) {
+        let slots = events.slots_of(&encoding)?;
+        if !slots.contains(SlotClass::General, counter) {
+            return Err(Failure::new(format_args!(
+                "counter {counter} cannot count {event}, only counter {} can",
+                (0..4)
+                    .filter(|n| slots.contains(SlotClass::General, *n))
+                    .map(|n| n.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or ")
+            )));
+        }
     }
     Ok(kind.word(&encoding)?)
 }
 
-/// Number and unit mask of an event by name.
-fn named(name: &str, table: &CpuTable) -> Result<(u8, u8), Failure> {
-    let Some(event) = table.event(name) else {
-        return Err(Failure::usage(format_args!(
-            "{} has no event {name}; quipu pctr -l lists them",
-            table.name()
-        )));
+/// An event by its number, in user and kernel mode, with the unit mask it has when it is asked for by
+/// name.
+fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encoding, Failure> {
+    if let CounterKind::P5 { .. } = kind {
+        if number > 0x3f {
+            return Err(Failure::usage("a Pentium's events go from 0 to 3f"));
+        }
+        let levels = P5Function::USER | P5Function::KERNEL;
+        return Ok(Encoding::P5(P5Function::new(number).with_flags(levels)));
+    }
+    let table = events.table();
+    let mask = match kind {
+        CounterKind::P6 if needs_cache_states(kind, number) => CACHE_STATES,
+        CounterKind::P6 => 0,
+        _ => table
+            .events()
+            .iter()
+            .filter(|e| (e.code, e.unit_mask, e.mask.as_str()) == (number.into(), 0, ""))
+            .find_map(|e| match named(&e.name, events) {
+                Ok(Encoding::X86(select)) => Some(select.unit_mask()),
+                _ => None,
+            })
+            .unwrap_or(0),
     };
-    match u8::try_from(event.code) {
-        Ok(code) => Ok((code, event.unit_mask)),
-        Err(_) => Err(Failure::usage(format_args!(
-            "event {:#x} has more bits than the 8 of a function",
-            event.code
+    let levels = X86Select::USER | X86Select::KERNEL;
+    Ok(Encoding::X86(
+        X86Select::new(number.into(), mask).with_flags(levels),
+    ))
+}
+
+/// An event by its name, in user and kernel mode unless the name says otherwise.
+fn named(name: &str, events: &CpuEvents) -> Result<Encoding, Failure> {
+    match events.resolve(&Event::Named(name.to_owned()), Filter::all()) {
+        Ok(resolved) => Ok(resolved.encoding),
+        Err(_) if !events.has_event(name) => Err(Failure::usage(format_args!(
+            "{} has no event {name}; quipu pctr -l lists them",
+            events.table().name()
         ))),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Whether user and kernel mode count.
-fn levels(flags: &Flags) -> (bool, bool) {
-    let both = flags.user == flags.kernel;
-    (flags.user || both, flags.kernel || both)
+/// Whether user and kernel mode are to count, where the flags say.
+fn levels(flags: &Flags) -> Option<(bool, bool)> {
+    (flags.user || flags.kernel).then_some((flags.user, flags.kernel))
 }
 
-fn p5(code: u8, flags: &Flags) -> Result<P5Function, Failure> {
-    if flags.edge || flags.invert || flags.threshold.is_some() || flags.unit_mask().is_some() {
+fn p5(function: P5Function, flags: &Flags) -> Result<P5Function, Failure> {
+    if flags.edge || flags.invert || flags.threshold.is_some() || flags.have_unit_mask() {
         return Err(Failure::usage(
             "a Pentium's function has no edge, invert, threshold or unit mask",
         ));
     }
-    if code > 0x3f {
-        return Err(Failure::usage("a Pentium's events go from 0 to 3f"));
+    let mut bits = function.0;
+    if let Some((user, kernel)) = levels(flags) {
+        bits = with_bit(bits.into(), P5Function::USER.into(), user) as u16;
+        bits = with_bit(bits.into(), P5Function::KERNEL.into(), kernel) as u16;
     }
-    let (user, kernel) = levels(flags);
-    let flags = [
-        (user, P5Function::USER),
-        (kernel, P5Function::KERNEL),
-        (flags.clocks, P5Function::CLOCKS),
-    ];
-    let set = flags.iter().filter(|(asked, _)| *asked);
-    Ok(set.fold(P5Function::new(code), |f, (_, bit)| f.with_flags(*bit)))
+    if flags.clocks {
+        bits |= P5Function::CLOCKS;
+    }
+    Ok(P5Function(bits))
 }
 
-fn x86(code: u8, default_mask: u8, flags: &Flags) -> Result<X86Select, Failure> {
+fn x86(select: X86Select, flags: &Flags) -> Result<X86Select, Failure> {
     if flags.clocks {
         return Err(Failure::usage(
             "only a Pentium's function can count clocks (-c)",
         ));
     }
-    let (user, kernel) = levels(flags);
-    let bits = [
-        (user, X86Select::USER),
-        (kernel, X86Select::KERNEL),
-        (flags.edge, X86Select::EDGE),
-        (flags.invert, X86Select::INVERT),
-    ];
-    let mask = flags.unit_mask().unwrap_or(default_mask);
-    let select = X86Select::new(code.into(), mask).with_counter_mask(flags.threshold.unwrap_or(0));
-    let set = bits.iter().filter(|(asked, _)| *asked);
-    Ok(set.fold(select, |select, (_, bit)| select.with_flags(*bit)))
+    let mask = flags.unit_mask(select.unit_mask());
+    let mut word = select.select & !0xff00 | u64::from(mask) << 8;
+    if let Some((user, kernel)) = levels(flags) {
+        word = with_bit(word, X86Select::USER, user);
+        word = with_bit(word, X86Select::KERNEL, kernel);
+    }
+    if flags.edge {
+        word |= X86Select::EDGE;
+    }
+    if flags.invert {
+        word |= X86Select::INVERT;
+    }
+    let threshold = flags.threshold.unwrap_or(select.counter_mask());
+    let select = X86Select {
+        select: word,
+        ..select
+    };
+    Ok(select.with_counter_mask(threshold))
+}
+
+fn with_bit(word: u64, bit: u64, set: bool) -> u64 {
+    if set { word | bit } else { word & !bit }
 }

@@ -112,11 +112,12 @@ pub(super) fn events(table: &CpuTable, kind: CounterKind) -> String {
             (false, true) => "  counter 1 only",
             _ => "",
         };
-        let mask = match event.unit_mask {
-            0 => String::new(),
-            mask => format!("/{mask:02x}"),
+        let number = match &resolved.encoding {
+            Encoding::X86(select) if select.unit_mask() != 0 => {
+                format!("{:02x}/{:02x}", select.event(), select.unit_mask())
+            }
+            _ => format!("{:02x}", event.code),
         };
-        let number = format!("{:02x}{mask}", event.code);
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {number:<5}  {}{only}", event.name);
     }
