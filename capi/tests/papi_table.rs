@@ -37,7 +37,7 @@ fn what_the_guide_names_is_in_the_header() {
 
 /// Also the other way round: a function that nothing is said of would not be found.
 #[test]
-fn the_guide_names_every_function_of_papi() {
+fn the_guide_names_everything_of_papi() {
     let Ok(papi) = fs::read_to_string("/usr/include/papi.h") else {
         return skip("functions of PAPI", "libpapi-dev is not installed");
     };
@@ -52,6 +52,25 @@ fn the_guide_names_every_function_of_papi() {
         .filter(is_function)
         .collect();
     assert!(functions.len() > 80, "{functions:?}");
-    let missing: Vec<_> = functions.difference(&named).collect();
+    let definitions: Vec<(&str, &str)> = papi.lines().filter_map(definition).collect();
+    let position = |name| definitions.iter().position(|(known, _)| *known == name);
+    let options = position("PAPI_DETACH").zip(position("PAPI_USER_EVENTS_FILE"));
+    let (first, last) = options.expect("the options");
+    let is_code =
+        |(name, value): &&(&str, &str)| name.starts_with("PAPI_E") && value.starts_with('-');
+    let codes = definitions.iter().filter(is_code);
+    let constants = codes
+        .chain(&definitions[first..=last])
+        .map(|(name, _)| *name);
+    let wanted: BTreeSet<&str> = functions.into_iter().chain(constants).collect();
+    assert!(wanted.contains("PAPI_ECNFLCT") && wanted.contains("PAPI_CPU_ATTACH"));
+    let missing: Vec<_> = wanted.difference(&named).collect();
     assert!(missing.is_empty(), "the guide has no {missing:?}");
+}
+
+/// The name and the value of a constant: return codes are negative, options between two of them.
+fn definition(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.strip_prefix("#define ")?.split_whitespace();
+    let (name, value) = (words.next()?, words.next()?);
+    name.starts_with("PAPI_").then_some((name, value))
 }

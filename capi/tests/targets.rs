@@ -173,6 +173,38 @@ fn a_thread() {
     assert!(counted.contains(&vec![21]), "{counted:?}");
 }
 
+/// A child of fork(2) reads what its parent counts, and is not counted. Neither a lock nor memory of the
+/// allocator is taken for that, of which a child of several threads has none to rely on.
+#[test]
+fn a_forked_child_reads_its_parents_counters() {
+    let set = PageFaults::open(&init!(quipu_config)).expect("the calling thread can be counted");
+    let read = || {
+        let mut reading = quipu_reading::default();
+        // SAFETY: a handle of a set with one reading.
+        let status = unsafe { quipu_set_read_parts(set.set, &mut reading, 1) };
+        (status, reading.value)
+    };
+    // SAFETY: a handle.
+    assert_eq!(unsafe { quipu_set_start(set.set) }, QUIPU_OK);
+    touch(20);
+    let (status, before) = read();
+    assert_eq!(status, QUIPU_OK);
+    // SAFETY: the child maps memory, reads, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        touch(5000);
+        let (status, now) = read();
+        let right = status == QUIPU_OK && (before..before + 5000).contains(&now);
+        // SAFETY: it ends the child, without anything of the parent's being run.
+        unsafe { libc::_exit(i32::from(!right)) };
+    }
+    assert!(child > 0, "no process was made");
+    let mut status = -1;
+    // SAFETY: the status is written to a live local.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+}
+
 #[test]
 fn a_process_with_its_threads() {
     let workers = [Worker::start(), Worker::start()];
