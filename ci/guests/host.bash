@@ -36,10 +36,13 @@ debian() { # ARCHITECTURE
   mkdir -p "$packages" "$lists/partial"
   local apt=(-oAPT::Architecture="$1" -oAPT::Architectures="$1" -oDir::State::Lists="$lists"
     -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)")
-  apt-get "${apt[@]}" -qq update 2>/dev/null || skip "Debian's archive cannot be reached"
+  # A source that does not answer matters only if it is the one with the kernel.
+  apt-get "${apt[@]}" -oAcquire::Retries=1 -qq update >/dev/null 2>&1 || true
   local image
-  image=$(apt-cache "${apt[@]}" depends "linux-image-$1" | awk '/Depends: linux-image/ { print $2; exit }')
-  (cd "$packages" && apt-get "${apt[@]}" -qq download "$image" busybox-static) ||
+  image=$(apt-cache "${apt[@]}" depends "linux-image-$1" 2>/dev/null |
+    awk '/Depends: linux-image/ && !found { print $2; found = 1 }') && [ -n "$image" ] ||
+    skip "Debian's archive cannot be reached, or has no kernel for $1"
+  (cd "$packages" && apt-get "${apt[@]}" -qq download "$image" busybox-static) >/dev/null 2>&1 ||
     skip "Debian's kernel cannot be downloaded"
   local package
   for package in "$packages"/*.deb; do dpkg-deb -x "$package" "$system"; done
