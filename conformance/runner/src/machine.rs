@@ -19,20 +19,24 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// The machine this runs on, with the PMU that the backend uses; `called` is what whoever runs
-    /// it calls the machine, and `cpu` its CPU.
-    pub(crate) fn of(tested: &Tested, called: Option<&str>, cpu: Option<&str>) -> Self {
+    /// The machine this runs on, with the PMU that the backend uses.
+    pub(crate) fn of(tested: &Tested) -> Self {
         let mut platform = Self::here();
-        if let Some(cpu) = cpu.filter(|_| platform.cpu == UNKNOWN) {
-            platform.cpu = cpu.into();
-        }
         if let Some(pmu) = &tested.pmu {
             platform.pmu.clone_from(pmu);
         }
-        if let Some(called) = called {
-            platform.machine = format!("{}, {called}", platform.machine);
-        }
         platform
+    }
+
+    /// With what whoever runs it calls the machine, and its CPU where that is not known.
+    pub(crate) fn called(mut self, machine: Option<&str>, cpu: Option<&str>) -> Self {
+        if let Some(machine) = machine {
+            self.machine = format!("{}, {machine}", self.machine);
+        }
+        if let Some(cpu) = cpu.filter(|_| self.cpu == UNKNOWN) {
+            self.cpu = cpu.into();
+        }
+        self
     }
 
     /// A simulated PMU, on whatever machine.
@@ -132,4 +136,23 @@ fn system() -> (String, String) {
 #[cfg(not(unix))]
 fn system() -> (String, String) {
     (UNKNOWN.into(), UNKNOWN.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_called_what_is_said_where_nobody_knows_better() {
+        let known = Platform {
+            machine: "openbsd x86_64".into(),
+            cpu: UNKNOWN.into(),
+            ..Platform::simulated("")
+        };
+        let called = known.clone().called(Some("a laptop"), Some("Atom"));
+        assert_eq!(called.machine, "openbsd x86_64, a laptop");
+        assert_eq!(called.cpu, "Atom");
+        assert_eq!(called.called(None, Some("Core")).cpu, "Atom");
+        assert_eq!(known.clone().called(None, None), known);
+    }
 }

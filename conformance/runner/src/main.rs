@@ -57,7 +57,7 @@ fn conform(args: &Args) -> Result<bool> {
     let platform = if backend.is_simulated() && args.format == Format::Record {
         Platform::simulated(tested.pmu.as_deref().unwrap_or_default())
     } else {
-        Platform::of(&tested, args.machine.as_deref(), args.cpu.as_deref())
+        Platform::of(&tested).called(args.machine.as_deref(), args.cpu.as_deref())
     };
     let write = |out: &mut dyn Write| {
         output::write(args.format, &report, &backend.to_string(), &platform, out)

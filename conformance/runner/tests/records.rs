@@ -80,6 +80,15 @@ fn a_pass_that_is_gone_is_said_and_is_a_failure() {
         .code(1)
         .stdout(contains("FAIL values.exact: 1 instead of 2"));
 
+    // A newer kernel is no reason for less.
+    write(kept.replace("\"kernel\": \"any\"", "\"kernel\": \"7.2\""));
+    conform(&["compare", before_dir, now_dir])
+        .assert()
+        .success()
+        .stdout(contains("sim (on record is kernel any): "));
+    write(gone.replace("\"kernel\": \"any\"", "\"kernel\": \"7.2\""));
+    conform(&["compare", before_dir, now_dir]).assert().code(1);
+
     // Another machine may lack something, which is no failure, and is said.
     let elsewhere = gone.replace("\"cpu\": \"any\"", "\"cpu\": \"another\"");
     write(elsewhere);
@@ -125,6 +134,45 @@ fn a_simulated_machine_that_is_gone_is_said_and_is_a_failure() {
     conform(&["compare", utf8(before.path()), utf8(now.path())])
         .assert()
         .success();
+}
+
+/// The script runs on a BSD, where no test does; here with a system's name that is not true.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_script_for_a_bsd_writes_records_that_the_page_takes() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let programs = tempfile::tempdir().expect("a directory");
+    let out = tempfile::tempdir().expect("a directory");
+    let suite = assert_cmd::cargo::cargo_bin("quipu-conform");
+    symlink(suite, programs.path().join("quipu-conform")).expect("a link");
+    for (name, text) in [
+        ("quipu", "echo \"quipu $*\""),
+        ("uname", "echo OpenBSD"),
+        ("sysctl", "echo Atom"),
+    ] {
+        let file = programs.path().join(name);
+        fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut script = Command::new("sh");
+    script
+        .arg(docs().join("../ci/bsd/report"))
+        .arg(out.path())
+        .env("PROGRAMS", programs.path())
+        .env("PATH", format!("{}:{path}", programs.path().display()));
+    // There is no pctr(4) here.
+    script.assert().code(2).stdout(
+        contains("quipu info\n")
+            .and(contains("quipu stat -- true\n"))
+            .and(contains("== pctr: the suite could not be run"))
+            .and(contains("== posix: every check passed or was skipped")),
+    );
+    conform(&["page", utf8(out.path())])
+        .assert()
+        .success()
+        .stdout(contains("| openbsd-posix | posix | linux "));
 }
 
 /// Nothing of the system is needed but the program itself: no shell, no environment, no directory that
