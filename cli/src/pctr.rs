@@ -32,7 +32,7 @@ pub(crate) struct Options {
     #[arg(value_parser = clap::value_parser!(u8).range(0..4))]
     set: Option<u8>,
 
-    /// The event to set it to: its number in hexadecimal or its name; 0 stops the counter
+    /// The event to set it to: its number in hexadecimal or its name; 0 without flags stops the counter
     #[arg(short, value_name = "EVENT", requires = "set")]
     function: Option<String>,
 

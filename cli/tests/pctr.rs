@@ -135,6 +135,11 @@ fn a_function_is_made_of_event_and_flags() {
     ];
     let line = counter(&pentium, 1);
     assert!(line.starts_with("ctr1 = 1000 [c-u 16]"), "{line}");
+    // With flags, 0 is the event of that number, where there is one.
+    let reads = ["--simulate", "i386-2003:p5", "-s", "0", "-f", "0", "-u"];
+    assert_eq!(counter(&reads, 0), "ctr0 = 1000 [--u 00] DATA_READ");
+    let fpu = ["--simulate", "amd64-2016:k8", "-s", "0", "-f", "0", "-k"];
+    assert!(counter(&fpu, 0).starts_with("ctr0 = 10 [--k- 00/3f]"));
     let stopped = counter(&[&P6[..], &["-s", "0", "-f", "0"]].concat(), 0);
     assert_eq!(stopped, "ctr0 = 0 [not set]");
 }
@@ -147,7 +152,13 @@ fn counter_1_of_a_p6_alone_has_counter_0_enabled() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
-    let cases: [(&str, &[&str], i32, &str); 19] = [
+    let cases: [(&str, &[&str], i32, &str); 20] = [
+        (
+            "i386-2003:p6",
+            &["-s", "0", "-f", "0", "-u"],
+            125,
+            "no such event",
+        ),
         (
             "i386-2003:k8",
             &["-s", "0", "-f", "76"],

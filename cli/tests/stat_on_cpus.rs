@@ -121,6 +121,7 @@ fn a_cpu_without_counters_says_so() {
     let (status, report) = report(stat(&arguments).output().expect("it starts"));
     assert_eq!(status, Some(0), "{report}");
     assert_eq!(count(&report, "instructions"), "<not");
+    assert_eq!(count(&report, "tsc"), "2,000,000");
 }
 
 /// What neither of them counts is refused by the one that is for it.

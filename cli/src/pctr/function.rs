@@ -13,7 +13,7 @@ const CACHE_STATES: u8 = 0x0f;
 /// The unit mask bit for the bus events of all agents: -A.
 const ANY_AGENT: u8 = 0x20;
 
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
 pub(crate) struct Flags {
     /// Count in user mode; without -u and -k in both
     #[arg(short, requires = "set")]
@@ -98,7 +98,7 @@ fn hexadecimal(text: &str) -> Result<u8, String> {
     u8::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number from 0 to ff".to_owned())
 }
 
-/// The word that makes a counter count an event; 0 for the event `0`.
+/// The word that makes a counter count an event; 0 for `0` without flags, which stops it.
 pub(super) fn word(
     event: &str,
     flags: &Flags,
@@ -108,7 +108,7 @@ pub(super) fn word(
 ) -> Result<u32, Failure> {
     let events = table.events_for(Interface::Pctr);
     let encoding = match hexadecimal(event) {
-        Ok(0) => return Ok(0),
+        Ok(0) if *flags == Flags::default() => return Ok(0),
         Ok(number) => numbered(number, &events, kind)?,
         Err(_) => named(event, &events)?,
     };

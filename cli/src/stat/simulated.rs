@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu::events::{Database, Interface};
 use quipu::hal::{DynBackend, EventMap, MonotonicClock};
@@ -10,6 +11,9 @@ use quipu::posix::PosixBackend;
 
 use crate::failure::Failure;
 use crate::pctr::simulate::{Simulated, let_it_occur};
+
+/// The simulated time in which the events occur.
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// The machine, and the backends there would be on it.
 pub(super) struct SimulatedPctr {
@@ -46,8 +50,9 @@ impl SimulatedPctr {
         self.backends.to_vec()
     }
 
-    /// Lets what the counters are set to occur.
+    /// Lets what the counters are set to occur, in a millisecond.
     pub(super) fn events_occur(&self) {
+        self.machine.pass(MILLISECOND);
         for word in self.machine.functions(0) {
             if word != 0 {
                 let_it_occur(&self.machine, word);
