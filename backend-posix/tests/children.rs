@@ -5,7 +5,7 @@
 use std::process::{Child, Command};
 
 use quipu_hal::{Attributes, Backend, ErrorKind, Group, GroupSpec, Reading, Scaled, Target};
-use quipu_posix::{PosixBackend, PosixGroup, Quantity};
+use quipu_posix::{HeldCommand, PosixBackend, PosixGroup, Quantity};
 
 const EVENTS: [Quantity; 6] = [
     Quantity::UserTime,
@@ -45,6 +45,20 @@ fn scaled(group: &mut PosixGroup) -> Vec<Scaled> {
     buf.part(0).iter().map(Reading::scaled).collect()
 }
 
+/// What all children that were waited for have used.
+fn all_children() -> [u64; 6] {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the usage is writable and as large as getrusage(2) wants; all zeros is a valid one.
+    let usage = unsafe {
+        assert_eq!(
+            libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()),
+            0
+        );
+        usage.assume_init()
+    };
+    numbers(&usage)
+}
+
 /// Waits with wait4(2) and gives the numbers of `EVENTS`.
 #[expect(clippy::needless_pass_by_value, reason = "waiting ends the child")]
 fn wait4(child: Child) -> [u64; 6] {
@@ -56,6 +70,11 @@ fn wait4(child: Child) -> [u64; 6] {
         (waited, usage.assume_init())
     };
     assert_eq!(waited, pid);
+    numbers(&usage)
+}
+
+/// The numbers of `EVENTS`.
+fn numbers(usage: &libc::rusage) -> [u64; 6] {
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
     [
         ns(usage.ru_utime),
@@ -131,4 +150,17 @@ fn a_child_has_the_numbers_of_wait4_once_it_was_waited_for() {
     let mut buf = with_children.read_buf();
     with_children.read(&mut buf).unwrap();
     assert!(buf.get(0, 0).value >= told[2]);
+
+    // A held command tells its times and its peak, which is the highest so far.
+    let before = all_children();
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; x=$(head -c 30000000 /dev/zero | tr '\\0' x)";
+    let held = HeldCommand::spawn("sh", ["-c", script]).unwrap();
+    let exit = held.release().unwrap().wait().unwrap();
+    let after = all_children();
+    for (told, i) in [(exit.user_time, 0), (exit.system_time, 1)] {
+        let time = u64::try_from(told.as_nanos()).unwrap();
+        assert!(time.abs_diff(after[i] - before[i]) <= 1_000, "{exit:?}");
+    }
+    assert!(after[5] > before[5]);
+    assert_eq!(exit.max_resident, after[5]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{
     Attributes, Backend, ErrorKind, Event, EventSpec, Filter, Group, GroupSpec, Hardware,
-    Precision, ReadBuf, Scaled, Simultaneity, Software, Target,
+    Precision, ReadBuf, Scaled, Simultaneity, Software, Target, ValueKind,
 };
 use quipu_posix::{PosixBackend, PosixGroup, Quantity};
 
@@ -123,6 +123,50 @@ fn switches_grow_as_the_kernel_says_elsewhere() {
     assert_eq!(values[2], values[0] + values[1]);
 }
 
+/// A clock, in nanoseconds.
+#[cfg(target_os = "linux")]
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is writable and as large as clock_gettime(2) wants.
+    assert_eq!(unsafe { libc::clock_gettime(id, &raw mut now) }, 0);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Another thread works while this one sleeps: each clock lies between two spans of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn clocks_are_those_of_this_thread_this_process_and_the_wall() {
+    const WORK: u64 = 5_000_000;
+    let cases = [
+        (
+            Quantity::TaskClock,
+            Target::CurrentThread,
+            libc::CLOCK_THREAD_CPUTIME_ID,
+        ),
+        (Quantity::TaskClock, me(), libc::CLOCK_PROCESS_CPUTIME_ID),
+        (Quantity::WallTime, me(), libc::CLOCK_MONOTONIC),
+    ];
+    for (quantity, target, id) in cases {
+        let mut group = open(&[quantity], &target, disabled());
+        let outer = clock(id);
+        group.enable().unwrap();
+        let inner = clock(id);
+        let worker = thread::spawn(|| while clock(libc::CLOCK_THREAD_CPUTIME_ID) < WORK {});
+        worker.join().unwrap();
+        let inner = clock(id) - inner;
+        group.disable().unwrap();
+        let outer = clock(id) - outer;
+        let value = values(&mut group)[0];
+        assert!(
+            inner <= value && value <= outer,
+            "{quantity:?} {target}: {inner} {value} {outer}"
+        );
+    }
+}
+
 #[test]
 fn both_times_are_the_task_clock_and_go_on_over_a_reset() {
     let mut group = open(&[Quantity::TaskClock], &me(), Attributes::default());
@@ -172,6 +216,8 @@ fn a_group_that_was_never_enabled_has_counted_exactly_nothing() {
 #[test]
 fn memory_peaks_where_it_is_used() {
     let mut group = open(&[Quantity::PeakMemory], &me(), Attributes::default());
+    let info = &group.members()[0];
+    assert_eq!((info.kind, &*info.unit), (ValueKind::Gauge, "bytes"));
     let before = values(&mut group)[0];
     touch_fresh_pages(usize::try_from(before).unwrap() / 2048);
     let after = values(&mut group)[0];
