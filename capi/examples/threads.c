@@ -45,10 +45,13 @@ static int touch(size_t pages)
 static void *run(void *argument)
 {
     struct job *job = (struct job *)argument;
+    quipu_config config;
     quipu_set *set;
 
     job->failed = 1;
-    if (quipu_set_create(NULL, &set) != QUIPU_OK || quipu_set_add(set, "page-faults:u") != QUIPU_OK ||
+    QUIPU_INIT(config);
+    config.flags = QUIPU_USER_FALLBACK;
+    if (quipu_set_create(&config, &set) != QUIPU_OK || quipu_set_add(set, "page-faults") != QUIPU_OK ||
         quipu_set_open(set) != QUIPU_OK || quipu_set_start(set) != QUIPU_OK ||
         !touch(job->pages) || quipu_set_stop(set) != QUIPU_OK ||
         quipu_set_read(set, &job->faults, 1) != QUIPU_OK || quipu_set_close(set) != QUIPU_OK) {
