@@ -24,7 +24,10 @@ pub(super) struct SimulatedPctr {
 impl SimulatedPctr {
     /// With counter 0 set to something, as if somebody else had left it counting.
     pub(super) fn new(simulated: Simulated) -> Result<Self, Failure> {
-        let machine = simulated.machine();
+        Self::on(simulated.machine(), simulated)
+    }
+
+    fn on(machine: SimMachine, simulated: Simulated) -> Result<Self, Failure> {
         let somebodys = match machine.processor() {
             Processor::P5 => 0x96,
             _ => 0x0041_0079,
@@ -81,5 +84,86 @@ impl SimulatedPctr {
 impl fmt::Debug for SimulatedPctr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SimulatedPctr").field(&self.machine).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::ExitCode;
+    use std::time::{Duration, Instant};
+
+    use quipu::pctr::simulation::Era;
+
+    use super::super::backend::Backends;
+    use super::super::options::Options;
+    use super::super::plan::Plan;
+    use super::super::report::Output;
+    use super::super::run::Session;
+    use super::*;
+
+    /// Waits until counter 0 is set to count instructions.
+    fn await_counting(machine: &SimMachine) {
+        const LONG: Duration = Duration::from_secs(60);
+        let start = Instant::now();
+        while machine.functions(0)[0] & 0xff != 0xc0 {
+            assert!(start.elapsed() < LONG, "nothing counts");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Moved to another CPU before the end, quipu can neither read what it counts nor, where a set
+    /// reaches one CPU, put back what it found.
+    #[test]
+    fn a_measurement_that_was_moved_is_refused_and_what_it_leaves_is_told() {
+        const FOUND: u32 = 0x0041_0079;
+        for (era, puts_back) in [(Era::Amd64Of2016, false), (Era::Amd64Of2019, true)] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let done = directory.path().join("done");
+            let script = format!(
+                "while [ ! -e {} ]; do sleep 0.01; done; exit 7",
+                done.display()
+            );
+            let options = Options {
+                event: vec!["instructions,page-faults".into()],
+                command: ["sh", "-c", &script].map(Into::into).into(),
+                output: Some(directory.path().join("report")),
+                ..Options::default()
+            };
+            let simulated: Simulated = format!("{}:core", era.name()).parse().expect("one");
+            let machine = SimMachine::new(era, Processor::Core, 2);
+            let device = SimulatedPctr::on(machine.clone(), simulated).expect("a device");
+            let mut plan = Plan::new(&options).expect("a plan");
+            plan.simulated = Some(device);
+            let backends = Backends::of(&plan).expect("its backends");
+            let output = Output::open(&options).expect("a report");
+            let mover = {
+                let machine = machine.clone();
+                std::thread::spawn(move || {
+                    await_counting(&machine);
+                    machine.move_to(1);
+                    File::create(done).expect("a file");
+                })
+            };
+            let session = Session::new(&plan, &backends, output).expect("a session");
+            let status = session.run().expect("no failure of its own");
+            assert_eq!(format!("{status:?}"), format!("{:?}", ExitCode::from(7)));
+            mover.join().expect("moved");
+            let report = std::fs::read_to_string(directory.path().join("report"));
+            let report = report.expect("a report");
+            let line = |event| report.lines().find(|l| l.contains(event)).expect("a line");
+            assert!(line("instructions").contains("<not counted>"), "{report}");
+            assert!(report.contains("migrated to CPU 2"), "{report}");
+            assert!(!line("page-faults").contains("<not"), "{report}");
+            let left = plan.aftermath(&backends);
+            let now = machine.functions(0)[0];
+            if puts_back {
+                assert_eq!((left.len(), now), (0, FOUND), "{left:?}");
+            } else {
+                assert!(now != FOUND && left.len() == 1, "{left:?}");
+                let told = "counter 0 of CPU 0 was found set to 0x410079 and not put back";
+                assert!(left[0].starts_with(told), "{left:?}");
+            }
+        }
     }
 }
