@@ -83,7 +83,7 @@ pub trait Pmu: Send + Sync + 'static {
 
     /// Starts programmed slots, all at once where the hardware can, and says the raw value each
     /// starts from. With [`Gating::Shared`] `slots` is everything that is to count on the CPU, and
-    /// whatever is not in it must not count.
+    /// what else was started here must not count; a slot that was never programmed is left to others.
     ///
     /// # Errors
     /// When the system refuses; some of the slots may count then, and are stopped.
