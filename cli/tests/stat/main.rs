@@ -43,6 +43,17 @@ fn json_rows(text: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Whether perf_event_open(2) can be used here; if not, says that a test is skipped. A container may forbid
+/// it, and what answers then for some events knows no user mode and no other processes.
+fn has_perf_events(test: &str) -> bool {
+    let report = stderr(&run(&["-e", "page-faults:u", "-j", "--", "true"]));
+    let able = report.contains("\"counter-value\"") && !report.contains("<not ");
+    if !able {
+        let _ = writeln!(std::io::stderr(), "SKIP {test}: {}", report.trim());
+    }
+    able
+}
+
 /// Whether this process may count here at all; if not, says that a test is skipped.
 fn can_count(test: &str, arguments: &[&str]) -> bool {
     let output = run(&[arguments, &["--", "true"]].concat());

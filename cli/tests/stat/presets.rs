@@ -7,7 +7,7 @@ use quipu::events::Database;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{can_count, json_rows, run, stderr};
+use super::{can_count, has_perf_events, json_rows, run, stderr};
 
 /// An event file with presets over software events, for the CPU this is; nothing, said as a skip, where
 /// the database does not know it.
@@ -32,7 +32,7 @@ fn presets(test: &str) -> Option<(TempDir, String)> {
     );
     std::fs::write(&file, text).expect("it is ours");
     let file = file.to_str().expect("plain").to_owned();
-    can_count(test, &["-e", "minor-faults:u,major-faults:u"]).then_some((folder, file))
+    has_perf_events(test).then_some((folder, file))
 }
 
 /// The rows of `true` counted with the presets, by event.

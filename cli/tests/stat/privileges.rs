@@ -5,6 +5,8 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 
+use crate::has_perf_events;
+
 /// The report of the default events for a user without privileges.
 fn as_nobody(test: &str) -> Option<String> {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
@@ -44,6 +46,9 @@ fn as_nobody(test: &str) -> Option<String> {
 
 #[test]
 fn user_mode_is_counted_and_that_is_said_once() {
+    if !has_perf_events("user_mode_is_counted") {
+        return;
+    }
     let Some(text) = as_nobody("user_mode_is_counted") else {
         return;
     };

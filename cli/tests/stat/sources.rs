@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{json_rows, run, stderr};
+use crate::{has_perf_events, json_rows, run, stderr};
 
 /// Calls a function 1000 times, each of which writes a variable, and asks for the session of two
 /// processes that cannot be.
@@ -119,6 +119,9 @@ fn probes_of_a_kernel_without_them_are_not_supported() {
     if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
         return skip(TEST, "this kernel has a kprobe PMU");
     }
+    if !has_perf_events(TEST) {
+        return;
+    }
     let Some((_directory, program)) = program(TEST) else {
         return;
     };
@@ -135,6 +138,9 @@ fn a_probe_of_a_misspelt_function_is_a_mistake() {
     const TEST: &str = "a_probe_of_a_misspelt_function_is_a_mistake";
     if !Path::new("/sys/bus/event_source/devices/uprobe").exists() {
         return skip(TEST, "this kernel has no uprobe PMU");
+    }
+    if !has_perf_events(TEST) {
+        return;
     }
     let Some((_directory, program)) = program(TEST) else {
         return;
