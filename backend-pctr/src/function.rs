@@ -12,7 +12,7 @@ use quipu_hal::{CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Result, Schem
 pub enum CounterKind {
     /// Pentium: two counters, 9-bit functions.
     P5 {
-        /// Whether it has the events of the Pentium with MMX (model 4 and later).
+        /// Whether it has the events of the Pentium with MMX (models 4 and 8; model 7 is one without).
         mmx: bool,
     },
     /// Pentium Pro to Pentium III: two counters, gated by the enable bit of counter 0.
@@ -81,7 +81,7 @@ impl CounterKind {
     pub fn of(cpu: &CpuModel) -> Option<Self> {
         match cpu.scheme {
             Scheme::P5 => Some(Self::P5 {
-                mmx: matches!(cpu.identity, CpuIdentity::X86 { model, .. } if model >= 4),
+                mmx: matches!(cpu.identity, CpuIdentity::X86 { model: 4 | 8, .. }),
             }),
             Scheme::P6 => Some(Self::P6),
             Scheme::IntelArchitectural => Some(Self::Core),
@@ -217,6 +217,26 @@ mod tests {
     const P6: CounterKind = CounterKind::P6;
     /// EN, user and kernel.
     const ON: u32 = 0x0043_0000;
+
+    #[test]
+    fn models_4_and_8_of_the_pentium_have_mmx() {
+        let kind = |model| {
+            CounterKind::of(&CpuModel {
+                identity: CpuIdentity::X86 {
+                    vendor: "GenuineIntel".to_owned(),
+                    family: 5,
+                    model,
+                    stepping: 0,
+                },
+                core_type: None,
+                scheme: Scheme::P5,
+                counters: Vec::new(),
+            })
+        };
+        for (model, mmx) in [(1, false), (2, false), (4, true), (7, false), (8, true)] {
+            assert_eq!(kind(model), Some(CounterKind::P5 { mmx }), "{model}");
+        }
+    }
 
     #[test]
     fn what_the_driver_refuses_is_refused_before_it() {

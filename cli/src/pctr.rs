@@ -151,16 +151,55 @@ fn set<D: PctrDevice>(
     let event = options.function.as_deref().unwrap_or_default();
     let word = function::word(event, &options.flags, counter, table, kind)?;
     let control = Control::new(device)?;
-    let mut gate = control.read()?.functions[0];
+    let [mut gate, other, ..] = control.read()?.functions;
     let needs_gate = kind == CounterKind::P6 && counter != 0 && word != 0;
     if needs_gate && gate == 0 {
         gate = ENABLE;
     }
     words::check(kind, counter, word, gate)?;
+    // Counter 0 gates both; set to its enable bit alone it counts nothing.
     if needs_gate && gate == ENABLE {
-        // Counter 0 gates both; set to its enable bit alone it counts nothing.
         control.set(0, ENABLE)?;
     }
-    control.set(counter, word)?;
+    let stays_gate = kind == CounterKind::P6 && counter == 0 && word == 0 && other != 0;
+    control.set(counter, if stays_gate { ENABLE } else { word })?;
     Ok(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use quipu::pctr::simulation::{Era, Level, Processor, SimMachine};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn set_on(machine: &SimMachine, arguments: &[&str]) {
+        let line = [&["quipu", "--simulate", "i386-2003:p6"], arguments].concat();
+        let options = Line::try_parse_from(line).expect("options").options;
+        let table = table(&options).expect("a table");
+        let counter = options.set.expect("a counter");
+        set(machine.open(), &table, counter, &options).expect("set");
+    }
+
+    /// Stopping counter 0 of a P6 does not stop the other with it.
+    #[test]
+    fn counter_0_of_a_p6_gates_the_other_when_it_is_stopped() {
+        let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+        set_on(&machine, &["-s", "0", "-f", "c4"]);
+        set_on(&machine, &["-s", "1", "-f", "c0"]);
+        set_on(&machine, &["-s", "0", "-f", "0"]);
+        assert_eq!(machine.functions(0), [ENABLE, 0x0043_00c0, 0, 0]);
+        machine.occur(0xc0, 0, Level::User, 5);
+        let status = Control::new(machine.open()).and_then(|control| control.read());
+        assert_eq!(status.expect("read").counters, [0, 5, 0, 0]);
+        set_on(&machine, &["-s", "1", "-f", "0"]);
+        set_on(&machine, &["-s", "0", "-f", "0"]);
+        assert_eq!(machine.functions(0), [0; 4]);
+    }
 }

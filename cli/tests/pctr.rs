@@ -123,6 +123,30 @@ fn a_function_is_made_of_event_and_flags() {
         "DISPATCHED_FPU",
     ];
     assert!(counter(&fpu, 2).starts_with("ctr2 = 1010 [--ku 00/3f]"));
+    // One number, two events.
+    for (number, name) in [
+        ("0", "CACHE_M_STATE_LINE_SHARING"),
+        ("1", "CACHE_LINE_SHARING"),
+    ] {
+        let mmx = [
+            "--simulate",
+            "i386-2008:p5",
+            "--cpu",
+            "intel-p5-mmx",
+            "-s",
+            number,
+        ];
+        for event in ["2c", name] {
+            let line = counter(
+                &[&mmx[..], &["-f", event]].concat(),
+                number.parse().unwrap(),
+            );
+            assert!(
+                line.ends_with(&format!("[-ku 2c] {name}")),
+                "{event}: {line}"
+            );
+        }
+    }
     let pentium = [
         "--simulate",
         "i386-2003:p5",
@@ -152,7 +176,20 @@ fn counter_1_of_a_p6_alone_has_counter_0_enabled() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
-    let cases: [(&str, &[&str], i32, &str); 20] = [
+    let cases: [(&str, &[&str], i32, &str); 21] = [
+        (
+            "i386-2008:p5",
+            &[
+                "--cpu",
+                "intel-p5-mmx",
+                "-s",
+                "0",
+                "-f",
+                "CACHE_LINE_SHARING",
+            ],
+            125,
+            "only counter 1",
+        ),
         (
             "i386-2003:p6",
             &["-s", "0", "-f", "0", "-u"],

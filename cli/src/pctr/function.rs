@@ -2,7 +2,9 @@
 
 use clap::Args;
 use quipu::events::{CpuEvents, CpuTable, Interface};
-use quipu::hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
+use quipu::hal::{
+    Encoding, Event, EventMap, Filter, P5Function, ResolvedEvent, SlotClass, SlotSet, X86Select,
+};
 use quipu::pctr::CounterKind;
 use quipu::pctr::function::needs_cache_states;
 
@@ -107,29 +109,30 @@ pub(super) fn word(
     kind: CounterKind,
 ) -> Result<u32, Failure> {
     let events = table.events_for(Interface::Pctr);
-    let encoding = match hexadecimal(event) {
+    let (encoding, mut slots) = match hexadecimal(event) {
         Ok(0) if *flags == Flags::default() => return Ok(0),
-        Ok(number) => numbered(number, &events, kind)?,
-        Err(_) => named(event, &events)?,
+        Ok(number) => (numbered(number, &events, kind)?, SlotSet::ANY_GENERAL),
+        Err(_) => {
+            let resolved = named(event, &events)?;
+            (resolved.encoding, resolved.slots)
+        }
     };
     let encoding = match encoding {
         Encoding::P5(function) => Encoding::P5(p5(function, flags)?),
         Encoding::X86(select) => Encoding::X86(x86(select, flags)?),
         other => other,
     };
-    // Of the Pentium and the P6 the check of the word knows more.
+    // Of a number of the Pentium and the P6 the check of the word knows more.
     if matches!(kind, CounterKind::Core | CounterKind::Amd) {
-        let slots = events.slots_of(&encoding)?;
-        if !slots.contains(SlotClass::General, counter) {
-            return Err(Failure::new(format_args!(
-                "counter {counter} cannot count {event}, only counter {} can",
-                (0..4)
-                    .filter(|n| slots.contains(SlotClass::General, *n))
-                    .map(|n| n.to_string())
-                    .collect::<Vec<_>>()
-                    .join(" or ")
-            )));
-        }
+        slots = slots.intersection(events.slots_of(&encoding)?);
+    }
+    if !slots.contains(SlotClass::General, counter) {
+        let others = (0..4).filter(|n| slots.contains(SlotClass::General, *n));
+        let others: Vec<String> = others.map(|n| n.to_string()).collect();
+        return Err(Failure::new(format_args!(
+            "counter {counter} cannot count {event}, only counter {} can",
+            others.join(" or ")
+        )));
     }
     Ok(kind.word(&encoding)?)
 }
@@ -152,8 +155,8 @@ fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encodin
             .events()
             .iter()
             .filter(|e| (e.code, e.unit_mask, e.mask.as_str()) == (number.into(), 0, ""))
-            .find_map(|e| match named(&e.name, events) {
-                Ok(Encoding::X86(select)) => Some(select.unit_mask()),
+            .find_map(|e| match named(&e.name, events).ok()?.encoding {
+                Encoding::X86(select) => Some(select.unit_mask()),
                 _ => None,
             })
             .unwrap_or(0),
@@ -165,9 +168,9 @@ fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encodin
 }
 
 /// An event by its name, in user and kernel mode unless the name says otherwise.
-fn named(name: &str, events: &CpuEvents) -> Result<Encoding, Failure> {
+fn named(name: &str, events: &CpuEvents) -> Result<ResolvedEvent, Failure> {
     match events.resolve(&Event::Named(name.to_owned()), Filter::all()) {
-        Ok(resolved) => Ok(resolved.encoding),
+        Ok(resolved) => Ok(resolved),
         Err(_) if !events.has_event(name) => Err(Failure::usage(format_args!(
             "{} has no event {name}; quipu pctr -l lists them",
             events.table().name()

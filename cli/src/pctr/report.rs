@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use quipu::events::{CpuTable, Interface};
+use quipu::events::{CpuTable, EventDetails, Interface};
 use quipu::hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
 use quipu::pctr::CounterKind;
 use quipu::pctr::abi::Status;
@@ -19,9 +19,10 @@ pub(super) fn status(status: &Status, counters: u8, table: Option<&CpuTable>) ->
             _ => x86(word),
         };
         let name = match (kind, table) {
-            (Some(kind), Some(table)) if word != 0 => name(word, kind, table),
-            _ => String::new(),
+            (Some(kind), Some(table)) if word != 0 => name(word, counter as u8, kind, table),
+            _ => None,
         };
+        let name = name.map_or_else(String::new, |name| format!(" {name}"));
         // Writing to a string cannot fail.
         let _ = writeln!(text, " ctr{counter} = {value:>20}  [{function}]{name}");
     }
@@ -80,8 +81,8 @@ fn x86(word: u32) -> String {
     text
 }
 
-/// The name of what a word counts, with a space before it; nothing when the CPU has no such event.
-fn name(word: u32, kind: CounterKind, table: &CpuTable) -> String {
+/// The name of what a word counts on a counter; nothing when the CPU has no such event.
+fn name(word: u32, counter: u8, kind: CounterKind, table: &CpuTable) -> Option<String> {
     let encoding = match kind {
         CounterKind::P5 { .. } => Encoding::P5(P5Function((word & kind.word_mask()) as u16)),
         _ => Encoding::X86(X86Select {
@@ -89,9 +90,19 @@ fn name(word: u32, kind: CounterKind, table: &CpuTable) -> String {
             extra: Vec::new(),
         }),
     };
-    match table.decode(&encoding) {
-        Ok(decoded) => format!(" {}", decoded.name),
-        Err(_) => String::new(),
+    let name = table.decode(&encoding).ok()?.name;
+    let (event, modifiers) = name.split_at(name.find(':').unwrap_or(name.len()));
+    let counts_here = |event: &EventDetails| event.slots.contains(SlotClass::General, counter);
+    match table.event(event) {
+        // One number can be two events, one on each counter.
+        Some(named) if !counts_here(&named) => {
+            let bits = (named.code, named.unit_mask);
+            let events = table.events();
+            let mut same = events.iter().filter(|e| (e.code, e.unit_mask) == bits);
+            same.find(|e| counts_here(e))
+                .map(|e| format!("{}{modifiers}", e.name))
+        }
+        _ => Some(name),
     }
 }
 
