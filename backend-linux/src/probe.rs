@@ -1,6 +1,7 @@
 //! What this kernel lets this process count, found out by trying.
 
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use quipu_hal::{
     Breakpoint, BreakpointAccess, Capabilities, Error, ErrorKind, Features, Filter, Hardware,
@@ -11,6 +12,7 @@ use crate::event_bits::{EventBits, HARDWARE_FILTER};
 use crate::privileges::{Privileges, Seccomp};
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::sysfs::SysfsPmus;
+use crate::topology::Topology;
 use crate::tracefs::Tracefs;
 use crate::user_read;
 
@@ -60,10 +62,14 @@ pub(crate) fn capabilities() -> Capabilities {
     let opens = |bits, attach| try_open(bits, attach).is_ok();
     let dummy = EventBits::software(Software::Dummy);
 
-    let mut targets = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
+    let mut targets = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD;
+    // A process is its threads, as /proc lists them; all CPUs are those that /sys lists.
+    targets.set(TargetKinds::PROCESS, Path::new("/proc/self/task").exists());
     if opens(dummy, Attach::cpu(0)) {
-        targets |= TargetKinds::CURRENT_CPU | TargetKinds::CPU | TargetKinds::ALL_CPUS;
-        targets.set(TargetKinds::CGROUP, knows_cgroups(dummy));
+        targets |= TargetKinds::CURRENT_CPU | TargetKinds::CPU;
+        let listed = Topology::new().online().is_ok();
+        targets.set(TargetKinds::ALL_CPUS, listed);
+        targets.set(TargetKinds::CGROUP, listed && knows_cgroups(dummy));
     }
 
     let mut features = Features::INHERIT

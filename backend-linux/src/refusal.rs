@@ -101,7 +101,7 @@ fn meaning(
         }
         libc::ESRCH => (K::NoSuchTarget, "it has ended or never was"),
         libc::EBADF if refused.attach.cgroup => (K::NoSuchTarget, "this is no cgroup's directory"),
-        libc::EINVAL | libc::ENODEV if is_offline(refused.attach) => {
+        libc::EINVAL | libc::ENODEV if is_offline(refused.attach, &opens) => {
             (K::NoSuchTarget, "this CPU does not exist or is not online")
         }
         libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSPC => {
@@ -225,23 +225,29 @@ fn opens_in_user_mode(
 
 /// Whether it is the process that must not be counted: not even what counts nothing opens there.
 fn is_somebody_elses(refused: &Refusal, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
+    refused.attach.pid > 0 && !refused.attach.cgroup && !opens(&nothing(), refused.attach)
+}
+
+/// An event that counts nothing, and opens wherever any does.
+fn nothing() -> PerfEventAttr {
     let dummy = EventBits::software(Software::Dummy).config;
-    let attr = PerfEventAttr {
+    PerfEventAttr {
         type_: dummy.type_,
         config: dummy.config,
         flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
         ..PerfEventAttr::default()
-    };
-    refused.attach.pid > 0 && !refused.attach.cgroup && !opens(&attr, refused.attach)
+    }
 }
 
-fn is_offline(attach: Attach) -> bool {
+/// Whether the kernel has no such CPU at work. Where sysfs does not say, it is tried out.
+fn is_offline(attach: Attach, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
     };
-    Topology::new()
-        .online()
-        .is_ok_and(|online| !online.contains(&cpu))
+    match Topology::new().online() {
+        Ok(online) => !online.contains(&cpu),
+        Err(_) => !attach.cgroup && !opens(&nothing(), Attach::cpu(cpu)),
+    }
 }
 
 /// What is permitted instead of what was refused.

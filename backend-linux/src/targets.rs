@@ -52,7 +52,7 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
             );
         }
         Target::Cpus(list) => Places::new(cpus(list)),
-        Target::AllCpus => Places::new(cpus(&Topology::new().online()?)),
+        Target::AllCpus => Places::new(cpus(&online(target)?)),
         Target::Cgroup { cgroup, cpus: list } => {
             let dir = match cgroup {
                 Cgroup::Fd(_) => None,
@@ -64,7 +64,7 @@ pub(crate) fn places(target: &Target) -> Result<Places> {
                 (Cgroup::Path(_), None) => -1,
             };
             let mut list = match list.is_empty() {
-                true => cpus(&Topology::new().online()?),
+                true => cpus(&online(target)?),
                 false => cpus(list),
             };
             for place in &mut list {
@@ -108,6 +108,16 @@ pub(crate) fn thread(tid: i32) -> Place {
     }
 }
 
+/// The CPUs that are at work.
+fn online(target: &Target) -> Result<Vec<u32>> {
+    Topology::new().online().map_err(|e| match e.errno() {
+        Some(libc::ENOENT) => Error::new(ErrorKind::UnsupportedFeature, attempted(target))
+            .with_reason("there is no /sys that would list the CPUs")
+            .with_hint("as root: mount -t sysfs sysfs /sys"),
+        _ => e,
+    })
+}
+
 /// A place for each CPU, once, in the order given.
 fn cpus(list: &[u32]) -> Vec<Place> {
     let mut seen = BTreeSet::new();
@@ -140,7 +150,11 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
 }
 
 fn no_such_process(target: &Target, e: &io::Error) -> Error {
-    let error = if kernel_file::is_missing(e) {
+    let error = if !Path::new("/proc/self").exists() {
+        Error::new(ErrorKind::UnsupportedFeature, attempted(target))
+            .with_reason("there is no /proc that would list its threads")
+            .with_hint("as root: mount -t proc proc /proc")
+    } else if kernel_file::is_missing(e) {
         Error::new(ErrorKind::NoSuchTarget, attempted(target))
             .with_reason("there is no such process")
     } else {

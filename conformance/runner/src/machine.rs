@@ -69,6 +69,8 @@ impl Platform {
 
     #[cfg(target_os = "linux")]
     fn here() -> Self {
+        use std::path::Path;
+
         use quipu::linux::privileges::{Privileges, Seccomp};
 
         let facts = Privileges::read();
@@ -80,10 +82,12 @@ impl Platform {
             machine: format!("{} {}", consts::OS, consts::ARCH),
             kernel: facts.kernel.unwrap_or_else(unknown),
             cpu: facts.cpu.unwrap_or_else(unknown),
-            pmu: if names.is_empty() {
+            pmu: if !names.is_empty() {
+                names.join(", ")
+            } else if Path::new("/sys/bus/event_source").exists() {
                 "none".into()
             } else {
-                names.join(", ")
+                unknown()
             },
             user: match facts.perf_event_paranoid {
                 _ if facts.seccomp == Some(Seccomp::Filter) => {
@@ -92,7 +96,8 @@ impl Platform {
                 _ if facts.uid == Some(0) && !may_count_all => "root without CAP_PERFMON".into(),
                 _ if facts.uid == Some(0) => "root".into(),
                 Some(level) => format!("ordinary, perf_event_paranoid {level}"),
-                None => "ordinary".into(),
+                None if facts.uid.is_some() => "ordinary".into(),
+                None => unknown(),
             },
         }
     }
