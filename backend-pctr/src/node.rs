@@ -160,11 +160,11 @@ fn this_driver() -> Driver {
 
 cfg_if::cfg_if! {
     if #[cfg(all(target_os = "openbsd", target_arch = "x86_64"))] {
-        /// Functions are set on every CPU since revision 1.9 of amd64's pctr.c, of 2019. OpenBSD 6.7
-        /// of May 2020 is the first release that is sure to have it.
+        /// Functions are set on every CPU since revision 1.9 of amd64's pctr.c, of 25 March 2019: in
+        /// every kernel that calls itself 6.6 (October 2019), in 6.5 not in each of its snapshots.
         fn set_scope() -> SetScope {
             match kernel_release() {
-                Some(release) if release >= (6, 7) => SetScope::AllCpus,
+                Some(release) if release >= (6, 6) => SetScope::AllCpus,
                 _ => SetScope::ThisCpu,
             }
         }

@@ -49,6 +49,32 @@ fn posix_alone_counts_what_it_can_and_is_named() {
     );
 }
 
+/// It is known in the end, of the whole run, and no share of the last interval.
+#[test]
+fn intervals_know_nothing_of_what_posix_tells_in_the_end() {
+    let arguments = ["--backend", "posix", "-e", "task-clock", "-I", "50"];
+    let command = [
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.12",
+    ];
+    let (status, report) = report(
+        stat(&[&arguments[..], &command].concat())
+            .output()
+            .expect("it starts"),
+    );
+    assert_eq!(status, Some(0), "{report}");
+    let lines = report
+        .lines()
+        .filter(|line| line.contains(" msec task-clock"));
+    let lines: Vec<&str> = lines.collect();
+    let (last, others) = lines.split_last().expect("intervals");
+    assert!(!others.is_empty() && others.iter().all(|line| line.contains("<not counted>")));
+    assert!(!last.contains("<not"), "{report}");
+    assert!(!report.contains("CPUs utilized"), "{report}");
+}
+
 /// The simulated events occur 1010 times, whatever the command does.
 #[test]
 fn events_of_cpus_join_those_of_the_command_and_each_says_who_counted_it() {

@@ -200,7 +200,10 @@ impl<'a> Session<'a> {
         run.sets.read(&mut snapshot)?;
         if let Some((last, time)) = &run.last {
             let difference = snapshot.since(last);
-            let rows = rows(&run.sets, &difference, &run.aggregation, elapsed - time);
+            let mut rows = rows(&run.sets, &difference, &run.aggregation, elapsed - time);
+            // What wait4(2) tells in the end is of the whole run, not of the last interval.
+            let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
+            of_the_run.for_each(|row| row.metric = None);
             self.output.interval(elapsed, &rows)?;
         }
         let mut rows = rows(&run.sets, &snapshot, &run.aggregation, elapsed);
