@@ -55,7 +55,10 @@ impl Owner {
     }
 
     /// Whether the calling thread is this one.
-    #[inline(always)]
+    ///
+    /// Not inlined: a shared library makes a call for the address of what is a thread's own
+    /// (`__tls_get_addr`), which would be made before every read, also of groups without pages.
+    #[inline(never)]
     pub(super) fn is_this_thread(&self) -> bool {
         NUMBER.get() == self.thread && self.is_this_process()
     }
