@@ -59,12 +59,12 @@ root() { # SCRIPT
   cp "$1" "$work/root/script"
 }
 
-# Adds programs, without symbols, with the libraries they need where they look for them.
+# Adds programs, without what is for debuggers, with the libraries they need where they look for them.
 programs() { # FILE...
   local file
   for file; do
     # This machine's strip may know its own architecture only.
-    strip -o "$work/root/bin/$(basename "$file")" "$file" 2>/dev/null || cp "$file" "$work/root/bin"
+    strip -g -o "$work/root/bin/$(basename "$file")" "$file" 2>/dev/null || cp "$file" "$work/root/bin"
     { ldd "$file" 2>/dev/null || true; } | { grep -o '/[^ ]*' || true; } | xargs -r cp --parents -Lt "$work/root"
   done
 }
