@@ -33,7 +33,7 @@ pub(crate) enum Sharing {
 /// Event, unit mask, user, kernel, edge, enable, invert, counter mask.
 pub(crate) const SELECT_BITS: u64 = 0xffc7_ffff;
 /// Pin control, interrupt, any thread: never set, and put back if they were found set.
-const SELECT_KEPT: u64 = 0x0038_0000;
+pub(crate) const SELECT_KEPT: u64 = 0x0038_0000;
 /// Transactions, on CPUs that have them.
 pub(crate) const TRANSACTION_BITS: u64 = 0x3 << 32;
 /// Intel's version 6: equality, second unit mask.
@@ -100,8 +100,11 @@ pub(crate) const INTEL_V6_FIXED_COUNTERS: Row = row(
     8,
     u64::MAX,
 );
-/// Kernel and user of each fixed counter.
-pub(crate) const INTEL_FIXED_CONTROL: Row = shared(address::INTEL_FIXED_CONTROL, 0x3333_3333);
+/// Kernel and user of each fixed counter; any thread and interrupt are never set, and put back.
+pub(crate) const INTEL_FIXED_CONTROL: Row = Row {
+    kept: 0xcccc_cccc,
+    ..shared(address::INTEL_FIXED_CONTROL, 0x3333_3333)
+};
 pub(crate) const INTEL_GLOBAL_CONTROL: Row = shared(address::INTEL_GLOBAL_CONTROL, 0xff_0000_ffff);
 pub(crate) const INTEL_GLOBAL_CLEAR: Row = row(address::INTEL_GLOBAL_CLEAR, 0, 1, 0xff_0000_ffff);
 
@@ -147,7 +150,10 @@ impl AllowList {
             list.extend((0..number.min(row.most)).map(|n| Writable {
                 address: row.first + row.step * u32::from(n),
                 bits: row.bits & mask,
-                kept: row.kept,
+                kept: match row.sharing {
+                    Sharing::Own => row.kept,
+                    Sharing::Shared => row.kept & mask,
+                },
                 sharing: row.sharing,
             }));
         }

@@ -44,7 +44,14 @@ impl<B: MsrBus> Guard<B> {
     /// register held before.
     pub(crate) fn merge(&self, cpu: u32, address: u32, mask: u64, value: u64) -> Result<u64> {
         let writable = self.writable(cpu, address, Sharing::Shared)?;
-        refuse(cpu, address, mask & !writable.bits)?;
+        refuse(cpu, address, value & mask & !writable.bits)?;
+        self.merge_found(cpu, address, mask, value)
+    }
+
+    /// The same with what was found there.
+    fn merge_found(&self, cpu: u32, address: u32, mask: u64, value: u64) -> Result<u64> {
+        let writable = self.writable(cpu, address, Sharing::Shared)?;
+        refuse(cpu, address, mask & !(writable.bits | writable.kept))?;
         let before = self.bus.read(cpu, address)?;
         let after = before & !mask | value & mask;
         if after != before {
@@ -61,7 +68,7 @@ impl<B: MsrBus> Guard<B> {
             .is_some_and(|w| w.sharing == Sharing::Shared);
         if shared {
             return self
-                .merge(cpu, step.address, step.mask, step.value)
+                .merge_found(cpu, step.address, step.mask, step.value)
                 .map(drop);
         }
         self.check_found(cpu, step.address, step.value)?;

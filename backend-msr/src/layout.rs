@@ -125,6 +125,11 @@ fn cycles(event: u16) -> Encoding {
     Encoding::X86(X86Select::new(event, 0).with_flags(X86Select::USER | X86Select::KERNEL))
 }
 
+/// A fixed counter's control: kernel, user, any thread, interrupt.
+const FIXED_FIELD: u64 = 0xf;
+/// Those of them that are ever set.
+const FIXED_LEVELS: u64 = 0x3;
+
 /// The low bits.
 pub(crate) const fn mask(width: u8) -> u64 {
     u64::MAX >> (64 - if width > 64 { 64 } else { width })
@@ -167,7 +172,9 @@ impl Counter {
             }
             (Control::Field { bits, .. }, Encoding::Fixed(fixed)) => {
                 let word = u64::from(fixed.control);
-                (bits == 0x3 && fixed.index == self.slot.number && word & !bits == 0)
+                (bits == FIXED_FIELD
+                    && fixed.index == self.slot.number
+                    && word & !FIXED_LEVELS == 0)
                     .then_some(word)
             }
             _ => None,
@@ -181,12 +188,33 @@ impl Counter {
             Control::Field { bits: 0x1ff, .. } => {
                 held & u64::from(P5Function::KERNEL | P5Function::USER) != 0
             }
-            Control::Field { bits, .. } => held & bits != 0,
+            Control::Field { .. } => held & FIXED_LEVELS != 0,
         }
+    }
+
+    /// Whether a control that holds this was certainly not set by Quipu: the counter is enabled with
+    /// an interrupt, pin control or counting of sibling threads, as perf's always is.
+    pub(crate) fn set_by_another(&self, held: u64) -> bool {
+        let never = match self.control {
+            Control::Select { .. } => allow::SELECT_KEPT,
+            Control::Field {
+                bits: FIXED_FIELD, ..
+            } => FIXED_FIELD & !FIXED_LEVELS,
+            Control::Field { .. } => 0,
+        };
+        self.enabled(held) && held & never != 0
     }
 }
 
 impl Control {
+    /// The bits of its register that it is.
+    pub(crate) const fn mask(self) -> u64 {
+        match self {
+            Self::Select { .. } => u64::MAX,
+            Self::Field { shift, bits, .. } => bits << shift,
+        }
+    }
+
     pub(crate) const fn address(self) -> u32 {
         match self {
             Self::Select { address, .. } | Self::Field { address, .. } => address,

@@ -76,8 +76,16 @@ fn restore() -> Result<ExitCode, Failure> {
 
 fn line(repair: &Repair) -> String {
     match repair {
-        Repair::Restored { cpu, registers } => {
-            format!("CPU {cpu}: {registers} registers restored\n")
+        Repair::Restored {
+            cpu,
+            registers,
+            left,
+        } => {
+            let left: String = left
+                .iter()
+                .map(|slot| format!(", {slot} left to whoever has enabled it since"))
+                .collect();
+            format!("CPU {cpu}: {registers} registers restored{left}\n")
         }
         Repair::InUse {
             cpu,
@@ -100,8 +108,18 @@ mod tests {
         let restored = Repair::Restored {
             cpu: 3,
             registers: 9,
+            left: Vec::new(),
         };
         assert_eq!(line(&restored), "CPU 3: 9 registers restored\n");
+        let but_one = Repair::Restored {
+            cpu: 3,
+            registers: 7,
+            left: vec![Slot::fixed(1, 48)],
+        };
+        assert_eq!(
+            line(&but_one),
+            "CPU 3: 7 registers restored, fixed counter 1 left to whoever has enabled it since\n"
+        );
         let used = Repair::InUse {
             cpu: 0,
             pid: Some(7),

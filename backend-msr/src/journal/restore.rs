@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use quipu_hal::{CpuModel, Result};
+use quipu_hal::{CpuModel, Result, Slot};
 
 use super::{Journal, Record, failed, text};
 use crate::MsrBus;
-use crate::guard::Guard;
-use crate::layout::Layout;
+use crate::guard::{Guard, Step};
+use crate::layout::{Counter, Gate, Layout};
 
 /// What became of one CPU's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,9 @@ pub enum Repair {
         cpu: u32,
         /// How many registers.
         registers: usize,
+        /// Counters that somebody else has taken since, as their interrupt, pin control or counting
+        /// of sibling threads tells. They are left alone.
+        left: Vec<Slot>,
     },
     /// A process counts there.
     InUse {
@@ -40,7 +43,8 @@ pub enum Repair {
 ///
 /// # Errors
 /// When the CPU's counters are unknown, the directory or a record cannot be used, or the bus
-/// refuses; what was repaired up to there stays repaired, and the rest can be tried again.
+/// refuses. The other CPUs are repaired all the same, the first error is told, and the rest can be
+/// tried again.
 pub fn restore(bus: impl MsrBus, model: &CpuModel, directory: &Path) -> Result<Vec<Repair>> {
     if fs::symlink_metadata(directory).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(Vec::new());
@@ -48,17 +52,19 @@ pub fn restore(bus: impl MsrBus, model: &CpuModel, directory: &Path) -> Result<V
     let journal = Journal::new(directory.to_owned(), bus.boot());
     journal.check()?;
     let layout = Layout::detect(model, &bus)?;
-    let guard = Guard::new(bus, layout.allowed);
-    let mut repairs = Vec::new();
-    for cpu in cpus(directory)? {
+    let guard = Guard::new(bus, layout.allowed.clone());
+    let repair = |cpu| {
         let mut record = journal.open(directory.join(format!("cpu{cpu}")))?;
-        repairs.extend(repair(&guard, &journal, cpu, &mut record)?);
-    }
-    Ok(repairs)
+        repair(&guard, &layout, &journal, cpu, &mut record)
+    };
+    // All are repaired before an error is told.
+    let repairs: Vec<_> = cpus(directory)?.into_iter().map(repair).collect();
+    repairs.into_iter().filter_map(Result::transpose).collect()
 }
 
 fn repair<B: MsrBus>(
     guard: &Guard<B>,
+    layout: &Layout,
     journal: &Journal,
     cpu: u32,
     record: &mut Record,
@@ -69,11 +75,18 @@ fn repair<B: MsrBus>(
         let pid = text::owner(&left);
         return Ok(Some(Repair::InUse { cpu, pid }));
     }
-    let Some(steps) = text::steps(&left) else {
+    let Some(mut steps) = text::steps(&left) else {
         return Ok(None);
     };
     let outdated = text::is_of_another_boot(&left, journal.boot.as_deref());
+    let mut left = Vec::new();
     if !outdated {
+        for counter in &layout.counters {
+            if taken_since(guard, cpu, counter, &steps)? {
+                leave(&mut steps, layout.gate, counter);
+                left.push(counter.slot);
+            }
+        }
         for &step in &steps {
             guard.apply(cpu, step)?;
         }
@@ -88,8 +101,42 @@ fn repair<B: MsrBus>(
         Repair::Restored {
             cpu,
             registers: registers.len(),
+            left,
         }
     }))
+}
+
+/// Whether somebody else has taken a counter since these steps were written down.
+fn taken_since<B: MsrBus>(
+    guard: &Guard<B>,
+    cpu: u32,
+    counter: &Counter,
+    steps: &[Step],
+) -> Result<bool> {
+    let control = counter.control;
+    let sets = |step: &&Step| step.address == control.address() && step.mask == control.mask();
+    let Some(found) = steps.iter().rfind(sets) else {
+        return Ok(false);
+    };
+    let held = control.part(guard.read(cpu, control.address())?);
+    Ok(held != control.part(found.value) && counter.set_by_another(held))
+}
+
+/// Takes a counter out of steps.
+fn leave(steps: &mut Vec<Step>, gate: Gate, counter: &Counter) {
+    let control = counter.control;
+    steps.retain(|step| {
+        let sets = step.address == control.address() && step.mask == control.mask();
+        !sets && step.address != counter.writing
+    });
+    if let Gate::Global(global) = gate {
+        for step in steps
+            .iter_mut()
+            .filter(|step| step.address == global.control)
+        {
+            step.mask &= !counter.bit;
+        }
+    }
 }
 
 /// The CPUs that have a record, in ascending order.

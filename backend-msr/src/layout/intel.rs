@@ -2,7 +2,7 @@
 
 use quipu_hal::{Result, Slot};
 
-use super::{Bases, Control, Counter, Gate, Global, Layout, cycles, mask, unusable};
+use super::{Bases, Control, Counter, FIXED_FIELD, Gate, Global, Layout, cycles, mask, unusable};
 use crate::allow_list::{self as allow, AllowList};
 use crate::{MsrBus, address};
 
@@ -84,7 +84,7 @@ fn fixed(number: u8, width: u8, first: u32, step: u32) -> Counter {
         control: Control::Field {
             address: address::INTEL_FIXED_CONTROL,
             shift: 4 * u32::from(number),
-            bits: 0x3,
+            bits: FIXED_FIELD,
         },
         bit: 1 << (32 + u32::from(number)),
     }
@@ -134,7 +134,7 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     let fixed_most = fixed_numbers.last().map_or(0, |n| n + 1);
     let fixed_bits = fixed_numbers
         .iter()
-        .fold(0, |bits, n| bits | 0x3 << (4 * n));
+        .fold(0, |bits, n| bits | FIXED_FIELD << (4 * n));
     let (width, fixed_width) = (mask(leaf.width), mask(fixed_width));
     let mut rows = if v6 {
         vec![

@@ -57,8 +57,7 @@ impl<B: MsrBus> Registers<'_, B> {
     /// Programs a counter that does not count.
     pub(crate) fn program(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
         let counter = &self.counters[slot];
-        let held = self.control(counter)?;
-        if held != taken.written[slot] && counter.enabled(held) {
+        if self.is_anothers(taken, slot)? {
             return Err(self.changed(ErrorKind::Busy, slot).with_reason(
                 "somebody else has enabled it since it was taken, and it is left to them",
             ));
@@ -104,7 +103,7 @@ impl<B: MsrBus> Registers<'_, B> {
                 for &slot in slots {
                     taken.written[slot] = taken.words[slot];
                 }
-                self.set_together(slots, |slot| taken.words[slot])?;
+                self.set_together(slots.iter().copied(), |slot| taken.words[slot])?;
             }
         }
         for &slot in slots {
@@ -209,10 +208,19 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     fn stop_cesr(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
-        let changed = self.changed_control(taken, slots.iter().copied())?;
-        self.set_together(slots, |_| 0)?;
+        let Some(&first) = slots.first() else {
+            return Ok(None);
+        };
+        let address = self.counters[first].control.address();
+        let held = self.guard.read(self.cpu, address)?;
+        let part = |slot: usize| self.counters[slot].control.part(held);
+        let own = |&slot: &usize| part(slot) == taken.written[slot];
+        let changed = slots.iter().copied().find(|slot| !own(slot));
+        self.set_together(slots.iter().copied().filter(own), |_| 0)?;
         for &slot in slots {
-            taken.written[slot] = 0;
+            if part(slot) == taken.written[slot] {
+                taken.written[slot] = 0;
+            }
         }
         Ok(changed)
     }
@@ -234,12 +242,36 @@ impl<B: MsrBus> Registers<'_, B> {
 
     /// Puts back what was found, except where somebody else has taken a counter meanwhile.
     pub(super) fn put_back(&self, taken: &mut Taken) -> Result<()> {
-        let mut result = self.close().and(self.put_back_slots(taken));
-        if let Gate::Global(global) = self.gate {
-            let done = self.put_back_global(global, taken);
-            result = result.and(done);
+        let Gate::Global(global) = self.gate else {
+            return self.put_back_slots(taken);
+        };
+        let own = self.own_bits(taken);
+        let closed = self.guard.merge(self.cpu, global.control, own, 0);
+        let slots = self.put_back_slots(taken);
+        let opened = self.put_back_global(global, own, taken);
+        closed.map(drop).and(slots).and(opened)
+    }
+
+    /// The bits of the counters that nobody else has taken meanwhile. One that cannot be looked at is
+    /// not somebody else's for all that is known.
+    fn own_bits(&self, taken: &Taken) -> u64 {
+        let own = |slot: &usize| !self.is_anothers(taken, *slot).unwrap_or(false);
+        let slots = (0..self.counters.len()).filter(own);
+        slots.fold(0, |bits, slot| bits | self.counters[slot].bit)
+    }
+
+    /// Whether somebody else has taken a counter since it was written last.
+    fn is_anothers(&self, taken: &Taken, slot: usize) -> Result<bool> {
+        let counter = &self.counters[slot];
+        let held = self.control(counter)?;
+        if held == taken.written[slot] {
+            return Ok(false);
         }
-        result
+        match (self.gate, self.first()) {
+            // Only counter 0 has an enable.
+            (Gate::First, Some(first)) if first != slot => self.is_anothers(taken, first),
+            _ => Ok(counter.enabled(held)),
+        }
     }
 
     /// The same for the registers of the counters alone.
@@ -256,8 +288,7 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     fn put_back_slot(&self, taken: &mut Taken, slot: usize) -> Result<()> {
-        let held = self.control(&self.counters[slot])?;
-        if held != taken.written[slot] && self.counters[slot].enabled(held) {
+        if self.is_anothers(taken, slot)? {
             return Ok(());
         }
         let found = taken.found[slot];
@@ -269,14 +300,13 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    fn put_back_global(&self, global: Global, taken: &Taken) -> Result<()> {
-        let bits = self.bits();
-        let overflowed = self.guard.read(self.cpu, global.status)? & bits & !taken.status;
+    fn put_back_global(&self, global: Global, own: u64, taken: &Taken) -> Result<()> {
+        let overflowed = self.guard.read(self.cpu, global.status)? & own & !taken.status;
         if overflowed != 0 {
             self.guard.put(self.cpu, global.clear, overflowed)?;
         }
         self.guard
-            .merge(self.cpu, global.control, bits, taken.global)?;
+            .merge(self.cpu, global.control, own, taken.global)?;
         Ok(())
     }
 
@@ -302,13 +332,10 @@ impl<B: MsrBus> Registers<'_, B> {
     /// Disable, value, control.
     fn slot_steps(&self, slot: usize, found: Found) -> [Step; 3] {
         let counter = &self.counters[slot];
-        let (address, mask, value) = match counter.control {
-            Control::Select { address, .. } => (address, u64::MAX, found.control),
-            Control::Field {
-                address,
-                shift,
-                bits,
-            } => (address, bits << shift, found.control << shift),
+        let (address, mask) = (counter.control.address(), counter.control.mask());
+        let value = match counter.control {
+            Control::Select { .. } => found.control,
+            Control::Field { shift, .. } => found.control << shift,
         };
         let step = |address, mask, value| Step {
             address,
@@ -354,9 +381,13 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     /// Sets fields of the one register they are in at once.
-    fn set_together(&self, slots: &[usize], word: impl Fn(usize) -> u64) -> Result<()> {
+    fn set_together(
+        &self,
+        slots: impl IntoIterator<Item = usize>,
+        word: impl Fn(usize) -> u64,
+    ) -> Result<()> {
         let (mut register, mut mask, mut value) = (None, 0, 0);
-        for &slot in slots {
+        for slot in slots {
             if let Control::Field {
                 address,
                 shift,
