@@ -54,6 +54,8 @@ pub(crate) struct Counter {
     pub(crate) control: Control,
     /// Its bits in the global registers.
     pub(crate) bit: u64,
+    /// Event numbers that it cannot count by itself.
+    pub(crate) barred: &'static [u16],
 }
 
 /// Where it is said what a counter counts.
@@ -73,7 +75,7 @@ impl Layout {
             Scheme::P6 => intel::p6(),
             Scheme::IntelArchitectural => intel::architectural(bus)?,
             Scheme::AmdK7 => amd::k7(),
-            Scheme::Amd10h => amd::family_10h(bus)?,
+            Scheme::Amd10h => amd::family_10h(model, bus)?,
             other => {
                 return Err(
                     unusable().with_reason(format!("{other:?} is not a scheme of x86 registers"))
@@ -104,6 +106,7 @@ fn p5() -> Layout {
             bits: 0x1ff,
         },
         bit: 0,
+        barred: &[],
     };
     Layout {
         name: "Pentium, two counters of 40 bits".into(),
@@ -156,6 +159,7 @@ impl Counter {
                 bits,
             },
             bit: 1 << number,
+            barred: &[],
         }
     }
 
@@ -164,6 +168,7 @@ impl Counter {
         match (self.control, encoding) {
             (Control::Select { bits, .. }, Encoding::X86(select)) => {
                 let fits = select.extra.is_empty() && select.select & !bits == 0;
+                let fits = fits && !self.barred.contains(&select.event());
                 fits.then_some(select.select | X86Select::ENABLE)
             }
             (Control::Field { bits, .. }, Encoding::P5(P5Function(function))) => {

@@ -213,3 +213,25 @@ fn an_overflow_while_counting_is_not_left_behind() {
     pmu.release(0).unwrap();
     assert_eq!(held(&bus, &[0x38e]), [0]);
 }
+
+#[test]
+fn operations_of_which_a_cycle_has_more_than_a_counter_takes_are_refused() {
+    for (generation, takes) in [
+        (Generation::Amd15h, true),
+        (Generation::AmdPerfMonV2 { counters: 6 }, false),
+    ] {
+        let (_bus, pmu) = taken(generation);
+        for event in [0x003, 0xfff] {
+            assert_eq!(pmu.accepts(0, &user(event)), takes, "{event:#x}");
+        }
+        assert!(pmu.accepts(0, &user(0x103)));
+    }
+}
+
+#[test]
+fn perfmon_v2_has_as_many_counters_as_it_says() {
+    for counters in [4, 6, 8] {
+        let (_bus, pmu) = taken(Generation::AmdPerfMonV2 { counters });
+        assert_eq!(pmu.slots().len(), usize::from(counters));
+    }
+}

@@ -207,7 +207,7 @@ impl CpuEvents {
         masks
     }
 
-    /// Bits given as they are: passed on, with what the filter adds.
+    /// Bits given as they are: passed on, with what the filter adds, to the counters that count them.
     fn raw(&self, raw: RawEvent, filter: Filter) -> Result<ResolvedEvent> {
         let what = format!("r{:x}", raw.config);
         let refuse = |reason: &str| {
@@ -259,9 +259,20 @@ impl CpuEvents {
                 Encoding::X86(word)
             }
         };
+        let slots = match &encoding {
+            Encoding::X86(word) if !self.table.is_fallback() => self
+                .slots_of_number(word.event(), word.unit_mask())
+                .intersection(SlotSet::ANY_GENERAL),
+            _ => SlotSet::EMPTY,
+        };
         Ok(ResolvedEvent {
             encoding,
-            slots: SlotSet::ANY_GENERAL,
+            // What the table has for fixed counters alone, or for none, may be tried on any.
+            slots: if slots.is_empty() {
+                SlotSet::ANY_GENERAL
+            } else {
+                slots
+            },
             info: EventInfo::counter(what).honouring(self.honoured()),
         })
     }

@@ -321,3 +321,32 @@ fn raw_bits_are_passed_on() {
     };
     assert_eq!(word.extra[0].address, 0x1a6);
 }
+
+#[test]
+fn raw_bits_go_to_the_counters_that_count_them() {
+    let slots = |cpu, interface, bits| {
+        let raw = Event::Raw(RawEvent::new(bits));
+        let resolved = events(cpu, interface).resolve(&raw, Filter::all());
+        resolved.unwrap().slots
+    };
+    // L1D_PEND_MISS.PENDING, with a counter mask or without; FB_FULL is for all.
+    for bits in [0x148, 0x0100_0148] {
+        let pending = slots("intel-hsw", Interface::Msr, bits);
+        assert_eq!(pending, SlotSet::general(0b100), "{bits:#x}");
+    }
+    let any = slots("intel-hsw", Interface::Msr, 0x248);
+    assert_eq!(any, SlotSet::ANY_GENERAL);
+    // Floating point operations of family 15h; an event that no table has.
+    assert_eq!(
+        slots("amd-15h", Interface::Msr, 0xff03),
+        SlotSet::general(0b1000)
+    );
+    assert_eq!(
+        slots("intel-hsw", Interface::Msr, 0xeb),
+        SlotSet::ANY_GENERAL
+    );
+    assert_eq!(
+        slots("intel-hsw", Interface::Linux, 0x148),
+        SlotSet::ANY_GENERAL
+    );
+}

@@ -3,7 +3,7 @@
 //! AMD APM volume 2, "Performance Monitoring Counters"; volume 3, CPUID functions 8000_0001 and
 //! 8000_0022.
 
-use quipu_hal::Result;
+use quipu_hal::{CpuIdentity, CpuModel, Result};
 
 use super::{Bases, Counter, Gate, Global, Layout, cycles, mask};
 use crate::allow_list::{self as allow, AllowList, Row};
@@ -32,8 +32,23 @@ pub(super) fn k7() -> Layout {
     four("AMD K7", &allow::AMD_K7_SELECTS, allow::SELECT_BITS)
 }
 
+/// What single counters miss from family 17h on: floating point operations, of which there are more
+/// than 15 in a cycle, and the event that merges two counters for them (PPR, "Large Increment per
+/// Cycle Events"; Linux `amd_is_pair_event_code`).
+const LARGE_INCREMENTS: &[u16] = &[0x003, 0xfff];
+
 /// Family 10h on.
-pub(super) fn family_10h(bus: &impl MsrBus) -> Result<Layout> {
+pub(super) fn family_10h(model: &CpuModel, bus: &impl MsrBus) -> Result<Layout> {
+    let mut layout = by_features(bus)?;
+    if matches!(model.identity, CpuIdentity::X86 { family: 0x17.., .. }) {
+        for counter in &mut layout.counters {
+            counter.barred = LARGE_INCREMENTS;
+        }
+    }
+    Ok(layout)
+}
+
+fn by_features(bus: &impl MsrBus) -> Result<Layout> {
     let [_, _, features, _] = bus.cpuid(0x8000_0001, 0)?;
     if features >> 23 & 1 == 0 {
         return Ok(four(
@@ -44,7 +59,10 @@ pub(super) fn family_10h(bus: &impl MsrBus) -> Result<Layout> {
     }
     let [version2, numbers, ..] = bus.cpuid(0x8000_0022, 0)?;
     Ok(if version2 & 1 == 1 {
-        core(((numbers & 0xf) as u8).max(6), true)
+        match (numbers & 0xf) as u8 {
+            0 => core(6, true),
+            number => core(number, true),
+        }
     } else {
         core(6, false)
     })

@@ -1,6 +1,6 @@
 //! Intel: the P6 family, and architectural performance monitoring.
 
-use quipu_hal::{Result, Slot};
+use quipu_hal::{Result, Slot, X86Select};
 
 use super::{Bases, Control, Counter, FIXED_FIELD, Gate, Global, Layout, cycles, mask, unusable};
 use crate::allow_list::{self as allow, AllowList};
@@ -87,6 +87,7 @@ fn fixed(number: u8, width: u8, first: u32, step: u32) -> Counter {
             bits: FIXED_FIELD,
         },
         bit: 1 << (32 + u32::from(number)),
+        barred: &[],
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
         (false, false) => &LEGACY,
     };
     let mut counters: Vec<Counter> = (0..number)
-        .map(|n| Counter::general(n, leaf.width, bases, select))
+        .map(|n| Counter::general(n, leaf.width, bases, select & !only_elsewhere(n)))
         .collect();
     let (first, step) = if v6 {
         (address::INTEL_V6_FIXED_COUNTER, address::INTEL_V6_STEP)
@@ -182,6 +183,16 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     })
 }
 
+/// The bits that a select register does not have and another one has: leaving out what aborted
+/// transactions counted is for counter 2 (SDM volume 3, "IA32_PERFEVTSELx MSRs, Intel TSX"; Linux
+/// `hsw_get_event_constraints`).
+const fn only_elsewhere(number: u8) -> u64 {
+    match number {
+        2 => 0,
+        _ => X86Select::IN_TRANSACTION_CHECKPOINTED,
+    }
+}
+
 /// The bits of a select register that mean something on this CPU.
 fn select_bits(bus: &impl MsrBus, version: u8) -> Result<u64> {
     let mut bits = allow::SELECT_BITS;
@@ -211,4 +222,52 @@ fn full_width(bus: &impl MsrBus) -> Result<bool> {
         return Ok(false);
     };
     Ok(bus.read(cpu, address::INTEL_CAPABILITIES)? >> 13 & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_hal::{Encoding, Error, ErrorKind};
+
+    /// A CPU of version 3 with transactional memory.
+    struct Haswell;
+
+    impl MsrBus for Haswell {
+        fn cpus(&self) -> &[u32] {
+            &[0]
+        }
+
+        fn current_cpu(&self) -> Result<u32> {
+            Ok(0)
+        }
+
+        fn read(&self, _cpu: u32, _address: u32) -> Result<u64> {
+            Ok(0)
+        }
+
+        fn write(&self, _cpu: u32, _address: u32, _value: u64) -> Result<()> {
+            Err(Error::new(ErrorKind::Os, "write"))
+        }
+
+        fn cpuid(&self, leaf: u32, _subleaf: u32) -> Result<[u32; 4]> {
+            Ok(match leaf {
+                7 => [0, 1 << 11, 0, 0],
+                0xa => [0x0730_0403, 0, 0, 0x603],
+                _ => [0; 4],
+            })
+        }
+    }
+
+    #[test]
+    fn what_aborted_transactions_counted_is_left_out_by_counter_2_alone() {
+        let layout = architectural(&Haswell).unwrap();
+        let takes = |flags| {
+            let word = X86Select::new(0xc0, 0).with_flags(X86Select::USER | flags);
+            let encoding = Encoding::X86(word);
+            [0, 1, 2, 3].map(|n| layout.counters[n].word(&encoding).is_some())
+        };
+        assert_eq!(takes(X86Select::IN_TRANSACTION), [true; 4]);
+        let checkpointed = X86Select::IN_TRANSACTION | X86Select::IN_TRANSACTION_CHECKPOINTED;
+        assert_eq!(takes(checkpointed), [false, false, true, false]);
+    }
 }

@@ -69,7 +69,7 @@ impl Machine {
             EventNames::new(bus.model())
                 .any("STEADY", 0x01)
                 .any("FIRST", 0x02)
-                .any("SECOND", 0x03)
+                .any("SECOND", 0x06)
                 .with("LEFTMOST", 0x04, SlotSet::one(SlotClass::General, 0), None)
                 .with("RAPID", 0x05, SlotSet::ANY_GENERAL, Some(RAPID))
         };
