@@ -232,6 +232,9 @@ impl CpuEvents {
                 let Encoding::P5(levels) = levels else {
                     return Err(refuse("it is no Pentium function"));
                 };
+                if raw.config & !0x1ff != 0 || raw.config1 != 0 {
+                    return Err(refuse("a Pentium function has nine bits"));
+                }
                 Encoding::P5(P5Function(levels.0 | raw.config as u16 & 0x13f))
             }
             (Scheme::Armv8, _) => return Err(refuse("raw ARM events are for Linux")),
@@ -246,7 +249,7 @@ impl CpuEvents {
                 let Encoding::X86(mut word) = levels else {
                     return Err(refuse("it is no event select word"));
                 };
-                word.select |= raw.config;
+                word.select |= raw.config & !of_the_filter(scheme);
                 if raw.config1 != 0 {
                     let register = self.register_of(&word);
                     let address = register
@@ -315,6 +318,16 @@ impl CpuEvents {
             bits.code == word.event() && bits.unit_mask == word.unit_mask() && bits.register != 0
         })?;
         Some(entry.bits().register)
+    }
+}
+
+/// The select bits that say where an event counts, and that it does: the filter has those, as Linux
+/// (`x86_pmu_hw_config`) leaves them out of raw bits.
+const fn of_the_filter(scheme: Scheme) -> u64 {
+    let levels = X86Select::USER | X86Select::KERNEL | X86Select::ENABLE;
+    match scheme {
+        Scheme::Amd10h => levels | X86Select::GUEST_ONLY | X86Select::HOST_ONLY,
+        _ => levels,
     }
 }
 

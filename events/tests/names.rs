@@ -350,3 +350,34 @@ fn raw_bits_go_to_the_counters_that_count_them() {
         SlotSet::ANY_GENERAL
     );
 }
+
+#[test]
+fn where_raw_bits_count_is_what_the_filter_says() {
+    let select = |cpu, bits, filter| {
+        let raw = Event::Raw(RawEvent::new(bits));
+        let resolved = events(cpu, Interface::Msr).resolve(&raw, filter);
+        match resolved.unwrap().encoding {
+            Encoding::X86(word) => word.select,
+            other => panic!("{other:?}"),
+        }
+    };
+    let of = |levels| Filter::all().with_levels(levels);
+    for bits in [0xc0, 0x41_00c0, 0x42_00c0, 0x43_00c0] {
+        assert_eq!(select("intel-skl", bits, of(Filter::USER)), 0x41_00c0);
+        assert_eq!(select("intel-skl", bits, of(Filter::KERNEL)), 0x42_00c0);
+    }
+    // Guest only, which is a unit mask on Intel.
+    assert_eq!(
+        select("amd-zen3", 1 << 40 | 0x76, of(Filter::USER)),
+        0x41_0076
+    );
+    let pentium = |bits| {
+        let raw = Event::Raw(RawEvent::new(bits));
+        let resolved = events("intel-p5", Interface::Msr).resolve(&raw, of(Filter::USER));
+        resolved.map(|resolved| resolved.encoding)
+    };
+    let function = quipu_hal::P5Function(0x196);
+    assert_eq!(pentium(0x156).unwrap(), Encoding::P5(function));
+    let refused = pentium(0x1016).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+}

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use quipu_events::Interface;
+use quipu_events::identify::this_machine;
 use quipu_hal::{
     CpuModel, Error, ErrorKind, EventMap, MonotonicClock, Pmu, Result, Slot, VirtualPmu,
 };
@@ -90,8 +91,13 @@ pub fn restore() -> Result<Vec<Repair>> {
 }
 
 fn events(native: &NativeEvents) -> Result<Arc<dyn EventMap>> {
-    let mut maps = native.maps(Interface::Msr)?;
-    match (maps.pop(), maps.is_empty()) {
+    // The table of another CPU is one, however many core types this machine has.
+    only(native.maps(Interface::Msr)?, this_machine()?.len())
+}
+
+/// The map of the only core type.
+fn only(mut maps: Vec<Arc<dyn EventMap>>, core_types: usize) -> Result<Arc<dyn EventMap>> {
+    match (maps.pop(), maps.is_empty() && core_types < 2) {
         (Some(map), true) => Ok(map),
         _ => Err(Error::new(
             ErrorKind::UnsupportedFeature,
@@ -99,5 +105,22 @@ fn events(native: &NativeEvents) -> Result<Arc<dyn EventMap>> {
         )
         .with_reason("the core types of a hybrid CPU have different registers")
         .with_hint("count with perf_event, which knows which core is which")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hybrid_cpu_is_refused_also_with_one_table_for_all_of_it() {
+        let map = || -> Arc<dyn EventMap> {
+            Arc::new(sim::EventNames::new(sim::Generation::ALL[5].model()))
+        };
+        assert!(only(vec![map()], 1).is_ok());
+        for (maps, core_types) in [(vec![map()], 2), (vec![map(), map()], 2), (Vec::new(), 1)] {
+            let refused = only(maps, core_types).err().map(|e| e.kind());
+            assert_eq!(refused, Some(ErrorKind::UnsupportedFeature));
+        }
     }
 }
