@@ -52,6 +52,8 @@ pub struct MsrPmu<B: MsrBus> {
     journal: Option<Journal>,
     take_enabled: bool,
     taken_over: Mutex<Vec<(u32, Slot)>>,
+    /// By CPU, what to say about what was not put back.
+    not_restored: Mutex<Vec<(u32, String)>>,
 }
 
 struct Cpu {
@@ -125,6 +127,7 @@ impl<B: MsrBus> MsrPmu<B> {
                 .map(|directory| Journal::new(directory, boot)),
             take_enabled: options.take_enabled,
             taken_over: Mutex::default(),
+            not_restored: Mutex::default(),
             layout,
             guard,
         })
@@ -215,6 +218,35 @@ impl<B: MsrBus> MsrPmu<B> {
                 taken_over.push(counter);
             }
         }
+    }
+
+    /// Keeps what there is to say about what was put back on a CPU, or not.
+    fn note_put_back(&self, cpu: u32, holding: &Holding, done: &Result<()>) {
+        let mut list = self.lock_not_restored();
+        list.retain(|(noted, _)| *noted != cpu);
+        match done {
+            Ok(()) => list.extend(holding.taken.left.iter().map(|&slot| {
+                let slot = self.slots[slot];
+                let sentence = format!(
+                    "{slot} of CPU {cpu} was not put back: somebody else has enabled it meanwhile"
+                );
+                (cpu, sentence)
+            })),
+            Err(e) => {
+                let remedy = match &holding.record {
+                    Some(_) => "; as root: quipu msr restore",
+                    None => "",
+                };
+                let sentence =
+                    format!("the counter registers of CPU {cpu} were not put back: {e}{remedy}");
+                list.push((cpu, sentence));
+            }
+        }
+    }
+
+    fn lock_not_restored(&self) -> MutexGuard<'_, Vec<(u32, String)>> {
+        let list = self.not_restored.lock();
+        list.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn make_ready(&self, cpu: &Cpu, registers: &Registers<'_, B>, taken: &mut Taken) -> Result<()> {

@@ -251,3 +251,36 @@ fn a_cpu_that_cannot_be_reached_keeps_no_other_from_being_restored() {
     );
     assert_eq!(held(&bus, [0xc001_0000]), [0]);
 }
+
+#[test]
+fn what_was_not_put_back_is_said() {
+    let (bus, pmu) = taken(INTEL_V4);
+    pmu.program(0, 0, &user(0xc0)).unwrap();
+    pmu.start(0, &[0], &mut [0]).unwrap();
+    bus.refuse_writes(true);
+    pmu.release(0).unwrap_err();
+    let told = pmu.not_restored();
+    let [sentence] = &*told else {
+        panic!("{told:?}");
+    };
+    assert!(
+        sentence.starts_with("the counter registers of CPU 0 were not put back: cannot write"),
+        "{sentence}"
+    );
+    assert!(
+        !sentence.contains("quipu msr restore"),
+        "there is no journal"
+    );
+    bus.refuse_writes(false);
+    bus.write(0, 0x186, 0x53_0076).unwrap();
+    pmu.release(0).unwrap();
+    assert_eq!(
+        pmu.not_restored(),
+        ["counter 0 of CPU 0 was not put back: somebody else has enabled it meanwhile"]
+    );
+    bus.write(0, 0x186, 0).unwrap();
+    pmu.acquire(0).unwrap();
+    pmu.program(0, 0, &user(0xc0)).unwrap();
+    pmu.release(0).unwrap();
+    assert!(pmu.not_restored().is_empty());
+}

@@ -150,10 +150,19 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
 
     fn release(&self, cpu: u32) -> Result<()> {
         let mut holding = self.cpu(cpu)?.lock();
-        if let Some(held) = holding.as_mut() {
-            held.put_back(&self.registers(cpu))?;
+        let Some(held) = holding.as_mut() else {
+            return Ok(());
+        };
+        let done = held.put_back(&self.registers(cpu));
+        self.note_put_back(cpu, held, &done);
+        if done.is_ok() {
             *holding = None;
         }
-        Ok(())
+        done
+    }
+
+    fn not_restored(&self) -> Vec<String> {
+        let list = self.lock_not_restored();
+        list.iter().map(|(_, sentence)| sentence.clone()).collect()
     }
 }

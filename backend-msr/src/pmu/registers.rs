@@ -289,6 +289,7 @@ impl<B: MsrBus> Registers<'_, B> {
 
     fn put_back_slot(&self, taken: &mut Taken, slot: usize) -> Result<()> {
         if self.is_anothers(taken, slot)? {
+            taken.left.push(slot);
             return Ok(());
         }
         let found = taken.found[slot];

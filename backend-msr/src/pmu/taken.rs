@@ -15,6 +15,8 @@ pub(crate) struct Taken {
     pub(super) counting: Box<[bool]>,
     /// By slot: whether there is anything to put back.
     pub(super) touched: Box<[bool]>,
+    /// The slots that were not put back, because somebody else has taken them meanwhile.
+    pub(super) left: Vec<usize>,
 }
 
 /// What the registers of one counter held.
@@ -32,6 +34,7 @@ impl Taken {
             written: found.iter().map(|found| found.control).collect(),
             counting: vec![false; slots].into(),
             touched: vec![false; slots].into(),
+            left: Vec::new(),
             found: found.into(),
             global,
             status,
