@@ -51,6 +51,22 @@ impl Leaf {
             fixed_width: (edx >> 5) as u8,
         }
     }
+
+    /// The numbers of the counters, general and fixed. From version 6 on leaf 0x23 may list them, with
+    /// gaps (SDM volume 2, CPUID leaf 23H, sub-leaf 1; Linux `update_pmu_cap`).
+    fn numbers(&self, bus: &impl MsrBus) -> Result<[Vec<u8>; 2]> {
+        let v6 = self.version >= 6;
+        let (general_most, fixed_most) = if v6 { (16, 8) } else { (8, 4) };
+        let (mut general, mut fixed) = ((1 << self.general.min(general_most)) - 1, self.fixed);
+        if v6 && bus.cpuid(0x23, 0)?[0] >> 1 & 1 == 1 {
+            let [listed, listed_fixed, ..] = bus.cpuid(0x23, 1)?;
+            if listed != 0 {
+                (general, fixed) = (listed, listed_fixed);
+            }
+        }
+        let set = |bits: u32, most: u8| (0..most).filter(|n| bits >> n & 1 == 1).collect();
+        Ok([set(general, general_most), set(fixed, fixed_most)])
+    }
 }
 
 /// Registers of all versions.
@@ -101,11 +117,7 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
             .with_hint("count on the host, or have the hypervisor pass its counters on"));
     }
     let v6 = leaf.version >= 6;
-    let number = leaf.general.min(if v6 { 16 } else { 8 });
-    let fixed_most = if v6 { 8 } else { 4 };
-    let fixed_numbers: Vec<u8> = (0..fixed_most)
-        .filter(|n| leaf.fixed >> n & 1 == 1)
-        .collect();
+    let [general_numbers, fixed_numbers] = leaf.numbers(bus)?;
     let select = select_bits(bus, leaf.version)?;
     let full = !v6 && full_width(bus)?;
     let bases = match (v6, full) {
@@ -113,8 +125,9 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
         (false, true) => &FULL_WIDTH,
         (false, false) => &LEGACY,
     };
-    let mut counters: Vec<Counter> = (0..number)
-        .map(|n| Counter::general(n, leaf.width, bases, select & !only_elsewhere(n)))
+    let mut counters: Vec<Counter> = general_numbers
+        .iter()
+        .map(|&n| Counter::general(n, leaf.width, bases, select & !only_elsewhere(n)))
         .collect();
     let (first, step) = if v6 {
         (address::INTEL_V6_FIXED_COUNTER, address::INTEL_V6_STEP)
@@ -132,24 +145,25 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
             .map(|&n| fixed(n, fixed_width, first, step)),
     );
     let bits = counters.iter().fold(0, |bits, counter| bits | counter.bit);
-    let fixed_most = fixed_numbers.last().map_or(0, |n| n + 1);
+    let behind = |numbers: &[u8]| numbers.last().map_or(0, |n| n + 1);
+    let (general_most, fixed_most) = (behind(&general_numbers), behind(&fixed_numbers));
     let fixed_bits = fixed_numbers
         .iter()
         .fold(0, |bits, n| bits | FIXED_FIELD << (4 * n));
     let (width, fixed_width) = (mask(leaf.width), mask(fixed_width));
     let mut rows = if v6 {
         vec![
-            (&allow::INTEL_V6_SELECTS, number, select),
-            (&allow::INTEL_V6_COUNTERS, number, width),
+            (&allow::INTEL_V6_SELECTS, general_most, select),
+            (&allow::INTEL_V6_COUNTERS, general_most, width),
             (&allow::INTEL_V6_FIXED_COUNTERS, fixed_most, fixed_width),
         ]
     } else {
         vec![
-            (&allow::INTEL_SELECTS, number, select),
-            (&allow::INTEL_COUNTERS, number, width),
+            (&allow::INTEL_SELECTS, general_most, select),
+            (&allow::INTEL_COUNTERS, general_most, width),
             (
                 &allow::INTEL_FULL_COUNTERS,
-                if full { number } else { 0 },
+                if full { general_most } else { 0 },
                 width,
             ),
             (&allow::INTEL_FIXED_COUNTERS, fixed_most, fixed_width),
@@ -171,8 +185,9 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     };
     Ok(Layout {
         name: format!(
-            "Intel architectural version {}, {number} general and {} fixed counters of {} bits",
+            "Intel architectural version {}, {} general and {} fixed counters of {} bits",
             leaf.version,
+            general_numbers.len(),
             fixed_numbers.len(),
             leaf.width
         ),
@@ -229,10 +244,16 @@ mod tests {
     use super::*;
     use quipu_hal::{Encoding, Error, ErrorKind};
 
-    /// A CPU of version 3 with transactional memory.
-    struct Haswell;
+    /// A CPU that says of itself what its leaves have: number, subleaf, registers.
+    struct Leaves(&'static [(u32, u32, [u32; 4])]);
 
-    impl MsrBus for Haswell {
+    /// Version 3 with transactional memory.
+    const HASWELL: Leaves = Leaves(&[
+        (7, 0, [0, 1 << 11, 0, 0]),
+        (0xa, 0, [0x0730_0403, 0, 0, 0x603]),
+    ]);
+
+    impl MsrBus for Leaves {
         fn cpus(&self) -> &[u32] {
             &[0]
         }
@@ -249,18 +270,15 @@ mod tests {
             Err(Error::new(ErrorKind::Os, "write"))
         }
 
-        fn cpuid(&self, leaf: u32, _subleaf: u32) -> Result<[u32; 4]> {
-            Ok(match leaf {
-                7 => [0, 1 << 11, 0, 0],
-                0xa => [0x0730_0403, 0, 0, 0x603],
-                _ => [0; 4],
-            })
+        fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
+            let found = self.0.iter().find(|row| (row.0, row.1) == (leaf, subleaf));
+            Ok(found.map_or([0; 4], |row| row.2))
         }
     }
 
     #[test]
     fn what_aborted_transactions_counted_is_left_out_by_counter_2_alone() {
-        let layout = architectural(&Haswell).unwrap();
+        let layout = architectural(&HASWELL).unwrap();
         let takes = |flags| {
             let word = X86Select::new(0xc0, 0).with_flags(X86Select::USER | flags);
             let encoding = Encoding::X86(word);
@@ -269,5 +287,22 @@ mod tests {
         assert_eq!(takes(X86Select::IN_TRANSACTION), [true; 4]);
         let checkpointed = X86Select::IN_TRANSACTION | X86Select::IN_TRANSACTION_CHECKPOINTED;
         assert_eq!(takes(checkpointed), [false, false, true, false]);
+    }
+
+    #[test]
+    fn counters_that_version_6_lists_may_have_gaps() {
+        let version_6 = Leaves(&[
+            (0xa, 0, [0x0730_0406, 0, 0x7, 0x603]),
+            (0x23, 0, [0x2, 0, 0, 0]),
+            (0x23, 1, [0x105, 0x23, 0, 0]),
+        ]);
+        let layout = architectural(&version_6).unwrap();
+        let counters = layout.counters.iter();
+        let addresses: Vec<_> = counters.clone().map(|counter| counter.address).collect();
+        assert_eq!(addresses, [0x1900, 0x1908, 0x1920, 0x1980, 0x1984, 0x1994]);
+        let bits = counters.fold(0, |bits, counter| bits | counter.bit);
+        assert_eq!(bits, 0x23_0000_0105);
+        let takes = |address| layout.allowed.get(address).is_some();
+        assert!(takes(0x1921) && !takes(0x1925) && takes(0x1994) && !takes(0x1998));
     }
 }
