@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use quipu_hal::{
-    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister, Filter,
-    P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select, text,
+    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
+    Filter, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select,
+    text,
 };
 
 use crate::cpu_table::CpuTable;
@@ -16,6 +17,10 @@ use crate::source::model::flag;
 
 /// The unit mask bits for the states of a cache line: modified, exclusive, shared, invalid.
 const CACHE_STATES: u8 = 0x0f;
+
+/// AMD's floating point operations: from family 17h on there may be more than 15 in a cycle (PPR, "Large
+/// Increment per Cycle Events").
+const LARGE_INCREMENT: u16 = 0x003;
 
 /// A CPU's table for one interface.
 #[derive(Debug, Clone)]
@@ -280,6 +285,15 @@ impl CpuEvents {
         })
     }
 
+    /// Whether the CPU counts some events by two counters that are merged for it.
+    fn merges_counters(&self) -> bool {
+        let zen = matches!(
+            self.table.model().identity,
+            CpuIdentity::X86 { family: 0x17.., .. }
+        );
+        zen && self.table.scheme() == Scheme::Amd10h
+    }
+
     /// Whether the event with a number has a unit mask bit for each cache state.
     fn counts_by_cache_state(&self, number: u16) -> bool {
         let states = |entry: &EntryView<'_>| {
@@ -321,10 +335,11 @@ impl CpuEvents {
     }
 }
 
-/// The select bits that say where an event counts, and that it does: the filter has those, as Linux
-/// (`x86_pmu_hw_config`) leaves them out of raw bits.
+/// The select bits that say where an event counts, that it does, and that it interrupts, often found in
+/// words from a manual (`0x5300c0`): the filter has the first, as Linux (`x86_pmu_hw_config`) leaves all of
+/// them out of raw bits.
 const fn of_the_filter(scheme: Scheme) -> u64 {
-    let levels = X86Select::USER | X86Select::KERNEL | X86Select::ENABLE;
+    let levels = X86Select::USER | X86Select::KERNEL | X86Select::ENABLE | X86Select::INTERRUPT;
     match scheme {
         Scheme::Amd10h => levels | X86Select::GUEST_ONLY | X86Select::HOST_ONLY,
         _ => levels,
@@ -386,6 +401,11 @@ impl EventMap for CpuEvents {
         let unknown = |e: &Error| e.kind() == ErrorKind::UnsupportedEvent;
         if self.table.decode(encoding).is_err_and(|e| unknown(&e)) {
             return refuse("the CPU has no such event");
+        }
+        if self.merges_counters() && word.event() == LARGE_INCREMENT {
+            return refuse(
+                "it may grow by more than 15 in a cycle, which takes two counters, merged",
+            );
         }
         if word.unit_mask() & CACHE_STATES == 0 && self.counts_by_cache_state(word.event()) {
             return refuse(

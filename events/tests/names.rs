@@ -362,7 +362,7 @@ fn where_raw_bits_count_is_what_the_filter_says() {
         }
     };
     let of = |levels| Filter::all().with_levels(levels);
-    for bits in [0xc0, 0x41_00c0, 0x42_00c0, 0x43_00c0] {
+    for bits in [0xc0, 0x41_00c0, 0x42_00c0, 0x43_00c0, 0x53_00c0] {
         assert_eq!(select("intel-skl", bits, of(Filter::USER)), 0x41_00c0);
         assert_eq!(select("intel-skl", bits, of(Filter::KERNEL)), 0x42_00c0);
     }

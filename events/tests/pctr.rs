@@ -262,3 +262,16 @@ fn a_map_knows_what_the_events_of_its_cpu_need() {
     assert_eq!(slots(0x40, 0x08), Ok([true, true]));
     assert_eq!(slots(0x29, 0x71), Ok([true, true]));
 }
+
+/// No single counter counts what may grow by more than 15 in a cycle.
+#[test]
+fn floating_point_operations_of_a_zen_are_refused() {
+    for (cpu, countable) in [("amd-zen4", false), ("amd-15h", true)] {
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let slots = table
+            .events_for(Interface::Pctr)
+            .slots_of(&Encoding::X86(X86Select::new(0x003, 0x01)));
+        assert_eq!(slots.is_ok(), countable, "{cpu}: {slots:?}");
+        assert!(countable || slots.unwrap_err().to_string().contains("more than 15"));
+    }
+}
