@@ -7,7 +7,7 @@ mod machine;
 use std::hint::black_box;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
-use machine::{backend, open, read, skip};
+use machine::{backend, open, read, skip, user};
 use quipu_hal::{Backend, ErrorKind, Event, EventSpec, Group, GroupSpec, Probe, Target, Total};
 use quipu_linux::LinuxGroup;
 
@@ -177,15 +177,15 @@ fn a_condition_counts_what_meets_it() {
 fn a_condition_that_means_nothing_is_explained() {
     let test = "a_condition_that_means_nothing_is_explained";
     let Some(backend) = backend(test) else { return };
-    let refusal = |event: Event, condition: &str| {
-        let spec = EventSpec::new(event).with_condition(condition);
+    let refusal = |event: EventSpec, condition: &str| {
+        let spec = GroupSpec::single(event.with_condition(condition));
         backend
-            .open(&GroupSpec::single(spec), &Target::CurrentThread)
+            .open(&spec, &Target::CurrentThread)
             .expect_err("it means nothing")
     };
-    let elsewhere = refusal(quipu_hal::Software::PageFaults.into(), "pid == 1");
+    let elsewhere = refusal(user(quipu_hal::Software::PageFaults), "pid == 1");
     assert_eq!(elsewhere.kind(), ErrorKind::UnsupportedFeature);
-    let unknown = refusal(entering_getsid(), "pdi == 1");
+    let unknown = refusal(entering_getsid().into(), "pdi == 1");
     if unknown.kind() != ErrorKind::InvalidConfiguration {
         skip(test, unknown);
         return;
@@ -201,9 +201,9 @@ fn a_condition_that_means_nothing_is_explained() {
         unknown.hint().unwrap_or_default().contains("pid"),
         "{unknown:#}"
     );
-    let unfinished = refusal(entering_getsid(), "pid ==");
+    let unfinished = refusal(entering_getsid().into(), "pid ==");
     assert_eq!(unfinished.kind(), ErrorKind::InvalidConfiguration);
-    let zero = refusal(entering_getsid(), "pid == \0");
+    let zero = refusal(entering_getsid().into(), "pid == \0");
     assert_eq!(zero.kind(), ErrorKind::InvalidConfiguration);
 }
 
