@@ -45,12 +45,12 @@ impl<B: MsrBus> Guard<B> {
     pub(crate) fn merge(&self, cpu: u32, address: u32, mask: u64, value: u64) -> Result<u64> {
         let writable = self.writable(cpu, address, Sharing::Shared)?;
         refuse(cpu, address, value & mask & !writable.bits)?;
-        self.merge_found(cpu, address, mask, value)
+        self.merge_found(cpu, writable, mask, value)
     }
 
     /// The same with what was found there.
-    fn merge_found(&self, cpu: u32, address: u32, mask: u64, value: u64) -> Result<u64> {
-        let writable = self.writable(cpu, address, Sharing::Shared)?;
+    fn merge_found(&self, cpu: u32, writable: Writable, mask: u64, value: u64) -> Result<u64> {
+        let address = writable.address;
         refuse(cpu, address, mask & !(writable.bits | writable.kept))?;
         let before = self.bus.read(cpu, address)?;
         let after = before & !mask | value & mask;
@@ -62,17 +62,15 @@ impl<B: MsrBus> Guard<B> {
 
     /// Puts something back.
     pub(crate) fn apply(&self, cpu: u32, step: Step) -> Result<()> {
-        let shared = self
-            .list
-            .get(step.address)
-            .is_some_and(|w| w.sharing == Sharing::Shared);
-        if shared {
-            return self
-                .merge_found(cpu, step.address, step.mask, step.value)
-                .map(drop);
+        match self.list.get(step.address) {
+            Some(writable) if writable.sharing == Sharing::Shared => self
+                .merge_found(cpu, writable, step.mask, step.value)
+                .map(drop),
+            _ => {
+                self.check_found(cpu, step.address, step.value)?;
+                self.bus.write(cpu, step.address, step.value)
+            }
         }
-        self.check_found(cpu, step.address, step.value)?;
-        self.bus.write(cpu, step.address, step.value)
     }
 
     /// Whether what was found in a register can be put back.

@@ -8,7 +8,7 @@ use quipu_hal::{CpuModel, Result, Slot};
 use super::{Journal, Record, failed, text};
 use crate::MsrBus;
 use crate::guard::{Guard, Step};
-use crate::layout::{Counter, Gate, Layout};
+use crate::layout::{Control, Counter, Gate, Layout};
 
 /// What became of one CPU's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,21 +114,21 @@ fn taken_since<B: MsrBus>(
     steps: &[Step],
 ) -> Result<bool> {
     let control = counter.control;
-    let sets = |step: &&Step| step.address == control.address() && step.mask == control.mask();
-    let Some(found) = steps.iter().rfind(sets) else {
+    let Some(found) = steps.iter().rfind(|step| sets(step, control)) else {
         return Ok(false);
     };
     let held = control.part(guard.read(cpu, control.address())?);
     Ok(held != control.part(found.value) && counter.set_by_another(held))
 }
 
+/// Whether a step sets all of a control.
+fn sets(step: &Step, control: Control) -> bool {
+    step.address == control.address() && step.mask == control.mask()
+}
+
 /// Takes a counter out of steps.
 fn leave(steps: &mut Vec<Step>, gate: Gate, counter: &Counter) {
-    let control = counter.control;
-    steps.retain(|step| {
-        let sets = step.address == control.address() && step.mask == control.mask();
-        !sets && step.address != counter.writing
-    });
+    steps.retain(|step| !sets(step, counter.control) && step.address != counter.writing);
     if let Gate::Global(global) = gate {
         for step in steps
             .iter_mut()
