@@ -7,7 +7,6 @@ mod machine;
 
 use std::time::Duration;
 
-use counting_allocator::ALLOCATIONS;
 use machine::{FreshPages, backend, open_descriptors, skip, user};
 use quipu_hal::{Software, Target};
 use quipu_linux::sampling::{Rate, Record, SampleType, SamplerSpec, WhenFull};
@@ -66,7 +65,7 @@ fn what_a_sampler_takes_is_given_back() {
     };
     let layout = *sampler.layout();
     FreshPages::map(20).touch();
-    let allocations = ALLOCATIONS.get();
+    let allocations = counting_allocator::count();
     let (mut seen, mut frames) = (0, 0);
     sampler.wait(Some(Duration::ZERO)).expect("wait");
     for ring in sampler.rings_mut() {
@@ -78,6 +77,6 @@ fn what_a_sampler_takes_is_given_back() {
             }
         }
     }
-    assert_eq!(ALLOCATIONS.get(), allocations);
+    assert_eq!(counting_allocator::count(), allocations);
     assert!(seen >= 20 && frames >= seen, "{seen} {frames}");
 }

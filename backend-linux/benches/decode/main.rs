@@ -7,10 +7,10 @@
 //! They take turns, in another order each time.
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-#[path = "../peers/allocations.rs"]
-mod allocations;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod contenders;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[path = "../../tests/counting_allocator/mod.rs"]
+mod counting_allocator;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod image;
 
@@ -40,11 +40,11 @@ fn main() {
             let i = (round + turn) % open.len();
             let (name, contender) = &mut open[i];
             contender.ring.fill();
-            let before = allocations::count();
+            let before = counting_allocator::count();
             let start = Instant::now();
             let sum = (contender.drain)();
             let time = start.elapsed();
-            allocated[i] = allocations::count() - before;
+            allocated[i] = counting_allocator::count() - before;
             assert_eq!(sum, image::sum(), "{name} has read something else");
             times[i].push(time.as_nanos() as f64 / f64::from(image::RECORDS));
         }

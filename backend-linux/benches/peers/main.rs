@@ -9,9 +9,10 @@
 //! is printed too: it is the limit of what can be won.
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-mod allocations;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod contenders;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[path = "../../tests/counting_allocator/mod.rs"]
+mod counting_allocator;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod raw;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::time::Instant;
 
-use crate::allocations;
 use crate::contenders::{Contenders, OPENERS, Reader, opener};
+use crate::counting_allocator;
 
 /// How often everything is opened anew.
 const ROUNDS: usize = 25;
@@ -44,9 +44,9 @@ pub(crate) fn reads(title: &str, contenders: &Contenders, targets: &[(&str, f64)
             order.into_iter().map(|i| (i, contenders[i].1())).collect();
         for (i, read) in &mut open {
             read(READS);
-            let before = allocations::count();
+            let before = counting_allocator::count();
             read(READS);
-            allocated[*i] = allocations::count() - before;
+            allocated[*i] = counting_allocator::count() - before;
         }
         for batch in 0..BATCHES {
             for turn in 0..COUNT {

@@ -4,8 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// How often this thread has allocated.
-    pub(crate) static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -14,7 +13,7 @@ struct Counting;
 // without a destructor, which allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        COUNT.set(COUNT.get() + 1);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -27,3 +26,8 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// How often this thread has allocated so far.
+pub(crate) fn count() -> u64 {
+    COUNT.get()
+}
