@@ -1,4 +1,4 @@
-//! How many instructions a read in user space takes beside the bare protocol of
+//! Counts the instructions that a read in user space takes beside the bare protocol of
 //! `include/uapi/linux/perf_event.h`, on a recorded page: counted by callgrind, not timed.
 //!
 //! `cargo bench -p quipu-linux --bench user_read` runs itself under `valgrind --tool=callgrind` with

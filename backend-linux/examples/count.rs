@@ -1,6 +1,6 @@
 //! Counts what a little work costs, with the backend alone.
 
-use quipu_hal::{Backend, Group, GroupSpec, Result, Software, Target};
+use quipu_hal::{Group, GroupSpec, Result, Software, Target};
 use quipu_linux::LinuxBackend;
 
 fn main() -> Result<()> {
@@ -10,7 +10,7 @@ fn main() -> Result<()> {
         Software::PageFaults,
         Software::ContextSwitches,
     ];
-    let mut group = backend.open(&GroupSpec::new(events), &Target::CurrentThread)?;
+    let mut group = backend.open_group(&GroupSpec::new(events), &Target::CurrentThread)?;
     let mut before = group.read_buf();
     let mut after = group.read_buf();
 

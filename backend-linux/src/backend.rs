@@ -1,10 +1,11 @@
 //! The backend: opening groups on targets.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventMap, GroupSpec, Part, Result, Target,
+    Backend, Capabilities, Error, ErrorKind, EventMap, Group, GroupSpec, Part, Result, Target,
 };
 
 use crate::event_source::EventSource;
@@ -12,19 +13,33 @@ use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 use crate::native::NativeNames;
 use crate::open::open_part;
-use crate::parts::{Place, Placement, plan};
+use crate::open_error;
+use crate::parts::{Attachment, Placement, plan};
 use crate::privileges::Privileges;
-use crate::refusal;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
-use crate::{condition, probe, targets};
+use crate::{capabilities, condition, targets};
 
-/// How often the threads of a process are listed until no new one appears.
+/// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
 
 /// Counting with perf_event_open(2).
 ///
 /// Cheap to make: events and targets are looked up when a group is opened.
+///
+/// ```
+/// use quipu_hal::{Backend, EventSpec, Filter, GroupSpec, Software, Target};
+/// use quipu_linux::LinuxBackend;
+///
+/// match LinuxBackend::new() {
+///     Ok(backend) => {
+///         let clock = EventSpec::new(Software::TaskClock).with_filter(Filter::USER_ONLY);
+///         let group = backend.open(&GroupSpec::single(clock), &Target::CurrentThread);
+///         println!("{} counts in {} part", backend.name(), group.unwrap().parts().len());
+///     }
+///     Err(error) => println!("{error:#}"),
+/// }
+/// ```
 pub struct LinuxBackend {
     pub(crate) events: EventSource,
     capabilities: OnceLock<Capabilities>,
@@ -40,7 +55,7 @@ impl LinuxBackend {
     /// [`NoPermission`](ErrorKind::NoPermission) when this process may not even count its own user
     /// mode, with the reason: the setting of the kernel, or a filter of the sandbox it runs in.
     pub fn new() -> Result<Self> {
-        probe::usable()?;
+        capabilities::check_usable()?;
         Ok(Self {
             events: EventSource::new(SysfsPmus::new()),
             capabilities: OnceLock::new(),
@@ -49,7 +64,7 @@ impl LinuxBackend {
         })
     }
 
-    /// The same backend with every read by a system call, also where the machine allows to read
+    /// Returns the backend with every read by a system call, also where the machine allows to read
     /// counters [in user space](crate::user_read): the members of a group are of one moment then.
     #[must_use]
     pub fn without_user_reads(mut self) -> Self {
@@ -57,14 +72,14 @@ impl LinuxBackend {
         self
     }
 
-    /// The same backend with native event names from a database, for a machine with one kind of core.
+    /// Returns the backend with native event names from a database, for a machine with one kind of core.
     #[must_use]
     pub fn with_event_map(self, map: Arc<dyn EventMap>) -> Self {
         self.with_event_maps(move || Ok(vec![Arc::clone(&map)]))
     }
 
-    /// The same backend with native event names from a database: a map for each kind of core, made at
-    /// most once, when the first name is looked up that is no portable one.
+    /// Returns the backend with native event names from a database: a map for each kind of core, made
+    /// at most once, when the first name is looked up that is no portable one.
     ///
     /// A name is counted on every core PMU whose map knows it: by the map's core type (`core` is
     /// `cpu_core`), or on ARM by the main id register of the PMU's CPUs. When `make` fails, such names
@@ -77,26 +92,17 @@ impl LinuxBackend {
         self.events.set_native(NativeNames::new(make));
         self
     }
-}
-
-impl Backend for LinuxBackend {
-    type Group = LinuxGroup;
-
-    fn name(&self) -> &'static str {
-        "linux"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.capabilities.get_or_init(probe::capabilities)
-    }
 
     /// Opens a group, in every part of the target. All members of a part start at the same moment.
     ///
     /// A process is counted thread by thread. Threads it starts meanwhile are found by listing them
     /// again; with [`inherit`](quipu_hal::Attributes::inherit) they are counted by those that
-    /// started them, so they are listed once only, lest one is counted twice. A thread that ends
+    /// started them, so they are listed once only, to avoid double counting. A thread that ends
     /// meanwhile is left out.
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
+    ///
+    /// # Errors
+    /// As [`Backend::open`].
+    pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
         if spec.members.is_empty() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
@@ -108,7 +114,7 @@ impl Backend for LinuxBackend {
             placements.push(resolved.placement);
             infos.push(resolved.info);
         }
-        let opener = Opener {
+        let request = OpenRequest {
             spec,
             target,
             events: &self.events,
@@ -118,7 +124,7 @@ impl Backend for LinuxBackend {
                 && !spec.attributes.inherit
                 && targets::is_calling_thread(target),
         };
-        let group = LinuxGroup::new(infos, opener.open_everywhere()?);
+        let group = LinuxGroup::new(infos, request.open_everywhere()?);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -126,26 +132,53 @@ impl Backend for LinuxBackend {
     }
 }
 
-/// One call of [`Backend::open`], its members resolved.
-struct Opener<'a> {
+impl Backend for LinuxBackend {
+    fn name(&self) -> &'static str {
+        "linux"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.capabilities.get_or_init(capabilities::find)
+    }
+
+    /// Opens a group as [`LinuxBackend::open_group`] does.
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+        Ok(Box::new(self.open_group(spec, target)?))
+    }
+}
+
+impl fmt::Debug for LinuxBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinuxBackend")
+            .field("capabilities", &self.capabilities.get())
+            .field("user_reads", &self.user_reads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One call of [`LinuxBackend::open_group`], its members resolved.
+struct OpenRequest<'a> {
     spec: &'a GroupSpec,
     target: &'a Target,
     events: &'a EventSource,
     machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
-    /// Whether the counters may be read in user space.
+    /// True if the counters may be read in user space.
     user_reads: bool,
 }
 
-impl Opener<'_> {
+impl OpenRequest<'_> {
     fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
-        let places = targets::places(self.target)?;
+        let attachments = targets::attachments(self.target)?;
         let mut opened = Vec::new();
-        let mut planned = self.open_at(&places.list, &mut opened)?;
+        let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
         {
-            let known = places.list.iter().filter_map(|place| place.part.thread);
+            let known = attachments
+                .list
+                .iter()
+                .filter_map(|attachment| attachment.part.thread);
             planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
         if !opened.is_empty() {
@@ -172,7 +205,7 @@ impl Opener<'_> {
         for _ in 0..MOST_LISTINGS {
             // The process may have ended; what was counted of it is still there to be read.
             let threads = targets::threads_of(pid).unwrap_or_default();
-            let new: Vec<Place> = threads
+            let new: Vec<Attachment> = threads
                 .into_iter()
                 .filter(|tid| known.insert(*tid))
                 .map(targets::thread)
@@ -185,13 +218,17 @@ impl Opener<'_> {
         Ok(planned)
     }
 
-    /// Opens the group at each of these places; how many parts that were to be.
-    fn open_at(&self, places: &[Place], opened: &mut Vec<(Part, KernelGroup)>) -> Result<usize> {
-        let parts = plan(&self.placements, self.events.cores(), places);
+    /// Opens the group at each of these attachments; returns the number of parts planned.
+    fn open_at(
+        &self,
+        attachments: &[Attachment],
+        opened: &mut Vec<(Part, KernelGroup)>,
+    ) -> Result<usize> {
+        let parts = plan(&self.placements, self.events.cores(), attachments);
         let count = parts.len();
         for mut part in parts {
             if self.user_reads {
-                part.ask_for_user_reads();
+                part.request_user_reads();
             }
             match open_part(self.spec, &part, perf_event_open) {
                 Ok(mut group) => {
@@ -210,7 +247,7 @@ impl Opener<'_> {
                 Err(refused) => {
                     // The counters that did open may be what there was no room beside.
                     opened.clear();
-                    return Err(refusal::explain(
+                    return Err(open_error::explain(
                         &refused,
                         self.spec,
                         self.target,

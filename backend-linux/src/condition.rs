@@ -8,7 +8,7 @@ use crate::nearest::did_you_mean;
 use crate::sys::CounterFd;
 use crate::tracefs::Tracefs;
 
-/// What a condition may name that no tracepoint has as a field
+/// The words that a condition may use and that no tracepoint has as a field
 /// (`trace_define_generic_fields`, `kernel/trace/trace_events.c`).
 const EVERYWHERE: [&str; 5] = ["CPU", "cpu", "COMM", "comm", "stacktrace"];
 
@@ -25,10 +25,10 @@ pub(crate) fn set(counter: &CounterFd, spec: &EventSpec) -> Result<()> {
     let error = |kind| Error::new(kind, format!("open {spec}"));
     let Some((system, name)) = tracepoint(&spec.event) else {
         return Err(error(ErrorKind::UnsupportedFeature)
-            .with_reason("only tracepoints are counted under a condition"));
+            .with_reason("only tracepoints support a condition"));
     };
     let text = CString::new(condition.as_str()).map_err(|_| {
-        error(ErrorKind::InvalidConfiguration).with_reason("there is a zero byte in the condition")
+        error(ErrorKind::InvalidConfiguration).with_reason("the condition contains a zero byte")
     })?;
     counter.set_filter(&text).map_err(|errno| {
         match errno {

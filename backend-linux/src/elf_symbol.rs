@@ -1,4 +1,4 @@
-//! Where a function is in the file of a program or library.
+//! The place of a function in the file of a program or library.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::nearest::did_you_mean;
 /// # Errors
 /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file is not there or has no such
 /// function, with the nearest names as the hint; [`NoPermission`](ErrorKind::NoPermission);
-/// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it is no ELF file.
+/// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it is not an ELF file.
 pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
     let attempted = || {
         format!(
@@ -31,7 +31,7 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
         _ => kernel_file::error(attempted(), path, &e),
     })?;
     let cache = ReadCache::new(file);
-    let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is no ELF file");
+    let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is not an ELF file");
     let elf = object::File::parse(&cache).map_err(not_elf)?;
     let functions = || {
         let all = elf.symbols().chain(elf.dynamic_symbols());
@@ -43,10 +43,10 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
             .collect();
         let error = fail(
             ErrorKind::UnsupportedEvent,
-            "its symbol tables have no function of this name",
+            "its symbol tables contain no function of this name",
         );
         return Err(match names.as_slice() {
-            [] => error.with_hint("it is stripped; give the byte in the file instead"),
+            [] => error.with_hint("it is stripped; give the offset in the file instead"),
             names => error.with_hint(did_you_mean(symbol, names, "it has")),
         });
     };
@@ -62,7 +62,7 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
         .ok_or_else(|| {
             fail(
                 ErrorKind::UnsupportedEvent,
-                "the function is in no segment that is loaded",
+                "the function is in no loadable segment",
             )
         })
 }
@@ -70,6 +70,7 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt as _;
 
     #[unsafe(no_mangle)]
     #[inline(never)]
@@ -85,9 +86,12 @@ mod tests {
         let file = std::fs::read(&own).expect("readable");
         let start = usize::try_from(offset).expect("within the file");
         let code = quipu_linux_landmark_of_this_test as extern "C" fn(u64) -> u64 as *const u8;
-        // SAFETY: a function of this size and those after it are mapped; code is readable.
-        let in_memory = unsafe { std::slice::from_raw_parts(code, 16) };
-        assert_eq!(&file[start..start + 16], in_memory);
+        let mut in_memory = [0; 16];
+        let memory = File::open("/proc/self/mem").expect("proc is mounted");
+        memory
+            .read_exact_at(&mut in_memory, code.addr() as u64)
+            .expect("code is readable");
+        assert_eq!(file[start..start + 16], in_memory);
     }
 
     #[test]

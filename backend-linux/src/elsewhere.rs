@@ -9,6 +9,7 @@ use quipu_hal::{
 };
 
 /// Counting with perf_event_open(2), which this system does not have: there is never a value.
+#[derive(Debug)]
 pub struct LinuxBackend(Infallible);
 
 /// A group of counters of [`LinuxBackend`]: there is never a value.
@@ -25,13 +26,13 @@ impl LinuxBackend {
             .with_reason("this system is not Linux"))
     }
 
-    /// The same backend with native event names from a database.
+    /// Returns the backend with native event names from a database.
     #[must_use]
     pub fn with_event_map(self, _: Arc<dyn EventMap>) -> Self {
         self
     }
 
-    /// The same backend with native event names from a database.
+    /// Returns the backend with native event names from a database.
     #[must_use]
     pub fn with_event_maps(
         self,
@@ -39,11 +40,17 @@ impl LinuxBackend {
     ) -> Self {
         self
     }
+
+    /// Opens a group; it cannot be called, as there is no value of this type.
+    ///
+    /// # Errors
+    /// None.
+    pub fn open_group(&self, _: &GroupSpec, _: &Target) -> Result<LinuxGroup> {
+        match self.0 {}
+    }
 }
 
 impl Backend for LinuxBackend {
-    type Group = LinuxGroup;
-
     fn name(&self) -> &'static str {
         match self.0 {}
     }
@@ -52,7 +59,7 @@ impl Backend for LinuxBackend {
         match self.0 {}
     }
 
-    fn open(&self, _: &GroupSpec, _: &Target) -> Result<LinuxGroup> {
+    fn open(&self, _: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
         match self.0 {}
     }
 }

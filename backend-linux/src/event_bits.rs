@@ -14,17 +14,13 @@ pub(crate) struct EventBits {
     pub(crate) config: PerfConfig,
     /// `bp_type`, 0 for everything but breakpoints.
     pub(crate) bp_type: u32,
-    /// Whether it is a probe, whose PMUs have no number of their own.
+    /// True for a probe, whose PMUs have no number of their own.
     probe: bool,
 }
 
 impl EventBits {
     fn new(type_: u32, config: u64) -> Self {
-        Self::of(PerfConfig {
-            type_,
-            config,
-            ..PerfConfig::default()
-        })
+        Self::of(PerfConfig::new(type_, config))
     }
 
     /// The bits of an event that is fully described by its config words.
@@ -35,8 +31,8 @@ impl EventBits {
         }
     }
 
-    /// Whether the kernel counts this event while it happens, instead of reading a register when it
-    /// is asked.
+    /// Returns true if the kernel counts this event while it happens, instead of reading a register
+    /// when it is asked.
     pub(crate) fn is_counted_live(&self) -> bool {
         self.probe
             || matches!(
@@ -54,15 +50,15 @@ impl EventBits {
         }
     }
 
-    /// The same event with the address of a text, which has to stay there until the event is open,
-    /// in `config1`.
+    /// Returns the event with the address of a text in `config1`, which has to stay there until the
+    /// event is open.
     pub(crate) fn pointing_to(mut self, text: &std::ffi::CStr) -> Self {
         self.config.config1 = text.as_ptr().expose_provenance() as u64;
         self
     }
 
-    /// The same event with the wish that its counter be readable in user space, which ARM's drivers
-    /// want to be told: bit 1 of `config1` (`rdpmc` of the PMU's `format`, `ATTR_CFG_FLD_rdpmc_*` in
+    /// Returns the event with the request that its counter be readable in user space, which ARM's
+    /// drivers want to be told: bit 1 of `config1` (`rdpmc` of the PMU's `format`, `ATTR_CFG_FLD_rdpmc_*` in
     /// `include/linux/perf/arm_pmuv3.h`). An event that says something in `config1` says all of it.
     /// `on_core`: events of a type of its own are those of a core PMU.
     pub(crate) fn readable_in_user_space(mut self, on_core: bool) -> Self {
@@ -77,8 +73,8 @@ impl EventBits {
         self
     }
 
-    /// Whether it is an event of the CPU's own PMU by one of its fixed types.
-    pub(crate) fn is_of_the_cpu(&self) -> bool {
+    /// Returns true if it is an event of the CPU's own PMU by one of its fixed types.
+    pub(crate) fn is_core_event(&self) -> bool {
         matches!(
             self.config.type_,
             event_type::HARDWARE | event_type::HW_CACHE | event_type::RAW
@@ -87,33 +83,32 @@ impl EventBits {
 
     /// `enum perf_hw_id`.
     pub(crate) fn hardware(event: Hardware) -> Self {
-        Self::new(event_type::HARDWARE, position(&Hardware::ALL, &event))
+        Self::new(event_type::HARDWARE, position(Hardware::ALL, &event))
     }
 
     /// `enum perf_sw_ids`.
     pub(crate) fn software(event: Software) -> Self {
-        Self::new(event_type::SOFTWARE, position(&Software::ALL, &event))
+        Self::new(event_type::SOFTWARE, position(Software::ALL, &event))
     }
 
     /// `enum perf_hw_cache_id`, `perf_hw_cache_op_id` and `perf_hw_cache_op_result_id`.
     pub(crate) fn cache(event: CacheEvent) -> Self {
         Self::new(
             event_type::HW_CACHE,
-            position(&Cache::ALL, &event.cache)
-                | position(&CacheOp::ALL, &event.op) << 8
-                | position(&CacheResult::ALL, &event.result) << 16,
+            position(Cache::ALL, &event.cache)
+                | position(CacheOp::ALL, &event.op) << 8
+                | position(CacheResult::ALL, &event.result) << 16,
         )
     }
 
     /// The bits of the CPU's own PMU: `PERF_TYPE_RAW`, or the type of one core PMU.
     pub(crate) fn raw(event: RawEvent) -> Self {
-        Self::of(PerfConfig {
-            type_: event_type::RAW,
-            config: event.config,
-            config1: event.config1,
-            config2: event.config2,
-            config3: event.config3,
-        })
+        Self::of(
+            PerfConfig::new(event_type::RAW, event.config)
+                .with_config1(event.config1)
+                .with_config2(event.config2)
+                .with_config3(event.config3),
+        )
     }
 
     /// A tracepoint, by the number in its `id` file.
@@ -125,12 +120,9 @@ impl EventBits {
     /// the words that `config1` and `config2` share.
     pub(crate) fn breakpoint(event: Breakpoint) -> Self {
         Self {
-            config: PerfConfig {
-                type_: event_type::BREAKPOINT,
-                config1: event.address,
-                config2: event.len.into(),
-                ..PerfConfig::default()
-            },
+            config: PerfConfig::new(event_type::BREAKPOINT, 0)
+                .with_config1(event.address)
+                .with_config2(event.len.into()),
             bp_type: match event.access {
                 BreakpointAccess::Read => 1,
                 BreakpointAccess::Write => 2,
@@ -141,7 +133,7 @@ impl EventBits {
         }
     }
 
-    /// The same event on one core PMU of several: generalized events carry its type in bits 32-63
+    /// Returns the event on one core PMU of several: generalized events carry its type in bits 32-63
     /// of `config` (`PERF_PMU_TYPE_SHIFT`), raw ones take it as their own.
     pub(crate) fn on_core(mut self, pmu_type: u32) -> Self {
         match self.config.type_ {
@@ -160,7 +152,7 @@ fn position<T: PartialEq>(all: &[T], value: &T) -> u64 {
     all.iter().position(|v| v == value).unwrap_or(all.len()) as u64
 }
 
-/// What is known of a software event.
+/// Returns the name, unit and filters of a software event.
 pub(crate) fn software_info(event: Software) -> EventInfo {
     let info = EventInfo::counter(event.name())
         .with_unit(event.unit())
@@ -245,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_happens_in_the_kernel_only_says_so() {
-        for event in Software::ALL {
+        for &event in Software::ALL {
             let kernel_only = software_info(event).occurs_in == Filter::KERNEL;
             let switches = matches!(
                 event,

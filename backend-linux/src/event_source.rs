@@ -4,7 +4,6 @@ use quipu_hal::{
     Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, PmuEvent, Result, text,
 };
 
-use crate::arm_events;
 use crate::event_bits::{
     BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, TRACEPOINT_FILTER, software_info,
 };
@@ -17,13 +16,13 @@ use crate::tracefs::Tracefs;
 /// An event that can be opened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resolved {
-    /// Where it can be counted.
+    /// The CPUs or core PMUs that can count it, with its bits there.
     pub(crate) placement: Placement,
-    /// What is known of it.
+    /// Its name, unit and filters.
     pub(crate) info: EventInfo,
 }
 
-/// Where events come from on this machine.
+/// The events of this machine.
 pub(crate) struct EventSource {
     cores: Vec<CorePmu>,
     pmus: SysfsPmus,
@@ -55,7 +54,7 @@ impl EventSource {
         &self.cores
     }
 
-    /// Where and how an event can be counted.
+    /// Resolves an event to its bits on the PMUs that can count it.
     ///
     /// A name is first looked up in the event maps, then, if it reads `a:b`, as a tracepoint, else
     /// among the events that the core PMUs name in sysfs.
@@ -86,7 +85,10 @@ impl EventSource {
             Event::Probe(probe) => probes::resolve(probe, &self.pmus),
             Event::Tracepoint { system, name } => tracepoint(system, name),
             Event::Named(name) => self.named(name, spec.filter),
-            other => Err(unsupported(other).with_reason("this backend does not know this kind")),
+            other => {
+                Err(unsupported(other)
+                    .with_reason("this backend does not support this kind of event"))
+            }
         }
     }
 
@@ -108,7 +110,7 @@ impl EventSource {
         if !pmu.starts_with("arm") {
             return None;
         }
-        arm_events::names(event).iter().find_map(|name| {
+        arm_names(event).iter().find_map(|name| {
             let resolved = self.pmus.resolve(&PmuEvent::new(pmu).with(*name)).ok()?;
             Some(EventBits::of(resolved.config))
         })
@@ -194,6 +196,27 @@ impl EventSource {
     }
 }
 
+/// Returns the names, the best first, that ARM's core PMUs give a generalized event in sysfs.
+///
+/// On a machine with several core PMUs, kernels before 6.6 take a generalized event for one of them
+/// only under that PMU's own type. These are the events that the kernel itself takes
+/// (`armv8_pmuv3_perf_map`, `drivers/perf/arm_pmuv3.c`); which of them a PMU has, it shows. Cache
+/// events are not here, because the kernel takes others on some cores.
+fn arm_names(event: Hardware) -> &'static [&'static str] {
+    match event {
+        Hardware::Cycles => &["cpu_cycles"],
+        Hardware::Instructions => &["inst_retired"],
+        Hardware::CacheReferences => &["l1d_cache"],
+        Hardware::CacheMisses => &["l1d_cache_refill"],
+        Hardware::Branches => &["br_retired", "pc_write_retired"],
+        Hardware::BranchMisses => &["br_mis_pred"],
+        Hardware::BusCycles => &["bus_cycles"],
+        Hardware::StalledCyclesFrontend => &["stall_frontend"],
+        Hardware::StalledCyclesBackend => &["stall_backend"],
+        _ => &[],
+    }
+}
+
 fn tracepoint(system: &str, name: &str) -> Result<Resolved> {
     let id = Tracefs::find()?.id(system, name)?;
     Ok(Resolved {
@@ -244,11 +267,7 @@ mod tests {
     }
 
     fn config(type_: u32, config: u64) -> EventBits {
-        EventBits::of(PerfConfig {
-            type_,
-            config,
-            ..PerfConfig::default()
-        })
+        EventBits::of(PerfConfig::new(type_, config))
     }
 
     fn placed(source: &EventSource, event: impl Into<Event>) -> Placement {
@@ -366,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_nobody_knows_has_a_hint() {
+    fn an_unknown_name_has_a_hint() {
         let root = sysfs(&[]);
         let unknown = EventSpec::new(Event::Named("cylces".into()));
         let e = source(root.path()).resolve(&unknown).expect_err("a typo");

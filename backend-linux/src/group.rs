@@ -15,12 +15,35 @@ use crate::kernel_group::{KernelGroup, ReadFailure};
 /// one moment (`PERF_FORMAT_GROUP`); see [`Group::simultaneity`] for the exceptions. A group that
 /// counts the calling thread is read without a system call where the machine allows it (see
 /// [`user_read`](crate::user_read)).
+///
+/// ```
+/// # fn main() -> quipu_hal::Result<()> {
+/// use quipu_hal::{EventSpec, Filter, Group, GroupSpec, Software, Target};
+/// use quipu_linux::LinuxBackend;
+///
+/// let Ok(backend) = LinuxBackend::new() else {
+///     return Ok(()); // This process may not count.
+/// };
+/// let events = [Software::TaskClock, Software::PageFaults];
+/// let spec = GroupSpec::new(events.map(|e| EventSpec::new(e).with_filter(Filter::USER_ONLY)));
+/// let mut group = backend.open_group(&spec, &Target::CurrentThread)?;
+/// let [mut before, mut after] = [group.read_buf(), group.read_buf()];
+/// group.read(&mut before)?;
+/// std::hint::black_box(vec![1u8; 1 << 20]);
+/// group.read(&mut after)?;
+/// for (i, member) in group.members().iter().enumerate() {
+///     let difference = after.part(0)[i].since(&before.part(0)[i]);
+///     println!("{}: {}", member.name, difference.value);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct LinuxGroup {
     members: Box<[EventInfo]>,
     parts: Box<[Part]>,
     kernel_groups: Box<[KernelGroup]>,
-    /// Where the kernel writes to; as long as the longest read.
+    /// The buffer that the kernel writes to; as long as the longest read.
     words: Box<[u64]>,
 }
 
@@ -51,7 +74,7 @@ impl LinuxGroup {
     /// group is dropped.
     ///
     /// A program on a tracepoint or probe runs wherever that is reached, whatever the group's target
-    /// is; an occurrence for which it returns 0 is counted by nobody.
+    /// is; an occurrence for which it returns 0 is not counted by any counter.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such member or the
@@ -76,8 +99,10 @@ impl LinuxGroup {
                     };
                     let error = Error::new(kind, attempted()).with_errno(errno);
                     return Err(match errno {
-                        libc::EINVAL => error.with_reason("the program is not one for this event"),
-                        libc::EEXIST => error.with_reason("it runs there already"),
+                        libc::EINVAL => {
+                            error.with_reason("the program is not of the type for this event")
+                        }
+                        libc::EEXIST => error.with_reason("a program is attached already"),
                         _ => error,
                     }
                     .with_member(member));
@@ -87,7 +112,7 @@ impl LinuxGroup {
         Ok(())
     }
 
-    /// Does something to every kernel group; `attempted` is what.
+    /// Applies an operation to every kernel group; `attempted` names it.
     fn for_each(
         &self,
         attempted: &str,
@@ -119,8 +144,9 @@ impl LinuxGroup {
             ReadFailure::ErrorState => error(ErrorKind::CounterInErrorState)
                 .with_reason("the group is pinned and could not be put on the PMU")
                 .with_hint("disable and enable the group to try again"),
-            ReadFailure::Malformed => error(ErrorKind::Os)
-                .with_reason("the kernel returned something else than a reading"),
+            ReadFailure::Malformed => {
+                error(ErrorKind::Os).with_reason("the kernel returned malformed data")
+            }
             ReadFailure::Errno(errno @ libc::ENODEV) => error(ErrorKind::NoSuchDevice)
                 .with_errno(errno)
                 .with_reason("the PMU is gone"),

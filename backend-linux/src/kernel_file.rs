@@ -49,12 +49,12 @@ pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a name taken from input is one path component, so that it cannot lead elsewhere.
+/// Returns true if a name taken from input is one path component, so that it cannot lead elsewhere.
 pub(crate) fn is_component(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
 
-/// Whether a file or one of the directories above it does not exist.
+/// Returns true if the error says that a file or a directory above it does not exist.
 pub(crate) fn is_missing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

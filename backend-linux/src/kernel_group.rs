@@ -12,7 +12,7 @@ const GROUP_ENTRY: usize = 2;
 /// The words of a single read: value and both times.
 const SINGLE: usize = 3;
 
-/// How a kernel group is read.
+/// The way a kernel group is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadPlan {
     /// The leader is all there is.
@@ -32,7 +32,7 @@ impl ReadPlan {
         }
     }
 
-    /// How many words a read of `members` needs.
+    /// Returns the number of words that a read of `members` needs.
     pub(crate) fn words(self, members: usize) -> usize {
         match self {
             Self::Single | Self::OneByOne => SINGLE,
@@ -52,7 +52,7 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// What a counter is recognised by in a group read, and what it read at the last reset.
+/// The id of a counter in a group read, and its values at the last reset.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counter {
     id: u64,
@@ -62,8 +62,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// What the kernel's words mean since the last reset. The kernel's times may go backwards by a
-    /// little between CPUs; they stop at zero here.
+    /// Returns the reading since the last reset. The kernel's times may go backwards by a little
+    /// between CPUs; they stop at zero here.
     #[inline(always)]
     fn since_reset(&self, value: u64, enabled: u64, running: u64) -> Reading {
         Reading {
@@ -84,7 +84,7 @@ pub(crate) struct KernelGroup {
     /// The leader comes first.
     fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
-    /// Where the counters can be read without a system call.
+    /// The mapped pages of the counters, where they can be read without a system call.
     user: Option<UserCounters>,
 }
 
@@ -123,14 +123,14 @@ impl KernelGroup {
         }
     }
 
-    /// How this group is read.
+    /// Returns the way this group is read.
     #[inline]
     pub(crate) fn plan(&self) -> ReadPlan {
         self.plan
     }
 
-    /// Whether a read is of one moment. Counts that are kept live go on while the kernel copies one
-    /// after the other (`perf_read_group`, `kernel/events/core.c`), unless the measured thread is
+    /// Returns true if a read is of one moment. Counts that are kept live go on while the kernel copies
+    /// one after the other (`perf_read_group`, `kernel/events/core.c`), unless the measured thread is
     /// the one that reads; so do registers that are read in user space.
     pub(crate) fn is_snapshot(&self) -> bool {
         match self.plan {
@@ -229,12 +229,12 @@ impl KernelGroup {
             return Err(ReadFailure::Malformed);
         }
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let mut strangers = 0;
+        let mut id_mismatch = 0;
         for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(&mut *out) {
-            strangers |= id ^ counter.id;
+            id_mismatch |= id ^ counter.id;
             *out = counter.since_reset(value, enabled, running);
         }
-        if strangers == 0 {
+        if id_mismatch == 0 {
             // The kernel lists members in the order they joined, so it is always this way.
             return Ok(());
         }

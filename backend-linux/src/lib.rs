@@ -5,8 +5,8 @@ pub mod sampling;
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;
-        mod arm_events;
         mod backend;
+        mod capabilities;
         mod condition;
         mod elf_symbol;
         mod event_bits;
@@ -17,12 +17,11 @@ cfg_if::cfg_if! {
         mod native;
         mod nearest;
         mod open;
+        mod open_error;
         mod own_counters;
         mod parts;
         pub mod privileges;
-        mod probe;
         mod probes;
-        mod refusal;
         mod sys;
         pub mod sysfs;
         mod targets;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, PerfConfig, RawEvent, Result,
-    X86Select, text,
+    CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, RawEvent, Result, X86Select,
+    text,
 };
 
 use crate::event_bits::EventBits;
@@ -17,7 +17,7 @@ use crate::sysfs::CorePmu;
 /// Event maps, one for each kind of core.
 type Maps = Vec<Arc<dyn EventMap>>;
 
-/// Where native names come from: maps that are made when the first name is looked up.
+/// The source of native names: maps that are made when the first name is looked up.
 pub(crate) struct NativeNames {
     make: Box<dyn Fn() -> Result<Maps> + Send + Sync>,
     maps: OnceLock<Result<Maps>>,
@@ -34,7 +34,7 @@ impl NativeNames {
         }
     }
 
-    /// Where and how a native event can be counted: on every core PMU whose map knows it.
+    /// Resolves a native event for every core PMU whose map knows it.
     ///
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
     pub(crate) fn resolve(
@@ -85,7 +85,7 @@ impl NativeNames {
         resolved.ok_or_else(|| unknown.unwrap_or_else(|| unsupported(event)))
     }
 
-    /// Whether a name is an event's on some core, whatever is wrong with the rest of it.
+    /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
     pub(crate) fn knows(&self, name: &str) -> bool {
         let maps = self.maps.get_or_init(&self.make);
         maps.as_ref()
@@ -122,7 +122,7 @@ fn main_id(cpus: &Path, cpu: u32) -> Option<u64> {
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
 }
 
-/// What is said of a name while there are no maps to look it up in.
+/// Returns the error for a name while there are no maps to look it up in.
 fn without_maps(event: &Event, error: &Error) -> Error {
     let refused = unsupported(event).with_reason(format!(
         "there is no event of this name, and native names are not known here: {error}"
@@ -138,7 +138,7 @@ fn without_maps(event: &Event, error: &Error) -> Error {
 
 /// The bits of a native event as the kernel's own PMU drivers take them.
 fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
-    /// What the kernel decides by itself: privilege levels, the interrupt, the pin, enabling.
+    /// The bits that the kernel sets itself: privilege levels, the interrupt, the pin, enabling.
     const KERNELS_OWN: u64 = X86Select::USER
         | X86Select::KERNEL
         | X86Select::PIN
@@ -148,7 +148,7 @@ fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
         | X86Select::HOST_ONLY;
     let raw = |config| Ok(EventBits::raw(RawEvent::new(config)));
     match encoding {
-        Encoding::Perf(config) => Ok(EventBits::of(PerfConfig { ..*config })),
+        Encoding::Perf(config) => Ok(EventBits::of(*config)),
         Encoding::X86(x86) => {
             let config = x86.select & !KERNELS_OWN;
             match x86.extra.as_slice() {
@@ -162,7 +162,7 @@ fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
                 })),
                 _ => Err(
                     Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
-                        .with_reason("Linux sets one extra register for an event, not several"),
+                        .with_reason("Linux supports one extra register for an event, not several"),
                 ),
             }
         }
@@ -173,7 +173,7 @@ fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
             1 => raw(0x003c),
             2 => raw(0x0300),
             3 => raw(0x0400),
-            _ => Err(unsupported(event).with_reason("Linux does not know this fixed counter")),
+            _ => Err(unsupported(event).with_reason("Linux does not support this fixed counter")),
         },
         Encoding::Armv8(arm) => raw(arm.event().into()),
         _ => Err(unsupported(event).with_reason("Linux has no driver for this kind of counter")),
@@ -187,7 +187,7 @@ mod tests {
 
     use quipu_hal::{
         Armv8Event, CpuModel, EventInfo, EventSpec, ExtraRegister, FixedCounter, P5Function,
-        ResolvedEvent, Scheme, SlotSet,
+        PerfConfig, ResolvedEvent, Scheme, SlotSet,
     };
 
     use crate::sysfs::SysfsPmus;
@@ -225,11 +225,11 @@ mod tests {
         fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
             let known = |(name, _): &&(&str, Encoding)| *event == Event::Named((*name).into());
             match self.known.iter().find(known) {
-                Some((name, encoding)) => Ok(ResolvedEvent {
-                    encoding: encoding.clone(),
-                    slots: SlotSet::ANY_GENERAL,
-                    info: EventInfo::counter(*name),
-                }),
+                Some((name, encoding)) => Ok(ResolvedEvent::new(
+                    encoding.clone(),
+                    SlotSet::ANY_GENERAL,
+                    EventInfo::counter(*name),
+                )),
                 None if *event == Event::Named("SUM".into()) => Err(Error::new(
                     ErrorKind::UnsupportedFeature,
                     "count SUM with one counter",
@@ -245,12 +245,8 @@ mod tests {
         known: Vec<(&'static str, Encoding)>,
     ) -> Arc<dyn EventMap> {
         Arc::new(Names {
-            cpu: CpuModel {
-                identity: CpuIdentity::Arm { midr },
-                core_type: core_type.map(str::to_owned),
-                scheme: Scheme::Simulated,
-                counters: Vec::new(),
-            },
+            cpu: CpuModel::new(CpuIdentity::Arm { midr }, Scheme::Simulated, Vec::new())
+                .with_core_type(core_type.map(str::to_owned)),
             known,
         })
     }
@@ -265,11 +261,7 @@ mod tests {
     }
 
     fn raw(type_: u32, config: u64) -> EventBits {
-        EventBits::of(PerfConfig {
-            type_,
-            config,
-            ..PerfConfig::default()
-        })
+        EventBits::of(PerfConfig::new(type_, config))
     }
 
     fn placed(source: &EventSource, name: &str) -> Result<Placement> {
@@ -299,12 +291,7 @@ mod tests {
         ] {
             let (_root, source) = machine(&[]);
             let source = with(source, vec![map(None, 0, vec![("NAME", encoding)])]);
-            let bits = PerfConfig {
-                type_: 4,
-                config,
-                config1,
-                ..PerfConfig::default()
-            };
+            let bits = PerfConfig::new(4, config).with_config1(config1);
             let wanted = Placement::Anywhere(EventBits::of(bits));
             assert_eq!(placed(&source, "NAME"), Ok(wanted));
         }

@@ -2,7 +2,7 @@
 
 use quipu_hal::text::nearest_of;
 
-/// How many names a hint lists.
+/// The most names that a hint lists.
 const LISTED: usize = 5;
 
 /// "did you mean a, b?" with the names most like `wanted`, or, where none is, "`otherwise` ..." with

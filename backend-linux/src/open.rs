@@ -7,20 +7,20 @@ use crate::kernel_group::{KernelGroup, ReadPlan};
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
-/// Whether the driver overlooks a leader that is disabled when it looks whether a group fits
-/// (`validate_event`, `drivers/perf/arm_pmu.c`): a group of one too many opens then, and never counts.
+/// True where the driver skips a disabled leader when it checks that a group fits (`validate_event`,
+/// `drivers/perf/arm_pmu.c`): a group of one too many opens then, and never counts.
 const LEADERS_ARE_OVERLOOKED: bool = cfg!(any(target_arch = "arm", target_arch = "aarch64"));
 
 /// A member that the kernel refused.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusedMember {
     /// Its position in the group.
     pub(crate) member: usize,
-    /// What was asked for.
+    /// The attr that was refused.
     pub(crate) attr: Box<PerfEventAttr>,
-    /// Where.
+    /// The target of that attr.
     pub(crate) attach: Attach,
-    /// Why not.
+    /// The kernel's answer.
     pub(crate) failure: OpenFailure,
 }
 
@@ -32,19 +32,19 @@ pub(crate) fn open_part(
     spec: &GroupSpec,
     planned: &PlannedPart,
     mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, Refusal> {
+) -> Result<KernelGroup, RefusedMember> {
     if spec.members.len() == 1 {
         return open_as(ReadPlan::Single, spec, planned, &mut open);
     }
     match open_as(ReadPlan::Snapshot, spec, planned, &mut open) {
         // Kernels before 4.13 refuse an inherited counter that reads its whole group
         // (`perf_event_alloc`, `kernel/events/core.c`).
-        Err(refusal)
-            if refusal.failure == OpenFailure::Errno(libc::EINVAL)
-                && refusal.member == 0
+        Err(refused)
+            if refused.failure == OpenFailure::Errno(libc::EINVAL)
+                && refused.member == 0
                 && spec.attributes.inherit =>
         {
-            open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refusal)
+            open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refused)
         }
         other => other,
     }
@@ -55,7 +55,7 @@ fn open_as(
     spec: &GroupSpec,
     planned: &PlannedPart,
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, Refusal> {
+) -> Result<KernelGroup, RefusedMember> {
     let attach = planned.attach;
     let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len());
     let mut last = PerfEventAttr::default();
@@ -68,7 +68,7 @@ fn open_as(
                 break;
             }
         }
-        fds.push(opened.map_err(|failure| Refusal {
+        fds.push(opened.map_err(|failure| RefusedMember {
             member,
             attr: Box::new(last),
             attach,
@@ -77,12 +77,12 @@ fn open_as(
     }
     if LEADERS_ARE_OVERLOOKED
         && let [leader, .., bits] = planned.bits.as_slice()
-        && leader.is_of_the_cpu()
+        && leader.is_core_event()
         && !spec.attributes.enable_on_exec
     {
         let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
         let stand_in = again(&spec.members[0], leader);
-        fits(&stand_in, attach, &fds, open).map_err(|failure| Refusal {
+        fits(&stand_in, attach, &fds, open).map_err(|failure| RefusedMember {
             member: fds.len() - 1,
             attr: Box::new(again(&spec.members[fds.len() - 1], bits)),
             attach,
@@ -90,7 +90,7 @@ fn open_as(
         })?;
     }
     let live = planned.bits.iter().any(EventBits::is_counted_live);
-    KernelGroup::new(plan, live, fds).map_err(|errno| Refusal {
+    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
         member: 0,
         attr: Box::new(last),
         attach,
@@ -98,8 +98,8 @@ fn open_as(
     })
 }
 
-/// Whether there is room for the leader, too: its event is a member for a moment, which the driver does
-/// not overlook.
+/// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
+/// does not skip.
 fn fits(
     leader: &PerfEventAttr,
     attach: Attach,
@@ -161,7 +161,7 @@ pub(crate) fn event_attr(bits: EventBits) -> PerfEventAttr {
     }
 }
 
-/// Where not to count, for a filter of where to count.
+/// Returns the exclusion flags of a filter.
 pub(crate) fn exclusions(filter: Filter) -> AttrFlags {
     let mut flags = AttrFlags::empty();
     for (part, exclusion) in [
@@ -218,16 +218,15 @@ mod tests {
     #[test]
     fn scheduling_is_asked_of_the_leader_only() {
         let (mut spec, part) = two();
-        spec.attributes = Attributes {
-            inherit: true,
-            pinned: true,
-            exclusive: true,
-            enable_on_exec: true,
-            disabled: false,
-        };
+        spec.attributes = Attributes::default()
+            .with_inherit(true)
+            .with_pinned(true)
+            .with_exclusive(true)
+            .with_enable_on_exec(true)
+            .with_disabled(false);
         let mut seen = Vec::new();
         // The second is refused, which ends it before the ids are asked for.
-        let refusal = open_part(&spec, &part, |attr, _, leader| {
+        let refused = open_part(&spec, &part, |attr, _, leader| {
             seen.push((attr.flags, leader.is_some()));
             if leader.is_some() {
                 return Err(OpenFailure::Errno(libc::ENOSPC));
@@ -235,7 +234,7 @@ mod tests {
             Ok(some_fd())
         })
         .expect_err("the second was refused");
-        assert_eq!(refusal.member, 1);
+        assert_eq!(refused.member, 1);
         let common = AttrFlags::INHERIT;
         let leaders = AttrFlags::DISABLED
             | AttrFlags::PINNED
@@ -258,11 +257,11 @@ mod tests {
         let group = open_part(&spec, &part, old_kernel).expect("opened one by one");
         assert_eq!(group.plan(), ReadPlan::OneByOne);
         // Refused either way, it says what the first try said.
-        let refusal = open_part(&spec, &part, |_, _, _| {
+        let refused = open_part(&spec, &part, |_, _, _| {
             Err(OpenFailure::Errno(libc::EINVAL))
         })
         .expect_err("refused");
-        assert_eq!(refusal.attr.read_format, ReadPlan::Snapshot.format());
+        assert_eq!(refused.attr.read_format, ReadPlan::Snapshot.format());
     }
 
     #[test]

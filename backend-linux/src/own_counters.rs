@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Result};
+use rustix::io::Errno;
+use rustix::process::configure_performance_counters;
 
-use crate::sys::last_errno;
-
-/// Stops every counter that the calling thread has created, whatever it counts and whoever holds
-/// it now: also those of other libraries in this thread. Counters that other threads created to
+/// Stops every counter that the calling thread has created, including those of other
+/// libraries and those that it has handed to other threads. Counters that other threads created to
 /// count this one go on (prctl(2), `PR_TASK_PERF_EVENTS_DISABLE`).
 ///
 /// For leaving a stretch of code out of all measurements at once. A group that was stopped this way
@@ -16,10 +16,8 @@ use crate::sys::last_errno;
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn stop_own_counters() -> Result<()> {
-    prctl(
-        libc::PR_TASK_PERF_EVENTS_DISABLE,
-        "stop this thread's counters",
-    )
+    configure_performance_counters(false)
+        .map_err(|errno| error(errno, "stop this thread's counters"))
 }
 
 /// Starts every counter that the calling thread has created, also those that were opened without
@@ -32,23 +30,16 @@ pub fn stop_own_counters() -> Result<()> {
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn start_own_counters() -> Result<()> {
-    prctl(
-        libc::PR_TASK_PERF_EVENTS_ENABLE,
-        "start this thread's counters",
-    )?;
+    configure_performance_counters(true)
+        .map_err(|errno| error(errno, "start this thread's counters"))?;
     std::thread::sleep(Duration::from_micros(50));
     Ok(())
 }
 
-fn prctl(operation: libc::c_int, attempted: &str) -> Result<()> {
-    // SAFETY: these operations take no further argument and touch no memory of ours.
-    if unsafe { libc::prctl(operation) } == 0 {
-        return Ok(());
-    }
-    let errno = last_errno();
+fn error(errno: Errno, attempted: &str) -> Error {
     let kind = match errno {
-        libc::EINVAL => ErrorKind::NoSuchDevice,
+        Errno::INVAL => ErrorKind::NoSuchDevice,
         _ => ErrorKind::Os,
     };
-    Err(Error::new(kind, attempted).with_errno(errno))
+    Error::new(kind, attempted).with_errno(errno.raw_os_error())
 }

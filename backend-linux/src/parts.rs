@@ -1,4 +1,4 @@
-//! How a group fans out: which parts a target has, and what each part counts.
+//! Fans a group out: the parts of a target, and the bits that each part counts.
 
 use std::ffi::CString;
 
@@ -8,7 +8,7 @@ use crate::event_bits::EventBits;
 use crate::sys::Attach;
 use crate::sysfs::CorePmu;
 
-/// Where an event can be counted.
+/// The CPUs or core PMUs that can count an event, with its bits there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// On every CPU, with the same bits.
@@ -45,9 +45,9 @@ impl Placement {
     }
 }
 
-/// A place to attach counters to: a thread, a CPU, a cgroup on a CPU.
+/// A point to attach counters to: a thread, a CPU, a cgroup on a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Attachment {
     pub(crate) attach: Attach,
     pub(crate) part: Part,
 }
@@ -57,13 +57,13 @@ pub(crate) struct Place {
 pub(crate) struct PlannedPart {
     pub(crate) attach: Attach,
     pub(crate) part: Part,
-    /// What each member counts here.
+    /// The bits of each member in this part.
     pub(crate) bits: Vec<EventBits>,
 }
 
 impl PlannedPart {
     /// Asks for counters that can be read in user space, of those that have to be asked.
-    pub(crate) fn ask_for_user_reads(&mut self) {
+    pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();
         for bits in &mut self.bits {
             *bits = bits.readable_in_user_space(on_core);
@@ -71,22 +71,26 @@ impl PlannedPart {
     }
 }
 
-/// The kernel groups of a group whose members go to `members`, on `places`: one for each place and
-/// core PMU. Siblings (the core PMUs of one place) are neighbours. On a CPU there is only the core
+/// The kernel groups of a group whose members go to `members`, on `attachments`: one for each attachment and
+/// core PMU. Siblings (the core PMUs of one attachment) are neighbours. On a CPU there is only the core
 /// PMU that the CPU has, and nothing where a member cannot be counted.
-pub(crate) fn plan(members: &[Placement], cores: &[CorePmu], places: &[Place]) -> Vec<PlannedPart> {
+pub(crate) fn plan(
+    members: &[Placement],
+    cores: &[CorePmu],
+    attachments: &[Attachment],
+) -> Vec<PlannedPart> {
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
-    let mut planned = Vec::with_capacity(places.len());
-    for place in places {
+    let mut planned = Vec::with_capacity(attachments.len());
+    for attachment in attachments {
         let mut add = |core: Option<(usize, &CorePmu)>| {
             let bits: Option<Vec<_>> = members
                 .iter()
-                .map(|m| m.bits(core.map(|(i, _)| i), place.part.cpu))
+                .map(|m| m.bits(core.map(|(i, _)| i), attachment.part.cpu))
                 .collect();
             let Some(bits) = bits else { return };
-            let part = place.part.clone();
+            let part = attachment.part.clone();
             planned.push(PlannedPart {
-                attach: place.attach,
+                attach: attachment.attach,
                 part: match core {
                     Some((_, core)) => part.with_core(core.name.as_str()),
                     None => part,
@@ -97,7 +101,7 @@ pub(crate) fn plan(members: &[Placement], cores: &[CorePmu], places: &[Place]) -
         if on_cores {
             for (i, core) in cores.iter().enumerate() {
                 let there = |cpu| core.cpus.is_empty() || core.cpus.contains(&cpu);
-                if place.part.cpu.is_none_or(there) {
+                if attachment.part.cpu.is_none_or(there) {
                     add(Some((i, core)));
                 }
             }
@@ -132,8 +136,8 @@ mod tests {
         Placement::Anywhere(EventBits::software(Software::TaskClock))
     }
 
-    fn thread(tid: i32) -> Place {
-        Place {
+    fn thread(tid: i32) -> Attachment {
+        Attachment {
             attach: Attach {
                 pid: tid,
                 cpu: -1,
@@ -143,8 +147,8 @@ mod tests {
         }
     }
 
-    fn cpu(n: u32) -> Place {
-        Place {
+    fn cpu(n: u32) -> Attachment {
+        Attachment {
             attach: Attach {
                 pid: -1,
                 cpu: n as i32,
@@ -182,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_cpu_has_a_part_for_its_own_core_type_only() {
-        let places = [cpu(0), cpu(1), cpu(2)];
-        let planned = plan(&[on_every_core(Hardware::Cycles)], &hybrid(), &places);
+        let attachments = [cpu(0), cpu(1), cpu(2)];
+        let planned = plan(&[on_every_core(Hardware::Cycles)], &hybrid(), &attachments);
         assert_eq!(
             shape(&planned),
             [

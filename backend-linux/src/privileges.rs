@@ -1,4 +1,4 @@
-//! What this process may do, and what the machine is: the facts that hints and reports rest on.
+//! The rights of this process and the kind of machine: facts for hints and reports.
 
 use std::path::Path;
 
@@ -6,6 +6,15 @@ use crate::kernel_file;
 use crate::sysfs::SysfsPmus;
 
 /// Facts about this process and machine, read once. What cannot be read is `None`, not an error.
+///
+/// ```
+/// use quipu_linux::privileges::Privileges;
+///
+/// let privileges = Privileges::read();
+/// if !privileges.may_count_kernel() {
+///     println!("perf_event_paranoid is {:?}", privileges.perf_event_paranoid);
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Privileges {
@@ -15,35 +24,35 @@ pub struct Privileges {
     pub uid: Option<u32>,
     /// The effective capabilities, a bit each (capabilities(7)).
     pub capabilities: Option<u64>,
-    /// Whether the process is in the initial user namespace. The kernel only honours capabilities
+    /// True if the process is in the initial user namespace. The kernel only honours capabilities
     /// for perf_event_open(2) there (user_namespaces(7)).
     pub initial_user_namespace: Option<bool>,
     /// The limit of open files (RLIMIT_NOFILE).
     pub open_files: Option<Limit>,
     /// The limit of locked memory in bytes (RLIMIT_MEMLOCK).
     pub locked_memory: Option<Limit>,
-    /// Whether system calls are filtered.
+    /// The filter of system calls.
     pub seccomp: Option<Seccomp>,
-    /// Whether the kernel has a PMU of CPU cores.
+    /// True if the kernel has a PMU of CPU cores.
     pub has_cpu_pmu: bool,
     /// The kernel's release: `6.12.9-amd64`.
     pub kernel: Option<String>,
     /// The CPU's name, as its vendor wrote it or as the kernel identifies it.
     pub cpu: Option<String>,
-    /// Whether this is a virtual machine, by the `hypervisor` flag of x86 CPUs; `None` elsewhere.
+    /// True in a virtual machine, by the `hypervisor` flag of x86 CPUs; `None` elsewhere.
     pub virtual_machine: Option<bool>,
 }
 
 /// A resource limit (getrlimit(2)); `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// What is enforced.
+    /// The limit that is enforced.
     pub soft: Option<u64>,
-    /// What the process may raise it to.
+    /// The limit that the process may raise it to.
     pub hard: Option<u64>,
 }
 
-/// Whether system calls are filtered (seccomp(2)).
+/// The filter of system calls (seccomp(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Seccomp {
     /// They are not.
@@ -69,7 +78,7 @@ pub enum Capability {
 
 impl Capability {
     /// Those above, by number.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: &'static [Self] = &[
         Self::IpcLock,
         Self::SysPtrace,
         Self::SysAdmin,
@@ -138,13 +147,13 @@ impl Privileges {
         }
     }
 
-    /// Whether a capability is effective; `false` where that is not known.
+    /// Returns true if a capability is effective; `false` where that is not known.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities
             .is_some_and(|bits| bits >> capability.number() & 1 == 1)
     }
 
-    /// Whether perf_event_paranoid does not bind this process: it has `CAP_PERFMON` or
+    /// Returns true if perf_event_paranoid does not bind this process: it has `CAP_PERFMON` or
     /// `CAP_SYS_ADMIN`, in the initial user namespace (`perfmon_capable` in
     /// `include/linux/capability.h`).
     pub fn is_perfmon_capable(&self) -> bool {
@@ -152,24 +161,24 @@ impl Privileges {
             && (self.has(Capability::Perfmon) || self.has(Capability::SysAdmin))
     }
 
-    /// Whether kernel mode may be counted: perf_event_paranoid is at most 1, or does not bind.
+    /// Returns true if kernel mode may be counted: perf_event_paranoid is at most 1, or does not bind.
     pub fn may_count_kernel(&self) -> bool {
         self.allowed_up_to(1)
     }
 
-    /// Whether whole CPUs may be counted, with everything that runs on them: perf_event_paranoid is
-    /// at most 0, or does not bind.
+    /// Returns true if whole CPUs may be counted, with everything that runs on them:
+    /// perf_event_paranoid is at most 0, or does not bind.
     pub fn may_count_cpus(&self) -> bool {
         self.allowed_up_to(0)
     }
 
-    /// Whether tracepoints may be counted that could show other users' data: perf_event_paranoid is
-    /// -1, or does not bind.
+    /// Returns true if tracepoints may be counted that could show other users' data:
+    /// perf_event_paranoid is -1, or does not bind.
     pub fn may_count_raw_tracepoints(&self) -> bool {
         self.allowed_up_to(-1)
     }
 
-    /// Whether the process's own user mode may be counted. Up to perf_event_paranoid 2 it may.
+    /// Returns true if the process's own user mode may be counted. Up to perf_event_paranoid 2 it may.
     /// Higher values mean the same to the kernel as released, and nothing at all without privilege
     /// to those of Debian, Ubuntu and Android: then this answers `false`.
     pub fn may_count_user(&self) -> bool {
@@ -223,7 +232,7 @@ fn cpu_name(cpuinfo: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn nobody(paranoid: i32) -> Privileges {
+    fn unprivileged(paranoid: i32) -> Privileges {
         Privileges {
             perf_event_paranoid: Some(paranoid),
             uid: Some(1000),
@@ -250,23 +259,23 @@ mod tests {
 
     #[test]
     fn each_level_of_paranoia_takes_something_away() {
-        assert_eq!(may(&nobody(-1)), [true, true, true, true]);
-        assert_eq!(may(&nobody(0)), [true, true, true, false]);
-        assert_eq!(may(&nobody(1)), [true, true, false, false]);
-        assert_eq!(may(&nobody(2)), [true, false, false, false]);
-        assert_eq!(may(&nobody(3)), [false, false, false, false]);
+        assert_eq!(may(&unprivileged(-1)), [true, true, true, true]);
+        assert_eq!(may(&unprivileged(0)), [true, true, true, false]);
+        assert_eq!(may(&unprivileged(1)), [true, true, false, false]);
+        assert_eq!(may(&unprivileged(2)), [true, false, false, false]);
+        assert_eq!(may(&unprivileged(3)), [false, false, false, false]);
     }
 
     #[test]
     fn capabilities_lift_it_in_the_initial_user_namespace_only() {
         for capability in [Capability::Perfmon, Capability::SysAdmin] {
-            let mut p = nobody(4);
+            let mut p = unprivileged(4);
             p.capabilities = Some(1 << capability.number());
             assert_eq!(may(&p), [true; 4]);
             p.initial_user_namespace = Some(false);
             assert_eq!(may(&p), [false; 4]);
         }
-        let mut p = nobody(4);
+        let mut p = unprivileged(4);
         p.capabilities = Some(1 << Capability::SysPtrace.number());
         assert_eq!(may(&p), [false; 4]);
     }

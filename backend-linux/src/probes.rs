@@ -16,7 +16,7 @@ use crate::event_source::Resolved;
 use crate::parts::Placement;
 use crate::sysfs::SysfsPmus;
 
-/// Where and how a probe is counted.
+/// Resolves a probe to the bits of its PMU.
 pub(crate) fn resolve(probe: &Probe, pmus: &SysfsPmus) -> Result<Resolved> {
     let attempted = || format!("open {probe}");
     let pmu = if probe.object.is_some() {
@@ -74,18 +74,18 @@ fn offset_in_file(probe: &Probe, object: &Path) -> Result<u64> {
     let start = elf_symbol::file_offset(object, symbol)?;
     start.checked_add(probe.offset).ok_or_else(|| {
         Error::new(ErrorKind::InvalidConfiguration, format!("open {probe}"))
-            .with_reason("no file is that long")
+            .with_reason("the offset is beyond the end of any file")
     })
 }
 
 fn c_string(bytes: &[u8], attempted: impl Fn() -> String) -> Result<CString> {
     CString::new(bytes).map_err(|_| {
         Error::new(ErrorKind::InvalidConfiguration, attempted())
-            .with_reason("there is a zero byte in the name")
+            .with_reason("the name contains a zero byte")
     })
 }
 
-/// Why the kernel refused a probe that this process may make.
+/// Returns the reason why the kernel refused a probe that this process may make.
 pub(crate) fn refusal_reason(probe: &Probe, errno: i32) -> Option<(ErrorKind, &'static str)> {
     let in_kernel = probe.object.is_none();
     match errno {
@@ -96,11 +96,11 @@ pub(crate) fn refusal_reason(probe: &Probe, errno: i32) -> Option<(ErrorKind, &'
         libc::ENOENT => Some((ErrorKind::UnsupportedEvent, "there is no such file")),
         libc::EINVAL | libc::EOPNOTSUPP | libc::EILSEQ | libc::ERANGE if in_kernel => Some((
             ErrorKind::UnsupportedEvent,
-            "the kernel lets no probe be put there",
+            "the kernel allows no probe there",
         )),
         libc::EINVAL | libc::EOPNOTSUPP | libc::EIO => Some((
             ErrorKind::UnsupportedEvent,
-            "no probe can be put there: it is not the start of an instruction of a regular file",
+            "no probe is possible there: it is not the start of an instruction of a regular file",
         )),
         _ => None,
     }

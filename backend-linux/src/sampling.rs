@@ -32,42 +32,17 @@
 //! # fn main() {}
 //! ```
 //!
-//! Decoding ([`record`]) needs the bytes and a [`RecordLayout`], on any operating system, so it serves
-//! `perf.data` files as well. It allocates nothing, copies nothing and takes any bytes.
+//! Decoding is that of [`quipu_perf_data`], which needs the bytes and a [`RecordLayout`], on any operating
+//! system, so it serves `perf.data` files as well. It allocates nothing, copies nothing and takes any
+//! bytes.
 
-#[forbid(unsafe_code)]
-mod branch;
-#[forbid(unsafe_code)]
-mod bytes;
-#[forbid(unsafe_code)]
-mod callchain;
-#[forbid(unsafe_code)]
-mod cost;
-#[forbid(unsafe_code)]
-mod data_source;
-#[forbid(unsafe_code)]
-mod format;
-#[forbid(unsafe_code)]
-pub mod record;
-#[forbid(unsafe_code)]
-mod registers;
-#[forbid(unsafe_code)]
-mod sample;
-#[forbid(unsafe_code)]
-mod values;
-
-pub use branch::{Branch, BranchPrivilege, BranchStack, BranchType, Speculation};
-pub use bytes::Words;
-pub use callchain::{Callchain, Context, Frame};
-pub use cost::{AbortReason, Transaction, Weight};
-pub use data_source::{
-    Blocked, DataSource, MemoryLevel, MemoryLevels, MemoryOperation, Snoop, TlbAccess,
+pub use quipu_perf_data::record::{self, CpuMode, Misc, RawRecord, Record, Records, ThreadId};
+pub use quipu_perf_data::{
+    AbortReason, Blocked, Branch, BranchPrivilege, BranchSampleType, BranchStack, BranchType,
+    Callchain, Context, CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels,
+    MemoryOperation, ReadFormat, ReadValues, RecordLayout, RegisterAbi, Registers, Sample,
+    SampleId, SampleType, Snoop, Speculation, TlbAccess, Transaction, UserStack, Weight, Words,
 };
-pub use format::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
-pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
-pub use registers::{RegisterAbi, Registers, UserStack};
-pub use sample::{Sample, SampleId};
-pub use values::{CounterValue, ReadValues};
 
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
@@ -75,9 +50,9 @@ cfg_if::cfg_if! {
         mod aux_area;
         mod counter;
         mod open;
-        mod refusal;
         mod ring;
         mod sampler;
+        mod sampler_error;
         mod spec;
 
         pub use counter::SampledCounter;

@@ -2,7 +2,6 @@
 
 mod attr;
 mod counter_fd;
-mod counter_page;
 mod mapping;
 mod open;
 mod read_call;
@@ -10,11 +9,12 @@ mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use counter_fd::CounterFd;
-pub(crate) use counter_page::{CounterPage, wiped_on_fork};
-pub(crate) use mapping::{Access, Mapping, page_size};
+pub(crate) use mapping::{Access, CounterPage, Mapping, wiped_on_fork};
 pub(crate) use open::{Attach, OpenFailure, attr_size, perf_event_open};
 
 pub(crate) use readiness::{Readiness, poll};
+pub(crate) use rustix::param::page_size;
+use rustix::process::TimeStampCounterReadability;
 
 pub(crate) use crate::sampling::ReadFormat;
 
@@ -29,13 +29,11 @@ pub(crate) mod event_type {
     pub(crate) const BREAKPOINT: u32 = 5;
 }
 
-/// Whether this thread may read the CPU's cycle counter: PR_SET_TSC of prctl(2) takes it away.
+/// Returns true if this thread may read the CPU's cycle counter: PR_SET_TSC of prctl(2) takes it away.
 /// Architectures without that setting always allow it.
 pub(crate) fn has_time_stamps() -> bool {
-    let mut setting: libc::c_int = libc::PR_TSC_ENABLE;
-    // SAFETY: the call writes an int at most, through a pointer to a live one.
-    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut setting) };
-    setting == libc::PR_TSC_ENABLE
+    let setting = rustix::process::time_stamp_counter_readability();
+    setting != Ok(TimeStampCounterReadability::RaiseSIGSEGV)
 }
 
 /// The error number of the system call that just failed on this thread.

@@ -21,6 +21,17 @@ use crate::kernel_file;
 use crate::nearest::did_you_mean;
 
 /// The directory of PMUs. Nothing is kept: every call reads what is there now.
+///
+/// ```
+/// # fn main() -> quipu_hal::Result<()> {
+/// use quipu_linux::sysfs::SysfsPmus;
+///
+/// for pmu in SysfsPmus::new().pmus()? {
+///     println!("{} has {} named events", pmu.name, pmu.events.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SysfsPmus {
     root: PathBuf,
@@ -39,7 +50,7 @@ pub struct Pmu {
     pub cpumask: Option<Vec<u32>>,
     /// The CPUs it counts on (`cpus`), for a PMU of one core type; `None` when that is every CPU.
     pub cpus: Option<Vec<u32>>,
-    /// What it says of its abilities (`caps`): name and value.
+    /// Its abilities (`caps`): name and value.
     pub caps: Vec<(String, String)>,
     /// The fields of its config words, sorted by name.
     pub formats: Vec<Format>,
@@ -48,7 +59,7 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// Whether it is a PMU of CPU cores, which counts the generalized hardware events.
+    /// Returns true if it is a PMU of CPU cores, which counts the generalized hardware events.
     pub fn is_core(&self) -> bool {
         is_core_name(&self.name) || self.cpus.is_some()
     }
@@ -57,6 +68,7 @@ impl Pmu {
 /// A field of a PMU as its file describes it. Kept as text so that one the kernel got wrong, or
 /// that is newer than this crate, hides no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Format {
     /// The field's name: `event`, `umask`.
     pub name: String,
@@ -65,7 +77,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Where the field is.
+    /// Parses the definition.
     ///
     /// # Errors
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the definition is not understood.
@@ -76,6 +88,7 @@ impl Format {
 
 /// A PMU of CPU cores: what generalized hardware events are opened on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CorePmu {
     /// Its name: `cpu`, `cpu_core`, `armv8_cortex_a53`.
     pub name: String,

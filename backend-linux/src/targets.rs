@@ -1,4 +1,4 @@
-//! From a target to the places counters are attached to: threads, CPUs, a cgroup on CPUs.
+//! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -6,23 +6,23 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use quipu_hal::{Cgroup, Error, ErrorKind, Part, Result, Target};
+use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file;
-use crate::parts::Place;
-use crate::sys::{Attach, last_errno};
+use crate::parts::Attachment;
+use crate::sys::Attach;
 use crate::topology::Topology;
 
-/// The places of a target, and what has to stay open while counters are attached to them.
+/// The attachments of a target, and what has to stay open while counters are attached to them.
 #[derive(Debug)]
-pub(crate) struct Places {
-    pub(crate) list: Vec<Place>,
+pub(crate) struct Attachments {
+    pub(crate) list: Vec<Attachment>,
     /// The directory of a cgroup that was given by path.
     _cgroup: Option<File>,
 }
 
-impl Places {
-    fn new(list: Vec<Place>) -> Self {
+impl Attachments {
+    fn new(list: Vec<Attachment>) -> Self {
         Self {
             list,
             _cgroup: None,
@@ -30,64 +30,63 @@ impl Places {
     }
 }
 
-/// Where to attach for a target. A process gives the threads it has at this moment.
-pub(crate) fn places(target: &Target) -> Result<Places> {
+/// Returns the attachments of a target. A process gives the threads it has at this moment.
+pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
     Ok(match target {
-        Target::CurrentThread => Places::new(vec![Place {
+        Target::CurrentThread => Attachments::new(vec![Attachment {
             attach: Attach::thread(0),
             part: Part::whole(),
         }]),
-        Target::Thread(tid) => Places::new(vec![thread(checked_id(target, *tid)?)]),
+        Target::Thread(tid) => Attachments::new(vec![thread(checked_id(target, *tid)?)]),
         Target::Process(pid) => {
             let threads =
                 threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
-            Places::new(threads.into_iter().map(thread).collect())
+            Attachments::new(threads.into_iter().map(thread).collect())
         }
-        Target::CurrentCpu => Places::new(cpus(&[current_cpu()?])),
-        Target::Cpu(cpu) => Places::new(cpus(&[*cpu])),
+        Target::CurrentCpu => Attachments::new(cpus(&[current_cpu()])),
+        Target::Cpu(cpu) => Attachments::new(cpus(&[*cpu])),
         Target::Cpus(list) if list.is_empty() => {
             return Err(
                 Error::new(ErrorKind::InvalidConfiguration, attempted(target))
                     .with_reason("the list of CPUs is empty"),
             );
         }
-        Target::Cpus(list) => Places::new(cpus(list)),
-        Target::AllCpus => Places::new(cpus(&online(target)?)),
-        Target::Cgroup { cgroup, cpus: list } => {
-            let dir = match cgroup {
-                Cgroup::Fd(_) => None,
-                Cgroup::Path(path) => Some(open_cgroup(target, path)?),
-            };
-            let fd = match (cgroup, &dir) {
-                (Cgroup::Fd(fd), _) => *fd,
-                (_, Some(dir)) => dir.as_raw_fd(),
-                (Cgroup::Path(_), None) => -1,
-            };
+        Target::Cpus(list) => Attachments::new(cpus(list)),
+        Target::AllCpus => Attachments::new(cpus(&online(target)?)),
+        Target::Cgroup { path, cpus: list } => {
+            let dir = open_cgroup(target, path)?;
             let mut list = match list.is_empty() {
                 true => cpus(&online(target)?),
                 false => cpus(list),
             };
-            for place in &mut list {
-                place.attach.pid = fd;
-                place.attach.cgroup = true;
+            for attachment in &mut list {
+                attachment.attach.pid = dir.as_raw_fd();
+                attachment.attach.cgroup = true;
             }
-            Places { list, _cgroup: dir }
+            Attachments {
+                list,
+                _cgroup: Some(dir),
+            }
         }
         other => {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted(other))
-                .with_reason("this backend does not know this kind of target"));
+                .with_reason("this backend does not support this kind of target"));
         }
     })
 }
 
-/// Whether a target is the thread that asks, and nothing else: what it may read in user space.
+/// Returns true if a target is the calling thread alone, which may read its counters in user space.
 pub(crate) fn is_calling_thread(target: &Target) -> bool {
     match target {
         Target::CurrentThread => true,
-        // SAFETY: the call takes nothing and touches no memory of ours.
-        Target::Thread(tid) => *tid == unsafe { libc::gettid() },
+        Target::Thread(tid) => *tid == current_tid(),
         _ => false,
     }
+}
+
+/// Returns the id of the calling thread.
+fn current_tid() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
@@ -100,9 +99,9 @@ pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
     Ok(threads)
 }
 
-/// The place of one thread.
-pub(crate) fn thread(tid: i32) -> Place {
-    Place {
+/// The attachment of one thread.
+pub(crate) fn thread(tid: i32) -> Attachment {
+    Attachment {
         attach: Attach::thread(tid),
         part: Part::of_thread(tid),
     }
@@ -112,30 +111,28 @@ pub(crate) fn thread(tid: i32) -> Place {
 fn online(target: &Target) -> Result<Vec<u32>> {
     Topology::new().online().map_err(|e| match e.errno() {
         Some(libc::ENOENT) => Error::new(ErrorKind::UnsupportedFeature, attempted(target))
-            .with_reason("there is no /sys that would list the CPUs")
+            .with_reason("/sys, which lists the CPUs, is not mounted")
             .with_hint("as root: mount -t sysfs sysfs /sys"),
         _ => e,
     })
 }
 
-/// A place for each CPU, once, in the order given.
-fn cpus(list: &[u32]) -> Vec<Place> {
+/// Returns an attachment for each CPU, once, in the order given.
+fn cpus(list: &[u32]) -> Vec<Attachment> {
     let mut seen = BTreeSet::new();
     list.iter()
         .filter(|cpu| seen.insert(**cpu))
-        .map(|&cpu| Place {
+        .map(|&cpu| Attachment {
             attach: Attach::cpu(cpu),
             part: Part::on_cpu(cpu),
         })
         .collect()
 }
 
-fn current_cpu() -> Result<u32> {
-    // SAFETY: the call takes nothing and touches no memory of ours.
-    let cpu = unsafe { libc::sched_getcpu() };
-    u32::try_from(cpu).map_err(|_| {
-        Error::new(ErrorKind::Os, "find the CPU this thread runs on").with_errno(last_errno())
-    })
+/// Returns the CPU that the calling thread runs on.
+fn current_cpu() -> u32 {
+    // The kernel numbers CPUs with an unsigned int.
+    rustix::thread::sched_getcpu() as u32
 }
 
 /// Ids below 1 mean other things to the kernel: the calling thread, or every task.
@@ -152,7 +149,7 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
 fn no_such_process(target: &Target, e: &io::Error) -> Error {
     let error = if !Path::new("/proc/self").exists() {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
-            .with_reason("there is no /proc that would list its threads")
+            .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
     } else if kernel_file::is_missing(e) {
         Error::new(ErrorKind::NoSuchTarget, attempted(target))
@@ -199,8 +196,8 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     })
 }
 
-/// Where cgroups are that counters can be attached to: the version 1 hierarchy with the
-/// `perf_event` controller, else version 2, which always has it (cgroups(7)).
+/// Returns the mount point of the cgroups that counters can be attached to: the version 1 hierarchy
+/// with the `perf_event` controller, else version 2, which always has it (cgroups(7)).
 fn cgroup_mount(mounts: &str) -> Option<PathBuf> {
     let mut unified = None;
     for line in mounts.lines() {
@@ -276,9 +273,13 @@ mod tests {
     #[test]
     fn every_thread_is_a_part_and_every_cpu_once() {
         let pid = i32::try_from(std::process::id()).expect("a pid");
-        let list = places(&Target::Process(pid)).expect("this process").list;
+        let list = attachments(&Target::Process(pid))
+            .expect("this process")
+            .list;
         assert!(list.iter().any(|p| p.part.thread == Some(pid)));
-        let list = places(&Target::Cpus(vec![1, 0, 1])).expect("two CPUs").list;
+        let list = attachments(&Target::Cpus(vec![1, 0, 1]))
+            .expect("two CPUs")
+            .list;
         assert_eq!(
             list.iter().map(|p| p.attach.cpu).collect::<Vec<_>>(),
             [1, 0]
@@ -288,8 +289,7 @@ mod tests {
     /// Not a process, though the thread may be its only one, nor the CPU that it is on.
     #[test]
     fn the_calling_thread_is_no_other_target() {
-        // SAFETY: the call takes nothing and touches no memory of ours.
-        let tid = unsafe { libc::gettid() };
+        let tid = current_tid();
         assert!(is_calling_thread(&Target::CurrentThread));
         assert!(is_calling_thread(&Target::Thread(tid)));
         let pid = i32::try_from(std::process::id()).expect("a pid");
@@ -302,7 +302,7 @@ mod tests {
             Target::Cpus(vec![0]),
             Target::AllCpus,
             Target::Cgroup {
-                cgroup: Cgroup::Path("/".into()),
+                path: "/".into(),
                 cpus: vec![0],
             },
         ] {
@@ -314,16 +314,13 @@ mod tests {
 
     #[test]
     fn targets_that_mean_nothing_are_refused() {
-        let kind = |target| places(&target).expect_err("no such target").kind();
+        let kind = |target| attachments(&target).expect_err("no such target").kind();
         assert_eq!(kind(Target::Thread(0)), ErrorKind::InvalidConfiguration);
         assert_eq!(kind(Target::Process(-1)), ErrorKind::InvalidConfiguration);
         assert_eq!(kind(Target::Cpus(vec![])), ErrorKind::InvalidConfiguration);
         assert_eq!(kind(Target::Process(i32::MAX)), ErrorKind::NoSuchTarget);
-        let cgroup = Cgroup::Path("/nowhere/at/all".into());
+        let path = "/nowhere/at/all".into();
         let cpus = vec![];
-        assert_eq!(
-            kind(Target::Cgroup { cgroup, cpus }),
-            ErrorKind::NoSuchTarget
-        );
+        assert_eq!(kind(Target::Cgroup { path, cpus }), ErrorKind::NoSuchTarget);
     }
 }

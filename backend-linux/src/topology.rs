@@ -1,4 +1,4 @@
-//! Where CPUs are: cores, dies, sockets.
+//! The topology of CPUs: cores, dies, sockets.
 //!
 //! `Documentation/admin-guide/cputopology.rst`: `/sys/devices/system/cpu/online` and
 //! `cpuN/topology/`.
@@ -12,6 +12,14 @@ use quipu_hal::{Error, ErrorKind, Result};
 use crate::kernel_file;
 
 /// The CPUs of the machine, read from sysfs when asked.
+///
+/// ```
+/// use quipu_linux::topology::Topology;
+///
+/// for place in Topology::new().places().unwrap_or_default() {
+///     println!("CPU {}: core {} of socket {}", place.cpu, place.core, place.socket);
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Topology {
     root: PathBuf,
@@ -28,7 +36,7 @@ impl Topology {
         Self { root: root.into() }
     }
 
-    /// The CPUs that are online, in ascending order.
+    /// Returns the CPUs that are online, in ascending order.
     ///
     /// # Errors
     /// When the file cannot be read or holds no list.
@@ -39,7 +47,7 @@ impl Topology {
         parse_cpu_list(&text)
     }
 
-    /// Where a CPU is.
+    /// Returns the position of a CPU.
     ///
     /// # Errors
     /// [`NoSuchTarget`](ErrorKind::NoSuchTarget) when there is no such CPU or it is not online (the
@@ -59,7 +67,7 @@ impl Topology {
         })
     }
 
-    /// Where every online CPU is, ordered by socket, die, core and CPU.
+    /// Returns the position of every online CPU, ordered by socket, die, core and CPU.
     ///
     /// # Errors
     /// As [`online`](Self::online) and [`place`](Self::place).
@@ -73,7 +81,7 @@ impl Topology {
         Ok(places)
     }
 
-    /// How many sockets have a CPU that is online.
+    /// Returns the number of sockets that have a CPU online.
     ///
     /// # Errors
     /// As [`places`](Self::places).
@@ -89,8 +97,8 @@ impl Default for Topology {
     }
 }
 
-/// Where a CPU is. Ids are the kernel's, -1 where it does not know; they need not be contiguous, and
-/// a core's is unique within its die only.
+/// The position of a CPU. Ids are the kernel's, -1 where it does not know; they need not be contiguous,
+/// and a core's is unique within its die only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuPlace {
     /// The socket (physical package).

@@ -3,9 +3,7 @@
 //! `Documentation/trace/events.rst`: `events/SYSTEM/NAME/id` holds the number that goes into
 //! `config` of an event of type `PERF_TYPE_TRACEPOINT`.
 
-mod format;
-
-pub use format::{FieldList, FieldValue, TraceField, TraceFormat};
+pub use quipu_perf_data::{FieldList, FieldValue, TraceField, TraceFormat};
 
 use std::ffi::OsString;
 use std::io;
@@ -18,6 +16,15 @@ use crate::kernel_file;
 use crate::nearest::did_you_mean;
 
 /// A mounted tracefs.
+///
+/// ```
+/// use quipu_linux::tracefs::Tracefs;
+///
+/// match Tracefs::find().and_then(|tracefs| tracefs.format("sched", "sched_switch")) {
+///     Ok(format) => println!("{} fields", format.fields().len()),
+///     Err(error) => println!("{error:#}"),
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tracefs {
     root: PathBuf,
@@ -70,7 +77,7 @@ impl Tracefs {
         Self { root: root.into() }
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn root(&self) -> &Path {
         &self.root
     }

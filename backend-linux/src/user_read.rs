@@ -122,11 +122,6 @@ impl Drop for UserCounters {
         if !self.owner.is_this_process() {
             // A forked process does not have them, and may have something else in their place.
             self.pages.drain(..).for_each(std::mem::forget);
-            return;
-        }
-        for page in self.pages.drain(..) {
-            // SAFETY: this process has mapped it.
-            unsafe { page.unmap() };
         }
     }
 }

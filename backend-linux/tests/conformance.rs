@@ -1,12 +1,13 @@
-//! The conformance suite over perf_event_open(2), as far as this machine goes.
+//! In a process of its own, because its checks count the whole process and the time it takes: the
+//! conformance suite over perf_event_open(2), as far as this machine goes.
 
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;
 use std::sync::Arc;
 
-use quipu_conformance::subjects::LinuxSubject;
-use quipu_conformance::{Subject, all, run};
+use quipu_conformance::fixtures::LinuxFixture;
+use quipu_conformance::{Fixture, all, run};
 use quipu_linux::LinuxBackend;
 
 #[test]
@@ -18,13 +19,13 @@ fn the_backend_conforms() {
             return;
         }
     };
-    let subject: Arc<dyn Subject> = Arc::new(LinuxSubject::new(Arc::new(backend)));
-    let report = run(&subject, all());
+    let fixture: Arc<dyn Fixture> = Arc::new(LinuxFixture::new(Arc::new(backend)));
+    let report = run(&fixture, all());
     println!("{report}");
     assert_eq!(report.failed().count(), 0, "{report}");
     for (check, missing) in report.skipped() {
         let _ = writeln!(std::io::stderr(), "SKIP {}: {missing}", check.id);
-        let capabilities = subject.backend().capabilities();
+        let capabilities = fixture.backend().capabilities();
         assert!(
             !missing.is_claimed_by(capabilities),
             "{} was skipped, and {missing}, which the backend claims",

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quipu_hal::{
-    Backend, CpuModel, Encoding, Event, EventInfo, EventMap, Filter, Group, GroupSpec,
-    MonotonicClock, ResolvedEvent, Result, Rotation, Scheduling, SlotSet, Target, VirtualPmu,
-    X86Select,
+    CpuModel, Encoding, Event, EventInfo, EventMap, Filter, Group, GroupSpec, ResolvedEvent,
+    Result, SlotSet, Target, X86Select,
 };
 use quipu_msr::sim::{Generation, SimulatedMsrs};
 use quipu_msr::{LinuxMsr, MsrBus, MsrPmu, Options};
+use quipu_pmu::{MonotonicClock, Rotation, Scheduling, VirtualPmu};
 
-/// Where AMD's first counter is.
+/// The address of AMD's first counter.
 const COUNTER: u32 = 0xc001_0004;
 
 /// Every event is cycles.
@@ -30,11 +30,11 @@ impl EventMap for Cycles {
 
     fn resolve(&self, _event: &Event, _filter: Filter) -> Result<ResolvedEvent> {
         let select = X86Select::new(0x76, 0).with_flags(X86Select::USER | X86Select::KERNEL);
-        Ok(ResolvedEvent {
-            encoding: Encoding::X86(select),
-            slots: SlotSet::ANY_GENERAL,
-            info: EventInfo::counter("cycles"),
-        })
+        Ok(ResolvedEvent::new(
+            Encoding::X86(select),
+            SlotSet::ANY_GENERAL,
+            EventInfo::counter("cycles"),
+        ))
     }
 }
 
@@ -154,7 +154,9 @@ fn files() {
         open: Arc::clone(&open),
     };
     let backend = backend(bus, model);
-    let mut opened = backend.open(&four(), &Target::Cpu(0)).expect("a group");
+    let mut opened = backend
+        .open_group(&four(), &Target::Cpu(0))
+        .expect("a group");
     open.store(true, Ordering::Relaxed);
     let file = File::open(directory.path().join("0/msr")).expect("the file");
     reads("files in memory", &file, &mut opened);
@@ -168,7 +170,7 @@ fn device() {
     let opened = pmu.and_then(|pmu| {
         let map = Arc::new(Cycles(amd));
         let backend = VirtualPmu::new(pmu, MonotonicClock::new(), map)?;
-        backend.open(&four(), &Target::Cpu(0))
+        backend.open_group(&four(), &Target::Cpu(0))
     });
     match (opened, File::open(Path::new("/dev/cpu/0/msr"))) {
         (Ok(mut opened), Ok(file)) => reads("/dev/cpu", &file, &mut opened),
@@ -187,7 +189,11 @@ fn opening() {
     };
     let (one, many) = (machine(1), machine(MANY));
     let open = |backend: &VirtualPmu<_, _>| {
-        drop(backend.open(&four(), &Target::AllCpus).expect("a group"));
+        drop(
+            backend
+                .open_group(&four(), &Target::AllCpus)
+                .expect("a group"),
+        );
     };
     let [one, many] = in_turns([&mut || open(&one), &mut || open(&many)], 200, 5);
     let each = many / f64::from(MANY);

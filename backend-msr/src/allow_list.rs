@@ -1,4 +1,4 @@
-//! What may be written: which registers, and which of their bits.
+//! The registers that may be written, and which of their bits.
 //!
 //! These constants are the whole of it. [`AllowList::new`] takes rows of this file and how many
 //! counters there are, and [`Guard`](crate::guard::Guard) writes nothing that is not on the list: no
@@ -21,7 +21,7 @@ pub(crate) struct Row {
     sharing: Sharing,
 }
 
-/// Whom the bits of a register belong to.
+/// The owner of the bits of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// The counter that the register is for.

@@ -1,17 +1,18 @@
-//! The way to the registers: one register of one CPU at a time.
+//! Access to the registers: one register of one CPU at a time.
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly", test))]
 mod cpuctl;
-mod cpuid;
 mod elsewhere;
+pub(crate) mod errors;
 mod files;
 mod linux;
-pub(crate) mod refusal;
 
 pub use elsewhere::NoMsr;
 pub use linux::LinuxMsr;
 
 use quipu_hal::Result;
+#[cfg(not(any(target_os = "linux", target_os = "dragonfly")))]
+use quipu_hal::{Error, ErrorKind};
 
 use crate::address;
 
@@ -31,22 +32,35 @@ cfg_if::cfg_if! {
 
 /// Reads and writes model-specific registers.
 ///
-/// An access takes place on the CPU it names, whichever CPU the caller is on. A bus does as it is
-/// told; what may be written is for [`MsrPmu`](crate::MsrPmu) to know, which writes only what its
-/// allow-list has.
+/// An access takes place on the CPU it names, whichever CPU the caller is on. A bus checks
+/// nothing: [`MsrPmu`](crate::MsrPmu) writes only the registers and bits of its allow-list.
 ///
 /// Refusals mean the same on every bus: [`UnsupportedFeature`](quipu_hal::ErrorKind::UnsupportedFeature)
 /// where the CPU refused the register or the value, [`NoPermission`](quipu_hal::ErrorKind::NoPermission)
 /// where the system did, [`NoSuchTarget`](quipu_hal::ErrorKind::NoSuchTarget) where there is no such
 /// CPU, [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) where there is no driver.
+///
+/// ```
+/// use quipu_msr::MsrBus;
+/// use quipu_msr::sim::{Generation, SimulatedMsrs};
+///
+/// /// Returns the time stamp counter of every CPU.
+/// fn time_stamps(bus: &impl MsrBus) -> quipu_hal::Result<Vec<u64>> {
+///     bus.cpus().iter().map(|&cpu| bus.read(cpu, 0x10)).collect()
+/// }
+///
+/// let times = time_stamps(&SimulatedMsrs::new(Generation::P6, 2))?;
+/// assert_eq!(times.len(), 2);
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 pub trait MsrBus: Send + Sync + 'static {
-    /// The CPUs whose registers can be reached, in ascending order.
+    /// Returns the CPUs whose registers can be accessed, in ascending order.
     fn cpus(&self) -> &[u32];
 
-    /// The CPU the calling thread is on.
+    /// Returns the CPU that the calling thread is on.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     fn current_cpu(&self) -> Result<u32>;
 
     /// Reads a register. It allocates nothing unless it fails.
@@ -61,13 +75,13 @@ pub trait MsrBus: Send + Sync + 'static {
     /// As the trait says.
     fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()>;
 
-    /// The CPUID leaf (eax, ebx, ecx, edx); zeros where there is none.
+    /// Returns a CPUID leaf (eax, ebx, ecx, edx); zeros if there is none.
     ///
     /// # Errors
-    /// Where the CPU is not an x86.
+    /// When the CPU is not an x86.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]>;
 
-    /// Makes a CPU execute something in kernel mode, for a counter to count.
+    /// Makes a CPU execute kernel code, for a counter to count.
     ///
     /// # Errors
     /// As the trait says.
@@ -76,26 +90,81 @@ pub trait MsrBus: Send + Sync + 'static {
         (0..64).try_for_each(|_| self.read(cpu, address::TIME_STAMP).map(drop))
     }
 
-    /// Who probably enabled a counter that was found enabled, and what to do about it.
-    fn suspect(&self) -> Suspect {
-        Suspect {
-            who: "another program that writes counter registers".into(),
-            remedy: "end that program".into(),
-        }
+    /// Returns the likely owner of a counter that was found enabled, and the remedy.
+    fn likely_owner(&self) -> LikelyOwner {
+        LikelyOwner::new(
+            "another program that writes counter registers",
+            "end that program",
+        )
     }
 
-    /// Something that is the same until the machine starts anew. Nothing where the directory of the
-    /// [journal](crate::Options::journal) is emptied at every start anyway.
+    /// Returns an id that changes with every boot, or `None` if the directory of the
+    /// [journal](crate::Options::journal) is emptied at every boot anyway.
     fn boot(&self) -> Option<String> {
         None
     }
 }
 
-/// Who probably has a counter.
+/// The program that probably uses a counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suspect {
-    /// In words that complete "probably ...".
-    pub who: String,
-    /// What a person can do about it.
+#[non_exhaustive]
+pub struct LikelyOwner {
+    /// Its name, to complete "probably by ...".
+    pub name: String,
+    /// A way to free the counter, for the user.
     pub remedy: String,
+}
+
+impl LikelyOwner {
+    /// Creates an owner of a name, and a way to free its counters.
+    pub fn new(name: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(any(target_os = "linux", target_os = "dragonfly"))] {
+        /// Returns the CPU that the calling thread is on.
+        fn current_cpu() -> Result<u32> {
+            // CPU numbers have fewer than 32 bits.
+            Ok(rustix::thread::sched_getcpu() as u32)
+        }
+    } else if #[cfg(target_os = "freebsd")] {
+        /// Returns the CPU that the calling thread is on.
+        fn current_cpu() -> Result<u32> {
+            // SAFETY: sched_getcpu(3) takes nothing and touches no memory of this process.
+            let cpu = unsafe { libc::sched_getcpu() };
+            u32::try_from(cpu).map_err(|_| {
+                Error::new(ErrorKind::Os, "find out which CPU this thread is on")
+                    .with_io_error(&std::io::Error::last_os_error())
+            })
+        }
+    } else {
+        /// Refuses: this system does not tell.
+        fn current_cpu() -> Result<u32> {
+            let attempted = "find out which CPU this thread is on";
+            Err(Error::new(ErrorKind::UnsupportedFeature, attempted))
+        }
+    }
+}
+
+/// Returns a leaf of the CPU that the calling thread is on; zeros beyond the highest leaf.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn cpuid(leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
+    use raw_cpuid::native_cpuid::cpuid_count;
+
+    if leaf > cpuid_count(leaf & 0x8000_0000, 0).eax {
+        return Ok([0; 4]);
+    }
+    let found = cpuid_count(leaf, subleaf);
+    Ok([found.eax, found.ebx, found.ecx, found.edx])
+}
+
+/// Refuses: other CPUs have no such instruction, and no model-specific registers.
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+fn cpuid(_leaf: u32, _subleaf: u32) -> Result<[u32; 4]> {
+    Err(elsewhere::not_here())
 }

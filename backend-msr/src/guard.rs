@@ -5,9 +5,9 @@ use quipu_hal::{Error, ErrorKind, Result};
 use crate::MsrBus;
 use crate::allow_list::{AllowList, Sharing, Writable};
 
-/// Something to put back: the bits of a mask in a register.
+/// A write that restores the bits of a mask in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct RestoreStep {
     pub(crate) address: u32,
     pub(crate) mask: u64,
     pub(crate) value: u64,
@@ -40,15 +40,15 @@ impl<B: MsrBus> Guard<B> {
         self.bus.write(cpu, address, value)
     }
 
-    /// Writes the bits of a mask in a register that several counters share, and says what the
-    /// register held before.
+    /// Writes the bits of a mask in a register that several counters share, and returns its previous
+    /// value.
     pub(crate) fn merge(&self, cpu: u32, address: u32, mask: u64, value: u64) -> Result<u64> {
         let writable = self.writable(cpu, address, Sharing::Shared)?;
         refuse(cpu, address, value & mask & !writable.bits)?;
         self.merge_found(cpu, writable, mask, value)
     }
 
-    /// The same with what was found there.
+    /// Merges a value whose bits may also be those that are only restored.
     fn merge_found(&self, cpu: u32, writable: Writable, mask: u64, value: u64) -> Result<u64> {
         let address = writable.address;
         refuse(cpu, address, mask & !(writable.bits | writable.kept))?;
@@ -60,8 +60,8 @@ impl<B: MsrBus> Guard<B> {
         Ok(before)
     }
 
-    /// Puts something back.
-    pub(crate) fn apply(&self, cpu: u32, step: Step) -> Result<()> {
+    /// Performs a restoring write.
+    pub(crate) fn apply(&self, cpu: u32, step: RestoreStep) -> Result<()> {
         match self.list.get(step.address) {
             Some(writable) if writable.sharing == Sharing::Shared => self
                 .merge_found(cpu, writable, step.mask, step.value)
@@ -73,7 +73,7 @@ impl<B: MsrBus> Guard<B> {
         }
     }
 
-    /// Whether what was found in a register can be put back.
+    /// Checks that a saved value can be restored.
     pub(crate) fn check_found(&self, cpu: u32, address: u32, found: u64) -> Result<()> {
         let writable = self.writable(cpu, address, Sharing::Own)?;
         refuse(cpu, address, found & !(writable.bits | writable.kept))
@@ -82,7 +82,7 @@ impl<B: MsrBus> Guard<B> {
     fn writable(&self, cpu: u32, address: u32, sharing: Sharing) -> Result<Writable> {
         let found = self.list.get(address).filter(|w| w.sharing == sharing);
         found.ok_or_else(|| {
-            refusal(cpu, address).with_reason("the register is not on the allow-list")
+            not_allowed(cpu, address).with_reason("the register is not on the allow-list")
         })
     }
 }
@@ -91,11 +91,11 @@ fn refuse(cpu: u32, address: u32, excess: u64) -> Result<()> {
     if excess == 0 {
         return Ok(());
     }
-    Err(refusal(cpu, address)
+    Err(not_allowed(cpu, address)
         .with_reason(format!("the allow-list does not have its bits {excess:#x}")))
 }
 
-fn refusal(cpu: u32, address: u32) -> Error {
+fn not_allowed(cpu: u32, address: u32) -> Error {
     Error::new(
         ErrorKind::InvalidConfiguration,
         format!("write register {address:#x} of CPU {cpu}"),

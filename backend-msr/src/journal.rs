@@ -1,8 +1,8 @@
-//! What registers held, written down for the case that this process is killed.
+//! Records the saved registers in files, so that they can be restored if this process is killed.
 //!
-//! There is a file for each CPU. Whoever takes the counters of a CPU holds a lock on its file
-//! (flock(2)), which ends with the process however it ends. A file that is locked belongs to a
-//! process that counts; one that is not and has something in it was left by one that was killed.
+//! There is a file for each CPU. The process that acquires the counters of a CPU holds a lock on its
+//! file (flock(2)), which ends with the process however it ends. A locked file belongs to a process
+//! that counts; an unlocked one that is not empty was left by a process that was killed.
 
 mod restore;
 mod text;
@@ -13,13 +13,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Result};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 pub use self::restore::{Repair, restore};
-use crate::guard::Step;
-use crate::sys;
+use crate::guard::RestoreStep;
 
-/// Where the journal is on a real machine: a directory of root's that is empty when the machine
-/// starts.
+/// Returns the directory of the journal on a real machine: owned by root, and empty after a boot.
 pub fn runtime_directory() -> &'static Path {
     Path::new(if cfg!(target_os = "linux") {
         "/run/quipu"
@@ -48,11 +48,10 @@ impl Journal {
         Self { directory, boot }
     }
 
-    /// The empty record of a CPU.
+    /// Opens the empty record of a CPU, and locks it.
     ///
     /// # Errors
-    /// [`Busy`](ErrorKind::Busy) when another process holds it, or one that was killed has left
-    /// something in it.
+    /// [`Busy`](ErrorKind::Busy) when another process holds it, or a killed one has left it filled.
     pub(crate) fn record(&self, cpu: u32) -> Result<Record> {
         self.prepare()?;
         let path = self.directory.join(format!("cpu{cpu}"));
@@ -102,7 +101,7 @@ impl Journal {
         })
     }
 
-    /// Makes the directory, and makes sure that nobody else can write in it.
+    /// Creates the directory, and checks that no other user can write in it.
     fn prepare(&self) -> Result<()> {
         let path = &self.directory;
         let made = DirBuilder::new().mode(0o700).create(path);
@@ -117,7 +116,10 @@ impl Journal {
     fn check(&self) -> Result<()> {
         let path = &self.directory;
         let found = fs::symlink_metadata(path).map_err(|e| failed("look at", path, &e))?;
-        if !found.is_dir() || found.uid() != sys::user() || found.mode() & 0o022 != 0 {
+        if !found.is_dir()
+            || found.uid() != rustix::process::geteuid().as_raw()
+            || found.mode() & 0o022 != 0
+        {
             return Err(
                 Error::new(ErrorKind::NoPermission, format!("use {}", path.display()))
                     .with_reason("it is not a directory that only this user can write in")
@@ -129,12 +131,12 @@ impl Journal {
 }
 
 impl Record {
-    /// Takes the lock; false when another process has it.
+    /// Takes the lock; returns false if another process has it.
     fn lock(&self) -> Result<bool> {
-        match sys::lock(&self.file) {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(e) => Err(failed("lock", &self.path, &e)),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(e) => Err(failed("lock", &self.path, &e.into())),
         }
     }
 
@@ -148,15 +150,15 @@ impl Record {
         Ok(String::from_utf8(text).unwrap_or_default())
     }
 
-    /// Writes down what has to be done to put back what was found.
-    pub(crate) fn write(&mut self, steps: &[Step]) -> Result<()> {
+    /// Writes the steps that restore the saved values.
+    pub(crate) fn write(&mut self, steps: &[RestoreStep]) -> Result<()> {
         let text = text::compose(self.boot.as_deref(), steps);
         self.empty()
             .and_then(|()| self.file.write_all(text.as_bytes()))
             .map_err(|e| failed("write", &self.path, &e))
     }
 
-    /// Everything has been put back.
+    /// Empties the record: everything has been restored.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.empty().map_err(|e| failed("empty", &self.path, &e))
     }
@@ -172,25 +174,22 @@ fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
         _ => ErrorKind::Os,
     };
-    let failed = Error::new(kind, format!("{what} {}", path.display()));
-    let failed = failed.with_reason("the journal of registers cannot be kept");
-    match error.raw_os_error() {
-        Some(errno) => failed.with_errno(errno),
-        None => failed,
-    }
+    Error::new(kind, format!("{what} {}", path.display()))
+        .with_io_error(error)
+        .with_reason("the journal of registers cannot be kept")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STEPS: [Step; 2] = [
-        Step {
+    const STEPS: [RestoreStep; 2] = [
+        RestoreStep {
             address: 0x186,
             mask: u64::MAX,
             value: 0,
         },
-        Step {
+        RestoreStep {
             address: 0x38f,
             mask: 3,
             value: 1,
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_before_the_machine_started_anew_counts_for_nothing() {
+    fn a_record_from_before_a_reboot_counts_for_nothing() {
         let (_directory, mut journal) = journal("a");
         journal.record(0).unwrap().write(&STEPS).unwrap();
         journal.boot = Some("b".into());

@@ -1,19 +1,18 @@
-//! Where the counters of a CPU are: addresses, widths and enables of each generation.
+//! The counters of each generation of CPUs: addresses, widths and enables.
 
 mod amd;
 mod intel;
 
-use quipu_hal::{
-    CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, Slot, X86Select,
-};
+use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, X86Select};
+use quipu_pmu::Slot;
 
 use crate::allow_list::{self as allow, AllowList};
 use crate::{MsrBus, address};
 
-/// The counters of each CPU of one kind, and how they are driven.
+/// The counters of CPUs of one kind, and their enables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// In a few words, for people.
+    /// A short description for users.
     pub(crate) name: String,
     pub(crate) gate: Gate,
     pub(crate) counters: Vec<Counter>,
@@ -22,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) pulse: Encoding,
 }
 
-/// What makes counters count.
+/// The enable that lets counters count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// The function in the counter's half of the CESR.
@@ -31,7 +30,7 @@ pub(crate) enum Gate {
     First,
     /// The enable in each counter's select register.
     Each,
-    /// The same, and a bit of a register for all besides.
+    /// As [`Each`](Self::Each), and a bit of a global register.
     Global(Global),
 }
 
@@ -47,9 +46,9 @@ pub(crate) struct Global {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) slot: Slot,
-    /// Where it is read and cleared.
+    /// The address at which it is read and cleared.
     pub(crate) address: u32,
-    /// Where as many of its bits can be written as the CPU lets one.
+    /// The address at which most of its bits can be written.
     pub(crate) writing: u32,
     pub(crate) control: Control,
     /// Its bits in the global registers.
@@ -58,7 +57,7 @@ pub(crate) struct Counter {
     pub(crate) barred: &'static [u16],
 }
 
-/// Where it is said what a counter counts.
+/// The register or field that selects the event of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
     /// A select register of its own, of which these bits mean an event.
@@ -68,7 +67,7 @@ pub(crate) enum Control {
 }
 
 impl Layout {
-    /// The layout of the CPUs that a bus reaches, which are of this model.
+    /// Returns the layout of the CPUs that a bus reaches, which are of this model.
     pub(crate) fn detect(model: &CpuModel, bus: &impl MsrBus) -> Result<Self> {
         let layout = match model.scheme {
             Scheme::P5 => p5(),
@@ -86,7 +85,7 @@ impl Layout {
     }
 }
 
-/// The error of a CPU whose counters cannot be used.
+/// Returns the error of a CPU whose counters cannot be used.
 pub(crate) fn unusable() -> Error {
     Error::new(
         ErrorKind::NoSuchDevice,
@@ -123,7 +122,7 @@ fn p5() -> Layout {
     }
 }
 
-/// Unhalted cycles, by their event number.
+/// Returns the encoding of unhalted cycles, by their event number.
 fn cycles(event: u16) -> Encoding {
     Encoding::X86(X86Select::new(event, 0).with_flags(X86Select::USER | X86Select::KERNEL))
 }
@@ -133,12 +132,12 @@ const FIXED_FIELD: u64 = 0xf;
 /// Those of them that are ever set.
 const FIXED_LEVELS: u64 = 0x3;
 
-/// The low bits.
+/// Returns a mask of the low bits.
 pub(crate) const fn mask(width: u8) -> u64 {
     u64::MAX >> (64 - if width > 64 { 64 } else { width })
 }
 
-/// Where the registers of general counters begin, and how far apart they are.
+/// First addresses and distance of the registers of general counters.
 struct Bases {
     select: u32,
     counter: u32,
@@ -147,7 +146,7 @@ struct Bases {
 }
 
 impl Counter {
-    /// A counter with a select register of its own.
+    /// Returns a counter with a select register of its own.
     fn general(number: u8, width: u8, bases: &Bases, bits: u64) -> Self {
         let offset = bases.step * u32::from(number);
         Self {
@@ -163,7 +162,7 @@ impl Counter {
         }
     }
 
-    /// What its control has to hold for an event, enabled; nothing if it cannot count it.
+    /// Returns the control word for an event, enabled, or `None` if this counter cannot count it.
     pub(crate) fn word(&self, encoding: &Encoding) -> Option<u64> {
         match (self.control, encoding) {
             (Control::Select { bits, .. }, Encoding::X86(select)) => {
@@ -186,7 +185,7 @@ impl Counter {
         }
     }
 
-    /// Whether a control that holds this lets its counter count.
+    /// Returns true if a control of this value lets its counter count.
     pub(crate) fn enabled(&self, held: u64) -> bool {
         match self.control {
             Control::Select { .. } => held & X86Select::ENABLE != 0,
@@ -197,8 +196,8 @@ impl Counter {
         }
     }
 
-    /// Whether a control that holds this was certainly not set by Quipu: the counter is enabled with
-    /// an interrupt, pin control or counting of sibling threads, as perf's always is.
+    /// Returns true if a control of this value was certainly not set by Quipu: the counter is enabled
+    /// with an interrupt, pin control or counting of sibling threads, as perf's always is.
     pub(crate) fn set_by_another(&self, held: u64) -> bool {
         let never = match self.control {
             Control::Select { .. } => allow::SELECT_KEPT,
@@ -212,7 +211,7 @@ impl Counter {
 }
 
 impl Control {
-    /// The bits of its register that it is.
+    /// Returns its bits in its register.
     pub(crate) const fn mask(self) -> u64 {
         match self {
             Self::Select { .. } => u64::MAX,
@@ -226,7 +225,7 @@ impl Control {
         }
     }
 
-    /// A counter's part of what the control's register holds.
+    /// Returns a counter's part of the value of the control's register.
     pub(crate) const fn part(self, held: u64) -> u64 {
         match self {
             Self::Select { .. } => held,

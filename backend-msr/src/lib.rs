@@ -9,10 +9,9 @@ mod layout;
 mod pmu;
 mod probe;
 pub mod sim;
-mod sys;
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 pub use bus::Cpuctl;
-pub use bus::{LinuxMsr, MsrBus, NoMsr, Suspect, SystemMsr};
+pub use bus::{LikelyOwner, LinuxMsr, MsrBus, NoMsr, SystemMsr};
 pub use journal::{Repair, restore, runtime_directory};
 pub use pmu::{MsrPmu, Options};

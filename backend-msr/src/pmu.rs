@@ -2,83 +2,127 @@
 
 mod driver;
 mod registers;
-mod taken;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quipu_hal::{CpuModel, Error, ErrorKind, Result, Slot};
+use quipu_hal::{CpuModel, Error, ErrorKind, Result};
+use quipu_pmu::Slot;
 
-pub(crate) use self::registers::Registers;
-pub(crate) use self::taken::Taken;
+pub(crate) use self::registers::{CpuCounters, SavedRegisters};
 use crate::guard::Guard;
 use crate::journal::{Journal, Record};
 use crate::layout::{Counter, Gate, Layout, unusable};
 use crate::{MsrBus, address, probe};
 
-/// How counters are taken.
+/// Options of acquiring counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Options {
-    /// The directory in which is written down what registers held before they were first written,
-    /// so that [`restore`](crate::restore) can repair what a killed process left. It also keeps two
-    /// processes from taking the same CPU. [`runtime_directory`](crate::runtime_directory) on real
-    /// machines; without one nothing is written down.
+    /// The directory in which the values of registers are recorded before they are first written, so
+    /// that [`restore`](crate::restore) can restore them after this process was killed. It also keeps
+    /// two processes from acquiring the same CPU. [`runtime_directory`](crate::runtime_directory) on
+    /// real machines; `None` records nothing.
     pub journal: Option<PathBuf>,
-    /// Takes counters that are enabled already as well, which ends what somebody else counts with
-    /// them.
+    /// Acquires counters that are already enabled as well, which ends the measurement of the program
+    /// that enabled them.
     pub take_enabled: bool,
-    /// The CPUs to count on; nothing means all that the bus reaches. On a hybrid CPU these must be
+    /// The CPUs to count on; `None` means all that the bus reaches. On a hybrid CPU these must be
     /// the ones of a single core type.
     pub cpus: Option<Vec<u32>>,
 }
 
+impl Options {
+    /// Sets the directory of the journal.
+    #[must_use]
+    pub fn with_journal(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.journal = Some(directory.into());
+        self
+    }
+
+    /// Sets that counters are acquired that are already enabled.
+    #[must_use]
+    pub fn taking_enabled(mut self) -> Self {
+        self.take_enabled = true;
+        self
+    }
+
+    /// Sets the CPUs to count on.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: impl Into<Vec<u32>>) -> Self {
+        self.cpus = Some(cpus.into());
+        self
+    }
+}
+
 /// The counters of x86 CPUs by way of their model-specific registers: a
-/// [`Pmu`](quipu_hal::Pmu) for [`VirtualPmu`](quipu_hal::VirtualPmu).
+/// [`Pmu`](quipu_pmu::Pmu) for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
-/// Nothing is written before a group is opened on a CPU. Then its registers are saved, and put back
+/// Nothing is written before a group is opened on a CPU. Then its registers are saved, and restored
 /// when the last group there is dropped.
+///
+/// ```
+/// use quipu_hal::{Encoding, X86Select};
+/// use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
+/// use quipu_msr::{MsrPmu, Options};
+/// use quipu_pmu::Pmu;
+///
+/// let bus = SimulatedMsrs::new(Generation::AmdK7, 2);
+/// let pmu = MsrPmu::new(bus.clone(), &bus.model(), Options::default().on_cpus([0]))?;
+/// let instructions = X86Select::new(0xc0, 0).with_flags(X86Select::USER);
+/// let mut value = [0];
+/// pmu.acquire(0)?;
+/// pmu.program(0, 1, &Encoding::X86(instructions))?;
+/// pmu.clear(0, 1)?;
+/// pmu.start(0, &[1], &mut value)?;
+/// bus.run(0, &Stretch::new(Level::User, 100).occurring(0xc0, 3));
+/// pmu.stop(0, &[1], &mut value)?;
+/// assert_eq!(value, [300]);
+/// pmu.release(0)?;
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 pub struct MsrPmu<B: MsrBus> {
     guard: Guard<B>,
     layout: Layout,
-    /// Those of the layout's counters that nobody else uses.
+    /// Those of the layout's counters that no other program uses.
     counters: Box<[Counter]>,
     slots: Box<[Slot]>,
-    spoken_for: Vec<Slot>,
+    in_use: Vec<Slot>,
     numbers: Box<[u32]>,
     /// In the order of `numbers`.
-    cpus: Box<[Cpu]>,
+    cpus: Box<[CpuState]>,
     journal: Option<Journal>,
     take_enabled: bool,
     taken_over: Mutex<Vec<(u32, Slot)>>,
-    /// By CPU, what to say about what was not put back.
-    not_restored: Mutex<Vec<(u32, String)>>,
+    /// By CPU: counters that were not restored.
+    not_restored: Mutex<Vec<(u32, Error)>>,
 }
 
-struct Cpu {
+struct CpuState {
     number: u32,
-    holding: Mutex<Option<Holding>>,
-    /// Whether its counters have been seen counting.
+    holding: Mutex<Option<Acquired>>,
+    /// True once its counters have been seen counting.
     probed: AtomicBool,
 }
 
-/// A CPU whose counters are taken.
-struct Holding {
-    taken: Taken,
+/// A CPU whose counters are acquired.
+struct Acquired {
+    taken: SavedRegisters,
     record: Option<Record>,
 }
 
 impl<B: MsrBus> MsrPmu<B> {
-    /// The counters of the CPUs that a bus reaches, which are of this model. Looks which of them
-    /// are free, and only reads for that.
+    /// Creates a PMU of the CPUs that a bus reaches, which are of this model. It reads which of their
+    /// counters are free, and writes nothing.
     ///
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the CPUs have no counters that this crate
-    /// knows, or visibly have none that work; [`Busy`](ErrorKind::Busy) when somebody else uses all
+    /// knows, or visibly have none that work; [`Busy`](ErrorKind::Busy) when other programs use all
     /// of them; or else what the bus refuses.
     pub fn new(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
-        let pmu = Self::on_trial(bus, model, options)?;
+        let pmu = Self::for_probing(bus, model, options)?;
         let read = || pmu.guard.read(pmu.numbers[0], address::TIME_STAMP);
         if read()? | read()? == 0 {
             return Err(probe::dead("even the time stamp counter reads 0"));
@@ -86,12 +130,12 @@ impl<B: MsrBus> MsrPmu<B> {
         Ok(pmu)
     }
 
-    /// The same even where the counters visibly do not work: [`acquire`](quipu_hal::Pmu::acquire)
-    /// tries them out on each CPU anyway, with a write, and says how they fail.
+    /// Creates a PMU even if the counters visibly do not work: [`acquire`](quipu_pmu::Pmu::acquire)
+    /// probes them on each CPU anyway, with a write, and reports how they fail.
     ///
     /// # Errors
     /// As [`new`](Self::new), but for that.
-    pub fn on_trial(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
+    pub fn for_probing(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
         let layout = Layout::detect(model, &bus)?;
         let numbers = options.cpus.unwrap_or_else(|| bus.cpus().to_vec());
         let Some(&first) = numbers.first() else {
@@ -105,10 +149,10 @@ impl<B: MsrBus> MsrPmu<B> {
                 look_for_enabled(&guard, &layout, cpu, &mut enabled)?;
             }
         }
-        let (mut counters, mut spoken_for) = (Vec::new(), Vec::new());
+        let (mut counters, mut in_use) = (Vec::new(), Vec::new());
         for (counter, enabled) in layout.counters.iter().zip(&enabled) {
             match enabled {
-                Some(_) => spoken_for.push(counter.slot),
+                Some(_) => in_use.push(counter.slot),
                 None => counters.push(counter.clone()),
             }
         }
@@ -119,8 +163,11 @@ impl<B: MsrBus> MsrPmu<B> {
         Ok(Self {
             slots: counters.iter().map(|counter| counter.slot).collect(),
             counters: counters.into(),
-            spoken_for,
-            cpus: numbers.iter().map(|&number| Cpu::new(number)).collect(),
+            in_use,
+            cpus: numbers
+                .iter()
+                .map(|&number| CpuState::new(number))
+                .collect(),
             numbers: numbers.into(),
             journal: options
                 .journal
@@ -133,31 +180,31 @@ impl<B: MsrBus> MsrPmu<B> {
         })
     }
 
-    /// What kind of counters these are, in a few words.
+    /// Returns a short description of the counters.
     pub fn description(&self) -> &str {
         &self.layout.name
     }
 
-    /// The counters that somebody else had enabled on some CPU when this was made. They are left
-    /// alone.
-    pub fn spoken_for(&self) -> &[Slot] {
-        &self.spoken_for
+    /// Returns the counters that another program had enabled on some CPU when this was created. They
+    /// are left alone.
+    pub fn in_use(&self) -> &[Slot] {
+        &self.in_use
     }
 
-    /// The counters that somebody else had enabled when they were taken all the same
-    /// ([`Options::take_enabled`]), each with its CPU. They are given back as they were found.
+    /// Returns the counters that another program had enabled and that were acquired all the same
+    /// ([`Options::take_enabled`]), each with its CPU. They are restored on release.
     pub fn taken_over(&self) -> Vec<(u32, Slot)> {
         let taken_over = self.taken_over.lock();
         taken_over.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The way to the registers.
+    /// Returns the bus.
     pub fn bus(&self) -> &B {
         self.guard.bus()
     }
 
-    fn registers(&self, cpu: u32) -> Registers<'_, B> {
-        Registers {
+    fn registers(&self, cpu: u32) -> CpuCounters<'_, B> {
+        CpuCounters {
             guard: &self.guard,
             gate: self.layout.gate,
             counters: &self.counters,
@@ -165,7 +212,7 @@ impl<B: MsrBus> MsrPmu<B> {
         }
     }
 
-    fn cpu(&self, number: u32) -> Result<&Cpu> {
+    fn cpu(&self, number: u32) -> Result<&CpuState> {
         // CPUs are mostly numbered from 0 without a gap, which makes this quick.
         let found = match self.cpus.get(number as usize) {
             Some(cpu) if cpu.number == number => Some(cpu),
@@ -180,9 +227,8 @@ impl<B: MsrBus> MsrPmu<B> {
         })
     }
 
-    /// Takes the counters of a CPU: saves what they hold, writes it down, and sees whether they
-    /// work.
-    fn take(&self, cpu: &Cpu) -> Result<Holding> {
+    /// Acquires the counters of a CPU: saves and records their registers, and probes them.
+    fn take(&self, cpu: &CpuState) -> Result<Acquired> {
         let mut record = match &self.journal {
             Some(journal) => Some(journal.record(cpu.number)?),
             None => None,
@@ -199,9 +245,9 @@ impl<B: MsrBus> MsrPmu<B> {
         if let Some(record) = &mut record {
             record.write(&registers.steps(&taken))?;
         }
-        let mut holding = Holding { taken, record };
+        let mut holding = Acquired { taken, record };
         if let Err(e) = self.make_ready(cpu, &registers, &mut holding.taken) {
-            // The first error is the one to tell; the journal keeps what cannot be put back now.
+            // The first error is returned; the journal keeps what cannot be restored now.
             let _ = holding.put_back(&registers);
             return Err(e);
         }
@@ -220,36 +266,39 @@ impl<B: MsrBus> MsrPmu<B> {
         }
     }
 
-    /// Keeps what there is to say about what was put back on a CPU, or not.
-    fn note_put_back(&self, cpu: u32, holding: &Holding, done: &Result<()>) {
+    /// Notes the counters of a CPU that were not restored.
+    fn note_put_back(&self, cpu: u32, holding: &Acquired, done: &Result<()>) {
         let mut list = self.lock_not_restored();
         list.retain(|(noted, _)| *noted != cpu);
         match done {
             Ok(()) => list.extend(holding.taken.left.iter().map(|&slot| {
-                let slot = self.slots[slot];
-                let sentence = format!(
-                    "{slot} of CPU {cpu} was not put back: somebody else has enabled it meanwhile"
-                );
-                (cpu, sentence)
+                let attempted = format!("put back {} of CPU {cpu}", self.slots[slot]);
+                let error = Error::new(ErrorKind::Interference, attempted)
+                    .with_reason("another process has enabled it since");
+                (cpu, error)
             })),
             Err(e) => {
-                let remedy = match &holding.record {
-                    Some(_) => "; as root: quipu msr restore",
-                    None => "",
-                };
-                let sentence =
-                    format!("the counter registers of CPU {cpu} were not put back: {e}{remedy}");
-                list.push((cpu, sentence));
+                let attempted = format!("put back the counter registers of CPU {cpu}");
+                let mut error = Error::new(ErrorKind::Os, attempted).with_reason(e.to_string());
+                if holding.record.is_some() {
+                    error = error.with_hint("as root: quipu msr restore");
+                }
+                list.push((cpu, error));
             }
         }
     }
 
-    fn lock_not_restored(&self) -> MutexGuard<'_, Vec<(u32, String)>> {
+    fn lock_not_restored(&self) -> MutexGuard<'_, Vec<(u32, Error)>> {
         let list = self.not_restored.lock();
         list.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make_ready(&self, cpu: &Cpu, registers: &Registers<'_, B>, taken: &mut Taken) -> Result<()> {
+    fn make_ready(
+        &self,
+        cpu: &CpuState,
+        registers: &CpuCounters<'_, B>,
+        taken: &mut SavedRegisters,
+    ) -> Result<()> {
         registers.close()?;
         if !cpu.probed.load(Ordering::Relaxed) {
             probe::probe(registers, taken, &self.layout.pulse)?;
@@ -264,7 +313,7 @@ impl<B: MsrBus> Drop for MsrPmu<B> {
     fn drop(&mut self) {
         for cpu in &self.cpus {
             if let Some(mut holding) = cpu.lock().take() {
-                // There is nobody to tell; the journal keeps what cannot be put back.
+                // An error cannot be returned; the journal keeps what cannot be restored.
                 let _ = holding.put_back(&self.registers(cpu.number));
             }
         }
@@ -276,20 +325,20 @@ impl<B: MsrBus> fmt::Debug for MsrPmu<B> {
         f.debug_struct("MsrPmu")
             .field("description", &self.layout.name)
             .field("slots", &self.slots)
-            .field("spoken_for", &self.spoken_for)
+            .field("in_use", &self.in_use)
             .field("cpus", &self.numbers)
             .finish_non_exhaustive()
     }
 }
 
-impl Holding {
-    fn put_back<B: MsrBus>(&mut self, registers: &Registers<'_, B>) -> Result<()> {
+impl Acquired {
+    fn put_back<B: MsrBus>(&mut self, registers: &CpuCounters<'_, B>) -> Result<()> {
         registers.put_back(&mut self.taken)?;
         self.record.as_mut().map_or(Ok(()), Record::finish)
     }
 }
 
-impl Cpu {
+impl CpuState {
     fn new(number: u32) -> Self {
         Self {
             number,
@@ -298,7 +347,7 @@ impl Cpu {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Holding>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Acquired>> {
         self.holding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -325,8 +374,8 @@ fn look_for_enabled<B: MsrBus>(
 }
 
 fn busy(bus: &impl MsrBus, cpu: u32, what: &str) -> Error {
-    let suspect = bus.suspect();
+    let likely_owner = bus.likely_owner();
     Error::new(ErrorKind::Busy, format!("take the counters of CPU {cpu}"))
-        .with_reason(format!("{what}, probably by {}", suspect.who))
-        .with_hint(suspect.remedy)
+        .with_reason(format!("{what}, probably by {}", likely_owner.name))
+        .with_hint(likely_owner.remedy)
 }

@@ -1,19 +1,19 @@
-//! Whether counters count: in a virtual machine they may be there and not work.
+//! Probes whether counters count: in a virtual machine they may exist and not work.
 
 use quipu_hal::{Encoding, Error, FixedCounter, Result};
 
 use crate::MsrBus;
 use crate::layout::{Counter, unusable};
-use crate::pmu::{Registers, Taken};
+use crate::pmu::{CpuCounters, SavedRegisters};
 
 /// A value that no counter has by chance, and that any width holds without its sign.
 const PATTERN: u64 = 0x2a5a_5a5a;
 
 /// Writes one counter and lets it count for a moment: `pulse`, which occurs whenever a CPU executes,
-/// or what a fixed counter counts anyway.
+/// or the event of a fixed counter.
 pub(crate) fn probe<B: MsrBus>(
-    registers: &Registers<'_, B>,
-    taken: &mut Taken,
+    registers: &CpuCounters<'_, B>,
+    taken: &mut SavedRegisters,
     pulse: &Encoding,
 ) -> Result<()> {
     let usable = |counter: &Counter| {
@@ -55,7 +55,7 @@ pub(crate) fn probe<B: MsrBus>(
     Ok(())
 }
 
-/// The error of counters that are there and do not count.
+/// Returns the error of counters that exist and do not count.
 pub(crate) fn dead(what: &str) -> Error {
     unusable()
         .with_reason(format!(

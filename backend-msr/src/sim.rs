@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quipu_hal::{CpuModel, Error, Result};
 
-use self::cpu::Cpu;
+use self::cpu::SimCpu;
 pub use self::generation::Generation;
 pub use self::names::EventNames;
 pub use self::stretch::{Level, Stretch};
 use crate::MsrBus;
-use crate::bus::refusal::{Driver, Settings, Step};
+use crate::bus::errors::{KernelDriver, Operation, Settings};
 
 /// Registers of plain memory. Clones are the same machine.
 ///
@@ -43,14 +43,14 @@ pub struct SimulatedMsrs {
 struct Machine {
     generation: Generation,
     numbers: Vec<u32>,
-    cpus: Vec<Mutex<Cpu>>,
+    cpus: Vec<Mutex<SimCpu>>,
     current: AtomicU32,
     reads: AtomicU64,
     writes: AtomicU64,
     behaviour: Mutex<Behaviour>,
 }
 
-/// What is wrong with the machine.
+/// A defect of the simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Defect {
     /// Nothing.
@@ -73,9 +73,9 @@ struct Behaviour {
 }
 
 impl SimulatedMsrs {
-    /// A machine of a number of CPUs, with nothing enabled.
+    /// Creates a machine of a number of CPUs, with no counter enabled.
     pub fn new(generation: Generation, cpus: u32) -> Self {
-        let cpu = |_| Mutex::new(Cpu::new(generation));
+        let cpu = |_| Mutex::new(SimCpu::new(generation));
         Self {
             machine: Arc::new(Machine {
                 generation,
@@ -89,12 +89,12 @@ impl SimulatedMsrs {
         }
     }
 
-    /// Which CPUs these are.
+    /// Returns the CPU model.
     pub fn model(&self) -> CpuModel {
         self.machine.generation.model()
     }
 
-    /// Lets a CPU execute something; does nothing where there is no such CPU.
+    /// Lets a CPU execute a stretch; does nothing if there is no such CPU.
     pub fn run(&self, cpu: u32, stretch: &Stretch) {
         let standstill = self.machine.behaviour().defect == Defect::Standstill;
         if let Some(mut cpu) = self.machine.cpu(cpu) {
@@ -102,7 +102,7 @@ impl SimulatedMsrs {
         }
     }
 
-    /// Every register of a CPU with what it holds, without the time stamp counter.
+    /// Returns every register of a CPU with its value, without the time stamp counter.
     pub fn dump(&self, cpu: u32) -> Vec<(u32, u64)> {
         self.machine
             .cpu(cpu)
@@ -110,17 +110,17 @@ impl SimulatedMsrs {
             .unwrap_or_default()
     }
 
-    /// Lets the calling threads be on another CPU.
+    /// Sets the CPU that the calling threads are on.
     pub fn set_current_cpu(&self, cpu: u32) {
         self.machine.current.store(cpu, Ordering::SeqCst);
     }
 
-    /// Makes something wrong with the machine.
+    /// Sets the defect of the machine.
     pub fn set_defect(&self, defect: Defect) {
         self.machine.behaviour().defect = defect;
     }
 
-    /// Whether writes are refused, as by `msr.allow_writes=off`.
+    /// Sets whether writes are refused, as by `msr.allow_writes=off`.
     pub fn refuse_writes(&self, refuse: bool) {
         self.machine.behaviour().refuse_writes = refuse;
     }
@@ -130,12 +130,12 @@ impl SimulatedMsrs {
         self.machine.behaviour().fault = Some((after, errno));
     }
 
-    /// Takes a failure back that has not come yet; whether there was one.
+    /// Cancels a pending failure; returns true if there was one.
     pub fn withdraw(&self) -> bool {
         self.machine.behaviour().fault.take().is_some()
     }
 
-    /// How many reads and writes there were.
+    /// Returns the numbers of reads and writes so far.
     pub fn accesses(&self) -> (u64, u64) {
         let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
         (load(&self.machine.reads), load(&self.machine.writes))
@@ -143,7 +143,7 @@ impl SimulatedMsrs {
 }
 
 impl Machine {
-    fn cpu(&self, number: u32) -> Option<MutexGuard<'_, Cpu>> {
+    fn cpu(&self, number: u32) -> Option<MutexGuard<'_, SimCpu>> {
         let cpu = self.cpus.get(number as usize)?;
         Some(cpu.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -154,30 +154,30 @@ impl Machine {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The CPU for an access, unless that is to fail.
-    fn access(&self, cpu: u32, step: Step) -> Result<(MutexGuard<'_, Cpu>, Defect)> {
+    /// Returns the CPU for an access, unless that is to fail.
+    fn access(&self, cpu: u32, operation: Operation) -> Result<(MutexGuard<'_, SimCpu>, Defect)> {
         let mut behaviour = self.behaviour();
         if let Some((after, errno)) = &mut behaviour.fault {
             if *after == 0 {
                 let errno = *errno;
                 behaviour.fault = None;
-                return Err(refused(cpu, step, errno, false));
+                return Err(refused(cpu, operation, errno, false));
             }
             *after -= 1;
         }
-        if behaviour.refuse_writes && matches!(step, Step::Write(_)) {
-            return Err(refused(cpu, step, libc::EPERM, true));
+        if behaviour.refuse_writes && matches!(operation, Operation::Write(_)) {
+            return Err(refused(cpu, operation, libc::EPERM, true));
         }
         let found = self.cpu(cpu);
-        let found = found.ok_or_else(|| refused(cpu, Step::Open, libc::ENXIO, false))?;
+        let found = found.ok_or_else(|| refused(cpu, Operation::Open, libc::ENXIO, false))?;
         Ok((found, behaviour.defect))
     }
 }
 
-/// An error as msr(4) would give it.
+/// Returns an error as msr(4) would give it.
 #[cold]
-fn refused(cpu: u32, step: Step, errno: i32, allow_writes_off: bool) -> Error {
-    Driver::Msr.refusal(cpu, step, errno, || Settings {
+fn refused(cpu: u32, operation: Operation, errno: i32, allow_writes_off: bool) -> Error {
+    KernelDriver::Msr.error(cpu, operation, errno, || Settings {
         root: true,
         allow_writes: allow_writes_off.then(|| "off".into()),
         ..Settings::default()
@@ -194,26 +194,26 @@ impl MsrBus for SimulatedMsrs {
     }
 
     fn read(&self, cpu: u32, address: u32) -> Result<u64> {
-        let step = Step::Read(address);
+        let operation = Operation::Read(address);
         self.machine.reads.fetch_add(1, Ordering::SeqCst);
-        let (mut registers, defect) = self.machine.access(cpu, step)?;
+        let (mut registers, defect) = self.machine.access(cpu, operation)?;
         match registers.read(address) {
             _ if defect == Defect::Hollow => Ok(0),
             Some(_) if defect == Defect::HollowCounters && registers.counts(address) => Ok(0),
             Some(value) => Ok(value),
-            None => Err(refused(cpu, step, libc::EIO, false)),
+            None => Err(refused(cpu, operation, libc::EIO, false)),
         }
     }
 
     fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
-        let step = Step::Write(address);
+        let operation = Operation::Write(address);
         self.machine.writes.fetch_add(1, Ordering::SeqCst);
-        let (mut registers, defect) = self.machine.access(cpu, step)?;
+        let (mut registers, defect) = self.machine.access(cpu, operation)?;
         match defect {
             Defect::Hollow => Ok(()),
             Defect::HollowCounters if registers.counts(address) => Ok(()),
             _ if registers.write(address, value) => Ok(()),
-            _ => Err(refused(cpu, step, libc::EIO, false)),
+            _ => Err(refused(cpu, operation, libc::EIO, false)),
         }
     }
 

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quipu_hal::{Backend, Clock, Event, Group, GroupSpec, Pmu, Result, Target, VirtualPmu};
+use quipu_hal::{Backend, Event, GroupSpec, Result, Target};
 use quipu_pctr::simulation::{Era, Processor, SimMachine};
 use quipu_pctr::{PctrDevice, PctrPmu};
+use quipu_pmu::{Clock, Pmu, VirtualPmu};
 
 fn main() -> Result<()> {
     match std::env::args_os().nth(1) {
@@ -17,7 +18,7 @@ fn main() -> Result<()> {
         None => {
             let machine = SimMachine::new(Era::Amd64Of2019, Processor::K8, 1);
             machine.pass(Duration::from_millis(1));
-            let backend = quipu_pctr::over(machine.open(), None, machine.clock())?;
+            let backend = quipu_pctr::with_device(machine.open(), None, machine.clock())?;
             show(&backend, || machine.pass(Duration::from_millis(10)))
         }
     }

@@ -20,12 +20,12 @@ const OUT: u32 = 0x4000_0000;
 /// The kernel reads the argument (`IOC_IN`).
 const IN: u32 = 0x8000_0000;
 
-/// A BSD ioctl word: direction, the argument's size, group and number (`_IOC` of `sys/ioccom.h`).
+/// Returns a BSD ioctl word: direction, the argument's size, group and number (`_IOC` of `sys/ioccom.h`).
 const fn ioctl_word(direction: u32, size: usize, number: u32) -> u32 {
     direction | ((size as u32 & 0x1fff) << 16) | (GROUP << 8) | number
 }
 
-/// The size of the argument that a word declares, in bytes.
+/// Returns the size of the argument that a word declares, in bytes.
 pub const fn argument_size(word: u32) -> usize {
     ((word >> 16) & 0x1fff) as usize
 }
@@ -88,26 +88,26 @@ const _: () = {
     assert!(offset_of!(Pctrst1996, pctr_idl) == 32);
 };
 
-/// Which of the two structures a kernel speaks.
+/// The structure of a kernel's `PCIOCRD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// [`Pctrst`].
+    /// [`Pctrst`], since 2007.
     Current,
-    /// [`Pctrst1996`].
-    Since1996,
+    /// [`Pctrst1996`], of 1996 to 2007.
+    Legacy,
 }
 
 impl Layout {
-    /// The word that reads it.
+    /// Returns the word that reads it.
     pub const fn read_word(self) -> u32 {
         match self {
             Self::Current => PCIOCRD,
-            Self::Since1996 => PCIOCRD_1996,
+            Self::Legacy => PCIOCRD_1996,
         }
     }
 }
 
-/// What `PCIOCRD` tells, in whichever layout it came.
+/// The result of `PCIOCRD`, in either layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
     /// The counters' functions; 0 for counters there are not.
@@ -121,7 +121,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// From the bytes the kernel wrote; `None` when there are not as many as the layout has.
+    /// Decodes the bytes that the kernel wrote; returns `None` if the layout has another size.
     pub fn from_bytes(layout: Layout, bytes: &[u8]) -> Option<Self> {
         if bytes.len() != argument_size(layout.read_word()) {
             return None;
@@ -134,7 +134,7 @@ impl Status {
                 offset_of!(Pctrst, pctr_hwc),
                 4,
             ),
-            Layout::Since1996 => (
+            Layout::Legacy => (
                 offset_of!(Pctrst1996, pctr_fn),
                 offset_of!(Pctrst1996, pctr_tsc),
                 offset_of!(Pctrst1996, pctr_hwc),
@@ -146,18 +146,18 @@ impl Status {
             status.counters[i] = u64_at(bytes, counters + 8 * i)?;
         }
         status.time_stamp = u64_at(bytes, time_stamp)?;
-        if layout == Layout::Since1996 {
+        if layout == Layout::Legacy {
             status.idle = Some(u64_at(bytes, offset_of!(Pctrst1996, pctr_idl))?);
         }
         Some(status)
     }
 
-    /// The bytes a kernel would write.
+    /// Returns the bytes that a kernel would write.
     pub fn to_bytes(&self, layout: Layout) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(argument_size(layout.read_word()));
         let number = match layout {
             Layout::Current => 4,
-            Layout::Since1996 => 2,
+            Layout::Legacy => 2,
         };
         for function in &self.functions[..number] {
             bytes.extend(function.to_le_bytes());
@@ -166,14 +166,14 @@ impl Status {
         for counter in &self.counters[..number] {
             bytes.extend(counter.to_le_bytes());
         }
-        if layout == Layout::Since1996 {
+        if layout == Layout::Legacy {
             bytes.extend(self.idle.unwrap_or(0).to_le_bytes());
         }
         bytes
     }
 }
 
-/// A little-endian number; the interface exists on x86 only.
+/// Returns a little-endian number; the interface exists on x86 only.
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
@@ -202,13 +202,13 @@ mod tests {
     #[test]
     fn the_old_layout_has_two_counters_and_the_idle_count() {
         let bytes: Vec<u8> = (0..40).collect();
-        let status = Status::from_bytes(Layout::Since1996, &bytes).unwrap();
+        let status = Status::from_bytes(Layout::Legacy, &bytes).unwrap();
         assert_eq!(status.functions, [0x0302_0100, 0x0706_0504, 0, 0]);
         assert_eq!(status.time_stamp, 0x0f0e_0d0c_0b0a_0908);
         assert_eq!(status.counters[1], 0x1f1e_1d1c_1b1a_1918);
         assert_eq!(status.counters[2..], [0, 0]);
         assert_eq!(status.idle, Some(0x2726_2524_2322_2120));
-        assert_eq!(status.to_bytes(Layout::Since1996), bytes);
+        assert_eq!(status.to_bytes(Layout::Legacy), bytes);
     }
 
     #[test]
@@ -216,6 +216,6 @@ mod tests {
         for length in (0..64).filter(|l| *l != 56) {
             assert_eq!(Status::from_bytes(Layout::Current, &vec![0; length]), None);
         }
-        assert_eq!(Status::from_bytes(Layout::Since1996, &[0; 56]), None);
+        assert_eq!(Status::from_bytes(Layout::Legacy, &[0; 56]), None);
     }
 }

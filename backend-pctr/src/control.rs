@@ -1,38 +1,38 @@
-//! Typed calls over a device: find out what it is, read everything, set a function.
+//! Typed calls over a device: detect its layout, read everything, set a function.
 
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::abi::{self, Layout, MAX_COUNTERS, PCIOCS, Status};
 use crate::device::{Errno, PctrDevice};
 
-/// What to do where a device may not be written.
+/// The remedy if a device may not be written.
 pub(crate) const TO_WRITE: &str =
     "run it as a user who may write the device; on OpenBSD that is root";
 
-/// A device of which it is known how it speaks.
+/// A device whose layout is known.
 #[derive(Debug)]
 pub struct Control<D> {
     device: D,
     layout: Layout,
 }
 
-/// What a driver says of its counters.
+/// The counters that a driver reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discovery {
-    /// It has so many.
+    /// So many counters.
     Counters(u8),
-    /// It knows none on this CPU.
+    /// The driver supports none of this CPU.
     NoCounters,
 }
 
 impl<D: PctrDevice> Control<D> {
-    /// Finds out which layout a device speaks, by reading: to a word that the driver does not know
-    /// it says `EINVAL`, and has done nothing.
+    /// Detects the layout of a device, by reading: the driver answers a word that it does not know with
+    /// `EINVAL`, and does nothing.
     ///
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when it speaks neither; else the driver's refusal.
     pub fn new(device: D) -> Result<Self> {
-        for layout in [Layout::Current, Layout::Since1996] {
+        for layout in [Layout::Current, Layout::Legacy] {
             match read_status(&device, layout) {
                 Ok(_) => return Ok(Self { device, layout }),
                 Err(Errno(libc::EINVAL | libc::ENOTTY)) => {}
@@ -43,17 +43,17 @@ impl<D: PctrDevice> Control<D> {
             .with_reason("the device does not speak the protocol of pctr(4)"))
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The layout it speaks.
+    /// Returns the layout of the device.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// How many counters there are.
+    /// Finds out the number of counters.
     ///
     /// Asked by a descriptor that is open for reading only, this sets nothing: the driver looks at
     /// the CPU and the counter's number first and then refuses with `EPERM`. By one open for
@@ -96,9 +96,8 @@ impl<D: PctrDevice> Control<D> {
             .map_err(|errno| call_error("read the counters", errno))
     }
 
-    /// Sets the function of a counter, which starts it from zero (`PCIOCSn`); 0 stops it. What the
-    /// word means and whether it makes sense is not looked at; see
-    /// [`function::check`](crate::function::check).
+    /// Sets the function of a counter, which starts it from zero (`PCIOCSn`); 0 stops it. The
+    /// word is not checked; see [`function::check`](crate::function::check).
     ///
     /// # Errors
     /// [`NoPermission`](ErrorKind::NoPermission) when the device is not open for writing; else the
@@ -139,9 +138,12 @@ fn set_error(attempted: String, errno: Errno) -> Error {
     }
 }
 
-fn call_error(attempted: impl Into<String>, Errno(errno): Errno) -> Error {
+/// Returns the error for an errno of the device.
+pub(crate) fn call_error(attempted: impl Into<String>, Errno(errno): Errno) -> Error {
     let kind = match errno {
-        libc::ENXIO | libc::ENODEV | libc::ENOTTY => ErrorKind::NoSuchDevice,
+        libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV | libc::ENOTTY => {
+            ErrorKind::NoSuchDevice
+        }
         libc::EPERM | libc::EACCES => ErrorKind::NoPermission,
         _ => ErrorKind::Os,
     };

@@ -1,4 +1,4 @@
-//! The transport: what it takes to talk to a pctr(4) driver, real or simulated.
+//! The transport to a pctr(4) driver, real or simulated.
 
 use std::fmt;
 
@@ -6,8 +6,20 @@ use quipu_hal::Result;
 
 /// A device that speaks pctr(4)'s ioctls, on the CPU of the calling thread.
 ///
-/// It carries requests and knows nothing of their meaning. [`NodeDevice`](crate::NodeDevice) is the
+/// It passes requests on without interpreting them. [`NodeDevice`](crate::NodeDevice) is the
 /// real one, [`simulation::SimDevice`](crate::simulation::SimDevice) the simulated one.
+///
+/// ```
+/// use quipu_pctr::abi::{PCIOCRD, Status};
+/// use quipu_pctr::simulation::{Era, Processor, SimMachine};
+/// use quipu_pctr::{PctrDevice, abi};
+///
+/// let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+/// let mut bytes = vec![0; abi::argument_size(PCIOCRD)];
+/// machine.open().ioctl(PCIOCRD, &mut bytes).expect("a status");
+/// let status = Status::from_bytes(abi::Layout::Current, &bytes).expect("as many bytes");
+/// assert_eq!(status.functions, [0; 4]);
+/// ```
 pub trait PctrDevice: Send + Sync + 'static {
     /// Issues an ioctl. `argument` is as long as the word says
     /// ([`abi::argument_size`](crate::abi::argument_size)); one of another length is `EINVAL`.
@@ -16,16 +28,16 @@ pub trait PctrDevice: Send + Sync + 'static {
     /// The driver's errno.
     fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno>;
 
-    /// The CPU that the calling thread is on, by its APIC id.
+    /// Returns the CPU that the calling thread is on, by its APIC id.
     ///
     /// # Errors
     /// When the CPU has no CPUID instruction.
     fn cpu(&self) -> Result<u32>;
 
-    /// Whether functions can be set, that is, whether it is open for writing.
+    /// Returns true if functions can be set, that is, if it is open for writing.
     fn is_writable(&self) -> bool;
 
-    /// The same device once more, open for reading only.
+    /// Opens the device again, for reading only.
     ///
     /// # Errors
     /// When it cannot be opened again.
@@ -33,7 +45,7 @@ pub trait PctrDevice: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// What is known of the driver.
+    /// Returns the known properties of the driver.
     fn driver(&self) -> Driver;
 
     /// Reads a counter of this CPU in user mode, by `rdpmc`. It is only called where the kernel has
@@ -57,13 +69,21 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What is known of a driver, apart from what it tells itself.
+/// Properties of a driver that it does not report itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Driver {
     /// The machine the kernel is for, which decides how many bits of a counter it shows.
     pub arch: Arch,
-    /// Where a function is set.
+    /// The CPUs on which a function is set.
     pub scope: SetScope,
+}
+
+impl Driver {
+    /// Creates the properties of a driver.
+    pub const fn new(arch: Arch, scope: SetScope) -> Self {
+        Self { arch, scope }
+    }
 }
 
 /// The machine a kernel is for.
@@ -76,7 +96,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// How many bits of a counter of this hardware width a kernel shows.
+    /// Returns the number of bits that a kernel shows of a counter of this width.
     pub const fn visible_width(self, hardware: u8) -> u8 {
         match self {
             Self::I386 if hardware > 40 => 40,
@@ -85,7 +105,7 @@ impl Arch {
     }
 }
 
-/// Where `PCIOCSn` sets a function.
+/// The CPUs on which `PCIOCSn` sets a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetScope {
     /// On the CPU that executes the ioctl: i386, and amd64 before 2019. It is also what is assumed

@@ -1,5 +1,6 @@
-//! What a pctr(4) device can count of an event map's events, and the reason where it cannot.
+//! The events of a pctr(4) device: those of an event map, and the time stamp counter.
 
+use std::fmt;
 use std::sync::Arc;
 
 use quipu_hal::{
@@ -8,68 +9,54 @@ use quipu_hal::{
 };
 
 use crate::device::PctrDevice;
-use crate::function::{self, CounterKind, ENABLE};
-use crate::pmu::{PctrPmu, Refusal};
+use crate::function::CounterKind;
+use crate::pmu::{PctrPmu, Unavailable};
 
 /// The name of the time stamp counter as an event.
 const TIME_STAMP: &str = "tsc";
 
-/// An event map narrowed to what the counters behind a device can do, with the time stamp counter
-/// as the event `tsc`.
-///
-/// Each function word is [checked](function::check) for each counter before anything is set.
+/// An event map for the counters behind a device, with the time stamp counter as the event `tsc`.
 pub struct PctrEvents {
     map: Option<Arc<dyn EventMap>>,
     cpu: CpuModel,
     kind: Option<CounterKind>,
-    refusal: Option<Refusal>,
+    unavailable: Option<Unavailable>,
 }
 
 impl PctrEvents {
-    /// The events of `map` for the counters of `pmu`.
+    /// Creates the events of `map` for the counters of `pmu`.
     pub fn new<D: PctrDevice>(pmu: &PctrPmu<D>, map: Option<Arc<dyn EventMap>>) -> Self {
         Self {
             cpu: map.as_ref().map_or_else(unknown_cpu, |m| m.cpu().clone()),
             kind: pmu.kind(),
-            refusal: pmu.refusal(),
+            unavailable: pmu.unavailable(),
             map,
         }
     }
 
-    /// Keeps of the counters that can count the event those that can be set to it.
-    fn narrow(&self, kind: CounterKind, resolved: ResolvedEvent) -> Result<ResolvedEvent> {
-        let name = &resolved.info.name;
-        let refuse = |reason: &str| {
-            Err(
-                Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
-                    .with_reason(reason),
-            )
-        };
+    /// Keeps of an event's counters those that the map has for its bits, which raw bits may be.
+    fn narrow(&self, kind: CounterKind, mut resolved: ResolvedEvent) -> Result<ResolvedEvent> {
         // Of the Pentium and the P6 the check of the word knows more than a map.
-        let by_map = matches!(kind, CounterKind::Core | CounterKind::Amd);
-        let known = match &self.map {
-            Some(map) if by_map => match map.slots_of(&resolved.encoding) {
-                Ok(slots) => resolved.slots.intersection(slots),
-                Err(e) => return refuse(e.reason().unwrap_or_default()),
-            },
-            _ => resolved.slots,
-        };
-        let word = match kind.word(&resolved.encoding) {
-            Ok(word) => word,
-            Err(e) => return refuse(e.reason().unwrap_or_default()),
-        };
-        let mut slots = SlotSet::EMPTY;
-        let mut refused = None;
-        for counter in (0..4).filter(|n| known.contains(SlotClass::General, *n)) {
-            match function::check(kind, counter, word, ENABLE) {
-                Ok(()) => slots = slots.with(SlotClass::General, counter),
-                Err(e) => refused = Some(e),
-            }
+        if let Some(map) = &self.map
+            && matches!(kind, CounterKind::Core | CounterKind::Amd)
+        {
+            let slots = map.slots_of(&resolved.encoding).map_err(|e| {
+                let attempted = format!("count {}", resolved.info.name);
+                Error::new(ErrorKind::UnsupportedEvent, attempted)
+                    .with_reason(e.reason().unwrap_or_default())
+            })?;
+            resolved.slots = resolved.slots.intersection(slots);
         }
-        match refused {
-            Some(e) if slots.is_empty() => refuse(e.reason().unwrap_or_default()),
-            _ => Ok(ResolvedEvent { slots, ..resolved }),
-        }
+        Ok(resolved)
+    }
+}
+
+impl fmt::Debug for PctrEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PctrEvents")
+            .field("cpu", &self.cpu)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,44 +67,41 @@ impl EventMap for PctrEvents {
 
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
         if matches!(event, Event::Named(name) if name.eq_ignore_ascii_case(TIME_STAMP)) {
-            return Ok(ResolvedEvent {
-                encoding: Encoding::TimeStamp,
-                slots: SlotSet::one(SlotClass::TimeStamp, 0),
-                info: EventInfo::counter(TIME_STAMP).honouring(Filter::empty()),
-            });
+            return Ok(ResolvedEvent::new(
+                Encoding::TimeStamp,
+                SlotSet::one(SlotClass::TimeStamp, 0),
+                EventInfo::counter(TIME_STAMP).honouring(Filter::empty()),
+            ));
         }
         if !filter.intersects(Filter::USER | Filter::KERNEL) {
             let error = Error::new(ErrorKind::UnsupportedFeature, format!("count {event}"));
-            return Err(error.with_reason(
-                "it is asked for neither in user nor in kernel mode, so it counts nothing",
-            ));
+            return Err(error.with_reason("the filter excludes both user and kernel mode"));
         }
         let unsupported = || {
             Error::new(ErrorKind::UnsupportedEvent, format!("count {event}"))
                 .with_reason("there is no map of this CPU's events")
         };
         let resolved = self.map.as_ref().map(|map| map.resolve(event, filter));
-        match (self.refusal, self.kind, resolved) {
-            // An event that the CPU does not have is that first of all.
+        match (self.unavailable, self.kind, resolved) {
+            // An event that the CPU does not have is reported as such first.
             (_, _, Some(Err(e))) => Err(e),
-            (Some(refusal), _, _) => Err(refusal.error(format!("count {event}"))),
+            (Some(unavailable), _, _) => Err(unavailable.error(format!("count {event}"))),
             (None, Some(kind), Some(Ok(resolved))) => self.narrow(kind, resolved),
             _ => Err(unsupported()),
         }
     }
 }
 
-/// A CPU of which nothing is known.
+/// Returns an unknown CPU.
 fn unknown_cpu() -> CpuModel {
-    CpuModel {
-        identity: CpuIdentity::X86 {
+    CpuModel::new(
+        CpuIdentity::X86 {
             vendor: String::new(),
             family: 0,
             model: 0,
             stepping: 0,
         },
-        core_type: None,
-        scheme: Scheme::IntelArchitectural,
-        counters: Vec::new(),
-    }
+        Scheme::IntelArchitectural,
+        Vec::new(),
+    )
 }

@@ -1,18 +1,18 @@
-//! Function words: what a counter is set to, and which words make no sense.
+//! Function words: their layouts, and checks of words that make no sense.
 //!
 //! pctr(4) of OpenBSD, "Pentium counters" and "Pentium Pro counters"; `pctrioctl` of
 //! `sys/arch/i386/i386/pctr.c` and `sys/arch/amd64/amd64/pctr.c`. The driver refuses very little: a
-//! word that counts nothing, or something else than was meant, it takes without a word. [`check`]
-//! refuses those too.
+//! word that counts nothing, or another event than was meant, it accepts silently. [`check`] refuses
+//! those too.
 
 use quipu_hal::{CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Result, Scheme, X86Select};
 
-/// The counters of a CPU as pctr(4) tells them apart: how a function word is laid out.
+/// The kind of a CPU's counters, which decides the layout of a function word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CounterKind {
     /// Pentium: two counters, 9-bit functions.
     P5 {
-        /// Whether it has the events of the Pentium with MMX (models 4 and 8; model 7 is one without).
+        /// True for the events of the Pentium with MMX (models 4 and 8; model 7 is one without).
         mmx: bool,
     },
     /// Pentium Pro to Pentium III: two counters, gated by the enable bit of counter 0.
@@ -132,8 +132,8 @@ impl CounterKind {
     }
 }
 
-/// Whether an event counts nothing without cache states (MESI) in its unit mask, as far as it is
-/// known: of the P6 it is.
+/// Returns true if an event counts nothing without cache states (MESI) in its unit mask. This is known
+/// of the P6 only.
 pub const fn needs_cache_states(kind: CounterKind, event: u8) -> bool {
     matches!(kind, CounterKind::P6) && contains(&P6_MESI, event)
 }
@@ -170,7 +170,7 @@ fn refusal(kind: CounterKind, counter: u8, word: u32, counter_0: u32) -> Option<
             if word >= P5_LIMIT {
                 Some("a Pentium's function has 9 bits")
             } else if word & P5_LEVELS == 0 {
-                Some("it counts neither in user nor in kernel mode, so it counts nothing")
+                Some("the word selects neither user nor kernel mode")
             } else if events >> (word & 0x3f) & 1 == 0 {
                 Some("the CPU has no such event")
             } else {
@@ -180,9 +180,7 @@ fn refusal(kind: CounterKind, counter: u8, word: u32, counter_0: u32) -> Option<
         _ if word & REFUSED != 0 => {
             Some("the driver refuses pin control, interrupts and counting for all threads")
         }
-        _ if word & LEVELS == 0 => {
-            Some("it counts neither in user nor in kernel mode, so it counts nothing")
-        }
+        _ if word & LEVELS == 0 => Some("the word selects neither user nor kernel mode"),
         CounterKind::P6 => {
             let gate = if counter == 0 { word } else { counter_0 };
             if gate & ENABLE == 0 {
@@ -221,17 +219,16 @@ mod tests {
     #[test]
     fn models_4_and_8_of_the_pentium_have_mmx() {
         let kind = |model| {
-            CounterKind::of(&CpuModel {
-                identity: CpuIdentity::X86 {
+            CounterKind::of(&CpuModel::new(
+                CpuIdentity::X86 {
                     vendor: "GenuineIntel".to_owned(),
                     family: 5,
                     model,
                     stepping: 0,
                 },
-                core_type: None,
-                scheme: Scheme::P5,
-                counters: Vec::new(),
-            })
+                Scheme::P5,
+                Vec::new(),
+            ))
         };
         for (model, mmx) in [(1, false), (2, false), (4, true), (7, false), (8, true)] {
             assert_eq!(kind(model), Some(CounterKind::P5 { mmx }), "{model}");
@@ -255,10 +252,10 @@ mod tests {
         let cases = [
             (P5, 0, 0xc0 | 0x10, 0, "no such event"),
             (P5, 1, 0xc0 | 0x2a, 0, "no such event"),
-            (P5, 0, 0x16, 0, "neither in user nor in kernel"),
-            (P5, 0, 0x116, 0, "neither in user nor in kernel"),
+            (P5, 0, 0x16, 0, "neither user nor kernel mode"),
+            (P5, 0, 0x116, 0, "neither user nor kernel mode"),
             (P6, 0, ON | 0x02, 0, "no such event"),
-            (P6, 0, 0x0040_00c0, 0, "neither in user nor in kernel"),
+            (P6, 0, 0x0040_00c0, 0, "neither user nor kernel mode"),
             (P6, 0, 0x0003_00c0, 0, "enable bit of counter 0"),
             (P6, 1, ON | 0xc0, 0x0003_00c0, "enable bit of counter 0"),
             (P6, 1, ON | 0xc1, ON, "only counter 0"),

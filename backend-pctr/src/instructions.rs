@@ -8,7 +8,7 @@ cfg_if::cfg_if! {
 
         use raw_cpuid::native_cpuid;
 
-        /// The APIC id of the CPU that the calling thread is on: leaf 0xB where the CPU has it, else
+        /// Returns the APIC id of the CPU that the calling thread is on: leaf 0xB where the CPU has it, else
         /// leaf 1 (Intel SDM volume 2, "CPUID").
         pub(crate) fn apic_id() -> Result<u32> {
             const X2APIC: u32 = 0xb;
@@ -23,7 +23,7 @@ cfg_if::cfg_if! {
             Ok(native_cpuid::cpuid_count(1, 0).ebx >> 24)
         }
 
-        /// A counter of this CPU.
+        /// Reads a counter of this CPU.
         pub(crate) fn rdpmc(counter: u8) -> u64 {
             let (low, high): (u32, u32);
             // SAFETY: the instruction reads a counter into EDX:EAX and touches nothing else. Where
@@ -40,7 +40,7 @@ cfg_if::cfg_if! {
             u64::from(high) << 32 | u64::from(low)
         }
 
-        /// The time stamp counter of this CPU.
+        /// Reads the time stamp counter of this CPU.
         pub(crate) fn rdtsc() -> u64 {
             let (low, high): (u32, u32);
             // SAFETY: the instruction reads the time stamp counter into EDX:EAX and touches nothing
@@ -58,7 +58,7 @@ cfg_if::cfg_if! {
                 .with_reason("that takes the CPUID instruction of x86"))
         }
 
-        /// There is no such instruction, and nobody is told that there is.
+        /// Returns 0: other CPUs have no such instruction, and none is offered.
         pub(crate) fn rdpmc(_counter: u8) -> u64 {
             0
         }

@@ -14,14 +14,15 @@ pub mod simulation;
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_hal::{Clock, EventMap, MonotonicClock, Result, VirtualPmu};
+use quipu_hal::{EventMap, Result};
+use quipu_pmu::{Clock, MonotonicClock, VirtualPmu};
 
 pub use control::{Control, Discovery};
 pub use device::{Arch, Driver, Errno, PctrDevice, SetScope};
 pub use events::PctrEvents;
 pub use function::CounterKind;
 pub use node::{DEFAULT_PATH, NodeDevice};
-pub use pmu::{NotRestored, PctrPmu};
+pub use pmu::{PctrPmu, UnrestoredCounter};
 
 /// The backend over a device node.
 pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>, MonotonicClock>;
@@ -33,15 +34,25 @@ pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>, MonotonicClock>;
 ///
 /// # Errors
 /// When the device cannot be opened or does not speak the protocol of pctr(4).
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use quipu_hal::Backend;
+///
+/// let backend = quipu_pctr::open(Path::new(quipu_pctr::DEFAULT_PATH), None)?;
+/// println!("{:?}", backend.capabilities());
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 pub fn open(path: &Path, map: Option<Arc<dyn EventMap>>) -> Result<PctrBackend> {
-    over(NodeDevice::open(path)?, map, MonotonicClock::new())
+    with_device(NodeDevice::open(path)?, map, MonotonicClock::new())
 }
 
 /// The backend over any device, such as a [simulated](simulation) one, with times from any clock.
 ///
 /// # Errors
 /// When the device does not speak the protocol of pctr(4).
-pub fn over<D: PctrDevice, C: Clock>(
+pub fn with_device<D: PctrDevice, C: Clock>(
     device: D,
     map: Option<Arc<dyn EventMap>>,
     clock: C,

@@ -1,23 +1,23 @@
 //! The real device: a node opened with open(2) and driven with ioctl(2).
 
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::abi;
+use crate::control::call_error;
 use crate::device::{Arch, Driver, Errno, PctrDevice, SetScope};
 use crate::instructions;
 
-/// Where OpenBSD has the device.
+/// The path of the device on OpenBSD.
 pub const DEFAULT_PATH: &str = "/dev/pctr";
 
 /// A device node, on OpenBSD [`/dev/pctr`](DEFAULT_PATH).
 pub struct NodeDevice {
-    node: OwnedFd,
+    node: File,
     path: PathBuf,
     writable: bool,
     driver: Driver,
@@ -30,7 +30,7 @@ impl NodeDevice {
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when there is no such node or no driver behind it,
     /// [`NoPermission`](ErrorKind::NoPermission) when it cannot even be read.
     pub fn open(path: &Path) -> Result<Self> {
-        match Self::open_as(path, libc::O_RDWR) {
+        match Self::open_as(path, true) {
             Err(e) if e.kind() == ErrorKind::NoPermission => Self::open_read_only(path),
             opened => opened,
         }
@@ -41,30 +41,21 @@ impl NodeDevice {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_read_only(path: &Path) -> Result<Self> {
-        Self::open_as(path, libc::O_RDONLY)
+        Self::open_as(path, false)
     }
 
-    /// The path it was opened under.
+    /// Returns the path that it was opened under.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn open_as(path: &Path, mode: libc::c_int) -> Result<Self> {
-        let attempted = || format!("open {}", path.display());
-        let Ok(name) = CString::new(path.as_os_str().as_bytes()) else {
-            return Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
-                .with_reason("the path contains a zero byte"));
-        };
-        // SAFETY: `name` is a string that ends with a zero byte and lives through the call.
-        let fd = unsafe { libc::open(name.as_ptr(), mode | libc::O_CLOEXEC) };
-        if fd < 0 {
-            return Err(open_error(attempted(), last_errno()));
-        }
+    fn open_as(path: &Path, writable: bool) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(writable).open(path);
+        let node = opened.map_err(|e| open_error(format!("open {}", path.display()), &e))?;
         Ok(Self {
-            // SAFETY: open(2) has just given this descriptor to nobody else.
-            node: unsafe { OwnedFd::from_raw_fd(fd) },
+            node,
             path: path.to_owned(),
-            writable: mode != libc::O_RDONLY,
+            writable,
             driver: this_driver(),
         })
     }
@@ -95,7 +86,8 @@ impl PctrDevice for NodeDevice {
         // many bytes, which the kernel may read and write.
         let status = unsafe { libc::ioctl(self.node.as_raw_fd(), request, argument.as_mut_ptr()) };
         if status < 0 {
-            return Err(last_errno());
+            let errno = io::Error::last_os_error().raw_os_error();
+            return Err(Errno(errno.unwrap_or(0)));
         }
         Ok(())
     }
@@ -125,28 +117,21 @@ impl PctrDevice for NodeDevice {
     }
 }
 
-fn last_errno() -> Errno {
-    Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))
-}
-
-fn open_error(attempted: String, Errno(errno): Errno) -> Error {
-    let (kind, reason) = match errno {
-        libc::ENOENT | libc::ENOTDIR => (ErrorKind::NoSuchDevice, Some("there is no such node")),
-        libc::ENXIO | libc::ENODEV => (
-            ErrorKind::NoSuchDevice,
-            Some("the kernel has no driver for this node"),
-        ),
-        libc::EACCES | libc::EPERM => (ErrorKind::NoPermission, None),
-        _ => (ErrorKind::Os, None),
+fn open_error(attempted: String, e: &io::Error) -> Error {
+    let Some(errno) = e.raw_os_error() else {
+        // The one argument that the standard library does not pass on.
+        return Error::new(ErrorKind::InvalidConfiguration, attempted)
+            .with_reason("the path contains a zero byte");
     };
-    let error = Error::new(kind, attempted).with_errno(errno);
-    match reason {
-        Some(reason) => error.with_reason(reason),
-        None => error,
+    let error = call_error(attempted, Errno(errno));
+    match errno {
+        libc::ENOENT | libc::ENOTDIR => error.with_reason("there is no such node"),
+        libc::ENXIO | libc::ENODEV => error.with_reason("the kernel has no driver for this node"),
+        _ => error,
     }
 }
 
-/// What can be known of the driver of the running kernel.
+/// Returns the driver of the running kernel, as far as it is known.
 fn this_driver() -> Driver {
     Driver {
         arch: if cfg!(target_arch = "x86_64") {
@@ -163,34 +148,12 @@ cfg_if::cfg_if! {
         /// Functions are set on every CPU since revision 1.9 of amd64's pctr.c, of 25 March 2019: in
         /// every kernel that calls itself 6.6 (October 2019), in 6.5 not in each of its snapshots.
         fn set_scope() -> SetScope {
-            match kernel_release() {
+            let system = rustix::system::uname();
+            let release = system.release().to_str().ok().and_then(parse_release);
+            match release {
                 Some(release) if release >= (6, 6) => SetScope::AllCpus,
                 _ => SetScope::ThisCpu,
             }
-        }
-
-        /// The kernel's release, `kern.osrelease` of sysctl(2).
-        fn kernel_release() -> Option<(u32, u32)> {
-            let name = [libc::CTL_KERN, libc::KERN_OSRELEASE];
-            let mut text = [0u8; 64];
-            let mut length = text.len();
-            // SAFETY: the name has two parts, and the kernel writes at most `length` bytes to `text`
-            // and says in `length` how many it wrote; nothing is set.
-            let status = unsafe {
-                libc::sysctl(
-                    name.as_ptr(),
-                    2,
-                    text.as_mut_ptr().cast(),
-                    &raw mut length,
-                    std::ptr::null_mut(),
-                    0,
-                )
-            };
-            if status != 0 {
-                return None;
-            }
-            let text = text[..length.min(text.len())].split(|byte| *byte == 0).next()?;
-            parse_release(std::str::from_utf8(text).ok()?)
         }
     } else {
         /// i386 sets one CPU, and so is assumed of a driver that is not known.

@@ -1,23 +1,24 @@
-//! The `Pmu` over a device: counters of the CPU one is on, shared with everybody.
+//! The `Pmu` over a device: counters of the calling thread's CPU, shared with other processes.
 
 mod cpu;
-mod not_restored;
+mod unavailable;
+mod unrestored;
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quipu_hal::{
-    Access, CpuModel, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot,
-    SlotClass,
-};
+use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, Result, Simultaneity, SlotClass, SlotSet};
+use quipu_pmu::{Access, Gating, Pmu, Slot};
 
-use self::cpu::Cpu;
-pub use self::not_restored::NotRestored;
+use self::cpu::CpuState;
+pub(crate) use self::unavailable::Unavailable;
+pub use self::unrestored::UnrestoredCounter;
 use crate::abi::{MAX_COUNTERS, Status};
-use crate::control::{Control, Discovery, TO_WRITE};
+use crate::control::{Control, Discovery};
 use crate::device::{PctrDevice, SetScope};
-use crate::function::{CounterKind, ENABLE};
+use crate::function::{self, CounterKind, ENABLE};
 
-/// How often a call that was interrupted by a move to another CPU is made again.
+/// The number of times that a call is repeated when the thread is moved to another CPU.
 const ATTEMPTS: u32 = 16;
 
 /// The highest CPU number that is made room for, at least: the 8-bit APIC ids.
@@ -26,51 +27,53 @@ const LAST_CPU: u32 = 255;
 /// In so many cycles counters are read in user mode, or else the thread was interrupted in between.
 const UNINTERRUPTED: u64 = 10_000;
 
-/// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_hal::VirtualPmu).
+/// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
 /// CPUs are numbered by their APIC ids, as CPUID tells them. Slots are the counters, then the time
 /// stamp counter.
 ///
-/// Nobody owns the counters: whoever may write the device may set them. So a function that
-/// somebody else changed during a measurement is reported as
-/// [`Interference`](ErrorKind::Interference), what was found is put back in the end, and what could
-/// not be put back is told by [`not_restored`](Self::not_restored). A counter's value cannot be put
-/// back, since setting a function zeroes it; counters that are not needed are left alone.
+/// The driver grants the counters to no process: any that may write the device may set them. So a
+/// function that another program changes during a measurement is reported as
+/// [`Interference`](ErrorKind::Interference), the functions that were found are restored in the end,
+/// and [`unrestored_counters`](Self::unrestored_counters) lists those that could not be. A counter's value cannot be
+/// restored, since setting a function zeroes it; counters that are not needed are left alone.
+///
+/// ```
+/// use quipu_hal::{Encoding, X86Select};
+/// use quipu_pctr::PctrPmu;
+/// use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
+/// use quipu_pmu::Pmu;
+///
+/// let machine = SimMachine::new(Era::Amd64Of2019, Processor::K8, 1);
+/// let pmu = PctrPmu::new(machine.open(), machine.cpu_model().as_ref())?;
+/// let cpu = pmu.current_cpu()?;
+/// let instructions = X86Select::new(0xc0, 0).with_flags(X86Select::USER);
+/// let mut value = [0];
+/// pmu.acquire(cpu)?;
+/// pmu.program(cpu, 0, &Encoding::X86(instructions))?;
+/// pmu.start(cpu, &[0], &mut value)?;
+/// machine.occur(0xc0, 0, Level::User, 1000);
+/// pmu.stop(cpu, &[0], &mut value)?;
+/// assert_eq!(value, [1000]);
+/// pmu.release(cpu)?;
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 pub struct PctrPmu<D> {
     control: Control<D>,
     kind: Option<CounterKind>,
     slots: Vec<Slot>,
-    /// How many of the slots are counters.
+    /// The number of slots that are counters.
     counters: usize,
     /// Why there are no counters.
-    refusal: Option<Refusal>,
+    unavailable: Option<Unavailable>,
     cpu_numbers: Vec<u32>,
-    cpus: Box<[Cpu]>,
+    cpus: Box<[CpuState]>,
     reads_in_user_mode: bool,
-    not_restored: Mutex<Vec<NotRestored>>,
-}
-
-/// Why no counter can be used.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Refusal {
-    kind: ErrorKind,
-    reason: &'static str,
-    hint: Option<&'static str>,
-}
-
-impl Refusal {
-    /// The error for something that needs a counter.
-    pub(crate) fn error(self, attempted: String) -> Error {
-        let error = Error::new(self.kind, attempted).with_reason(self.reason);
-        match self.hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
-    }
+    unrestored: Mutex<Vec<UnrestoredCounter>>,
 }
 
 impl<D: PctrDevice> PctrPmu<D> {
-    /// The counters behind `device`, which count as `cpu` says.
+    /// Creates a PMU of the counters behind `device`, on a CPU of this model.
     ///
     /// Nothing is set. Without a CPU model, without permission to write or on a CPU that the driver
     /// knows no counters of, only the time stamp counter is there.
@@ -83,9 +86,9 @@ impl<D: PctrDevice> PctrPmu<D> {
         let control = Control::new(device)?;
         let driver = control.device().driver();
         let kind = cpu.and_then(CounterKind::of);
-        let refusal = refusal(discovery, kind, control.device().is_writable());
+        let unavailable = Unavailable::of(discovery, kind, control.device().is_writable());
         let mut slots = Vec::new();
-        if let (Discovery::Counters(number), Some(cpu), None) = (discovery, cpu, refusal) {
+        if let (Discovery::Counters(number), Some(cpu), None) = (discovery, cpu, unavailable) {
             let width = driver.arch.visible_width(general_width(cpu));
             slots.extend((0..number).map(|n| Slot::general(n, width)));
         }
@@ -99,22 +102,22 @@ impl<D: PctrDevice> PctrPmu<D> {
         }
         if slots.is_empty() {
             let attempted = "use the performance counters".to_owned();
-            return Err(match refusal {
-                Some(refusal) => refusal.error(attempted),
+            return Err(match unavailable {
+                Some(unavailable) => unavailable.error(attempted),
                 None => Error::new(ErrorKind::NoSuchDevice, attempted),
             });
         }
         let last = control.device().cpu()?.max(LAST_CPU);
         Ok(Self {
             cpu_numbers: (0..=last).collect(),
-            cpus: (0..=last).map(|_| Cpu::default()).collect(),
+            cpus: (0..=last).map(|_| CpuState::default()).collect(),
             control,
             kind,
             slots,
             counters,
-            refusal,
+            unavailable,
             reads_in_user_mode: false,
-            not_restored: Mutex::default(),
+            unrestored: Mutex::default(),
         })
     }
 
@@ -122,7 +125,7 @@ impl<D: PctrDevice> PctrPmu<D> {
     /// since 2019, once a function is set, which it is while something counts. Elsewhere nothing
     /// changes.
     ///
-    /// It spares the system call. Such a read cannot see that somebody else has set a function;
+    /// It spares the system call. Such a read cannot see that another program has set a function;
     /// that shows when the counters are stopped.
     #[must_use]
     pub fn reading_in_user_mode(mut self) -> Self {
@@ -132,26 +135,26 @@ impl<D: PctrDevice> PctrPmu<D> {
         self
     }
 
-    /// The device, with its calls typed.
+    /// Returns the device, with typed calls.
     pub fn control(&self) -> &Control<D> {
         &self.control
     }
 
-    /// The kind of the counters, where it is known.
+    /// Returns the kind of the counters, if it is known.
     pub fn kind(&self) -> Option<CounterKind> {
         self.kind
     }
 
-    /// The counters that were not put back as they were found, so far.
-    pub fn not_restored(&self) -> Vec<NotRestored> {
-        lock(&self.not_restored).clone()
+    /// Returns the counters that could not be restored so far.
+    pub fn unrestored_counters(&self) -> Vec<UnrestoredCounter> {
+        lock(&self.unrestored).clone()
     }
 
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+    pub(crate) fn unavailable(&self) -> Option<Unavailable> {
+        self.unavailable
     }
 
-    fn cpu(&self, number: u32) -> Result<&Cpu> {
+    fn cpu(&self, number: u32) -> Result<&CpuState> {
         self.cpus.get(number as usize).ok_or_else(|| {
             Error::new(ErrorKind::NoSuchTarget, format!("reach CPU {number}"))
                 .with_reason("there is no CPU with this APIC id")
@@ -169,6 +172,11 @@ impl<D: PctrDevice> PctrPmu<D> {
         order
             .into_iter()
             .filter(move |c| *c < counters && slots.contains(c))
+    }
+
+    fn known_kind(&self) -> Result<CounterKind> {
+        self.kind
+            .ok_or_else(|| Error::new(ErrorKind::UnsupportedEvent, "program a counter"))
     }
 
     fn is_p6(&self) -> bool {
@@ -229,8 +237,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         )
     }
 
-    /// Has counter 0 of a P6, which is not to count, gate the other: set to its enable bit alone it counts
-    /// nothing. What somebody else counts there gates as well, and is left alone.
+    /// Makes counter 0 of a P6, which is not to count, gate the other: set to its enable bit alone it counts
+    /// nothing. A function that another program has set there gates as well, and is left alone.
     fn open_gate(&self, cpu: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
         if !state.is_touched(0) {
@@ -250,8 +258,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
-    /// Another CPU whose counters are taken, where a set reaches every CPU: what is set for the one
-    /// would be taken for what was found on the other.
+    /// Returns another CPU whose counters are acquired, if setting a function reaches every CPU: the
+    /// functions set for the one would be mistaken for those found on the other.
     fn held_elsewhere(&self, cpu: u32) -> Option<u32> {
         if self.control.device().driver().scope == SetScope::ThisCpu {
             return None;
@@ -279,7 +287,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
-    /// The function of a counter, without what else may stand in the register.
+    /// Returns the function of a counter, without other bits of the register.
     fn function(&self, status: &Status, counter: usize) -> u32 {
         let mask = self.kind.map_or(u32::MAX, CounterKind::word_mask);
         status.functions[counter] & mask
@@ -295,8 +303,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         }
     }
 
-    /// Whether the kernel lets `rdpmc` read these slots: it allows it when the first word is set that
-    /// is not 0, and before that the instruction kills the process.
+    /// Returns true if `rdpmc` may read these slots: the kernel allows it once a word other than 0 is
+    /// set, and before that the instruction kills the process.
     fn may_read_in_user_mode(&self, cpu: u32, slots: &[usize]) -> Result<bool> {
         if !self.reads_in_user_mode {
             return Ok(false);
@@ -306,7 +314,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(slots.iter().all(is_set))
     }
 
-    /// Reads in user mode; false when the thread was interrupted each time.
+    /// Reads in user mode; returns false if the thread was interrupted each time.
     fn read_in_user_mode(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
         let device = self.control.device();
         for _ in 0..ATTEMPTS {
@@ -327,7 +335,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(false)
     }
 
-    /// Puts back the functions that were found on a CPU, where they are still the ones set here.
+    /// Restores the functions that were found on a CPU, unless another program has changed them.
     fn restore(&self, cpu: u32, found: &[u32; MAX_COUNTERS]) -> Result<()> {
         let state = self.cpu(cpu)?;
         let touched: Vec<usize> = (0..self.counters)
@@ -350,7 +358,7 @@ impl<D: PctrDevice> PctrPmu<D> {
                 if now != found {
                     self.set_on(cpu, counter, found)?;
                 }
-                lock(&self.not_restored)
+                lock(&self.unrestored)
                     .retain(|n| (n.cpu, usize::from(n.counter)) != (cpu, counter));
             }
             state.untouch(counter);
@@ -360,14 +368,24 @@ impl<D: PctrDevice> PctrPmu<D> {
 
     fn note(&self, cpu: u32, counter: usize, found: Option<u32>, taken_over: Option<u32>) {
         let counter = counter as u8;
-        let mut list = lock(&self.not_restored);
+        let mut list = lock(&self.unrestored);
         list.retain(|n| (n.cpu, n.counter) != (cpu, counter));
-        list.push(NotRestored {
+        list.push(UnrestoredCounter {
             cpu,
             counter,
             found,
             taken_over,
         });
+    }
+}
+
+impl<D> fmt::Debug for PctrPmu<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PctrPmu")
+            .field("kind", &self.kind)
+            .field("slots", &self.slots)
+            .field("unavailable", &self.unavailable)
+            .finish_non_exhaustive()
     }
 }
 
@@ -404,11 +422,24 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         Simultaneity::Sequential
     }
 
-    fn accepts(&self, slot: usize, encoding: &Encoding) -> bool {
-        if slot >= self.counters {
-            return *encoding == Encoding::TimeStamp;
+    fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
+        if *encoding == Encoding::TimeStamp {
+            return Ok(SlotSet::one(SlotClass::TimeStamp, 0));
         }
-        self.kind.is_some_and(|kind| kind.word(encoding).is_ok())
+        let kind = self.known_kind()?;
+        let word = kind.word(encoding)?;
+        let mut slots = SlotSet::EMPTY;
+        let mut refused = None;
+        for counter in 0..self.counters as u8 {
+            match function::check(kind, counter, word, ENABLE) {
+                Ok(()) => slots = slots.with(SlotClass::General, counter),
+                Err(e) => refused = Some(e),
+            }
+        }
+        match refused {
+            Some(e) if slots.is_empty() => Err(e),
+            _ => Ok(slots),
+        }
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {
@@ -419,7 +450,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         };
         if let Some(other) = self.held_elsewhere(cpu) {
             return busy(format!(
-                "this process has taken those of CPU {other}, and the driver sets every CPU at once"
+                "this process has taken those of CPU {other}, and the driver sets all CPUs together"
             ));
         }
         let mut held = lock(&state.held);
@@ -440,10 +471,8 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         if slot >= self.counters {
             return Ok(());
         }
-        let Some(kind) = self.kind else {
-            return Err(Error::new(ErrorKind::UnsupportedEvent, "program a counter"));
-        };
-        self.cpu(cpu)?.want(slot, kind.word(encoding)?);
+        let word = self.known_kind()?.word(encoding)?;
+        self.cpu(cpu)?.want(slot, word);
         Ok(())
     }
 
@@ -458,7 +487,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
         if self.is_p6() && self.counters_of(slots).next().is_some() {
-            // What was set here and could not be stopped does not go on counting.
+            // A counter that was set here and could not be stopped must not go on counting.
             for other in (1..self.counters).filter(|c| !slots.contains(c)) {
                 if state.is_touched(other) && state.word(other) != 0 {
                     self.set_on(cpu, other, 0)?;
@@ -487,7 +516,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
         let gate = self.is_p6() && !slots.contains(&0) && state.is_touched(0);
         for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
-            // What somebody else has set is left alone.
+            // A function that another program has set is left alone.
             let ours = |s: &Status| self.function(s, counter) == state.word(counter);
             if status.is_none_or(ours) {
                 self.set_on(cpu, counter, 0)?;
@@ -523,38 +552,16 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         restored
     }
 
-    fn not_restored(&self) -> Vec<String> {
-        let list = lock(&self.not_restored);
-        list.iter().map(ToString::to_string).collect()
+    fn restore_failures(&self) -> Vec<Error> {
+        let list = lock(&self.unrestored);
+        list.iter().map(UnrestoredCounter::error).collect()
     }
 }
 
-/// The width of a CPU's general counters; 40 bits, as on the first CPUs, where it is not known.
+/// Returns the width of a CPU's general counters; 40 bits, as on the first CPUs, if it is not known.
 fn general_width(cpu: &CpuModel) -> u8 {
     let general = cpu.counters.iter().find(|b| b.class == SlotClass::General);
     general.map_or(40, |bank| bank.width)
-}
-
-fn refusal(discovery: Discovery, kind: Option<CounterKind>, writable: bool) -> Option<Refusal> {
-    let unsupported = |reason| Refusal {
-        kind: ErrorKind::UnsupportedEvent,
-        reason,
-        hint: None,
-    };
-    match (discovery, kind) {
-        (Discovery::NoCounters, _) => Some(unsupported(
-            "the driver knows no counters on this CPU, only the time stamp counter",
-        )),
-        (Discovery::Counters(_), None) => Some(unsupported(
-            "it is not known what the functions of this CPU's counters mean",
-        )),
-        (Discovery::Counters(_), Some(_)) if !writable => Some(Refusal {
-            kind: ErrorKind::NoPermission,
-            reason: "setting a function needs permission to write the device",
-            hint: Some(TO_WRITE),
-        }),
-        _ => None,
-    }
 }
 
 fn moving(cpu: u32, attempted: &str) -> Error {

@@ -6,10 +6,10 @@
 //! same errno, shows the same bits of a counter, and zeroes counters when the real one does, for each
 //! [`Era`] of the driver and each [`Processor`] it knew.
 
+mod cpu;
 mod device;
 mod era;
 mod machine;
-mod registers;
 
 pub use device::SimDevice;
 pub use era::{Era, Processor, parse_machine};

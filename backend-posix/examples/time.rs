@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use quipu_hal::{Attributes, Backend, Group, GroupSpec, Scaled, Target};
+use quipu_hal::{Attributes, Backend, Count, GroupSpec, Target};
 use quipu_posix::{PosixBackend, Quantity};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -13,12 +13,11 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 
     let backend = PosixBackend::new();
     let events = Quantity::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|q| *q != Quantity::WallTime);
-    let spec = GroupSpec::new(events.map(Quantity::event)).with_attributes(Attributes {
-        inherit: true,
-        ..Attributes::default()
-    });
+    let spec = GroupSpec::new(events.map(Quantity::event))
+        .with_attributes(Attributes::default().with_inherit(true));
 
     let mut child = Command::new(program).args(arguments).spawn()?;
     let mut group = backend.open(&spec, &Target::Process(i32::try_from(child.id())?))?;
@@ -28,7 +27,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     group.read(&mut counts)?;
     for (info, reading) in group.members().iter().zip(counts.part(0)) {
         match reading.scaled() {
-            Scaled::Exact(value) => eprintln!("{value:>16} {:<5} {}", info.unit, info.name),
+            Count::Exact(value) => eprintln!("{value:>16} {:<5} {}", info.unit, info.name),
             _ => eprintln!("{:>16} {:<5} {}", "<not counted>", info.unit, info.name),
         }
     }

@@ -1,8 +1,8 @@
-//! The backend: which targets and requests it takes, and why not the others.
+//! The backend: the targets and requests that it accepts, and the reasons for refusing others.
 
 use quipu_hal::{
-    Attributes, Backend, Capabilities, Error, ErrorKind, EventSpec, Features, Filter, GroupSpec,
-    Precision, Result, Simultaneity, Target, TargetKinds,
+    Attributes, Backend, Capabilities, Error, ErrorKind, EventSpec, Features, Filter, Group,
+    GroupSpec, Precision, Result, Simultaneity, Target, TargetKinds,
 };
 
 use crate::events::Quantity;
@@ -10,14 +10,14 @@ use crate::group::PosixGroup;
 use crate::meter::Scope;
 use crate::sys;
 
-/// Counts the software events that getrusage(2) and clock_gettime(2) tell of.
+/// Counts software events with getrusage(2) and clock_gettime(2).
 ///
 /// - [`Target::CurrentThread`]: this thread. On NetBSD, DragonFly and macOS only its clocks: their
 ///   getrusage(2) knows no threads.
 /// - [`Target::Process`] with this process's id: all its threads, those it makes later too; with
 ///   [`inherit`](Attributes::inherit) also each child, from the moment it was waited for.
 /// - [`Target::Process`] or [`Target::Thread`] with the id of a child, and `inherit`: the child and those it has waited
-///   for, from fork to end, as wait4(2) tells it. It has a value once it has been waited for, by
+///   for, from fork to end, as wait4(2) reports them. It has a value once it has been waited for, by
 ///   whatever call; until then it reads as not counted. What other children used that were
 ///   waited for in the same span is in it too. It cannot be disabled or reset before it has ended.
 ///
@@ -25,7 +25,7 @@ use crate::sys;
 /// they stand still while the target sleeps.
 ///
 /// ```
-/// use quipu_hal::{Backend, Group, GroupSpec, Software, Target};
+/// use quipu_hal::{Backend, GroupSpec, Software, Target};
 /// use quipu_posix::PosixBackend;
 ///
 /// let backend = PosixBackend::new();
@@ -44,7 +44,7 @@ pub struct PosixBackend {
 }
 
 impl PosixBackend {
-    /// The backend; it holds nothing and is there on every Unix.
+    /// Creates the backend. It holds no resource and works on any POSIX system.
     pub fn new() -> Self {
         let mut capabilities = Capabilities::none();
         capabilities.targets = TargetKinds::CURRENT_THREAD | TargetKinds::PROCESS;
@@ -53,26 +53,12 @@ impl PosixBackend {
         capabilities.simultaneity = Simultaneity::Atomic;
         Self { capabilities }
     }
-}
 
-impl Default for PosixBackend {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Backend for PosixBackend {
-    type Group = PosixGroup;
-
-    fn name(&self) -> &'static str {
-        "posix"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<PosixGroup> {
+    /// Opens a group of counters on a target, as [`Backend::open`] does, with its own type.
+    ///
+    /// # Errors
+    /// As [`Backend::open`].
+    pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<PosixGroup> {
         let Some(leader) = spec.members.first() else {
             return Err(Error::new(
                 ErrorKind::InvalidConfiguration,
@@ -85,64 +71,84 @@ impl Backend for PosixBackend {
                 .map_err(|refused| opening(member, target, refused).with_member(index))?;
             quantities.push(quantity);
         }
-        let subject = subject(target, &spec.attributes)
+        let source = usage_source(target, &spec.attributes)
             .map_err(|refused| opening(leader, target, refused).with_member(0))?;
         for (index, quantity) in quantities.iter().enumerate() {
-            if let Err(reason) = subject.can_tell(*quantity) {
+            if let Err(reason) = source.can_tell(*quantity) {
                 let refused = (ErrorKind::UnsupportedFeature, reason);
                 return Err(opening(&spec.members[index], target, refused).with_member(index));
             }
         }
         let counts = !spec.attributes.disabled || spec.attributes.enable_on_exec;
-        match subject {
-            Subject::Own(scope) => PosixGroup::of_own(quantities, scope, counts),
-            Subject::Child(pid) => PosixGroup::of_child(quantities, pid, counts),
+        match source {
+            UsageSource::Own(scope) => PosixGroup::of_own(quantities, scope, counts),
+            UsageSource::Child(pid) => PosixGroup::of_child(quantities, pid, counts),
         }
     }
 }
 
-/// A refusal: its kind and the reason.
-type Refusal = (ErrorKind, &'static str);
+impl Default for PosixBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
-fn opening(member: &EventSpec, target: &Target, (kind, reason): Refusal) -> Error {
+impl Backend for PosixBackend {
+    fn name(&self) -> &'static str {
+        "posix"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+        Ok(Box::new(self.open_group(spec, target)?))
+    }
+}
+
+/// The kind and the reason of an error.
+type Rejection = (ErrorKind, &'static str);
+
+fn opening(member: &EventSpec, target: &Target, (kind, reason): Rejection) -> Error {
     Error::new(kind, format!("open {member} on {target}")).with_reason(reason)
 }
 
-/// What a target means to getrusage(2).
-enum Subject {
+/// The source of the usage of a target.
+enum UsageSource {
     Own(Scope),
     Child(i32),
 }
 
-impl Subject {
+impl UsageSource {
     fn can_tell(&self, quantity: Quantity) -> Result<(), &'static str> {
         match self {
             Self::Own(Scope::Thread) if !sys::HAS_THREAD_USAGE && quantity.is_from_rusage() => {
-                Err("getrusage(2) of this system tells of whole processes only")
+                Err("getrusage(2) of this system reports whole processes only")
             }
             Self::Own(Scope::Thread) if quantity == Quantity::PeakMemory => {
                 Err("memory belongs to a process, not to a thread")
             }
             Self::Child(_) if quantity == Quantity::WallTime => Err(
-                "the system does not tell when a child ended; take the time around waiting for it",
+                "the system does not report when a child ended; take the time around waiting for it",
             ),
             _ => Ok(()),
         }
     }
 }
 
-fn subject(target: &Target, attributes: &Attributes) -> Result<Subject, Refusal> {
+fn usage_source(target: &Target, attributes: &Attributes) -> Result<UsageSource, Rejection> {
     let unsupported = |reason| Err((ErrorKind::UnsupportedFeature, reason));
     if attributes.exclusive {
-        return unsupported("these events are on no PMU that a group could have for itself");
+        return unsupported("exclusive mode is not supported");
     }
-    let subject = match *target {
+    let source = match *target {
         Target::CurrentThread if attributes.inherit => {
             return unsupported("getrusage(2) does not add up a thread and those it makes");
         }
-        Target::CurrentThread => Subject::Own(Scope::Thread),
+        Target::CurrentThread => UsageSource::Own(Scope::Thread),
         Target::Process(pid) if i64::from(pid) == i64::from(std::process::id()) => {
-            Subject::Own(if attributes.inherit {
+            UsageSource::Own(if attributes.inherit {
                 Scope::ProcessAndChildren
             } else {
                 Scope::Process
@@ -152,37 +158,37 @@ fn subject(target: &Target, attributes: &Attributes) -> Result<Subject, Refusal>
         Target::Process(pid) | Target::Thread(pid) => return child(pid, attributes),
         _ => {
             return unsupported(
-                "getrusage(2) tells of this thread, this process and its children only",
+                "getrusage(2) reports this thread, this process and its children only",
             );
         }
     };
     if attributes.enable_on_exec {
-        return unsupported("counting cannot start at execve(2) here, only at once");
+        return unsupported("counting cannot start at execve(2) here, only when opened");
     }
-    Ok(subject)
+    Ok(source)
 }
 
-fn child(pid: i32, attributes: &Attributes) -> Result<Subject, Refusal> {
+fn child(pid: i32, attributes: &Attributes) -> Result<UsageSource, Rejection> {
     match sys::is_unwaited_child(pid) {
-        Ok(true) if attributes.inherit => Ok(Subject::Child(pid)),
+        Ok(true) if attributes.inherit => Ok(UsageSource::Child(pid)),
         Ok(true) => Err((
             ErrorKind::UnsupportedFeature,
             "wait4(2) adds up a child and those it has waited for; ask with inherit",
         )),
         _ if sys::process_exists(pid) => Err((
             ErrorKind::UnsupportedFeature,
-            "getrusage(2) tells of this process and its children only",
+            "getrusage(2) reports this process and its children only",
         )),
         _ => Err((ErrorKind::NoSuchTarget, "there is no such process")),
     }
 }
 
 /// The quantity a member asks for, if it can be had as it is asked for.
-fn quantity(member: &EventSpec) -> Result<Quantity, Refusal> {
+fn quantity(member: &EventSpec) -> Result<Quantity, Rejection> {
     let Some(quantity) = Quantity::of(&member.event) else {
         return Err((
             ErrorKind::UnsupportedEvent,
-            "getrusage(2) and clock_gettime(2) do not tell of it",
+            "getrusage(2) and clock_gettime(2) do not report it",
         ));
     };
     if member.precision != Precision::Any {
@@ -199,7 +205,7 @@ fn quantity(member: &EventSpec) -> Result<Quantity, Refusal> {
     if !quantity.is_clock() && !member.filter.contains(where_it_counts) {
         return Err((
             ErrorKind::UnsupportedFeature,
-            "getrusage(2) does not tell where it happened",
+            "getrusage(2) does not split it by privilege level",
         ));
     }
     Ok(quantity)

@@ -1,4 +1,4 @@
-//! A child process, which has a value once it has been waited for.
+//! A child process, whose usage is known once it has been waited for.
 
 use quipu_hal::{Error, ErrorKind, Reading, Result};
 
@@ -6,17 +6,17 @@ use crate::Quantity;
 use crate::sys::{self, Who};
 use crate::usage::Usage;
 
-/// A child from fork to end.
+/// A child, counted from fork to end.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: i32,
-    /// Whether it was ever enabled; if not, nothing was counted.
+    /// True once it was enabled; before, nothing is counted.
     counts: bool,
     /// Wall time when it was opened.
     opened: u64,
-    /// What the children waited for had used when it was opened.
+    /// The usage of all waited-for children when it was opened.
     others: Usage,
-    /// What it used, once that is known; the peak is `None` when another child's was higher.
+    /// Its usage, once it has been waited for.
     ended: Option<Ended>,
 }
 
@@ -72,7 +72,7 @@ impl Child {
         Ok(())
     }
 
-    /// Reads the events into `out`, which has a place for each.
+    /// Reads the events into `out`, an element for each.
     pub(crate) fn read(&mut self, quantities: &[Quantity], out: &mut [Reading]) -> Result<()> {
         let ended = self.end()?;
         let waiting = match ended {
@@ -89,7 +89,7 @@ impl Child {
         Ok(())
     }
 
-    /// What the child used, if it has been waited for. Looked up once.
+    /// Returns the usage of the child, or `None` until it has been waited for. Looked up once.
     fn end(&mut self) -> Result<Option<Ended>> {
         if self.ended.is_none() && !sys::is_unwaited_child(self.pid)? {
             let all = sys::usage(Who::Children)?;

@@ -1,6 +1,6 @@
 //! The events of this backend, their names and what is known of them.
 
-use quipu_hal::{Event, EventInfo, Filter, Software, ValueKind};
+use quipu_hal::{Event, EventInfo, Filter, Software};
 
 /// An event this backend can count.
 ///
@@ -37,7 +37,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// Every event of this backend.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: &'static [Self] = &[
         Self::TaskClock,
         Self::WallTime,
         Self::UserTime,
@@ -83,13 +83,16 @@ impl Quantity {
     /// The quantity an event means, if it is one of this backend's.
     pub fn of(event: &Event) -> Option<Self> {
         match event {
-            Event::Named(name) => Self::ALL.into_iter().find(|q| same_name(q.name(), name)),
-            Event::Software(_) => Self::ALL.into_iter().find(|q| q.event() == *event),
+            Event::Named(name) => Self::ALL
+                .iter()
+                .copied()
+                .find(|q| same_name(q.name(), name)),
+            Event::Software(_) => Self::ALL.iter().copied().find(|q| q.event() == *event),
             _ => None,
         }
     }
 
-    /// What is known of it. None of these can be split by privilege level, so no filter is honoured.
+    /// Returns its description. None of these can be split by privilege level, so no filter is honoured.
     pub fn info(self) -> EventInfo {
         let info = EventInfo::counter(self.name()).honouring(Filter::empty());
         match self {
@@ -99,26 +102,23 @@ impl Quantity {
             Self::ContextSwitches | Self::VoluntarySwitches | Self::InvoluntarySwitches => {
                 info.occurring_in(Filter::KERNEL)
             }
-            Self::PeakMemory => EventInfo {
-                kind: ValueKind::Gauge,
-                ..info.with_unit("bytes")
-            },
+            Self::PeakMemory => info.with_unit("bytes").as_gauge(),
             Self::PageFaults | Self::MinorFaults | Self::MajorFaults => info,
         }
     }
 
-    /// Whether its value comes from getrusage(2) rather than from a clock.
+    /// Returns true if its value comes from getrusage(2) rather than from a clock.
     pub(crate) const fn is_from_rusage(self) -> bool {
         !matches!(self, Self::TaskClock | Self::WallTime)
     }
 
-    /// Whether it is a time, which counts where it counts whatever a filter says.
+    /// Returns true if it is a time, to which no filter applies.
     pub(crate) const fn is_clock(self) -> bool {
         matches!(self, Self::TaskClock | Self::WallTime)
     }
 }
 
-/// Whether two names are the same but for `-` and `_`.
+/// Returns true if two names are equal, `-` and `_` taken as equal.
 fn same_name(a: &str, b: &str) -> bool {
     let dashed = |name: &str| name.replace('_', "-");
     dashed(a) == dashed(b)
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_quantity_is_found_by_its_event_and_by_its_name() {
-        for quantity in Quantity::ALL {
+        for &quantity in Quantity::ALL {
             assert_eq!(Quantity::of(&quantity.event()), Some(quantity));
             let named = Event::Named(quantity.name().replace('_', "-"));
             assert_eq!(Quantity::of(&named), Some(quantity));
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn others_are_not_taken_for_one() {
-        for event in Software::ALL.map(Event::from) {
+        for event in Software::ALL.iter().copied().map(Event::from) {
             let known = Quantity::of(&event).map(Quantity::event);
             assert!(known.is_none() || known == Some(event));
         }

@@ -42,8 +42,8 @@ impl PosixGroup {
         let mut infos: Vec<EventInfo> = quantities.iter().map(|q| q.info()).collect();
         note(
             &mut infos,
-            "what wait4(2) tells of the process and the children it waited for: from fork to end, known \
-             when it has ended",
+            "as wait4(2) reports it: of the process and the children it waited for, from fork to end, known \
+             once it has ended",
         );
         Ok(Self::new(quantities, infos, Kind::Child(child)))
     }
@@ -70,7 +70,7 @@ impl Kind {
         if thread.is_some_and(|t| t != thread::current().id()) {
             return Err(
                 Error::new(ErrorKind::WrongThread, "count the usage of another thread")
-                    .with_reason("getrusage(2) tells of the calling thread only"),
+                    .with_reason("getrusage(2) reports the calling thread only"),
             );
         }
         Ok(meter)

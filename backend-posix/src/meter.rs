@@ -1,4 +1,4 @@
-//! Metering of this thread or process: differences of what it has used.
+//! Meters of this thread or process: differences of its usage.
 
 use quipu_hal::Result;
 
@@ -6,10 +6,10 @@ use crate::Quantity;
 use crate::sys::{self, Who};
 use crate::usage::Usage;
 
-/// What is metered.
+/// The scope of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The thread that reads.
+    /// The calling thread.
     Thread,
     /// This process.
     Process,
@@ -23,13 +23,13 @@ pub(crate) struct Meter {
     sources: Sources,
     /// The usage when it was last enabled or reset; `None` while disabled.
     since: Option<Usage>,
-    /// What was used in earlier spans since the last reset.
+    /// The usage of earlier spans since the last reset.
     before: Usage,
     /// CPU time metered before the last reset.
     before_reset: u64,
 }
 
-/// Which calls a group's events need.
+/// The calls that a group's events need.
 #[derive(Debug, Clone, Copy)]
 struct Sources {
     scope: Scope,
@@ -38,7 +38,7 @@ struct Sources {
     wall_clock: bool,
 }
 
-/// What a meter says: usage since the last reset, and the CPU time before it.
+/// A meter's reading: usage since the last reset, and CPU time since opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metered {
     /// Since the last reset.
@@ -48,7 +48,7 @@ pub(crate) struct Metered {
 }
 
 impl Meter {
-    /// A meter for these events; `counts` says whether it starts at once.
+    /// Creates a meter for these events, enabled if `counts`.
     pub(crate) fn new(quantities: &[Quantity], scope: Scope, counts: bool) -> Result<Self> {
         let rusage = quantities.iter().any(|q| q.is_from_rusage());
         let sources = Sources {
@@ -69,7 +69,7 @@ impl Meter {
         Ok(meter)
     }
 
-    /// Whether one call tells everything.
+    /// Returns true if one call reads everything.
     pub(crate) fn is_one_snapshot(&self) -> bool {
         let Sources {
             scope,

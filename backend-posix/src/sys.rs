@@ -4,6 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 
 use quipu_hal::{Error, ErrorKind, Result};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::usage::Usage;
 
@@ -34,21 +36,21 @@ const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
     1024
 };
 
-/// Whose usage is asked for.
+/// The subject of a usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     /// The calling thread.
     Thread,
     /// All threads of this process.
     Process,
-    /// The children that this process has waited for, with those they have waited for.
+    /// The children that this process has waited for, and those that they have waited for.
     Children,
 }
 
-/// Whether getrusage(2) can tell of the calling thread alone.
+/// True if getrusage(2) can report the calling thread alone.
 pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
 
-/// The resource usage, without wall time; CPU time is user plus system time.
+/// Returns the resource usage, without wall time; CPU time is user plus system time.
 ///
 /// # Errors
 /// `UnsupportedFeature` for a thread where the system cannot tell of one; else the system's refusal.
@@ -56,7 +58,7 @@ pub(crate) fn usage(who: Who) -> Result<Usage> {
     let who_number = match who {
         Who::Thread => RUSAGE_THREAD.ok_or_else(|| {
             Error::new(ErrorKind::UnsupportedFeature, "read the usage of a thread")
-                .with_reason("getrusage(2) of this system tells of whole processes only")
+                .with_reason("getrusage(2) of this system reports whole processes only")
         })?,
         Who::Process => libc::RUSAGE_SELF,
         Who::Children => libc::RUSAGE_CHILDREN,
@@ -76,8 +78,8 @@ pub(crate) fn usage(who: Who) -> Result<Usage> {
     Ok(usage_of(&raw))
 }
 
-/// What a `struct rusage` says, without wall time; CPU time is user plus system time.
-pub(crate) fn usage_of(raw: &libc::rusage) -> Usage {
+/// Converts a `struct rusage`, without wall time; CPU time is user plus system time.
+fn usage_of(raw: &libc::rusage) -> Usage {
     let (user, system) = (timeval_ns(raw.ru_utime), timeval_ns(raw.ru_stime));
     Usage {
         cpu: user.saturating_add(system),
@@ -92,7 +94,7 @@ pub(crate) fn usage_of(raw: &libc::rusage) -> Usage {
     }
 }
 
-/// Nanoseconds that the calling thread, or this process, has been on a CPU.
+/// Returns the nanoseconds that the calling thread, or this process, has been on a CPU.
 ///
 /// # Errors
 /// `InvalidConfiguration` for children, which have no clock; else the system's refusal.
@@ -110,7 +112,7 @@ pub(crate) fn cpu_time(who: Who) -> Result<u64> {
     clock_ns(clock)
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 ///
 /// # Errors
 /// The system's refusal.
@@ -118,7 +120,7 @@ pub(crate) fn wall_time() -> Result<u64> {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Whether a process is a child of this one that has not been waited for.
+/// Returns true if a process is a child of this one that has not been waited for.
 ///
 /// # Errors
 /// The system's refusal, other than that there is no such child.
@@ -135,7 +137,7 @@ pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     loop {
         // SAFETY: `info` is writable and as large as waitid(2) wants. WNOWAIT leaves the child
-        // waitable, so nothing is taken from whoever waits for it.
+        // waitable for the code that waits for it.
         let status = unsafe {
             libc::waitid(
                 libc::P_PID,
@@ -155,14 +157,12 @@ pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
     }
 }
 
-/// Whether any process has this id.
+/// Returns true if any process has this id.
 pub(crate) fn process_exists(pid: i32) -> bool {
-    if pid <= 0 {
-        return false;
-    }
-    // SAFETY: signal 0 is never delivered; kill(2) only checks whether it could be.
-    let status = unsafe { libc::kill(pid, 0) };
-    status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    // 0 and below mean groups of processes.
+    pid > 0
+        && Pid::from_raw(pid)
+            .is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
 }
 
 fn clock_ns(clock: libc::clockid_t) -> Result<u64> {
@@ -189,24 +189,13 @@ fn timeval_ns(time: libc::timeval) -> u64 {
         .saturating_add(count(time.tv_usec).saturating_mul(1_000))
 }
 
-/// A number that the interface declares signed, though it never is negative.
+/// Converts a number that the interface declares signed, though it never is negative.
 fn count(signed: impl TryInto<u64>) -> u64 {
     signed.try_into().unwrap_or(0)
 }
 
-/// The error number of the system call that just failed on this thread.
-pub(crate) fn last_errno() -> i32 {
-    io::Error::last_os_error()
-        .raw_os_error()
-        .unwrap_or(libc::EIO)
-}
-
 fn last_os_error(attempted: &str) -> Error {
-    let error = Error::new(ErrorKind::Os, attempted);
-    match io::Error::last_os_error().raw_os_error() {
-        Some(errno) => error.with_errno(errno),
-        None => error,
-    }
+    Error::new(ErrorKind::Os, attempted).with_io_error(&io::Error::last_os_error())
 }
 
 #[cfg(test)]

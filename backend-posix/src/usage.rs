@@ -1,4 +1,4 @@
-//! What a thread or process has used: the numbers every event of this backend is made of.
+//! Resource usage of a thread or process, the source of every event of this backend.
 
 use crate::Quantity;
 
@@ -21,12 +21,12 @@ pub(crate) struct Usage {
     pub(crate) voluntary: u64,
     /// Times the CPU was taken away.
     pub(crate) involuntary: u64,
-    /// The most memory that was resident at once, in bytes: not a difference, but as it stands.
+    /// The peak of resident memory in bytes: not a difference, but the current value.
     pub(crate) peak_memory: u64,
 }
 
 impl Usage {
-    /// What was used since an earlier moment; what would run backwards is 0.
+    /// Returns the usage since an earlier moment; 0 for values that have decreased.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             cpu: self.cpu.saturating_sub(earlier.cpu),
@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// Both added up; the peak is the higher one. The other must not overlap this one.
+    /// Adds a usage that does not overlap this one; the peak is the higher one.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
             cpu: self.cpu.saturating_add(other.cpu),
@@ -56,7 +56,7 @@ impl Usage {
         }
     }
 
-    /// The value of one event.
+    /// Returns the value of one event.
     pub(crate) fn value(&self, quantity: Quantity) -> u64 {
         match quantity {
             Quantity::TaskClock => self.cpu,
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_event_is_its_own_number() {
-        let values = Quantity::ALL.map(|q| DIFFERENCE.value(q));
+        let values: Vec<_> = Quantity::ALL.iter().map(|&q| DIFFERENCE.value(q)).collect();
         assert_eq!(
             values,
             [

@@ -48,7 +48,7 @@
 #define QUIPU_VERSION_PATCH 0
 
 /**
- * What every function that can fail returns: 0, or a negative number that says what kind of failure
+ * The result of every function that can fail: 0, or a negative number that says what kind of failure
  * it was. quipu_last_error() has the details.
  */
 enum quipu_status
@@ -85,7 +85,7 @@ enum quipu_status
      */
     QUIPU_ETOOMANY = -6,
     /**
-     * Somebody else holds the counters.
+     * Another process holds the counters.
      */
     QUIPU_EBUSY = -7,
     /**
@@ -101,7 +101,7 @@ enum quipu_status
      */
     QUIPU_ETHREAD = -10,
     /**
-     * The registers were changed by somebody else during the measurement.
+     * The registers were changed by another process during the measurement.
      */
     QUIPU_EINTERFERENCE = -11,
     /**
@@ -130,7 +130,7 @@ typedef int32_t quipu_status;
 #endif // __cplusplus
 
 /**
- * What is measured.
+ * Targets: the threads, processes, control groups or CPUs that are measured.
  */
 enum quipu_target
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -180,7 +180,7 @@ typedef uint32_t quipu_target;
 #endif // __cplusplus
 
 /**
- * How a set is opened; several are added.
+ * Options for opening a set; several are added.
  */
 enum quipu_set_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -204,7 +204,7 @@ enum quipu_set_flag
      */
     QUIPU_ENABLE_ON_EXEC = 8,
     /**
-     * Where counting in the kernel is not permitted, user mode only is counted, and the event says so
+     * Counts user mode only if counting in the kernel is not permitted, and the event says so
      * (QUIPU_EVENT_USER_ONLY).
      */
     QUIPU_USER_FALLBACK = 16,
@@ -218,7 +218,7 @@ typedef uint32_t quipu_set_flag;
 #endif // __cplusplus
 
 /**
- * What there is to say of an event besides.
+ * Properties of an event; several are added.
  */
 enum quipu_event_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -247,7 +247,7 @@ typedef uint32_t quipu_event_flag;
 #endif // __cplusplus
 
 /**
- * How simultaneous the events of a group are read.
+ * The simultaneity with which the events of a group are read.
  */
 enum quipu_simultaneity
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -276,7 +276,7 @@ typedef uint32_t quipu_simultaneity;
 #endif // __cplusplus
 
 /**
- * What a value is.
+ * Kinds of values.
  */
 enum quipu_state
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -313,7 +313,7 @@ typedef uint32_t quipu_state;
 #endif // __cplusplus
 
 /**
- * What there is to say of a count besides.
+ * Properties of a count; several are added.
  */
 enum quipu_count_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -338,8 +338,8 @@ typedef uint32_t quipu_count_flag;
 #endif // __cplusplus
 
 /**
- * What a backend can count on; several are added. The bit of a quipu_target is 1 shifted by it, but
- * QUIPU_CPU and QUIPU_CPUS share one.
+ * Kinds of targets that a backend can count on; several are added. The bit of a quipu_target is 1
+ * shifted by it, but QUIPU_CPU and QUIPU_CPUS share one.
  */
 enum quipu_target_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -384,7 +384,7 @@ typedef uint32_t quipu_target_kind;
 #endif // __cplusplus
 
 /**
- * What not every backend can; several are added.
+ * Features that not every backend has; several are added.
  */
 enum quipu_feature
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -445,7 +445,7 @@ typedef uint32_t quipu_feature;
 #endif // __cplusplus
 
 /**
- * Where events are counted; several are added.
+ * Modes of the CPU that events are counted in; several are added.
  */
 enum quipu_filter
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -560,7 +560,7 @@ typedef uint32_t quipu_event_kind;
 #endif // __cplusplus
 
 /**
- * What there is to say of an event of a CPU besides.
+ * Properties of an event of a CPU; several are added.
  */
 enum quipu_name_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -654,7 +654,7 @@ typedef uint32_t quipu_interface;
 #endif // __cplusplus
 
 /**
- * What the words of a quipu_encoding are.
+ * The meaning of the words of a quipu_encoding.
  */
 enum quipu_encoding_form
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -691,7 +691,7 @@ typedef uint32_t quipu_encoding_form;
 #endif // __cplusplus
 
 /**
- * What samples tell besides; several are added.
+ * Optional contents of samples; several are added.
  */
 enum quipu_sampling_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -699,7 +699,7 @@ enum quipu_sampling_flag
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Who called, by following frame pointers.
+     * The callers, found by following frame pointers.
      */
     QUIPU_CALL_CHAINS = 1,
     /**
@@ -717,7 +717,7 @@ typedef uint32_t quipu_sampling_flag;
 #endif // __cplusplus
 
 /**
- * What there is to say of a sample or a caller besides.
+ * Properties of a sample or a caller; several are added.
  */
 enum quipu_sample_flag
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -796,15 +796,15 @@ typedef struct quipu_error {
      */
     const char *message;
     /**
-     * What was attempted; completes "cannot ...".
+     * The operation that failed; completes "cannot ...".
      */
     const char *attempted;
     /**
-     * What is the matter, or null.
+     * The reason, or null.
      */
     const char *reason;
     /**
-     * What a person can do about it on this machine, or null.
+     * Advice for a person on this machine, or null.
      */
     const char *hint;
 } quipu_error;
@@ -835,11 +835,11 @@ typedef struct quipu_backend_info {
      */
     const char *message;
     /**
-     * What a person can do about it, or null.
+     * Advice for a person, or null.
      */
     const char *hint;
     /**
-     * What it can count on: sum of quipu_target_kind.
+     * The targets it can count on: sum of quipu_target_kind.
      */
     uint32_t targets;
     /**
@@ -851,17 +851,17 @@ typedef struct quipu_backend_info {
      */
     uint32_t filters;
     /**
-     * How simultaneous a group is read at best: a quipu_simultaneity.
+     * The best simultaneity that a group is read with: a quipu_simultaneity.
      */
     uint32_t simultaneity;
     /**
-     * How many counters can be on the PMU at once, or -1 when it is not known.
+     * The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
      */
     int counters;
 } quipu_backend_info;
 
 /**
- * What an event set counts on, and how. Set `size` first (QUIPU_INIT); everything zero is the calling
+ * The target and options of an event set. Set `size` first (QUIPU_INIT); everything zero is the calling
  * thread, counted by the backends of this machine.
  */
 typedef struct quipu_config {
@@ -882,7 +882,7 @@ typedef struct quipu_config {
      */
     int id;
     /**
-     * How many there are at `cpus`.
+     * The number of CPUs at `cpus`.
      */
     uint32_t cpu_count;
     /**
@@ -941,7 +941,7 @@ typedef struct quipu_event_info {
      */
     const char *errata;
     /**
-     * What a value is multiplied by to be in that unit; 1 for almost all events, a millionth for presets
+     * The factor that turns a value into that unit; 1 for almost all events, a millionth for presets
      * that may have fractions.
      */
     double scale;
@@ -950,11 +950,11 @@ typedef struct quipu_event_info {
      */
     uint32_t group;
     /**
-     * How its group is read: a quipu_simultaneity.
+     * The simultaneity its group is read with: a quipu_simultaneity.
      */
     uint32_t simultaneity;
     /**
-     * How many readings it has: one for each part its target fanned out into, and that for each event
+     * The number of its readings: one for each part its target fanned out into, and that for each event
      * of a preset; 0 when it is not open.
      */
     size_t readings;
@@ -965,7 +965,7 @@ typedef struct quipu_event_info {
 } quipu_event_info;
 
 /**
- * What one reading is of: a part of the target, a kernel group or register set of its own. Set `size`
+ * The subject of one reading: a part of the target, a kernel group or register set of its own. Set `size`
  * first (QUIPU_INIT). Texts stay until the set is closed.
  */
 typedef struct quipu_part_info {
@@ -992,7 +992,7 @@ typedef struct quipu_part_info {
 } quipu_part_info;
 
 /**
- * What was counted, over all parts of a target or in one. It does not grow, so that arrays of it stay
+ * A count over all parts of a target or in one. The struct does not grow, so that arrays of it stay
  * what they are.
  */
 typedef struct quipu_count {
@@ -1009,7 +1009,7 @@ typedef struct quipu_count {
      */
     uint64_t time_running;
     /**
-     * What the value is: a quipu_state.
+     * The kind of value: a quipu_state.
      */
     uint32_t state;
     /**
@@ -1017,7 +1017,7 @@ typedef struct quipu_count {
      */
     uint32_t flags;
     /**
-     * How many parts have no value (QUIPU_PARTIAL).
+     * The number of parts that have no value (QUIPU_PARTIAL).
      */
     uint32_t missing;
     /**
@@ -1027,7 +1027,7 @@ typedef struct quipu_count {
 } quipu_count;
 
 /**
- * What a counter says in one part of a target: not scaled, good for subtracting and adding. It does
+ * The value of a counter in one part of a target: not scaled, good for subtracting and adding. It does
  * not grow, so that arrays of it stay what they are.
  */
 typedef struct quipu_reading {
@@ -1054,7 +1054,7 @@ typedef struct quipu_reading {
 } quipu_reading;
 
 /**
- * How samples are taken. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
+ * The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
  */
 typedef struct quipu_sampling {
     /**
@@ -1088,7 +1088,7 @@ typedef struct quipu_sampling {
  */
 typedef struct quipu_caller {
     /**
-     * Where it goes on when the call returns: the instruction after the call.
+     * The address that the call returns to: the instruction after the call.
      */
     uint64_t return_address;
     /**
@@ -1118,7 +1118,7 @@ typedef struct quipu_sample {
      */
     uint64_t time;
     /**
-     * How many events it stands for.
+     * The number of events it stands for.
      */
     uint64_t period;
     /**
@@ -1126,11 +1126,11 @@ typedef struct quipu_sample {
      */
     uint64_t address;
     /**
-     * Who called the function of `ip`, the innermost first (QUIPU_CALL_CHAINS), or null.
+     * The callers of the function of `ip`, the innermost first (QUIPU_CALL_CHAINS), or null.
      */
     const struct quipu_caller *callers;
     /**
-     * How many there are at `callers`.
+     * The number of callers at `callers`.
      */
     size_t caller_count;
     /**
@@ -1191,7 +1191,7 @@ typedef struct quipu_cpu_info {
      */
     const char *core_type;
     /**
-     * Where the facts about its events come from.
+     * The source of the facts about its events.
      */
     const char *source;
     /**
@@ -1211,11 +1211,11 @@ typedef struct quipu_cpu_info {
      */
     uint32_t stepping;
     /**
-     * How its events are encoded: a quipu_scheme.
+     * The encoding of its events: a quipu_scheme.
      */
     uint32_t scheme;
     /**
-     * How many counters take any event, and how wide they are in bits; 0 where it is not known.
+     * The number of counters that take any event, and their width in bits; 0 if it is not known.
      */
     uint32_t general_counters;
     /**
@@ -1223,7 +1223,7 @@ typedef struct quipu_cpu_info {
      */
     uint32_t general_width;
     /**
-     * How many counters are for one event each, and how wide they are in bits.
+     * The number of counters that are for one event each, and their width in bits.
      */
     uint32_t fixed_counters;
     /**
@@ -1254,7 +1254,7 @@ typedef struct quipu_name_info {
      */
     const char *mask;
     /**
-     * What it counts, in our words; the formula of a preset.
+     * A description of what it counts, in our words; the formula of a preset.
      */
     const char *description;
     /**
@@ -1333,7 +1333,7 @@ typedef struct quipu_encoding {
      */
     size_t size;
     /**
-     * What the words are: a quipu_encoding_form.
+     * The meaning of the words: a quipu_encoding_form.
      */
     uint32_t form;
     /**
@@ -1383,7 +1383,7 @@ typedef struct quipu_encoding {
  */
 typedef struct quipu_sim_phase {
     /**
-     * How long, in nanoseconds. After the last phase comes the first again.
+     * The duration in nanoseconds. After the last phase comes the first again.
      */
     uint64_t duration;
     /**
@@ -1417,7 +1417,7 @@ typedef struct quipu_sim_event {
      */
     const struct quipu_sim_phase *phases;
     /**
-     * How many phases there are; with none it happens only when it is told to.
+     * The number of phases; without any it happens only when it is told to.
      */
     size_t phase_count;
 } quipu_sim_event;
@@ -1432,19 +1432,19 @@ typedef struct quipu_sim_config {
      */
     size_t size;
     /**
-     * How many CPUs, numbered from 0.
+     * The number of CPUs, which are numbered from 0.
      */
     uint32_t cpus;
     /**
-     * How many counters each has, 64 at most.
+     * The number of counters of each CPU, 64 at most.
      */
     uint32_t counters;
     /**
-     * How wide a counter is in bits, 64 at most.
+     * The width of a counter in bits, 64 at most.
      */
     uint32_t width;
     /**
-     * How many there are at `events`.
+     * The number of events at `events`.
      */
     uint32_t event_count;
     /**
@@ -1498,7 +1498,7 @@ quipu_status quipu_backend_get(size_t index,
 
 /**
  * Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
- * backends of this machine. quipu_set_close() gives it back.
+ * backends of this machine. quipu_set_close() closes it.
  *
  * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
  * that `config` names cannot be used here.
@@ -1512,7 +1512,7 @@ quipu_status quipu_set_create(const struct quipu_config *config,
  * same time or not at all. May be called again until the set is opened.
  *
  * Returns QUIPU_EINVAL when the text is malformed (nothing of it is added then) or the set is open.
- * Whether an event exists here is found out by quipu_set_open().
+ * Only quipu_set_open() finds out if an event exists here.
  */
 quipu_status quipu_set_add(struct quipu_set *set,
                            const char *events);
@@ -1567,8 +1567,9 @@ quipu_status quipu_set_reset(struct quipu_set *set);
 quipu_status quipu_set_close(struct quipu_set *set);
 
 /**
- * How many events an open set has, and how many readings: for each event that could be opened one for
- * each part of its target, for a preset that for each of its events. Either pointer may be null.
+ * Returns the numbers of events and readings of an open set: for each event that could be opened one
+ * reading for each part of its target, for a preset that for each of its events. Either pointer may be
+ * null.
  */
 quipu_status quipu_set_size(struct quipu_set *set,
                             size_t *events,
@@ -1665,7 +1666,7 @@ quipu_status quipu_scale(const struct quipu_reading *reading, struct quipu_count
 /**
  * Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without
  * groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
- * event. quipu_sampler_close() gives it back.
+ * event. quipu_sampler_close() closes it.
  *
  * Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
  * refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
@@ -1711,7 +1712,7 @@ quipu_status quipu_sampler_drain(struct quipu_sampler *sampler,
                                  void *data);
 
 /**
- * Says how many samples were lost so far because nobody made room in time.
+ * Says how many samples were lost so far because room was not made in time.
  */
 quipu_status quipu_sampler_lost(struct quipu_sampler *sampler, uint64_t *out);
 
@@ -1724,7 +1725,7 @@ quipu_status quipu_sampler_close(struct quipu_sampler *sampler);
 
 /**
  * Opens the event database: what is built in, the files of this system and user, and `file` on top
- * where it is not null. quipu_database_close() gives it back.
+ * where it is not null. quipu_database_close() closes it.
  */
 quipu_status quipu_database_open(const char *file, struct quipu_database **out);
 
@@ -1747,7 +1748,7 @@ quipu_status quipu_database_cpu(struct quipu_database *database,
 
 /**
  * Opens a CPU of a database by its id; a null `id` is the CPU of this machine, of which a hybrid one
- * has several core types, numbered from 0 by `core`. quipu_cpu_close() gives it back.
+ * has several core types, numbered from 0 by `core`. quipu_cpu_close() closes it.
  *
  * Returns QUIPU_EINVAL when there is no such CPU or core type, QUIPU_EFEATURE when the database does
  * not know this machine's.
@@ -1814,7 +1815,7 @@ quipu_status quipu_decode(struct quipu_cpu *cpu,
 
 /**
  * Makes a simulated PMU; a null `config` is the ready-made one. Name it in quipu_config to count on
- * it, on CPU targets: `sim.target = QUIPU_CPU`. quipu_sim_close() gives it back.
+ * it, on CPU targets: `sim.target = QUIPU_CPU`. quipu_sim_close() closes it.
  */
 quipu_status quipu_sim_create(const struct quipu_sim_config *config, struct quipu_sim **out);
 

@@ -1,4 +1,4 @@
-//! Where C and Rust meet: panics end here, and pointers become references here.
+//! The boundary between C and Rust: panics end here, and pointers become references here.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::slice;
 
-use crate::handle::{Held, Shared, Table};
+use crate::handle::{Borrowed, Shared, Table};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, QUIPU_OK};
 
@@ -54,7 +54,7 @@ fn contained(payload: Box<dyn Any + Send>) -> quipu_status {
 /// # Safety
 /// All bytes zero is a value, and `usize` its first field, which `size` gives.
 pub(crate) unsafe trait Versioned: Copy {
-    /// How long it was when it was introduced.
+    /// The size of its first version.
     const FIRST_SIZE: usize;
 
     /// Its first field.
@@ -178,7 +178,7 @@ pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Pat
     }
 }
 
-/// The caller's text, where null means that there is none.
+/// Returns the text of the caller, or `None` if it is null.
 ///
 /// # Safety
 /// As [`text`].
@@ -210,7 +210,7 @@ pub(crate) unsafe fn array<'a, T>(
     Ok(unsafe { slice::from_raw_parts(array, length) })
 }
 
-/// Whether a pointer can be of an array of so many; of none it may be null.
+/// Checks that a pointer can be of an array of `length` elements; of an empty one it may be null.
 #[inline]
 pub(crate) fn check_array<T>(array: *const T, length: usize, name: &str) -> Result<(), Failure> {
     if length == 0 {
@@ -231,7 +231,7 @@ fn wrong_length(name: &str, length: usize) -> Failure {
     )
 }
 
-/// Whether a pointer can be of a `T` at all.
+/// Checks that a pointer is not null and is aligned for a `T`.
 #[inline]
 pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
     if pointer.is_null() || !pointer.is_aligned() {
@@ -249,32 +249,32 @@ fn wrong_pointer(name: &str, is_null: bool) -> Failure {
     Failure::invalid(&format!("use the argument {name}"), reason)
 }
 
-/// The object of a handle, for this call alone.
+/// Borrows the object of a handle, for this call alone.
 #[inline]
-pub(crate) fn hold<'t, T, H>(
+pub(crate) fn borrow<'t, T, H>(
     table: &'t Table<T>,
     handle: *const H,
-) -> Result<Held<'t, T>, Failure> {
+) -> Result<Borrowed<'t, T>, Failure> {
     table
-        .hold(handle.addr())
-        .map_err(|miss| Failure::missed(table.kind(), miss))
+        .borrow(handle.addr())
+        .map_err(|error| Failure::lookup(table.kind(), error))
 }
 
-/// The object of a handle, which other threads may look at too.
+/// Shares the object of a handle, which other threads may share too.
 pub(crate) fn share<'t, T: Sync, H>(
     table: &'t Table<T>,
     handle: *const H,
 ) -> Result<Shared<'t, T>, Failure> {
     table
         .share(handle.addr())
-        .map_err(|miss| Failure::missed(table.kind(), miss))
+        .map_err(|error| Failure::lookup(table.kind(), error))
 }
 
-/// Keeps an object and writes its handle. Where the handle cannot be written, the object is dropped.
+/// Keeps an object and writes its handle. If the handle cannot be written, the object is dropped.
 ///
 /// # Safety
 /// `out` is null or may be written.
-pub(crate) unsafe fn give_out<T, H>(
+pub(crate) unsafe fn export<T, H>(
     table: &Table<T>,
     object: T,
     out: *mut *mut H,
@@ -300,7 +300,7 @@ pub(crate) fn close<T, H>(table: &Table<T>, handle: *mut H) -> quipu_status {
         let object = table.remove(handle.addr());
         object
             .map(drop)
-            .map_err(|miss| Failure::missed(table.kind(), miss))
+            .map_err(|error| Failure::lookup(table.kind(), error))
     })
 }
 

@@ -1,16 +1,16 @@
-//! What an event set counts on, and how.
+//! The target of an event set, and the options it is opened with.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use quipu::hal::{Cgroup, DynBackend};
 use quipu::{Attributes, Machine, Target};
+use quipu_hal::Backend;
 
 use crate::boundary::{self, Versioned};
 use crate::last_error::Failure;
 use crate::sim::{self, quipu_sim};
 
-/// What is measured.
+/// Targets: the threads, processes, control groups or CPUs that are measured.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_target {
@@ -33,7 +33,7 @@ pub enum quipu_target {
     QUIPU_CGROUP = 7,
 }
 
-/// How a set is opened; several are added.
+/// Options for opening a set; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_set_flag {
@@ -45,12 +45,12 @@ pub enum quipu_set_flag {
     QUIPU_EXCLUSIVE = 4,
     /// Starts when the target executes a new program (execve(2)).
     QUIPU_ENABLE_ON_EXEC = 8,
-    /// Where counting in the kernel is not permitted, user mode only is counted, and the event says so
+    /// Counts user mode only if counting in the kernel is not permitted, and the event says so
     /// (QUIPU_EVENT_USER_ONLY).
     QUIPU_USER_FALLBACK = 16,
 }
 
-/// What an event set counts on, and how. Set `size` first (QUIPU_INIT); everything zero is the calling
+/// The target and options of an event set. Set `size` first (QUIPU_INIT); everything zero is the calling
 /// thread, counted by the backends of this machine.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ pub struct quipu_config {
     pub flags: u32,
     /// The thread, process or CPU.
     pub id: c_int,
-    /// How many there are at `cpus`.
+    /// The number of CPUs at `cpus`.
     pub cpu_count: u32,
     /// The CPUs of QUIPU_CPUS and QUIPU_CGROUP.
     pub cpus: *const u32,
@@ -90,8 +90,8 @@ pub(crate) struct Config {
     pub(crate) target: Target,
     pub(crate) attributes: Attributes,
     pub(crate) user_mode_fallback: bool,
-    pub(crate) backend: Option<Arc<dyn DynBackend>>,
-    /// Whether that is a simulated PMU.
+    pub(crate) backend: Option<Arc<dyn Backend>>,
+    /// True if that is a simulated PMU.
     pub(crate) is_simulated: bool,
 }
 
@@ -136,7 +136,7 @@ unsafe fn target(config: &quipu_config) -> Result<Target, Failure> {
         6 => Target::AllCpus,
         7 => Target::Cgroup {
             // SAFETY: the caller's promise.
-            cgroup: Cgroup::Path(unsafe { boundary::path(config.cgroup, "config.cgroup") }?.into()),
+            path: unsafe { boundary::path(config.cgroup, "config.cgroup") }?.into(),
             cpus: cpus()?.to_vec(),
         },
         other => {
@@ -154,18 +154,17 @@ fn attributes(flags: u32) -> Result<Attributes, Failure> {
         return Err(Failure::invalid(ATTEMPTED, reason));
     }
     let has = |flag: quipu_set_flag| flags & flag as u32 != 0;
-    Ok(Attributes {
-        inherit: has(quipu_set_flag::QUIPU_INHERIT),
-        pinned: has(quipu_set_flag::QUIPU_PINNED),
-        exclusive: has(quipu_set_flag::QUIPU_EXCLUSIVE),
-        enable_on_exec: has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC),
-        disabled: true,
-    })
+    Ok(Attributes::default()
+        .with_inherit(has(quipu_set_flag::QUIPU_INHERIT))
+        .with_pinned(has(quipu_set_flag::QUIPU_PINNED))
+        .with_exclusive(has(quipu_set_flag::QUIPU_EXCLUSIVE))
+        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC))
+        .with_disabled(true))
 }
 
 /// # Safety
 /// As [`Config::read`].
-unsafe fn backend(config: &quipu_config) -> Result<Option<Arc<dyn DynBackend>>, Failure> {
+unsafe fn backend(config: &quipu_config) -> Result<Option<Arc<dyn Backend>>, Failure> {
     // SAFETY: the caller's promise.
     let name = unsafe { boundary::optional_text(config.backend, "config.backend") }?;
     match (name, config.sim.is_null()) {

@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use quipu::events::{CpuTable, Database, identify};
-use quipu::hal::{CpuIdentity, Scheme, SlotClass};
+use quipu_events::{CpuTable, Database, identify};
+use quipu_hal::{CpuIdentity, Scheme, SlotClass};
 
 use crate::boundary::{self, Versioned, guarded, share};
 use crate::handle::Table;
@@ -72,7 +72,7 @@ pub struct quipu_cpu_info {
     pub vendor: *const c_char,
     /// The core type on a hybrid CPU: "core", "atom"; else null.
     pub core_type: *const c_char,
-    /// Where the facts about its events come from.
+    /// The source of the facts about its events.
     pub source: *const c_char,
     /// The main id register (MIDR_EL1); 0 for what is not ARM.
     pub midr: u64,
@@ -82,13 +82,13 @@ pub struct quipu_cpu_info {
     pub model: u32,
     /// x86: stepping.
     pub stepping: u32,
-    /// How its events are encoded: a quipu_scheme.
+    /// The encoding of its events: a quipu_scheme.
     pub scheme: u32,
-    /// How many counters take any event, and how wide they are in bits; 0 where it is not known.
+    /// The number of counters that take any event, and their width in bits; 0 if it is not known.
     pub general_counters: u32,
     /// See general_counters.
     pub general_width: u32,
-    /// How many counters are for one event each, and how wide they are in bits.
+    /// The number of counters that are for one event each, and their width in bits.
     pub fixed_counters: u32,
     /// See fixed_counters.
     pub fixed_width: u32,
@@ -105,7 +105,7 @@ unsafe impl Versioned for quipu_cpu_info {
 /// A CPU with its texts.
 struct Described {
     info: quipu_cpu_info,
-    /// What the pointers point to.
+    /// The texts that the pointers point to.
     _texts: [Option<CString>; 5],
 }
 
@@ -174,7 +174,7 @@ fn scheme(scheme: Scheme) -> quipu_scheme {
 }
 
 /// Opens the event database: what is built in, the files of this system and user, and `file` on top
-/// where it is not null. quipu_database_close() gives it back.
+/// where it is not null. quipu_database_close() closes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_database_open(
     file: *const c_char,
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn quipu_database_open(
             cpus: OnceLock::new(),
         };
         // SAFETY: the caller's promise.
-        unsafe { boundary::give_out(&DATABASES, open, out) }
+        unsafe { boundary::export(&DATABASES, open, out) }
     })
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn one_of<'l, T>(list: &'l [T], index: usize, what: &str) -> Result<&
 }
 
 /// Opens a CPU of a database by its id; a null `id` is the CPU of this machine, of which a hybrid one
-/// has several core types, numbered from 0 by `core`. quipu_cpu_close() gives it back.
+/// has several core types, numbered from 0 by `core`. quipu_cpu_close() closes it.
 ///
 /// Returns QUIPU_EINVAL when there is no such CPU or core type, QUIPU_EFEATURE when the database does
 /// not know this machine's.
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn quipu_cpu_open(
             table,
         };
         // SAFETY: the caller's promise.
-        unsafe { boundary::give_out(&CPUS, cpu, out) }
+        unsafe { boundary::export(&CPUS, cpu, out) }
     })
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int};
 
 use quipu::EventSpec;
-use quipu::events::Interface;
-use quipu::hal::{
+use quipu_events::Interface;
+use quipu_hal::{
     Armv8Event, Encoding, EventMap, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
 };
 
@@ -26,7 +26,7 @@ pub enum quipu_interface {
     QUIPU_FOR_MSR = 2,
 }
 
-/// What the words of a quipu_encoding are.
+/// The meaning of the words of a quipu_encoding.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_encoding_form {
@@ -48,7 +48,7 @@ pub enum quipu_encoding_form {
 pub struct quipu_encoding {
     /// sizeof (quipu_encoding).
     pub size: usize,
-    /// What the words are: a quipu_encoding_form.
+    /// The meaning of the words: a quipu_encoding_form.
     pub form: u32,
     /// See quipu_encoding_form.
     pub r#type: u32,
@@ -125,13 +125,12 @@ impl quipu_encoding {
     fn as_encoding(&self) -> Result<Encoding, Failure> {
         let too_large = |_| Failure::invalid("read an encoding", "its bits do not fit its form");
         Ok(match self.form {
-            1 => Encoding::Perf(PerfConfig {
-                type_: self.r#type,
-                config: self.config,
-                config1: self.config1,
-                config2: self.config2,
-                config3: self.config3,
-            }),
+            1 => Encoding::Perf(
+                PerfConfig::new(self.r#type, self.config)
+                    .with_config1(self.config1)
+                    .with_config2(self.config2)
+                    .with_config3(self.config3),
+            ),
             2 => {
                 let extra = ExtraRegister {
                     address: self.extra_register,

@@ -1,9 +1,9 @@
-//! Handles: what C holds instead of an address, so that a stale one is an error.
+//! Handles: what C has instead of an address, so that a stale one is an error.
 //!
-//! A handle is a slot's number and the generation it was given out in, in the shape of a pointer that
-//! is never followed. Slots are never freed, so looking one up is always sound; a slot that was given
-//! back has another generation, so the old handle no longer fits. Looking up takes no lock and never
-//! waits: where somebody else uses the object, the answer is that it is busy.
+//! A handle is a slot's number and the generation it was exported in, in the shape of a pointer that
+//! is never followed. Slots are never freed, so looking one up is always sound; a slot whose object was
+//! removed has another generation, so the old handle no longer fits. Looking up takes no lock and never
+//! waits: an object that another thread uses is busy.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -32,9 +32,9 @@ pub(crate) struct Table<T> {
     vacancies: Mutex<Vacancies>,
 }
 
-/// Slots that nobody has. The one given back first is used first, so that a generation lasts long.
+/// Slots without an object. The one vacated first is used first, so that a generation lasts long.
 struct Vacancies {
-    given_back: VecDeque<usize>,
+    vacated: VecDeque<usize>,
     never_used: usize,
 }
 
@@ -52,23 +52,23 @@ const ALONE: u64 = VACANT - 1;
 /// The low half of a slot's state.
 const USERS: u64 = u32::MAX as u64;
 
-// SAFETY: the object is reached through `Held`, of which there is one at a time (for that `T` need only
+// SAFETY: the object is reached through `Borrowed`, of which there is one at a time (for that `T` need only
 // be `Send`), or through `Shared`, which is made only where `T` is `Sync`.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-/// Why there is no object to a handle.
+/// The reason why a handle has no object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Miss {
-    /// It is none that was given out, or it was given back.
+pub(crate) enum LookupError {
+    /// It was never exported, or it was closed.
     Stale,
     /// Another thread uses the object.
     Busy,
 }
 
-/// An object that nobody else uses meanwhile.
-pub(crate) struct Held<'t, T> {
+/// An object that no other thread uses meanwhile.
+pub(crate) struct Borrowed<'t, T> {
     slot: &'t Slot<T>,
-    /// The slot's state while nobody uses the object.
+    /// The slot's state while no thread uses the object.
     unused: u64,
 }
 
@@ -89,18 +89,18 @@ impl<T> Table<T> {
             kind,
             chunks: [const { OnceLock::new() }; CHUNKS],
             vacancies: Mutex::new(Vacancies {
-                given_back: VecDeque::new(),
+                vacated: VecDeque::new(),
                 never_used: 0,
             }),
         }
     }
 
-    /// What its objects are called.
+    /// Returns the name of the kind of its objects.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// Keeps an object, and says its handle; `None` when there are too many.
+    /// Keeps an object and returns its handle, or `None` if there are too many.
     pub(crate) fn insert(&self, object: T) -> Option<usize> {
         let index = self.take_vacancy()?;
         let (chunk, at) = place(index);
@@ -109,7 +109,7 @@ impl<T> Table<T> {
             (0..slots).map(|_| Slot::vacant()).collect()
         });
         let slot = &slots[at];
-        // SAFETY: the slot is vacant, so nobody else can reach its object, and the vacancy is ours.
+        // SAFETY: the slot is vacant, so no other thread can reach its object, and the vacancy is ours.
         unsafe { (*slot.object.get()).write(object) };
         let state = slot.state.load(Ordering::Relaxed) & !USERS;
         slot.state.store(state, Ordering::Release);
@@ -117,55 +117,57 @@ impl<T> Table<T> {
         Some(generation << (TAG_BITS + INDEX_BITS) | index << TAG_BITS | self.tag)
     }
 
-    /// Takes an object back; the handle is worth nothing from now on.
-    pub(crate) fn remove(&self, handle: usize) -> Result<T, Miss> {
-        let held = self.hold(handle)?;
-        let slot = held.slot;
+    /// Removes an object; its handle is stale from now on.
+    pub(crate) fn remove(&self, handle: usize) -> Result<T, LookupError> {
+        let borrowed = self.borrow(handle)?;
+        let slot = borrowed.slot;
         // Not given back, but vacant from now on, in the next generation.
-        mem::forget(held);
-        // SAFETY: the slot was held, so there is an object and nobody else uses it; it is not read
+        mem::forget(borrowed);
+        // SAFETY: the slot was borrowed, so there is an object that no other thread uses; it is not read
         // again before `insert` has written another.
         let object = unsafe { (*slot.object.get()).assume_init_read() };
         let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
         let generation = generation & u64::from(GENERATIONS);
         slot.state
             .store(generation << 32 | VACANT, Ordering::Relaxed);
-        self.vacancies().given_back.push_back(index(handle));
+        self.vacancies().vacated.push_back(index(handle));
         Ok(object)
     }
 
-    /// The object of a handle, for the caller alone.
+    /// Borrows the object of a handle, for the caller alone.
     #[inline]
-    pub(crate) fn hold(&self, handle: usize) -> Result<Held<'_, T>, Miss> {
+    pub(crate) fn borrow(&self, handle: usize) -> Result<Borrowed<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
         let alone = unused | ALONE;
         let exchanged =
             slot.state
                 .compare_exchange(unused, alone, Ordering::Acquire, Ordering::Relaxed);
         match exchanged {
-            Ok(_) => Ok(Held { slot, unused }),
-            Err(state) => Err(miss(state, unused)),
+            Ok(_) => Ok(Borrowed { slot, unused }),
+            Err(state) => Err(lookup_error(state, unused)),
         }
     }
 
-    /// The slot that a handle names, and what its state is while nobody uses the object.
-    fn find(&self, handle: usize) -> Result<(&Slot<T>, u64), Miss> {
+    /// Returns the slot that a handle names, and its state while no thread uses the object.
+    fn find(&self, handle: usize) -> Result<(&Slot<T>, u64), LookupError> {
         if handle & ((1 << TAG_BITS) - 1) != self.tag {
-            return Err(Miss::Stale);
+            return Err(LookupError::Stale);
         }
         let (chunk, at) = place(index(handle));
         let slots = self.chunks.get(chunk).and_then(OnceLock::get);
-        let slot = slots.and_then(|slots| slots.get(at)).ok_or(Miss::Stale)?;
+        let slot = slots
+            .and_then(|slots| slots.get(at))
+            .ok_or(LookupError::Stale)?;
         let generation = (handle >> (TAG_BITS + INDEX_BITS)) as u64;
         if generation > u64::from(GENERATIONS) {
-            return Err(Miss::Stale);
+            return Err(LookupError::Stale);
         }
         Ok((slot, generation << 32))
     }
 
     fn take_vacancy(&self) -> Option<usize> {
         let mut vacancies = self.vacancies();
-        if let Some(index) = vacancies.given_back.pop_front() {
+        if let Some(index) = vacancies.vacated.pop_front() {
             return Some(index);
         }
         let index = vacancies.never_used;
@@ -184,8 +186,8 @@ impl<T> Table<T> {
 }
 
 impl<T: Sync> Table<T> {
-    /// The object of a handle, which other threads may look at too.
-    pub(crate) fn share(&self, handle: usize) -> Result<Shared<'_, T>, Miss> {
+    /// Shares the object of a handle, which other threads may share too.
+    pub(crate) fn share(&self, handle: usize) -> Result<Shared<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
         let one_more = |state: u64| {
             let shared = state >> 32 == unused >> 32 && state & USERS < ALONE - 1;
@@ -196,28 +198,28 @@ impl<T: Sync> Table<T> {
             .fetch_update(Ordering::Acquire, Ordering::Relaxed, one_more)
         {
             Ok(_) => Ok(Shared { slot }),
-            Err(state) => Err(miss(state, unused)),
+            Err(state) => Err(lookup_error(state, unused)),
         }
     }
 }
 
-/// Which slot a handle names.
+/// Returns the number of the slot that a handle names.
 fn index(handle: usize) -> usize {
     handle >> TAG_BITS & ((1 << INDEX_BITS) - 1)
 }
 
-/// Which chunk a slot is in, and where.
+/// Returns the chunk that a slot is in, and its position there.
 fn place(index: usize) -> (usize, usize) {
     let chunk = (index / FIRST_CHUNK + 1).ilog2() as usize;
     (chunk, index - FIRST_CHUNK * ((1 << chunk) - 1))
 }
 
-/// Why a slot in this state has nothing for a handle that expects the other.
-fn miss(state: u64, expected: u64) -> Miss {
+/// Returns the reason why a slot in state `state` has no object for a handle that expects `expected`.
+fn lookup_error(state: u64, expected: u64) -> LookupError {
     if state >> 32 == expected >> 32 && state & USERS != VACANT {
-        Miss::Busy
+        LookupError::Busy
     } else {
-        Miss::Stale
+        LookupError::Stale
     }
 }
 
@@ -230,25 +232,25 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for Borrowed<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: a held slot has an object, and nobody else uses it while this value lives.
+        // SAFETY: a borrowed slot has an object, which no other thread uses while this value lives.
         unsafe { (*self.slot.object.get()).assume_init_ref() }
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for Borrowed<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`; `self` is borrowed for as long as the reference lives.
         unsafe { (*self.slot.object.get()).assume_init_mut() }
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for Borrowed<'_, T> {
     fn drop(&mut self) {
-        // Nobody else changes the state of an object that one has alone.
+        // No other thread changes the state of an object that is borrowed.
         self.slot.state.store(self.unused, Ordering::Release);
     }
 }
@@ -257,7 +259,7 @@ impl<T> Deref for Shared<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: a shared slot has an object, which nobody holds alone while this value lives.
+        // SAFETY: a shared slot has an object, which no thread has alone while this value lives.
         unsafe { (*self.slot.object.get()).assume_init_ref() }
     }
 }
@@ -273,20 +275,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_good_until_it_is_given_back() {
+    fn a_handle_is_good_until_it_is_closed() {
         let table = Table::new(3, "number");
         let (one, two) = (table.insert(1).unwrap(), table.insert(2).unwrap());
-        *table.hold(one).unwrap() += 10;
+        *table.borrow(one).unwrap() += 10;
         assert_eq!(
             (*table.share(one).unwrap(), *table.share(two).unwrap()),
             (11, 2)
         );
         assert_eq!(table.remove(one), Ok(11));
-        assert_eq!(table.remove(one), Err(Miss::Stale));
+        assert_eq!(table.remove(one), Err(LookupError::Stale));
         let again = table.insert(3).unwrap();
         assert_eq!(index(again), index(one), "the slot is used again");
-        assert_eq!(table.hold(one).err(), Some(Miss::Stale));
-        assert_eq!(*table.hold(again).unwrap(), 3);
+        assert_eq!(table.borrow(one).err(), Some(LookupError::Stale));
+        assert_eq!(*table.borrow(again).unwrap(), 3);
     }
 
     #[test]
@@ -294,7 +296,7 @@ mod tests {
         let (table, other) = (Table::new(3, "number"), Table::new(5, "number"));
         let handle = table.insert(1).unwrap();
         other.insert(1).unwrap();
-        assert_eq!(other.hold(handle).err(), Some(Miss::Stale));
+        assert_eq!(other.borrow(handle).err(), Some(LookupError::Stale));
         for wrong in [
             0,
             3 + (1 << TAG_BITS),
@@ -302,8 +304,16 @@ mod tests {
             handle & !1,
             handle | 1 << (usize::BITS - 1),
         ] {
-            assert_eq!(table.hold(wrong).err(), Some(Miss::Stale), "{wrong:#x}");
-            assert_eq!(table.share(wrong).err(), Some(Miss::Stale), "{wrong:#x}");
+            assert_eq!(
+                table.borrow(wrong).err(),
+                Some(LookupError::Stale),
+                "{wrong:#x}"
+            );
+            assert_eq!(
+                table.share(wrong).err(),
+                Some(LookupError::Stale),
+                "{wrong:#x}"
+            );
         }
     }
 
@@ -311,15 +321,15 @@ mod tests {
     fn one_alone_or_many_together() {
         let table = Table::new(3, "number");
         let handle = table.insert(1).unwrap();
-        let held = table.hold(handle).unwrap();
-        assert_eq!(table.hold(handle).err(), Some(Miss::Busy));
-        assert_eq!(table.share(handle).err(), Some(Miss::Busy));
-        assert_eq!(table.remove(handle).err(), Some(Miss::Busy));
-        drop(held);
+        let borrowed = table.borrow(handle).unwrap();
+        assert_eq!(table.borrow(handle).err(), Some(LookupError::Busy));
+        assert_eq!(table.share(handle).err(), Some(LookupError::Busy));
+        assert_eq!(table.remove(handle).err(), Some(LookupError::Busy));
+        drop(borrowed);
         let (a, b) = (table.share(handle).unwrap(), table.share(handle).unwrap());
-        assert_eq!(table.hold(handle).err(), Some(Miss::Busy));
+        assert_eq!(table.borrow(handle).err(), Some(LookupError::Busy));
         drop((a, b));
-        assert!(table.hold(handle).is_ok());
+        assert!(table.borrow(handle).is_ok());
     }
 
     #[test]
@@ -343,7 +353,7 @@ mod tests {
                 scope.spawn(|| {
                     let mut done = 0;
                     while done < 1000 {
-                        if let Ok(mut number) = table.hold(handle) {
+                        if let Ok(mut number) = table.borrow(handle) {
                             *number += 1;
                             done += 1;
                         }
@@ -374,11 +384,11 @@ mod tests {
                 drop(vacancies);
             });
             is_locked.recv().unwrap();
-            assert_eq!(*table.hold(handle).unwrap(), 1);
+            assert_eq!(*table.borrow(handle).unwrap(), 1);
             assert_eq!(*table.share(handle).unwrap(), 1);
             assert_eq!(
-                table.hold(handle + (1 << TAG_BITS)).err(),
-                Some(Miss::Stale)
+                table.borrow(handle + (1 << TAG_BITS)).err(),
+                Some(LookupError::Stale)
             );
             assert_eq!(unlocked.load(Ordering::SeqCst), 0, "waited for the lock");
             tell.send(()).unwrap();

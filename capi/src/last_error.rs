@@ -8,7 +8,7 @@ use std::ptr;
 use quipu::{Error, ErrorKind};
 
 use crate::boundary::{self, Versioned, guarded};
-use crate::handle::Miss;
+use crate::handle::LookupError;
 use crate::quipu_status::{self, *};
 
 /// Why something could not be done. Set `size` first (QUIPU_INIT).
@@ -27,11 +27,11 @@ pub struct quipu_error {
     pub member: c_int,
     /// All of it in one sentence, without the hint; empty when there is no error.
     pub message: *const c_char,
-    /// What was attempted; completes "cannot ...".
+    /// The operation that failed; completes "cannot ...".
     pub attempted: *const c_char,
-    /// What is the matter, or null.
+    /// The reason, or null.
     pub reason: *const c_char,
-    /// What a person can do about it on this machine, or null.
+    /// Advice for a person on this machine, or null.
     pub hint: *const c_char,
 }
 
@@ -57,15 +57,15 @@ impl Failure {
             .into()
     }
 
-    /// A handle of a kind that has no object.
-    pub(crate) fn missed(kind: &str, miss: Miss) -> Self {
-        let (status, error_kind, reason) = match miss {
-            Miss::Stale => (
+    /// Returns the failure of a handle of a kind that has no object.
+    pub(crate) fn lookup(kind: &str, error: LookupError) -> Self {
+        let (status, error_kind, reason) = match error {
+            LookupError::Stale => (
                 QUIPU_EHANDLE,
                 ErrorKind::InvalidConfiguration,
                 "it is no open handle: never given out, of another kind, or closed already",
             ),
-            Miss::Busy => (
+            LookupError::Busy => (
                 QUIPU_EINUSE,
                 ErrorKind::Busy,
                 "another thread is in a call with the same handle",
@@ -86,7 +86,7 @@ impl Failure {
         }
     }
 
-    /// What it is returned as.
+    /// Returns the status that stands for it.
     pub(crate) fn status(&self) -> quipu_status {
         self.status
     }
@@ -133,7 +133,7 @@ impl Texts {
         }
     }
 
-    /// The same as a struct, good for as long as this is kept.
+    /// Returns it as a struct, good for as long as this is kept.
     pub(crate) fn as_struct(&self) -> quipu_error {
         quipu_error {
             size: size_of::<quipu_error>(),

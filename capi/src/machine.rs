@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_char, c_int};
 use std::sync::OnceLock;
 
-use quipu::hal::{Features, Filter, TargetKinds};
 use quipu::{BackendStatus, Machine};
+use quipu_hal::{Features, Filter, TargetKinds};
 
 use crate::boundary::{self, Versioned, guarded};
 use crate::last_error::{Failure, Texts, text};
@@ -30,8 +30,8 @@ pub extern "C" fn quipu_version_string() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// What a backend can count on; several are added. The bit of a quipu_target is 1 shifted by it, but
-/// QUIPU_CPU and QUIPU_CPUS share one.
+/// Kinds of targets that a backend can count on; several are added. The bit of a quipu_target is 1
+/// shifted by it, but QUIPU_CPU and QUIPU_CPUS share one.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_target_kind {
@@ -51,7 +51,7 @@ pub enum quipu_target_kind {
     QUIPU_ON_CGROUP = 64,
 }
 
-/// What not every backend can; several are added.
+/// Features that not every backend has; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_feature {
@@ -79,7 +79,7 @@ pub enum quipu_feature {
     QUIPU_HAS_ANY_THREAD = 1024,
 }
 
-/// Where events are counted; several are added.
+/// Modes of the CPU that events are counted in; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_filter {
@@ -123,17 +123,17 @@ pub struct quipu_backend_info {
     pub on_request: c_int,
     /// Why it cannot be used, in one sentence; empty when it can.
     pub message: *const c_char,
-    /// What a person can do about it, or null.
+    /// Advice for a person, or null.
     pub hint: *const c_char,
-    /// What it can count on: sum of quipu_target_kind.
+    /// The targets it can count on: sum of quipu_target_kind.
     pub targets: u32,
     /// Sum of quipu_feature.
     pub features: u32,
     /// Which filters hardware events honour: sum of quipu_filter.
     pub filters: u32,
-    /// How simultaneous a group is read at best: a quipu_simultaneity.
+    /// The best simultaneity that a group is read with: a quipu_simultaneity.
     pub simultaneity: u32,
-    /// How many counters can be on the PMU at once, or -1 when it is not known.
+    /// The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
     pub counters: c_int,
 }
 

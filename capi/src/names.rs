@@ -3,10 +3,10 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use quipu::events::{CpuTable, EventDetails, Interface};
-use quipu::hal::text::{Generalized, generalized};
-use quipu::hal::{EventMap, SlotClass, SlotSet};
 use quipu::{Error, ErrorKind, Event, Filter};
+use quipu_events::{CpuTable, EventDetails, Interface};
+use quipu_hal::text::{Generalized, generalized};
+use quipu_hal::{EventMap, SlotClass, SlotSet};
 
 use crate::boundary::{self, Versioned};
 use crate::database::{Cpu, one_of, quipu_cpu, with_cpu};
@@ -25,7 +25,7 @@ pub enum quipu_event_kind {
     QUIPU_PRESET = 2,
 }
 
-/// What there is to say of an event of a CPU besides.
+/// Properties of an event of a CPU; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_name_flag {
@@ -68,7 +68,7 @@ pub struct quipu_name_info {
     pub event: *const c_char,
     /// Native: the unit mask's part of the name.
     pub mask: *const c_char,
-    /// What it counts, in our words; the formula of a preset.
+    /// A description of what it counts, in our words; the formula of a preset.
     pub description: *const c_char,
     /// The unit of its values; empty for a plain count.
     pub unit: *const c_char,
@@ -282,7 +282,7 @@ fn generalized_of(table: &CpuTable) -> Vec<Listed> {
 
 fn presets(table: &CpuTable) -> Vec<Listed> {
     let presets = table.presets();
-    let one = |preset: &quipu::events::Preset| {
+    let one = |preset: &quipu_events::PresetEvent| {
         let events = preset.formula.as_ref().map(|f| f.events().join(","));
         let stands_for = events.as_deref().map_err(|reason| reason.as_str());
         let formula = preset.formula.as_ref().ok().map(ToString::to_string);

@@ -2,15 +2,15 @@
 
 use std::ffi::c_int;
 
-use quipu::Error;
-use quipu::hal::{Reading, Scaled, Total, total};
+use quipu::{Error, ErrorKind};
+use quipu_hal::{Count, Reading, total};
 
 use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
 use crate::set::{Form, OpenEvent, OpenSet, quipu_set, with_open};
 
-/// What a value is.
+/// Kinds of values.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_state {
@@ -26,7 +26,7 @@ pub enum quipu_state {
     QUIPU_NOT_COUNTED = 4,
 }
 
-/// What there is to say of a count besides.
+/// Properties of a count; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_count_flag {
@@ -36,7 +36,7 @@ pub enum quipu_count_flag {
     QUIPU_COUNT_SATURATED = 2,
 }
 
-/// What was counted, over all parts of a target or in one. It does not grow, so that arrays of it stay
+/// A count over all parts of a target or in one. The struct does not grow, so that arrays of it stay
 /// what they are.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,17 +47,17 @@ pub struct quipu_count {
     pub time_enabled: u64,
     /// Nanoseconds really counting; over several parts, their sum.
     pub time_running: u64,
-    /// What the value is: a quipu_state.
+    /// The kind of value: a quipu_state.
     pub state: u32,
     /// Sum of quipu_count_flag.
     pub flags: u32,
-    /// How many parts have no value (QUIPU_PARTIAL).
+    /// The number of parts that have no value (QUIPU_PARTIAL).
     pub missing: u32,
     /// QUIPU_OK, or why there is nothing (QUIPU_NOT_READ).
     pub status: c_int,
 }
 
-/// What a counter says in one part of a target: not scaled, good for subtracting and adding. It does
+/// The value of a counter in one part of a target: not scaled, good for subtracting and adding. It does
 /// not grow, so that arrays of it stay what they are.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,31 +82,27 @@ impl quipu_count {
         }
     }
 
-    /// What one reading means by itself.
+    /// Returns the count that one reading means by itself.
     #[inline]
     fn of(reading: &Reading) -> Self {
-        let total = match reading.scaled() {
-            Scaled::Exact(value) => {
-                return Self {
-                    value,
-                    time_enabled: reading.time_enabled,
-                    time_running: reading.time_running,
-                    state: quipu_state::QUIPU_EXACT as u32,
-                    ..Self::default()
-                };
-            }
-            Scaled::Estimated(value) => Total::Estimated(value),
-            Scaled::NotCounted => Total::NotCounted,
-        };
-        Self::new(total, reading.time_enabled, reading.time_running)
+        match reading.scaled() {
+            Count::Exact(_) => Self {
+                value: reading.value,
+                time_enabled: reading.time_enabled,
+                time_running: reading.time_running,
+                state: quipu_state::QUIPU_EXACT as u32,
+                ..Self::default()
+            },
+            count => Self::new(count, reading.time_enabled, reading.time_running),
+        }
     }
 
-    fn new(total: Total, time_enabled: u64, time_running: u64) -> Self {
-        let (state, missing) = match total {
-            Total::Exact(_) => (quipu_state::QUIPU_EXACT, 0),
-            Total::Estimated(_) => (quipu_state::QUIPU_ESTIMATED, 0),
-            Total::Partial { missing, .. } => (quipu_state::QUIPU_PARTIAL, missing),
-            Total::NotCounted => (quipu_state::QUIPU_NOT_COUNTED, 0),
+    fn new(total: Count, time_enabled: u64, time_running: u64) -> Self {
+        let state = match total {
+            Count::Exact(_) => quipu_state::QUIPU_EXACT,
+            Count::Estimated(_) => quipu_state::QUIPU_ESTIMATED,
+            Count::Partial { .. } => quipu_state::QUIPU_PARTIAL,
+            _ => quipu_state::QUIPU_NOT_COUNTED,
         };
         let whole = total.value().unwrap_or(0);
         let value = u64::try_from(whole);
@@ -123,7 +119,7 @@ impl quipu_count {
             time_running,
             state: state as u32,
             flags,
-            missing: missing as u32,
+            missing: total.missing() as u32,
             status: QUIPU_OK as c_int,
         }
     }
@@ -141,7 +137,7 @@ impl quipu_reading {
         Reading::new(self.value, self.time_enabled, self.time_running)
     }
 
-    /// What happened since an earlier one. A counter does not run backwards: where it seems to, it was
+    /// Returns the difference to an earlier one. A counter does not run backwards: where it seems to, it was
     /// reset in between.
     fn since(&self, earlier: &Self) -> Self {
         for reading in [self, earlier] {
@@ -187,8 +183,8 @@ impl OpenSet {
     /// The total of an event as it was last read.
     #[inline]
     fn count(&self, index: usize) -> quipu_count {
-        let place = self.events[index].place;
-        let buffer = place.map(|place| (self.counts.buffer(place.group), place.member));
+        let at = self.events[index].index;
+        let buffer = at.and_then(|at| Some((self.counts.buffer(at.group)?, at.member)));
         match buffer {
             Some((Ok(buffer), member)) => quipu_count::of(buffer.get(0, member)),
             _ => self.composed(index),
@@ -201,8 +197,8 @@ impl OpenSet {
         if let Some(status) = self.events[index].without_total() {
             return quipu_count::refused(status);
         }
-        let counted = self.counts.event(index);
         let composed = || {
+            let counted = self.counts.get(index).ok_or_else(no_such_event)?;
             let (enabled, running) = match counted.event().preset() {
                 Some(_) => times(counted.term_readings()?.iter().flatten().map(|(_, r)| *r)),
                 None => times(counted.parts()?.map(|(_, reading)| reading)),
@@ -217,7 +213,8 @@ impl OpenSet {
     fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
         for (group, spans) in self.spans.iter().enumerate() {
             match self.counts.buffer(group) {
-                Ok(buffer) => {
+                None => {}
+                Some(Ok(buffer)) => {
                     for part in 0..buffer.parts().len() {
                         let members = buffer.part(part);
                         for span in spans {
@@ -225,7 +222,7 @@ impl OpenSet {
                         }
                     }
                 }
-                Err(error) => {
+                Some(Err(error)) => {
                     let status: quipu_status = error.kind().into();
                     let refused = quipu_reading::refused(status as c_int);
                     for span in spans {
@@ -263,9 +260,9 @@ impl OpenSet {
                 for parts in &event.terms {
                     readings.push(parts.iter().zip(rest.by_ref()).collect());
                 }
-                preset.evaluate(&readings).total
+                preset.evaluate(&readings).unwrap_or(Count::NotCounted)
             }
-            (None, [reading]) if event.form == Form::Gauge => gauge(reading),
+            (None, [reading]) if event.form == Form::Gauge => reading.level(),
             (None, _) => total(event.terms.iter().flatten().zip(&own)),
         };
         quipu_count::new(total, enabled, running)
@@ -291,19 +288,17 @@ impl OpenEvent {
 }
 
 #[cold]
+fn no_such_event() -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, "read an event")
+        .with_reason("the set has no event of that number")
+}
+
+#[cold]
 fn wrong_length(length: usize, wanted: usize, of: &str) -> Failure {
     Failure::invalid(
         "use the array",
         format!("it has {length} elements, and the set has {wanted} {of} (quipu_set_size)"),
     )
-}
-
-/// The level of a gauge; nothing is scaled.
-fn gauge(reading: &Reading) -> Total {
-    match reading.scaled() {
-        Scaled::NotCounted => Total::NotCounted,
-        _ => Total::Exact(reading.value.into()),
-    }
 }
 
 /// The sums of both times.

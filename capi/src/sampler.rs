@@ -5,7 +5,7 @@ use std::ptr;
 
 use quipu::{Error, ErrorKind, SampleRate, Sampler};
 
-use crate::boundary::{self, Versioned, guarded, hold};
+use crate::boundary::{self, Versioned, borrow, guarded};
 use crate::config::{Config, quipu_config};
 use crate::handle::Table;
 use crate::last_error::Failure;
@@ -25,18 +25,18 @@ struct Sampling {
     callers: Vec<quipu_caller>,
 }
 
-/// What samples tell besides; several are added.
+/// Optional contents of samples; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_sampling_flag {
-    /// Who called, by following frame pointers.
+    /// The callers, found by following frame pointers.
     QUIPU_CALL_CHAINS = 1,
     /// The address that the event is about: the page that was missing, the data that a breakpoint
     /// watches.
     QUIPU_ADDRESSES = 2,
 }
 
-/// How samples are taken. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
+/// The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct quipu_sampling {
@@ -62,7 +62,7 @@ unsafe impl Versioned for quipu_sampling {
     }
 }
 
-/// What there is to say of a sample or a caller besides.
+/// Properties of a sample or a caller; several are added.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_sample_flag {
@@ -76,7 +76,7 @@ pub enum quipu_sample_flag {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct quipu_caller {
-    /// Where it goes on when the call returns: the instruction after the call.
+    /// The address that the call returns to: the instruction after the call.
     pub return_address: u64,
     /// Sum of quipu_sample_flag.
     pub flags: u32,
@@ -94,13 +94,13 @@ pub struct quipu_sample {
     pub ip: u64,
     /// When it was taken, in nanoseconds of a clock that never goes back.
     pub time: u64,
-    /// How many events it stands for.
+    /// The number of events it stands for.
     pub period: u64,
     /// The address that the event is about (QUIPU_SAMPLE_HAS_ADDRESS), or 0.
     pub address: u64,
-    /// Who called the function of `ip`, the innermost first (QUIPU_CALL_CHAINS), or null.
+    /// The callers of the function of `ip`, the innermost first (QUIPU_CALL_CHAINS), or null.
     pub callers: *const quipu_caller,
-    /// How many there are at `callers`.
+    /// The number of callers at `callers`.
     pub caller_count: usize,
     /// The position of the event among those asked for, from 0.
     pub event: u32,
@@ -128,7 +128,7 @@ fn flag(set: bool, flag: quipu_sample_flag) -> u32 {
 }
 
 impl quipu_sampling {
-    /// How often events are sampled; nothing where it is left open.
+    /// Returns the rate that events are sampled at, or `None` if it is left open.
     fn rate(&self) -> Result<Option<SampleRate>, Failure> {
         match (self.period, self.frequency) {
             (0, 0) => Ok(None),
@@ -174,30 +174,31 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
             .with_reason("a simulated PMU counts and takes no samples");
         return Err(error.into());
     }
-    let mut builder = Sampler::builder()
+    let mut builder = Sampler::builder();
+    builder
         .events(events)?
         .target(config.target)
         .attributes(config.attributes)
         .call_chains(how.has(quipu_sampling_flag::QUIPU_CALL_CHAINS))
         .addresses(how.has(quipu_sampling_flag::QUIPU_ADDRESSES));
     if let Some(rate) = how.rate()? {
-        builder = builder.rate(rate);
+        builder.rate(rate);
     }
     if how.room != 0 {
-        builder = builder.room(how.room);
+        builder.room(how.room);
     }
     if how.wake_after != 0 {
-        builder = builder.wake_after(how.wake_after);
+        builder.wake_after(how.wake_after);
     }
     if let Some(backend) = config.backend {
-        builder = builder.backend(backend.name());
+        builder.backend(backend.name());
     }
     Ok(builder.open()?)
 }
 
 /// Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without
 /// groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
-/// event. quipu_sampler_close() gives it back.
+/// event. quipu_sampler_close() closes it.
 ///
 /// Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
 /// refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
@@ -221,20 +222,20 @@ pub unsafe extern "C" fn quipu_sampler_open(
             callers: Vec::new(),
         };
         // SAFETY: the caller's promise.
-        unsafe { boundary::give_out(&SAMPLERS, sampling, out) }
+        unsafe { boundary::export(&SAMPLERS, sampling, out) }
     })
 }
 
 /// Starts sampling.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sampler_start(sampler: *mut quipu_sampler) -> quipu_status {
-    guarded(|| Ok(hold(&SAMPLERS, sampler)?.sampler.enable()?))
+    guarded(|| Ok(borrow(&SAMPLERS, sampler)?.sampler.enable()?))
 }
 
 /// Stops sampling. What was taken can still be drained.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sampler_stop(sampler: *mut quipu_sampler) -> quipu_status {
-    guarded(|| Ok(hold(&SAMPLERS, sampler)?.sampler.disable()?))
+    guarded(|| Ok(borrow(&SAMPLERS, sampler)?.sampler.disable()?))
 }
 
 /// Says which descriptors to wait on: poll(2) finds one readable when samples are to be drained, and
@@ -251,8 +252,8 @@ pub unsafe extern "C" fn quipu_sampler_descriptors(
     count: *mut usize,
 ) -> quipu_status {
     guarded(|| {
-        let held = hold(&SAMPLERS, sampler)?;
-        let known = descriptors(&held.sampler);
+        let borrowed = borrow(&SAMPLERS, sampler)?;
+        let known = descriptors(&borrowed.sampler);
         if !fds.is_null() && known.len() <= room {
             boundary::check_array(fds, room, "fds")?;
             for (at, fd) in known.iter().enumerate() {
@@ -291,8 +292,8 @@ pub unsafe extern "C" fn quipu_sampler_drain(
 ) -> quipu_status {
     guarded(|| {
         let each = each.ok_or_else(|| Failure::invalid(ATTEMPTED, "the argument each is null"))?;
-        let mut held = hold(&SAMPLERS, sampler)?;
-        let Sampling { sampler, callers } = &mut *held;
+        let mut borrowed = borrow(&SAMPLERS, sampler)?;
+        let Sampling { sampler, callers } = &mut *borrowed;
         Ok(sampler.drain(|sample| {
             callers.clear();
             callers.extend(sample.callers.iter().map(|caller| quipu_caller {
@@ -326,14 +327,14 @@ pub unsafe extern "C" fn quipu_sampler_drain(
     })
 }
 
-/// Says how many samples were lost so far because nobody made room in time.
+/// Says how many samples were lost so far because room was not made in time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sampler_lost(
     sampler: *mut quipu_sampler,
     out: *mut u64,
 ) -> quipu_status {
     guarded(|| {
-        let lost = hold(&SAMPLERS, sampler)?.sampler.lost();
+        let lost = borrow(&SAMPLERS, sampler)?.sampler.lost();
         // SAFETY: the caller's promise.
         unsafe { boundary::write(out, lost, "out") }
     })

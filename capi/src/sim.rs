@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu::Event;
-use quipu::hal::{
-    DynBackend, ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, SlotSet, VirtualPmu,
-};
+use quipu_hal::{Backend, SlotSet};
+use quipu_pmu::{ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, VirtualPmu};
 
 use crate::boundary::{self, Versioned, guarded, share};
 use crate::handle::Table;
@@ -33,7 +32,7 @@ struct Sim {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct quipu_sim_phase {
-    /// How long, in nanoseconds. After the last phase comes the first again.
+    /// The duration in nanoseconds. After the last phase comes the first again.
     pub duration: u64,
     /// Events a microsecond in user mode.
     pub user: u64,
@@ -53,7 +52,7 @@ pub struct quipu_sim_event {
     pub counters: u64,
     /// When it happens, besides quipu_sim_happen().
     pub phases: *const quipu_sim_phase,
-    /// How many phases there are; with none it happens only when it is told to.
+    /// The number of phases; without any it happens only when it is told to.
     pub phase_count: usize,
 }
 
@@ -64,13 +63,13 @@ pub struct quipu_sim_event {
 pub struct quipu_sim_config {
     /// sizeof (quipu_sim_config).
     pub size: usize,
-    /// How many CPUs, numbered from 0.
+    /// The number of CPUs, which are numbered from 0.
     pub cpus: u32,
-    /// How many counters each has, 64 at most.
+    /// The number of counters of each CPU, 64 at most.
     pub counters: u32,
-    /// How wide a counter is in bits, 64 at most.
+    /// The width of a counter in bits, 64 at most.
     pub width: u32,
-    /// How many there are at `events`.
+    /// The number of events at `events`.
     pub event_count: u32,
     /// Its events, numbered from 1.
     pub events: *const quipu_sim_event,
@@ -88,7 +87,7 @@ const ATTEMPTED: &str = "make a simulated PMU";
 const MOST_CPUS: u32 = 4096;
 
 /// The backend that a set on this simulated PMU counts with.
-pub(crate) fn backend(sim: *mut quipu_sim) -> Result<Arc<dyn DynBackend>, Failure> {
+pub(crate) fn backend(sim: *mut quipu_sim) -> Result<Arc<dyn Backend>, Failure> {
     let backend = share(&SIMS, sim)?.backend.clone();
     Ok(backend)
 }
@@ -145,7 +144,7 @@ unsafe fn sim_event(number: u32, event: &quipu_sim_event) -> Result<SimEvent, Fa
 }
 
 /// Makes a simulated PMU; a null `config` is the ready-made one. Name it in quipu_config to count on
-/// it, on CPU targets: `sim.target = QUIPU_CPU`. quipu_sim_close() gives it back.
+/// it, on CPU targets: `sim.target = QUIPU_CPU`. quipu_sim_close() closes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sim_create(
     config: *const quipu_sim_config,
@@ -163,7 +162,7 @@ pub unsafe extern "C" fn quipu_sim_create(
         let map = Arc::new(pmu.event_map());
         let backend = Arc::new(VirtualPmu::new(pmu, clock, map)?);
         // SAFETY: the caller's promise.
-        unsafe { boundary::give_out(&SIMS, Sim { backend, events }, out) }
+        unsafe { boundary::export(&SIMS, Sim { backend, events }, out) }
     })
 }
 
@@ -235,7 +234,7 @@ impl Sim {
     /// # Safety
     /// `name` is null or a text.
     unsafe fn number(&self, name: *const c_char, cpu: u32) -> Result<u32, Failure> {
-        use quipu::hal::Pmu;
+        use quipu_pmu::Pmu;
 
         // SAFETY: the caller's promise.
         let name = unsafe { boundary::text(name, "event") }?;

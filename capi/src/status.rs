@@ -1,10 +1,10 @@
-//! What a function returns.
+//! The status that functions return.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use quipu::ErrorKind;
 
-/// What every function that can fail returns: 0, or a negative number that says what kind of failure
+/// The result of every function that can fail: 0, or a negative number that says what kind of failure
 /// it was. quipu_last_error() has the details.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum quipu_status {
     QUIPU_EDEVICE = -5,
     /// The group has more events than can ever be counted at the same time.
     QUIPU_ETOOMANY = -6,
-    /// Somebody else holds the counters.
+    /// Another process holds the counters.
     QUIPU_EBUSY = -7,
     /// An argument is wrong: null where it may not be, of the wrong size, malformed, contradictory.
     QUIPU_EINVAL = -8,
@@ -31,7 +31,7 @@ pub enum quipu_status {
     QUIPU_ESTATE = -9,
     /// The device is tied to another thread than the calling one.
     QUIPU_ETHREAD = -10,
-    /// The registers were changed by somebody else during the measurement.
+    /// The registers were changed by another process during the measurement.
     QUIPU_EINTERFERENCE = -11,
     /// Any other refusal by the operating system; see the errno.
     QUIPU_EOS = -12,
@@ -79,7 +79,7 @@ impl quipu_status {
             QUIPU_EINVAL => c"invalid request",
             QUIPU_ESTATE => c"counter in error state",
             QUIPU_ETHREAD => c"called on the wrong thread",
-            QUIPU_EINTERFERENCE => c"registers were changed by somebody else",
+            QUIPU_EINTERFERENCE => c"registers were changed by another process",
             QUIPU_EOS => c"refused by the operating system",
             QUIPU_EHANDLE => c"not an open handle",
             QUIPU_EINUSE => c"handle in use by another thread",
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_status_says_what_its_kind_says() {
-        for kind in ErrorKind::ALL {
+        for &kind in ErrorKind::ALL {
             let status = quipu_status::from(kind);
             assert_eq!(status.text().to_str(), Ok(kind.as_str()));
         }

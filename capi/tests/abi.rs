@@ -1,4 +1,4 @@
-//! The binary interface is the one that is written down in `abi`.
+//! The binary interface is the one that is written down in `abi`. Its own executable because it compiles C.
 
 mod c_build;
 mod commands;

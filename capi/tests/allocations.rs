@@ -1,4 +1,4 @@
-//! Reading allocates nothing.
+//! Reading allocates nothing. Its own process because the allocator that counts is the process's.
 
 #[macro_use]
 mod structs;
@@ -81,7 +81,7 @@ impl Drop for Reader {
     }
 }
 
-/// How often something allocates that is done a hundred times.
+/// Returns the number of allocations in a hundred calls.
 fn times(mut call: impl FnMut() -> quipu_status) -> u64 {
     let allocated = allocation_counter::measure(|| {
         for _ in 0..100 {

@@ -1,4 +1,5 @@
-//! The examples: built as C11 and as C++17 without a warning, run, and run again under valgrind.
+//! The examples, in an executable of their own because it compiles C: built as C11 and as C++17 without a
+//! warning, run, and run again under valgrind.
 
 mod c_build;
 mod commands;
@@ -29,8 +30,8 @@ fn arguments(example: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether the kernel's counters can be used here; `why_not` needs no permission to say so. A container may
-/// forbid them, and then getrusage(2) answers for some events.
+/// Returns true if the kernel's counters can be used here; `why_not` needs no permission to say so. A
+/// container may forbid them, and then getrusage(2) answers for some events.
 fn has_perf_events(why_not: &str) -> bool {
     why_not.contains("page-faults:u: counted by linux")
 }

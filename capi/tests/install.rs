@@ -1,4 +1,5 @@
-//! `cargo cinstall`: the library in a prefix, found by pkg-config.
+//! `cargo cinstall`, which builds the library: its own executable, which ci/long runs by its name. The library in a
+//! prefix is found by pkg-config.
 
 mod commands;
 

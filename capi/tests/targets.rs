@@ -1,4 +1,5 @@
-//! Other targets than the calling thread: a thread, a process, a control group.
+//! Other targets than the calling thread: a thread, a process, a control group. Its own process because it counts
+//! the page faults of the whole process, and forks.
 
 #![cfg(target_os = "linux")]
 
@@ -16,8 +17,8 @@ use commands::skip;
 use quipu_capi::quipu_status::*;
 use quipu_capi::*;
 
-/// How often a count may be disturbed: a thread that is told something may meet a page for the first
-/// time.
+/// The number of times that a count may be disturbed: a thread that is told something may meet a page
+/// for the first time.
 const TRIES: usize = 10;
 const PAGE: usize = 4096;
 
@@ -108,7 +109,7 @@ impl PageFaults {
         Ok(Self { set, parts })
     }
 
-    /// What each part counts while something is done.
+    /// Returns the counts of each part while `act` runs.
     fn during(&self, act: impl FnOnce()) -> Vec<u64> {
         let mut readings = vec![quipu_reading::default(); self.parts];
         // SAFETY: a handle, and an array as long as the set says.

@@ -155,12 +155,12 @@ passed() { # CONSOLE STEP [REASON...]
   done < <(lines "$console" "$step" | grep -o 'SKIP .*')
 }
 
-# The executable of a package's test.
+# The executable of a package's test, as PACKAGE-TEST.
 test_program() { # PACKAGE TEST [CARGO'S ARGUMENT...]
   local file
   file=$(cargo test --quiet --no-run --package "$1" --test "$2" --message-format json "${@:3}" |
     sed -n "s/.*\"executable\":\"\([^\"]*$2-[^\"]*\)\".*/\1/p" | tail -n 1)
-  cp "$file" "$work/$2"
+  cp "$file" "$work/$1-$2"
 }
 
 # Takes the record of a conformance run that a step printed.
@@ -174,12 +174,13 @@ record() { # CONSOLE STEP NAME
   }
 }
 
-# Compares all records with those in docs/conformance; KEEP_RECORDS=1 puts them there.
+# Compares all records with docs/conformance.tsv; KEEP_RECORDS=1 puts them there.
 verdict() {
   if [ -d "$work/records" ]; then
-    [ -z "${KEEP_RECORDS:-}" ] || cp "$work"/records/*.json docs/conformance
-    cargo run --quiet --package quipu-conform -- compare docs/conformance "$work/records" ||
-      fail "a check does not pass any more, or failed"
+    for command in ${KEEP_RECORDS:+record} compare; do
+      cargo run --quiet --package quipu-conform -- "$command" docs/conformance.tsv "$work/records" ||
+        fail "a check does not pass any more, or failed"
+    done
   fi
   [ "$failed" = 0 ] && echo "$name guest: $expected sentences as expected"
   exit "$failed"

@@ -2,11 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{encode, events, info, list};
+#[cfg(target_os = "linux")]
+use crate::record;
+use crate::{encode, events, info, list, report};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
-#[cfg(target_os = "linux")]
-use crate::{record, report};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -29,15 +29,14 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     Record(Box<record::Options>),
     /// Show what was recorded, function by function
-    #[cfg(target_os = "linux")]
     Report(report::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted
     Info(info::Options),
-    /// Show the bits of an event, and how they are made up
+    /// Show the encoding of an event, field by field
     Encode(encode::EncodeOptions),
-    /// Show what bits count
+    /// Show the event that an encoding counts
     Decode(encode::DecodeOptions),
     /// Check, search and import event files
     Events(events::Options),

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use quipu::events::{CpuTable, Formula, Interface, describe};
-use quipu::hal::{
+use quipu::{Event, Filter};
+use quipu_events::{CpuTable, Formula, Interface, describe};
+use quipu_hal::{
     Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
     SlotClass, SlotSet, X86Select,
 };
-use quipu::{Event, Filter};
 
 use crate::events::Choice;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(crate) struct EncodeOptions {
     /// The event: `INST_RETIRED.ANY`, `L2_RQSTS:MISS:u`, `cycles`, `PAPI_TOT_INS`
     name: String,
 
-    /// Only the bits for linux, pctr or msr
+    /// Show the encoding for linux, pctr or msr only
     #[arg(long = "for", value_name = "INTERFACE", value_parser = interface)]
     interface: Option<Interface>,
 
@@ -29,8 +29,8 @@ pub(crate) struct EncodeOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DecodeOptions {
-    /// The bits: an event select or config word or a whole CESR in hexadecimal, and the value of an extra
-    /// register
+    /// The encoding in hexadecimal: an event select or config word or a whole CESR, and the value of an
+    /// extra register
     #[arg(value_name = "BITS", value_parser = hexadecimal, num_args = 1..=2)]
     bits: Vec<u64>,
 
@@ -40,9 +40,10 @@ pub(crate) struct DecodeOptions {
 
 fn interface(name: &str) -> Result<Interface, String> {
     Interface::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|interface| interface.name() == name)
-        .ok_or_else(|| "there are linux, pctr and msr".to_owned())
+        .ok_or_else(|| "expected linux, pctr or msr".to_owned())
 }
 
 fn hexadecimal(text: &str) -> Result<u64, String> {
@@ -69,14 +70,7 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
             text += &format!("{name}\n");
             text += &match is_software {
                 true => "  counted by the operating system, without a PMU\n".to_owned(),
-                false => bits(
-                    &table,
-                    &EventSpec {
-                        event,
-                        ..spec.clone()
-                    },
-                    &interfaces,
-                )?,
+                false => bits(&table, &spec.clone().with_event(event), &interfaces)?,
             };
         }
     }
@@ -84,7 +78,7 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The formula of a preset that is several events.
+/// Returns the formula of a preset that is several events.
 fn formula(table: &CpuTable, event: &Event) -> Option<Formula> {
     let Event::Named(name) = event else {
         return None;
@@ -93,7 +87,7 @@ fn formula(table: &CpuTable, event: &Event) -> Option<Formula> {
     (table.event(name).is_none() && preset.single().is_none()).then_some(preset)
 }
 
-/// The bits of one event for each interface, and how they are made up.
+/// Returns the bits of one event for each interface, and how they are made up.
 fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<String, Failure> {
     let mut text = String::new();
     let mut refused = None;
@@ -140,7 +134,7 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
     }
 }
 
-/// The words of an encoding as its interface takes them.
+/// Returns the words of an encoding as its interface takes them.
 fn one_line(encoding: &Encoding, interface: &Interface) -> String {
     match encoding {
         Encoding::Perf(perf) if perf.config1 == 0 => {
@@ -171,7 +165,7 @@ fn one_line(encoding: &Encoding, interface: &Interface) -> String {
     }
 }
 
-/// The counters that can count an event, when not all can.
+/// Returns the counters that can count an event, when not all can.
 pub(crate) fn counters(slots: SlotSet) -> Option<String> {
     if slots == SlotSet::ANY_GENERAL {
         return None;
@@ -201,7 +195,8 @@ pub(crate) fn decode(options: &DecodeOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The encodings that bits are in the scheme of a CPU: one, or those of both counters in a Pentium's CESR.
+/// Returns the encodings that bits are in the scheme of a CPU: one, or those of both counters in a
+/// Pentium's CESR.
 fn encodings(table: &CpuTable, bits: &[u64]) -> Vec<(&'static str, Encoding)> {
     const FUNCTION: u64 = 0x1ff;
     let word = bits.first().copied().unwrap_or(0);
@@ -212,7 +207,7 @@ fn encodings(table: &CpuTable, bits: &[u64]) -> Vec<(&'static str, Encoding)> {
     vec![("", encoding(table, bits))]
 }
 
-/// The encoding that bits are in the scheme of a CPU.
+/// Returns the encoding that bits are in the scheme of a CPU.
 fn encoding(table: &CpuTable, bits: &[u64]) -> Encoding {
     let word = bits.first().copied().unwrap_or(0);
     let value = bits.get(1).copied().unwrap_or(0);
@@ -231,12 +226,7 @@ fn encoding(table: &CpuTable, bits: &[u64]) -> Encoding {
             }
             Encoding::X86(select)
         }
-        _ => Encoding::Perf(PerfConfig {
-            type_: 4,
-            config: word,
-            config1: value,
-            ..PerfConfig::default()
-        }),
+        _ => Encoding::Perf(PerfConfig::new(4, word).with_config1(value)),
     }
 }
 
@@ -248,7 +238,7 @@ fn levels(levels: Filter) -> String {
         }
     }
     if text.len() == 1 {
-        return String::from(" (nowhere: neither user nor kernel mode is set)");
+        return String::from(" (counts nothing: neither user nor kernel mode is set)");
     }
     text
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::events::import::{self, Format};
-use quipu::events::{self, CpuTable, Database, LayerFile};
 use quipu::{Error, NativeEvents};
+use quipu_events::import::{self, Format};
+use quipu_events::{CpuTable, Database, LayerFile};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -20,13 +20,13 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Report everything that is wrong with event files
+    /// Report all errors in event files
     Check {
         /// Event files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Say where an event, generalized event or preset is defined
+    /// Show where an event, generalized event or preset is defined
     Which {
         /// The event
         name: String,
@@ -44,24 +44,24 @@ enum Command {
     },
 }
 
-/// Which CPU, and which database.
+/// The choice of a CPU and a database.
 #[derive(Debug, Args)]
 pub(crate) struct Choice {
-    /// Pretend this CPU, by its id in the event database (`quipu list cpus`)
+    /// Use the events of another CPU, by its id in the event database (`quipu list cpus`)
     #[arg(long, value_name = "ID")]
     pub(crate) cpu: Option<String>,
 
-    /// Lay an event file over the database
+    /// Use an event file on top of the database
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
 }
 
 impl Choice {
-    /// The native events asked for, not opened yet.
+    /// Returns the native events asked for, not opened yet.
     pub(crate) fn native_events(&self) -> NativeEvents {
         let mut native = NativeEvents::new();
         if let Some(id) = &self.cpu {
-            native = native.of_cpu(id);
+            native = native.for_cpu(id);
         }
         if let Some(file) = &self.events {
             native = native.with_file(file);
@@ -69,18 +69,18 @@ impl Choice {
         native
     }
 
-    /// Whether another CPU or a file was asked for.
+    /// Returns true if another CPU or a file was asked for.
     pub(crate) fn is_explicit(&self) -> bool {
         self.cpu.is_some() || self.events.is_some()
     }
 
     pub(crate) fn database(&self) -> Result<Database, Failure> {
-        let (database, left_out) = Database::open_sound(self.events.as_deref())?;
+        let (database, left_out) = Database::open_lenient(self.events.as_deref())?;
         warn_of_files_left_out(&left_out);
         Ok(database)
     }
 
-    /// The tables asked for: one CPU's, or one for each kind of core of this machine.
+    /// Returns the tables asked for: one CPU's, or one for each kind of core of this machine.
     pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, Failure> {
         let database = self.database()?;
         match &self.cpu {
@@ -90,21 +90,22 @@ impl Choice {
     }
 }
 
-/// Says which event files could not be used.
+/// Warns of the event files that could not be used.
 pub(crate) fn warn_of_files_left_out(left_out: &[Error]) {
     for error in left_out {
-        eprintln!("quipu: an event file is left out: {error:#}");
+        terminal::warn(format_args!("an event file is ignored: {error:#}"));
     }
 }
 
 fn format(name: &str) -> Result<Format, String> {
     Format::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|format| format.name() == name)
-        .ok_or_else(|| "there are intel-perfmon and linux-pmu-events".to_owned())
+        .ok_or_else(|| "expected intel-perfmon or linux-pmu-events".to_owned())
 }
 
-/// Does what was asked. The exit status is 1 when a check finds something.
+/// Runs the subcommand. The exit status is 1 when a check finds something.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     match &options.command {
         Command::Check { files } => check(files),
@@ -118,12 +119,12 @@ fn check(files: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut sound = true;
     for file in files {
-        let findings = events::check_file(file, &below)?;
+        let findings = quipu_events::check_file(file, &below)?;
         for finding in &findings {
             text += &format!("{finding}\n");
         }
         if findings.is_empty() {
-            text += &format!("{}: nothing is wrong\n", file.display());
+            text += &format!("{}: no errors\n", file.display());
         }
         sound &= findings.is_empty();
     }
@@ -137,7 +138,7 @@ fn which(name: &str, choice: &Choice) -> Result<ExitCode, Failure> {
         for (at, origin) in table.origins(name).iter().enumerate() {
             let layer = match &origin.layer {
                 LayerFile::Embedded => "embedded database, ",
-                LayerFile::File(_) => "",
+                _ => "",
             };
             let hidden = if at > 0 { ", overridden" } else { "" };
             text += &format!(
@@ -168,7 +169,7 @@ fn import(from: Format, files: &[PathBuf]) -> Result<ExitCode, Failure> {
         .collect();
     let imported = import::import(from, &borrowed)?;
     for left_out in &imported.left_out {
-        eprintln!("quipu: left out {left_out}");
+        terminal::warn(format_args!("not imported: {left_out}"));
     }
     terminal::print(&imported.text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,13 @@
-//! How `quipu` itself fails: a message for a person and an exit status for a script.
+//! Failures of `quipu` itself: a message for a person and an exit status for a script.
 
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::terminal;
+
 /// Why the command could not do what was asked.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     status: u8,
 }
@@ -17,17 +19,17 @@ impl Failure {
     /// The exit status when the command line is wrong.
     pub(crate) const USAGE: u8 = 2;
 
-    /// A failure of quipu's own.
+    /// Returns a failure of quipu's own.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self::with_status(message, Self::STATUS)
     }
 
-    /// A command line that cannot be meant.
+    /// Returns a command line that cannot be meant.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::with_status(message, Self::USAGE)
     }
 
-    /// A failure with another exit status.
+    /// Returns a failure with another exit status.
     pub(crate) fn with_status(message: impl fmt::Display, status: u8) -> Self {
         Self {
             message: message.to_string(),
@@ -37,7 +39,7 @@ impl Failure {
 
     /// Tells the person, and the script.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("quipu: {self}");
+        terminal::warn(self);
         ExitCode::from(self.status)
     }
 }
@@ -48,9 +50,9 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<quipu::hal::Error> for Failure {
-    /// The error in one sentence, with its hint.
-    fn from(error: quipu::hal::Error) -> Self {
+impl From<quipu_hal::Error> for Failure {
+    /// Returns the error in one sentence, with its hint.
+    fn from(error: quipu_hal::Error) -> Self {
         Self::new(format_args!("{error:#}"))
     }
 }

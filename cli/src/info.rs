@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         native.tables()?;
     }
     let facts = Facts::of(&Machine::with_native_events(Arc::clone(&native)));
-    warn_of_files_left_out(native.left_out());
+    warn_of_files_left_out(native.skipped_files());
     let text = if options.json {
         let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;
         text.push('\n');

@@ -1,4 +1,4 @@
-//! `quipu list`: the events there are, and which of them open here.
+//! `quipu list`: the events, and those of them that are available here.
 
 mod catalog;
 #[cfg(target_os = "linux")]
@@ -20,18 +20,18 @@ use catalog::Catalog;
 use native::Native;
 use selection::Selection;
 
-/// How long tracepoints may be probed altogether; opening and closing one takes some 37 ms.
+/// The time to probe tracepoints in; opening and closing one takes some 37 ms.
 const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
-    /// anything. `native` lists the CPU's own events and presets alone, `cpus` the CPUs whose events are
-    /// known
+    /// anything. `native` lists only the CPU's own events and presets, `cpus` the CPUs of the event
+    /// database
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
-    /// List what does not open here too, with the reason
+    /// Also list events that are not available here, with the reason
     #[arg(short, long)]
     all: bool,
 
@@ -82,7 +82,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the event database has, when that is what was asked for: by its kinds, or for another CPU.
+/// Returns the listing of the event database, if it was asked for by its kinds or for another CPU.
 fn database(options: &Options) -> Result<Option<String>, Failure> {
     let (first, texts) = match options.filters.split_first() {
         Some((first, rest)) if first == "native" || first == "cpus" => (first.as_str(), rest),

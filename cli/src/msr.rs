@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::hal::Slot;
-use quipu::msr::{self, Repair, Suspect, Trial};
+use quipu::msr::{self, LikelyOwner, Repair, Trial};
+use quipu_pmu::Slot;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -17,13 +17,13 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Try out the counters of every CPU, which writes to registers and puts back what they held
+    /// Test the counters of every CPU; this writes to registers and restores them
     Check,
-    /// Put back what a killed measurement left in counter registers
+    /// Restore the counter registers that a killed measurement left changed
     Restore,
 }
 
-/// Does what was asked, and says what was done on standard output.
+/// Runs the subcommand, which reports on standard output.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     match options.command {
         Command::Check => check(),
@@ -43,23 +43,23 @@ fn findings(trial: &Trial) -> String {
     let mut text = format!("{}\n", trial.description);
     for (cpu, usable) in &trial.cpus {
         match usable {
-            Ok(()) => text.push_str(&format!("CPU {cpu}: they count\n")),
+            Ok(()) => text.push_str(&format!("CPU {cpu}: the counters work\n")),
             Err(error) => text.push_str(&format!("CPU {cpu}: {error:#}\n")),
         }
     }
-    if !trial.spoken_for.is_empty() {
-        text.push_str(&left_alone(&trial.spoken_for, &trial.suspect));
+    if !trial.in_use.is_empty() {
+        text.push_str(&left_alone(&trial.in_use, &trial.likely_owner));
     }
     text
 }
 
-fn left_alone(slots: &[Slot], suspect: &Suspect) -> String {
+fn left_alone(slots: &[Slot], likely_owner: &LikelyOwner) -> String {
     let names: Vec<String> = slots.iter().map(ToString::to_string).collect();
     format!(
-        "left alone: {}, enabled already, probably by {} ({})\n",
+        "not used: {}, already enabled, probably by {} ({})\n",
         names.join(", "),
-        suspect.who,
-        suspect.remedy
+        likely_owner.name,
+        likely_owner.remedy
     )
 }
 
@@ -83,7 +83,9 @@ fn line(repair: &Repair) -> String {
         } => {
             let left: String = left
                 .iter()
-                .map(|slot| format!(", {slot} left to whoever has enabled it since"))
+                .map(|slot| {
+                    format!(", {slot} not restored because another program has enabled it since")
+                })
                 .collect();
             format!("CPU {cpu}: {registers} registers restored{left}\n")
         }
@@ -93,7 +95,7 @@ fn line(repair: &Repair) -> String {
         } => format!("CPU {cpu}: in use by process {pid}\n"),
         Repair::InUse { cpu, pid: None } => format!("CPU {cpu}: in use\n"),
         Repair::Outdated { cpu } => {
-            format!("CPU {cpu}: nothing to restore, the machine has started anew since\n")
+            format!("CPU {cpu}: nothing to restore, the machine has rebooted since\n")
         }
         other => format!("{other:?}\n"),
     }
@@ -118,7 +120,7 @@ mod tests {
         };
         assert_eq!(
             line(&but_one),
-            "CPU 3: 7 registers restored, fixed counter 1 left to whoever has enabled it since\n"
+            "CPU 3: 7 registers restored, fixed counter 1 not restored because another program has enabled it since\n"
         );
         let used = Repair::InUse {
             cpu: 0,
@@ -129,14 +131,12 @@ mod tests {
 
     #[test]
     fn counters_of_others_are_named_with_their_owner() {
-        let suspect = Suspect {
-            who: "the watchdog".into(),
-            remedy: "stop it".into(),
-        };
+        let likely_owner = LikelyOwner::new("the watchdog", "stop it");
         let slots = [Slot::general(0, 48), Slot::fixed(1, 48)];
         assert_eq!(
-            left_alone(&slots, &suspect),
-            "left alone: counter 0, fixed counter 1, enabled already, probably by the watchdog (stop it)\n"
+            left_alone(&slots, &likely_owner),
+            "not used: counter 0, fixed counter 1, already enabled, probably by the watchdog (stop it)
+"
         );
     }
 }

@@ -1,36 +1,36 @@
-//! Where the names of native events come from, for commands that count.
+//! The source of the names of native events, for commands that count.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use quipu::hal::text;
 use quipu::{Machine, NativeEvents};
+use quipu_hal::text;
 
 use crate::events::warn_of_files_left_out;
 use crate::failure::Failure;
 
-/// Which CPU's names, and which event file.
+/// The options that choose the source.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NameOptions {
-    /// Name native events as on another CPU (`quipu list cpus`), one that takes the same bits: for a
-    /// CPU that the event database does not know
+    /// Use the native events of another CPU (`quipu list cpus`), one with the same encodings: for a
+    /// CPU that is not in the event database
     #[arg(long, value_name = "ID", help_heading = "What")]
     cpu: Option<String>,
-    /// Lay an event file over the database for this run; it may have events and presets
+    /// Use an event file on top of the database for this run; it may define events and presets
     #[arg(long, value_name = "FILE", help_heading = "What")]
     events: Option<PathBuf>,
 }
 
-/// This machine with names that were chosen.
+/// This machine with the chosen source of names.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) machine: Arc<Machine>,
-    stand_in: Option<String>,
+    assumed_cpu: Option<String>,
 }
 
 impl NameOptions {
-    /// What was chosen, if anything was.
+    /// Returns the chosen source, if one was chosen.
     ///
     /// # Errors
     /// When the file or the CPU cannot be used.
@@ -38,31 +38,31 @@ impl NameOptions {
         if self.cpu.is_none() && self.events.is_none() {
             return Ok(None);
         }
-        self.refuse_mix_ups()?;
+        self.check_usage()?;
         let mut native = NativeEvents::new();
         if let Some(file) = &self.events {
             native = native.with_file(file);
         }
         if let Some(id) = &self.cpu {
-            native = native.of_cpu(id);
+            native = native.for_cpu(id);
         }
         native.database()?;
-        warn_of_files_left_out(native.left_out());
+        warn_of_files_left_out(native.skipped_files());
         if self.cpu.is_some() {
-            native.maps(quipu::events::Interface::Linux)?;
+            native.maps(quipu_events::Interface::Linux)?;
         }
         let own = NativeEvents::this().tables().unwrap_or_default();
         Ok(Some(Names {
             machine: Arc::new(Machine::with_native_events(Arc::new(native))),
-            stand_in: self
+            assumed_cpu: self
                 .cpu
                 .clone()
                 .filter(|id| own.iter().all(|table| table.id() != id)),
         }))
     }
 
-    /// Refuses what was meant for -C or for -e.
-    fn refuse_mix_ups(&self) -> Result<(), Failure> {
+    /// Refuses values that were meant for -C or for -e.
+    fn check_usage(&self) -> Result<(), Failure> {
         if let Some(list) = &self.cpu
             && list.starts_with(|c: char| c.is_ascii_digit())
         {
@@ -76,8 +76,7 @@ impl NameOptions {
         {
             let name = file.display();
             return Err(Failure::usage(format_args!(
-                "--events wants an event file, and there is none called {name}; events are named \
-                 with -e"
+                "--events takes an event file, and {name} does not exist; to name events, use -e"
             )));
         }
         Ok(())
@@ -85,8 +84,8 @@ impl NameOptions {
 }
 
 impl Names {
-    /// The CPU that stands in for the one there is.
-    pub(crate) fn stand_in(&self) -> Option<&str> {
-        self.stand_in.as_deref()
+    /// Returns the CPU whose events are used in place of those of this machine.
+    pub(crate) fn assumed_cpu(&self) -> Option<&str> {
+        self.assumed_cpu.as_deref()
     }
 }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use quipu::events::{CpuTable, Database};
-use quipu::pctr::function::{self as words, ENABLE};
-use quipu::pctr::{Control, CounterKind, Discovery, NodeDevice, PctrDevice};
+use quipu_events::{CpuTable, Database};
+use quipu_pctr::function::{self as words, ENABLE};
+use quipu_pctr::{Control, CounterKind, Discovery, NodeDevice, PctrDevice};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -19,8 +19,8 @@ use simulate::Simulated;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without -s or -l it reads all counters. A function that was set goes on counting,\n\
-    whatever runs, until somebody sets another one; -f 0 stops a counter.\n\n\
+    after_help = "Without -s or -l it reads all counters. A counter that was set goes on counting,\n\
+    whatever runs, until it is set again; -f 0 stops it.\n\n\
     Try:\n  \
     quipu pctr -s 0 -f INST_RETIRED -u     count instructions in user mode on counter 0\n  \
     quipu pctr -s 1 -f 29 -M -E            count loads that hit modified or exclusive lines\n  \
@@ -44,15 +44,15 @@ pub(crate) struct Options {
     list: bool,
 
     /// The device
-    #[arg(long, value_name = "PATH", default_value = quipu::pctr::DEFAULT_PATH)]
+    #[arg(long, value_name = "PATH", default_value = quipu_pctr::DEFAULT_PATH)]
     device: PathBuf,
 
-    /// Take the CPU for another one of the event database, such as intel-p6
+    /// Use the events of another CPU of the event database, such as intel-p6
     #[arg(long, value_name = "ID")]
     cpu: Option<String>,
 
-    /// Use a simulated device: a driver's era and a CPU, such as amd64-2019:core. There every event
-    /// that is set occurs 1000 times in user mode and 10 times in the kernel
+    /// Use a simulated device: a driver's era and a CPU, such as amd64-2019:core. Every event that
+    /// is set then occurs 1000 times in user mode and 10 times in the kernel
     #[arg(long, value_name = "ERA:CPU", conflicts_with = "device")]
     simulate: Option<Simulated>,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The events of the CPU that is meant.
+/// Returns the events of the CPU that is meant.
 fn table(options: &Options) -> Result<CpuTable, Failure> {
     let database = Database::open(None)?;
     let id = options
@@ -99,25 +99,25 @@ fn table(options: &Options) -> Result<CpuTable, Failure> {
     }
     if options.simulate.is_some() {
         return Err(Failure::new(
-            "this CPU has no counters, only a time stamp counter at most",
+            "this CPU has no counters, at most a time stamp counter",
         ));
     }
     let tables = database.this_machine()?.into_iter();
     tables
         .last()
-        .ok_or_else(|| Failure::new("it is not known which CPU this is"))
+        .ok_or_else(|| Failure::new("this CPU could not be identified"))
 }
 
 fn kind(table: &CpuTable) -> Result<CounterKind, Failure> {
     CounterKind::of(table.model()).ok_or_else(|| {
         Failure::new(format_args!(
-            "pctr(4) does not know the counters of {}",
+            "pctr(4) does not support the counters of {}",
             table.name()
         ))
     })
 }
 
-/// How many counters the driver has.
+/// Returns the number of counters that the driver has.
 fn counters<D: PctrDevice>(device: &D) -> Result<u8, Failure> {
     match Control::new(device.reader()?)?.discover()? {
         Discovery::Counters(number) => Ok(number),
@@ -142,7 +142,7 @@ fn set<D: PctrDevice>(
     let number = counters(&device)?;
     if counter >= number {
         return Err(match number {
-            0 => Failure::new("the driver knows no counters on this CPU"),
+            0 => Failure::new("the driver supports no counters on this CPU"),
             _ => Failure::usage(format_args!(
                 "there is no counter {counter}; the driver has {number}, from 0 on"
             )),
@@ -169,7 +169,7 @@ fn set<D: PctrDevice>(
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use quipu::pctr::simulation::{Era, Level, Processor, SimMachine};
+    use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 
     use super::*;
 

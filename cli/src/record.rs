@@ -7,8 +7,8 @@ mod machine;
 mod options;
 mod output;
 mod plan;
-mod session;
-mod tally;
+mod recorder;
+mod statistics;
 mod tracepoints;
 
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ pub(crate) use options::Options;
 use crate::failure::Failure;
 
 /// The file that is written and read unless another one is named.
-pub(crate) const DEFAULT_FILE: &str = "perf.data";
+pub(crate) use crate::report::DEFAULT_FILE;
 
 /// Records; the exit status is the command's.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let plan = plan::Plan::new(options)?;
-    session::Session::new(&plan)?.run()
+    let plan = plan::RecordPlan::new(options)?;
+    recorder::Recorder::new(&plan)?.run()
 }

@@ -13,6 +13,9 @@ use std::process::ExitCode;
 
 pub(crate) use options::Options;
 
+/// The file that is read and written unless another one is named.
+pub(crate) const DEFAULT_FILE: &str = "perf.data";
+
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 

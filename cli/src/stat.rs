@@ -6,9 +6,6 @@ pub(crate) mod command;
 mod events;
 mod metrics;
 mod notes;
-#[cfg(test)]
-mod on_registers;
-pub(crate) mod open_files;
 mod options;
 mod plan;
 mod repeat;
@@ -22,20 +19,29 @@ mod system;
 
 use std::process::ExitCode;
 
-pub(crate) use options::Options;
+pub use aggregate::{AggregateBy, Aggregation};
+pub use backend::Backends;
+pub use notes::{Note, notes};
+pub use options::Options;
+pub use plan::Plan;
+pub use report::Output;
+pub use rows::{Row, rows};
+pub use run::Session;
+pub use sets::{Sets, Snapshot};
 #[cfg(target_os = "linux")]
-pub(crate) use system::any_alive;
+pub(crate) use system::{any_alive, raise_open_file_limit};
 
 use crate::failure::Failure;
+use crate::terminal;
 
 /// Counts and reports; the exit status is the measured command's.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let plan = plan::Plan::new(options)?;
-    let output = report::Output::open(options)?;
-    let backends = backend::Backends::of(&plan)?;
-    let status = run::Session::new(&plan, &backends, output)?.run()?;
-    for line in plan.aftermath(&backends) {
-        eprintln!("quipu: {line}");
+    let plan = Plan::new(options)?;
+    let output = Output::open(options)?;
+    let backends = Backends::of(&plan)?;
+    let status = Session::new(&plan, &backends, output)?.run()?;
+    for line in plan.restore_warnings(&backends) {
+        terminal::warn(line);
     }
     Ok(status)
 }

@@ -1,92 +1,111 @@
-//! What an output stream is: a terminal or not, how wide, with colours or not.
+//! Layout for an output stream: its width and colours, and writing to it.
 
 use std::borrow::Cow;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// How text is to be laid out for an output stream.
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use textwrap::WordSplitter::NoHyphenation;
+use textwrap::WrapAlgorithm::FirstFit;
+
+/// The layout of text for an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Columns to fit into; `None` where nobody looks at lines (a pipe or file).
+    /// Columns to fit into; `None` for a pipe or file.
     pub(crate) width: Option<usize>,
-    /// Whether colours are welcome.
+    /// True if colours are used.
     pub(crate) colour: bool,
 }
 
 impl Layout {
-    /// For a pipe or a file: as wide as it comes, no colours.
+    /// Lines of any length without colours, as for a file.
     pub(crate) const PLAIN: Self = Self {
         width: None,
         colour: false,
     };
 
-    /// For standard output as it is.
+    /// Returns the layout for standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(&io::stdout())
     }
 
-    /// For standard error as it is.
+    /// Returns the layout for standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::of(&io::stderr())
     }
 
-    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
-        if !stream.is_terminal() {
-            return Self::PLAIN;
-        }
-        let width = terminal_size::terminal_size_of(stream).map_or(80, |(width, _)| width.0.into());
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    fn of(stream: &(impl RawStream + AsFd)) -> Self {
+        let width = || terminal_size::terminal_size_of(stream).map_or(80, |(w, _)| w.0.into());
         Self {
-            width: Some(width),
-            colour: !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
+            width: stream.is_terminal().then(width),
+            colour: AutoStream::choice(stream) != ColorChoice::Never,
         }
     }
 
-    /// A heading.
+    /// Returns the text as a heading.
     pub(crate) fn bold<'a>(self, text: &'a str) -> Cow<'a, str> {
-        self.sgr("1", text)
+        self.styled(Style::new().bold(), text)
     }
 
-    /// Something of less interest.
+    /// Returns the text as of less interest.
     pub(crate) fn dim<'a>(self, text: &'a str) -> Cow<'a, str> {
-        self.sgr("2", text)
+        self.styled(Style::new().dimmed(), text)
     }
 
-    /// Something to be careful with.
+    /// Returns the text as a warning.
     pub(crate) fn yellow<'a>(self, text: &'a str) -> Cow<'a, str> {
-        self.sgr("33", text)
+        self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
-    fn sgr<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
+    fn styled<'a>(self, style: Style, text: &'a str) -> Cow<'a, str> {
         if self.colour && !text.is_empty() {
-            Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m"))
+            Cow::Owned(format!("{style}{text}{style:#}"))
         } else {
             Cow::Borrowed(text)
         }
     }
 
+    /// Returns an empty table without borders whose lines fit, as long as they may be `least` wide.
+    pub(crate) fn table(self, least: usize) -> Table {
+        let mut table = Table::new();
+        table.load_preset(NOTHING);
+        match self.width.map(|width| u16::try_from(width.max(least))) {
+            Some(Ok(width)) => table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width),
+            _ => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        table
+    }
+
     /// Breaks text into lines that fit when they start at column `indent`; a word longer than a line
     /// stays whole. Without a width there is one line.
-    pub(crate) fn wrap(self, text: &str, indent: usize) -> Vec<String> {
-        /// Narrower columns of text are not worth having.
+    pub(crate) fn wrap(self, text: &str, indent: usize) -> Vec<Cow<'_, str>> {
+        /// The least width that text is broken to.
         const NARROWEST: usize = 24;
-        let room = self.width.map_or(usize::MAX, |width| {
-            width.saturating_sub(indent).max(NARROWEST)
-        });
-        let (mut lines, mut line) = (Vec::new(), String::new());
-        for word in text.split(' ') {
-            if line.is_empty() {
-                line.push_str(word);
-            } else if line.chars().count() + 1 + word.chars().count() <= room {
-                line.push(' ');
-                line.push_str(word);
-            } else {
-                lines.push(std::mem::replace(&mut line, word.to_owned()));
-            }
-        }
-        lines.push(line);
-        lines
+        let Some(width) = self.width else {
+            return vec![text.into()];
+        };
+        let options = textwrap::Options::new(width.saturating_sub(indent).max(NARROWEST))
+            .break_words(false)
+            .word_splitter(NoHyphenation)
+            .wrap_algorithm(FirstFit);
+        textwrap::wrap(text, options)
     }
+}
+
+/// Returns the lines of a table, each column two spaces after the one before, the first at `indent`.
+pub(crate) fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item = String> {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { indent } else { 2 }, 0));
+    }
+    let lines: Vec<String> = table.lines().collect();
+    lines.into_iter().map(|line| line.trim_end().to_owned())
 }
 
 /// Writes a whole text to standard output. A reader that went away (`| head`) is no error.
@@ -96,6 +115,11 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// Writes a message to standard error, unless that cannot be written to.
+pub(crate) fn warn(message: impl Display) {
+    let _ = writeln!(io::stderr(), "quipu: {message}");
 }
 
 #[cfg(test)]

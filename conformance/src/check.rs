@@ -1,4 +1,4 @@
-//! A check: what it requires, whose word that is, and the code that looks.
+//! A check: its requirement, the source of it, and the code that verifies it.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,27 +7,28 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::Subject;
-use crate::bench::Bench;
-use crate::verdict::{Outcome, Verdict};
+use crate::Fixture;
+use crate::context::Context;
+use crate::verdict::{Missing, Outcome, Stop, Verdict};
 
-/// How long a check may take before it is given up as hanging. Checks take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a check is given up as hanging. Checks take milliseconds, and some take
+/// seconds of a CPU that they may have to share with many others.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// One requirement on a backend, and the code that looks whether it is met.
+/// A requirement on a backend, and the code that verifies it.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Its stable name, `area.subject`.
     pub id: &'static str,
-    /// What is required, in a sentence.
+    /// The requirement in a sentence.
     pub requires: &'static str,
     /// The text that the requirement follows.
     pub source: &'static str,
-    pub(crate) run: fn(&Bench<'_>) -> Outcome,
+    pub(crate) run: fn(&Context<'_>) -> Outcome,
 }
 
 impl Check {
-    /// The area it belongs to: the first part of the id.
+    /// Returns its area: the first part of the id.
     pub fn area(&self) -> &'static str {
         self.id.split_once('.').map_or(self.id, |(area, _)| area)
     }
@@ -35,47 +36,69 @@ impl Check {
     /// Runs the check on a thread of its own. A panic is a failure; so is a check that does not
     /// come to an end, whose thread is then left behind.
     ///
-    /// Where something else may cause the events that are counted
-    /// ([`Subject::has_other_causes`]), one occurrence too many now and then says nothing of the
-    /// backend: then a check has failed only when it has failed three times in a row.
-    pub fn run(&self, subject: &Arc<dyn Subject>) -> Verdict {
-        let exact = subject.exact_events();
-        let disturbed = exact.iter().any(|event| subject.has_other_causes(event));
-        let more_tries = if disturbed { 2 } else { 0 };
-        let mut verdict = self.run_once(subject);
-        for _ in 0..more_tries {
-            if !matches!(verdict, Verdict::Fail(_)) {
-                break;
+    /// If something else may cause the events that are counted ([`Fixture::has_other_causes`]), an
+    /// occurrence too many now and then says nothing of the backend: a check has failed only when it
+    /// has failed three times in a row. Likewise a check is skipped for a counter that jumped when
+    /// one jumped three times in a row.
+    pub fn run(&self, fixture: &Arc<dyn Fixture>) -> Verdict {
+        let exact = fixture.exact_events();
+        let disturbed = exact.iter().any(|event| fixture.has_other_causes(event));
+        let mut verdict = self.run_once(fixture);
+        for _ in 0..2 {
+            match verdict {
+                Verdict::Fail(_) if disturbed => {}
+                Verdict::Skip(Missing::PossibleValue { .. }) => {}
+                _ => break,
             }
-            verdict = self.run_once(subject);
+            verdict = self.run_once(fixture);
         }
         verdict
     }
 
-    fn run_once(&self, subject: &Arc<dyn Subject>) -> Verdict {
+    fn run_once(&self, fixture: &Arc<dyn Fixture>) -> Verdict {
         let (done, result) = mpsc::channel();
-        let (run, subject) = (self.run, Arc::clone(subject));
+        let (run, fixture) = (self.run, Arc::clone(fixture));
         let spawned = thread::Builder::new().name(self.id.into()).spawn(move || {
-            settle();
-            let outcome = catch_unwind(AssertUnwindSafe(|| run(&Bench::new(&*subject))));
-            drop(subject);
+            warm_up();
+            let outcome = catch_unwind(AssertUnwindSafe(|| judge(run, &Context::new(&*fixture))));
+            drop(fixture);
             // The receiver is gone when the check came too late.
             let _ = done.send(outcome);
         });
         if let Err(error) = spawned {
             return Verdict::Fail(format!("no thread to run on: {error}"));
         }
-        match result.recv_timeout(PATIENCE) {
+        match result.recv_timeout(TIME_LIMIT) {
             Ok(Ok(outcome)) => outcome.into(),
             Ok(Err(panic)) => Verdict::Fail(format!("panicked: {}", panic_message(&*panic))),
-            Err(_) => Verdict::Fail(format!("no end after {} s", PATIENCE.as_secs())),
+            Err(_) => Verdict::Fail(format!("no end after {} s", TIME_LIMIT.as_secs())),
         }
     }
 }
 
+/// Runs a check, and skips it where its outcome rests on counters of the machine that do not count,
+/// or on a value that no counter can have reached.
+fn judge(run: fn(&Context<'_>) -> Outcome, context: &Context<'_>) -> Outcome {
+    let outcome = run(context);
+    if let (Ok(()) | Err(Stop::Fail(_)), Some(jump)) = (&outcome, context.jump()) {
+        let (value, time_running) = (jump.value, jump.time_running);
+        return Err(Stop::Skip(Missing::PossibleValue {
+            value,
+            time_running,
+        }));
+    }
+    if matches!(outcome, Err(Stop::Fail(_)))
+        && context.relies_on_all_counters()
+        && let Some(dead) = context.dead_counters()
+    {
+        return Err(Stop::Skip(dead));
+    }
+    outcome
+}
+
 /// Uses the stack and the heap that a new thread's check is going to use, so that the page faults
 /// of their first use are not among those that it counts.
-fn settle() {
+fn warm_up() {
     black_box([0u8; 64 << 10]);
     let blocks: Vec<_> = (0..64).map(|_| black_box(vec![0u8; 1 << 10])).collect();
     drop(blocks);

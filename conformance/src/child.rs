@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::verdict::{Missing, Outcome, Stop};
 
-/// How long a child that was released may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time that a child that was released may take to end.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// A child process that waits to be released, and is killed if it never is.
 pub(crate) struct Waiting(Child);
@@ -73,7 +73,7 @@ impl Waiting {
             if let Some(status) = self.0.try_wait().map_err(failed)? {
                 return Ok(status);
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIME_LIMIT {
                 return Err(Stop::Fail("the measured process did not end".into()));
             }
             thread::sleep(Duration::from_millis(1));

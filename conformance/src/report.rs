@@ -1,20 +1,20 @@
-//! Running checks and keeping what came of it.
+//! Runs checks and keeps their verdicts.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Check, Missing, Subject, Verdict};
+use crate::{Check, Fixture, Missing, Verdict};
 
-/// What came of one check.
+/// A check with its verdict.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The check.
     pub check: &'static Check,
-    /// How it ended.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
-/// What came of a run, in the order the checks were run.
+/// The findings of a run, in the order the checks were run.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The backend's name.
@@ -26,26 +26,26 @@ pub struct Report {
 /// Runs checks one after the other.
 ///
 /// ```no_run
-/// # fn subject() -> std::sync::Arc<dyn quipu_conformance::Subject> { unimplemented!() }
-/// let report = quipu_conformance::run(&subject(), quipu_conformance::all());
+/// # fn fixture() -> std::sync::Arc<dyn quipu_conformance::Fixture> { unimplemented!() }
+/// let report = quipu_conformance::run(&fixture(), quipu_conformance::all());
 /// println!("{report}");
 /// assert_eq!(report.failed().count(), 0);
 /// ```
-pub fn run(subject: &Arc<dyn Subject>, checks: impl IntoIterator<Item = &'static Check>) -> Report {
+pub fn run(fixture: &Arc<dyn Fixture>, checks: impl IntoIterator<Item = &'static Check>) -> Report {
     Report {
-        backend: subject.backend().name(),
+        backend: fixture.backend().name(),
         findings: checks
             .into_iter()
             .map(|check| Finding {
                 check,
-                verdict: check.run(subject),
+                verdict: check.run(fixture),
             })
             .collect(),
     }
 }
 
 impl Report {
-    /// The checks that failed, with what was seen.
+    /// Returns the checks that failed, with what was seen.
     pub fn failed(&self) -> impl Iterator<Item = (&'static Check, &str)> {
         self.findings.iter().filter_map(|f| match &f.verdict {
             Verdict::Fail(reason) => Some((f.check, reason.as_str())),
@@ -53,7 +53,7 @@ impl Report {
         })
     }
 
-    /// The checks that were skipped, with what was missing.
+    /// Returns the checks that were skipped, with what was missing.
     pub fn skipped(&self) -> impl Iterator<Item = (&'static Check, Missing)> {
         self.findings.iter().filter_map(|f| match f.verdict {
             Verdict::Skip(missing) => Some((f.check, missing)),
@@ -61,7 +61,7 @@ impl Report {
         })
     }
 
-    /// How many checks passed.
+    /// Returns the number of checks that passed.
     pub fn passed(&self) -> usize {
         let passes = |f: &&Finding| f.verdict == Verdict::Pass;
         self.findings.iter().filter(passes).count()

@@ -1,22 +1,22 @@
-//! How a check ends, and what it needs in order to be run at all.
+//! Verdicts of checks, and the reasons of skips.
 
 use std::fmt;
 
 use quipu_hal::{Capabilities, Error, Features, Filter, Simultaneity, TargetKinds};
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The backend does what the check requires.
     Pass,
-    /// It does not; what was seen instead.
+    /// It does not; the text says what was seen instead.
     Fail(String),
     /// The check could not be run.
     Skip(Missing),
 }
 
 impl Verdict {
-    /// The verdict in one word: `pass`, `fail` or `skip`.
+    /// Returns the verdict in one word: `pass`, `fail` or `skip`.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -25,7 +25,7 @@ impl Verdict {
         }
     }
 
-    /// What there is to say beyond the word.
+    /// Returns the reason of a failure or a skip.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Pass => None,
@@ -35,7 +35,7 @@ impl Verdict {
     }
 }
 
-/// What was missing where a check was skipped.
+/// The requirement that was missing where a check was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Abilities of the backend.
@@ -48,15 +48,28 @@ pub enum Missing {
     Simultaneity(Simultaneity),
     /// The number of slots is not known.
     Slots,
-    /// Something that the [`Subject`](crate::Subject) offers or not.
+    /// An optional ability of the [`Fixture`](crate::Fixture).
     Ability(Ability),
+    /// Counters that count: a PMU may advertise some that a hypervisor or firmware holds.
+    WorkingCounters {
+        /// The number of counters that the PMU is said to have.
+        advertised: usize,
+        /// The number of those that were seen to count.
+        working: usize,
+    },
+    /// Possible values: a counter said more than 64 events in each nanosecond that it ran.
+    PossibleValue {
+        /// The value read.
+        value: u64,
+        /// The nanoseconds the counter ran.
+        time_running: u64,
+    },
     /// The backend offers what the check would see refused.
     Inapplicable(&'static str),
 }
 
 impl Missing {
-    /// Whether the backend says that it has what was missed. A suite that skips on such grounds
-    /// hides something.
+    /// Returns true if the backend claims to have it: a suite that skips for it hides something.
     pub fn is_claimed_by(&self, capabilities: &Capabilities) -> bool {
         match *self {
             Self::Features(features) => capabilities.features.contains(features),
@@ -64,7 +77,10 @@ impl Missing {
             Self::Filter(filter) => capabilities.filters.contains(filter),
             Self::Simultaneity(wanted) => capabilities.simultaneity >= wanted,
             Self::Slots => capabilities.slots.is_some(),
-            Self::Ability(_) | Self::Inapplicable(_) => false,
+            Self::Ability(_)
+            | Self::WorkingCounters { .. }
+            | Self::PossibleValue { .. }
+            | Self::Inapplicable(_) => false,
         }
     }
 }
@@ -91,7 +107,21 @@ impl fmt::Display for Missing {
             }
             Self::Simultaneity(wanted) => write!(f, "readings are not {wanted:?}"),
             Self::Slots => f.write_str("the backend does not say how many slots there are"),
-            Self::Ability(ability) => write!(f, "the subject has no {ability}"),
+            Self::Ability(ability) => write!(f, "the fixture has no {ability}"),
+            Self::WorkingCounters {
+                advertised,
+                working,
+            } => write!(
+                f,
+                "{advertised} counters advertised, {working} of them count"
+            ),
+            Self::PossibleValue {
+                value,
+                time_running,
+            } => write!(
+                f,
+                "a counter of the machine jumped: {value} events in {time_running} ns"
+            ),
             Self::Inapplicable(why) => f.write_str(why),
         }
     }
@@ -104,7 +134,7 @@ fn flags<T>(names: impl Iterator<Item = (&'static str, T)>) -> String {
     names.join(", ")
 }
 
-/// Something optional that a [`Subject`](crate::Subject) offers for the checks' sake.
+/// An optional ability that a [`Fixture`](crate::Fixture) offers for the checks' sake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ability {
     /// An event with a workload that makes it occur an exact number of times.
@@ -119,8 +149,8 @@ pub enum Ability {
     SlotEvent,
     /// A clock that stands still.
     ManualClock,
-    /// Knowledge of what really happened.
-    Truth,
+    /// The number of times that an event occurred, counted or not.
+    ExpectedCount,
     /// A register narrow enough to see it wrap.
     NarrowRegister,
     /// A workload in which a register wraps unseen.
@@ -129,8 +159,8 @@ pub enum Ability {
     CountedLoop,
     /// Events that exclude each other.
     Conflict,
-    /// Events that want their slots chosen with foresight.
-    Puzzle,
+    /// Events that fit onto their slots only with backtracking.
+    Backtracking,
     /// Events that do not exist.
     UnsupportedEvent,
     /// A count of what the backend holds.
@@ -145,7 +175,7 @@ pub enum Ability {
     FaultInjection,
     /// A device that can be taken a second time.
     SecondOwner,
-    /// A way to change registers behind the backend's back.
+    /// A way to change registers that the backend uses.
     Interference,
 }
 
@@ -158,12 +188,12 @@ impl fmt::Display for Ability {
             Self::WorkAtLevel => "exact workload at a chosen privilege level",
             Self::SlotEvent => "steady event that takes a slot",
             Self::ManualClock => "clock that stands still",
-            Self::Truth => "knowledge of what really happened",
+            Self::ExpectedCount => "expected count of a steady event",
             Self::NarrowRegister => "register narrow enough to wrap",
             Self::HiddenWrap => "workload in which a register wraps unseen",
             Self::CountedLoop => "loop whose rounds are counted",
             Self::Conflict => "events that exclude each other",
-            Self::Puzzle => "events whose slots must be chosen with foresight",
+            Self::Backtracking => "events that need backtracking to fit",
             Self::UnsupportedEvent => "event known not to exist",
             Self::ResourceProbe => "count of what the backend holds",
             Self::Registers => "view of the registers",
@@ -171,7 +201,7 @@ impl fmt::Display for Ability {
             Self::ThreadIds => "thread ids",
             Self::FaultInjection => "faults on demand",
             Self::SecondOwner => "device that can be taken twice",
-            Self::Interference => "access to the registers behind the backend's back",
+            Self::Interference => "way to change registers in use",
         })
     }
 }
@@ -183,7 +213,7 @@ pub(crate) enum Stop {
     Skip(Missing),
 }
 
-/// What a check returns.
+/// The result of a check or of a step of it.
 pub(crate) type Outcome<T = ()> = Result<T, Stop>;
 
 impl From<Error> for Stop {

@@ -3,7 +3,7 @@
 //! libpfm4 runs as a C program of its own (`libpfm4.c`), and this program runs itself again for what is
 //! done once in a process, so that both start cold; the two take turns, and medians are compared. Where
 //! both identify this machine's CPU as AMD Zen 4, both do so; elsewhere both are told that it is one.
-//! Where there is no C compiler or no libpfm4, the comparison is skipped, and says so.
+//! Without a C compiler or libpfm4 the comparison is skipped, and says so.
 
 use std::env;
 use std::fs;
@@ -16,11 +16,11 @@ use criterion::Criterion;
 use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{Event, EventMap, Filter};
 
-/// How often each program runs.
+/// The number of runs of each program.
 const PAIRS: usize = 41;
-/// How often a single event is resolved in each run.
+/// The number of single events that are resolved in each run.
 const SINGLES: usize = 20_001;
-/// What each may take of libpfm4's time.
+/// The largest share of libpfm4's time that each may take.
 const LIMIT: f64 = 0.5;
 /// Tells this program to do the work once and print how long it took.
 const ONCE: &str = "--once";

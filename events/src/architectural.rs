@@ -1,9 +1,9 @@
-//! Intel's architectural events: those that CPUID leaf 0xA speaks of one by one.
+//! Intel's architectural events, which CPUID leaf 0xA lists one by one.
 //!
 //! Intel SDM volume 3, "Pre-defined Architectural Performance Events"; volume 2, CPUID leaf 0xA, EBX
 //! and EAX bits 24-31.
 
-use crate::source::model::Bits;
+use quipu_events_format::Bits;
 
 /// Name, event number and unit mask, in the order of the bits in EBX.
 const EVENTS: [(&str, u16, u8); 13] = [
@@ -22,25 +22,26 @@ const EVENTS: [(&str, u16, u8); 13] = [
     ("last branch record inserts", 0xe4, 0x01),
 ];
 
-/// What a CPU says of its architectural events.
+/// The architectural events that a CPU lists in CPUID leaf 0xA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ArchitecturalEvents {
-    /// How many of them it speaks of (leaf 0xA, EAX bits 24-31).
+    /// The number of events it lists (leaf 0xA, EAX bits 24-31).
     pub listed: u8,
     /// Bit n: the n-th is not available (EBX).
     pub unavailable: u32,
 }
 
 impl ArchitecturalEvents {
-    /// The bits of EBX that say something.
+    /// Returns the bits of EBX that are defined.
     fn known(self) -> u32 {
         1_u32
             .checked_shl(self.listed.into())
             .map_or(u32::MAX, |bit| bit - 1)
     }
 
-    /// Those that cannot be counted. Of a CPU whose own events are not known (`only_these`), those it
-    /// does not speak of cannot either.
+    /// Returns the events that cannot be counted. On a CPU whose own events are not known (`only_these`),
+    /// those that it does not list cannot be counted either.
     pub(crate) fn refused(self, only_these: bool) -> Refused {
         let known = self.known();
         Refused {
@@ -56,7 +57,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Why the event of these bits, counted with a general counter, cannot be counted.
+    /// Returns the reason why the event of these bits, counted with a general counter, cannot be counted.
     pub(crate) fn reason(self, bits: Bits) -> Option<String> {
         if self.bits == 0 {
             return None;

@@ -1,17 +1,27 @@
 //! One CPU's table: its events, masks, constraints, generalized events and presets, through all layers.
 
+use quipu_events_format::name::Names;
+use quipu_events_format::packed::{CpuView, EntryView, MappingView};
+use quipu_events_format::{Bits, Counters, Formula, flag};
 use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass, SlotSet};
 
 use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
 use crate::encode::{Interface, general, slots};
 use crate::event_map::CpuEvents;
-use crate::formula::Formula;
-use crate::name::Names;
-use crate::packed::{CpuView, EntryView, MappingView};
-use crate::source::model::{Bits, Counters, flag};
 
 /// One CPU's table, through all layers of a [`Database`].
+///
+/// ```
+/// use quipu_events::Database;
+///
+/// let table = Database::embedded().cpu("amd-zen4")?;
+/// let loads = table.event("ls_dispatch.ld_dispatch").expect("Zen 4 has it");
+/// assert_eq!((loads.code, loads.unit_mask), (0x29, 0x01));
+/// let preset = table.preset("PAPI_TOT_INS").expect("every table has it");
+/// assert_eq!(preset.formula.unwrap().single(), Some("ex_ret_instr"));
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct CpuTable {
     database: Database,
@@ -25,7 +35,7 @@ pub struct CpuTable {
     recognised_by: Option<String>,
 }
 
-/// What a machine says of its CPU, and how that was recognised.
+/// A machine's own facts about its CPU, and the rule that recognised it.
 pub(crate) struct Machine {
     pub(crate) identity: CpuIdentity,
     /// Empty when it does not say.
@@ -37,6 +47,7 @@ pub(crate) struct Machine {
 
 /// An event, or an event with one of its unit masks, for listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventDetails {
     /// The name: `EVENT` or `EVENT.MASK`.
     pub name: String,
@@ -58,19 +69,19 @@ pub struct EventDetails {
     pub slots: SlotSet,
     /// The extra register it needs, and its value.
     pub register: Option<(u32, u64)>,
-    /// Whether the event alone cannot be counted because it needs a mask.
+    /// True if the event alone cannot be counted because it needs a mask.
     pub needs_mask: bool,
     /// The group of the mask, from 1, in an event where one of each group makes up the whole; 0 for none.
     pub group: u8,
-    /// Whether the mask is taken when none is named.
+    /// True if the mask is taken when none is named.
     pub is_default: bool,
-    /// Whether the vendor advises against it.
+    /// True if the vendor advises against it.
     pub is_deprecated: bool,
-    /// What to use instead, where that is known.
+    /// The event to use instead, where that is known.
     pub instead: Option<String>,
     /// The entry that has the same bits on purpose.
     pub same_as: Option<String>,
-    /// Our own words, where there are any.
+    /// A description, where the file has one.
     pub description: Option<String>,
     /// The numbers of its errata.
     pub errata: Vec<String>,
@@ -80,6 +91,7 @@ pub struct EventDetails {
 
 /// A generalized event of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Generalized {
     /// The name, as `perf list` has it.
     pub name: String,
@@ -89,7 +101,8 @@ pub struct Generalized {
 
 /// A preset of a CPU.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Preset {
+#[non_exhaustive]
+pub struct PresetEvent {
     /// The name: `PAPI_TOT_INS`.
     pub name: String,
     /// The formula, or why the CPU has none.
@@ -149,16 +162,13 @@ impl CpuTable {
                 });
             }
         }
-        let model = CpuModel {
-            identity: identity(views().filter(own)),
-            core_type: views()
-                .filter(own)
-                .flat_map(|view| view.rules())
-                .map(|rule| rule.core_type().to_owned())
-                .find(|core_type| !core_type.is_empty()),
-            scheme,
-            counters,
-        };
+        let core_type = views()
+            .filter(own)
+            .flat_map(|view| view.rules())
+            .map(|rule| rule.core_type().to_owned())
+            .find(|core_type| !core_type.is_empty());
+        let model = CpuModel::new(identity(views().filter(own)), scheme, counters)
+            .with_core_type(core_type);
         Some(Self {
             sections,
             id: id.to_owned(),
@@ -171,7 +181,7 @@ impl CpuTable {
         })
     }
 
-    /// The same as identified on a machine: its own identity and counters instead of the table's.
+    /// Puts a machine's own identity and counters in the place of the table's.
     pub(crate) fn on_machine(mut self, machine: Machine) -> Self {
         self.model.identity = machine.identity;
         if !machine.counters.is_empty() {
@@ -182,13 +192,13 @@ impl CpuTable {
         self
     }
 
-    /// The rule by which this machine's CPU was recognised, in words:
+    /// Returns the rule by which this machine's CPU was recognised, in words:
     /// `GenuineIntel family 6, model 0x55, steppings 0x0-0x4`. `None` for a table chosen by its id.
     pub fn recognised_by(&self) -> Option<&str> {
         self.recognised_by.as_deref()
     }
 
-    /// Why this machine's CPU does not count an entry, when it says so itself.
+    /// Returns the reason why this machine's CPU does not count an entry, when it says so itself.
     pub(crate) fn refusal(&self, bits: Bits, interface: Interface) -> Option<String> {
         let fixed = |bank: &&CounterBank| bank.class == SlotClass::Fixed;
         let has_fixed = |index| {
@@ -201,32 +211,32 @@ impl CpuTable {
         }
     }
 
-    /// The id: `intel-p5`.
+    /// Returns the id: `intel-p5`.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The name for people.
+    /// Returns the name for people.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The scheme its events are encoded in.
+    /// Returns the scheme its events are encoded in.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The CPU in the vocabulary of backends.
+    /// Returns the CPU in the vocabulary of backends.
     pub fn model(&self) -> &CpuModel {
         &self.model
     }
 
-    /// Whether it has only what CPUs have in common that no other table describes.
+    /// Returns true for the table of a fallback entry: events common to CPUs that no other table describes.
     pub fn is_fallback(&self) -> bool {
         self.views().any(|(_, view)| view.is_fallback())
     }
 
-    /// Where the table's facts come from.
+    /// Returns the source of the table's facts.
     pub fn source(&self) -> &str {
         self.views()
             .map(|(_, view)| view.source())
@@ -234,7 +244,7 @@ impl CpuTable {
             .unwrap_or_default()
     }
 
-    /// The backends for an operating system (`linux`, `openbsd`, ...), in order of preference.
+    /// Returns the backends for an operating system (`linux`, `openbsd`, ...), in order of preference.
     pub fn backends(&self, os: &str) -> Vec<&str> {
         self.views()
             .map(|(_, view)| view.backends(os).collect::<Vec<_>>())
@@ -242,12 +252,12 @@ impl CpuTable {
             .unwrap_or_default()
     }
 
-    /// The table for an interface: what a backend resolves events with.
+    /// Returns the CPU's events encoded for an interface: the event map of a backend.
     pub fn events_for(&self, interface: Interface) -> CpuEvents {
         CpuEvents::new(self.clone(), interface)
     }
 
-    /// Every event and mask, sorted by name; of those in several layers the one in force.
+    /// Returns every event and mask, sorted by name; of those in several layers the one in force.
     pub fn events(&self) -> Vec<EventDetails> {
         let mut events: Vec<EventDetails> = self
             .entries()
@@ -257,7 +267,7 @@ impl CpuTable {
         events
     }
 
-    /// One event or mask by name, without modifiers.
+    /// Returns one event or mask by name, without modifiers.
     pub fn event(&self, name: &str) -> Option<EventDetails> {
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
         self.views().find_map(|(layer, view)| {
@@ -266,7 +276,7 @@ impl CpuTable {
         })
     }
 
-    /// The generalized events, in the order of their names.
+    /// Returns the generalized events, in the order of their names.
     pub fn generalized(&self) -> Vec<Generalized> {
         self.mappings(|view| view.generalized().collect())
             .into_iter()
@@ -277,23 +287,23 @@ impl CpuTable {
             .collect()
     }
 
-    /// The presets, in the order of their names.
-    pub fn presets(&self) -> Vec<Preset> {
+    /// Returns the presets, in the order of their names.
+    pub fn presets(&self) -> Vec<PresetEvent> {
         self.mappings(|view| view.presets().collect())
             .into_iter()
             .map(preset)
             .collect()
     }
 
-    /// A preset by name, in any letter case.
-    pub fn preset(&self, name: &str) -> Option<Preset> {
+    /// Returns a preset by name, in any letter case.
+    pub fn preset(&self, name: &str) -> Option<PresetEvent> {
         self.views()
             .flat_map(|(_, view)| view.presets())
             .find(|mapping| mapping.name().eq_ignore_ascii_case(name))
             .map(preset)
     }
 
-    /// The native event that a generalized one stands for, or why there is none.
+    /// Returns the native event that a generalized one stands for, or why there is none.
     pub(crate) fn generalized_event(&self, name: &str) -> Option<Result<&str, &str>> {
         self.views()
             .flat_map(|(_, view)| view.generalized())
@@ -317,7 +327,7 @@ impl CpuTable {
         all
     }
 
-    /// The parts of the table, those in force first.
+    /// Returns the parts of the table, those in force first.
     pub(crate) fn views(&self) -> impl Iterator<Item = (&Layer, CpuView<'_>)> {
         self.sections.iter().filter_map(|&(layer, at)| {
             let layer = self.database.layers.get(layer)?;
@@ -325,12 +335,12 @@ impl CpuTable {
         })
     }
 
-    /// An entry and the layer it is in force from.
+    /// Returns an entry and the layer it is in force from.
     pub(crate) fn entry(&self, event: &str, mask: &str) -> Option<EntryView<'_>> {
         self.views().find_map(|(_, view)| view.find(event, mask))
     }
 
-    /// Every entry in force, with its layer.
+    /// Returns every entry in force, with its layer.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Layer, EntryView<'_>)> {
         self.views()
             .enumerate()
@@ -346,7 +356,7 @@ impl CpuTable {
             })
     }
 
-    /// The first entry in force that fits.
+    /// Returns the first entry in force that fits.
     pub(crate) fn find_entry(
         &self,
         fits: impl Fn(&EntryView<'_>) -> bool,
@@ -368,7 +378,7 @@ impl Names for CpuTable {
     }
 }
 
-/// The first CPU that the rules of an entry describe.
+/// Returns the first CPU that the rules of an entry describe.
 fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
     match views.into_iter().flat_map(|view| view.rules()).next() {
         Some(rule) if rule.is_x86() => CpuIdentity::X86 {
@@ -386,8 +396,8 @@ fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
     }
 }
 
-fn preset(mapping: MappingView<'_>) -> Preset {
-    Preset {
+fn preset(mapping: MappingView<'_>) -> PresetEvent {
+    PresetEvent {
         name: mapping.name().to_owned(),
         formula: match mapping.text() {
             Ok(text) => Formula::parse(text).map_err(|error| error.to_string()),

@@ -6,20 +6,18 @@ use std::io::{ErrorKind as IoErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quipu_events_format::name::{Names, select};
+use quipu_events_format::packed::{CpuView, Table};
+use quipu_events_format::{BaseLayer, Bits, Diagnostic, LARGEST_FILE, compile};
+use quipu_hal::text::nearest_of;
 use quipu_hal::{Error, ErrorKind, Result, Scheme};
 
 use crate::cpu_table::CpuTable;
-use crate::name::{Names, select};
-use crate::packed::{self, CpuView, Table};
-use crate::source::diagnostics::Diagnostic;
-use crate::source::fields::nearest;
-use crate::source::model::Bits;
-use crate::source::{Below, LARGEST_FILE, read_layer};
 
 /// The tables that the build script made of `db/*.toml`.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
 
-/// What the tables may add to a program.
+/// The most bytes that the tables may add to a program.
 const LARGEST_EMBEDDED: usize = 4 << 20;
 const _: () = assert!(
     EMBEDDED.len() <= LARGEST_EMBEDDED,
@@ -29,20 +27,34 @@ const _: () = assert!(
 /// Event tables in layers: later layers add entries or override them one by one.
 ///
 /// Cloning is cheap, and opening the embedded layer decodes nothing.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use quipu_events::{Database, LayerFile};
+///
+/// let mine = "[[cpu]]\nid = \"intel-skl\"\n[cpu.events]\nMY_LOADS = { code = 0xd0, unit-mask = 0x81 }\n";
+/// let database = Database::embedded().with_text(Path::new("mine.toml"), mine)?;
+/// let event = database.cpu("intel-skl")?.event("my_loads").expect("it was added");
+/// assert_eq!((event.code, event.unit_mask), (0xd0, 0x81));
+/// assert_eq!(event.layer, LayerFile::File("mine.toml".into()));
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Database {
     pub(crate) layers: Arc<Vec<Layer>>,
 }
 
-/// One layer: its table, and where it came from.
+/// One layer: its table and its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
     pub(crate) table: Table,
     pub(crate) origin: LayerFile,
 }
 
-/// Where a layer came from.
+/// The origin of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LayerFile {
     /// The database in the program itself.
     Embedded,
@@ -52,6 +64,7 @@ pub enum LayerFile {
 
 /// A CPU entry in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuSummary {
     /// The id: `intel-p5`.
     pub id: String,
@@ -61,8 +74,9 @@ pub struct CpuSummary {
     pub scheme: Scheme,
 }
 
-/// Where an entry stands.
+/// The location of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Origin {
     /// The layer.
     pub layer: LayerFile,
@@ -77,7 +91,7 @@ pub struct Origin {
 }
 
 impl Database {
-    /// The embedded database alone.
+    /// Returns the embedded database alone.
     pub fn embedded() -> Self {
         Self {
             layers: Arc::new(vec![Layer {
@@ -87,25 +101,25 @@ impl Database {
         }
     }
 
-    /// The embedded database with the layers of this system and user: `/etc/quipu/events.toml`,
+    /// Opens the embedded database with the layers of this system and user: `/etc/quipu/events.toml`,
     /// `$XDG_CONFIG_HOME/quipu/events.toml`, `$QUIPU_EVENTS`, then `file`. The first two may be missing.
     ///
     /// # Errors
     /// As [`with_file`](Self::with_file).
     pub fn open(file: Option<&Path>) -> Result<Self> {
-        let (database, left_out) = Self::open_sound(file)?;
+        let (database, left_out) = Self::open_lenient(file)?;
         match left_out.into_iter().next() {
             Some(error) => Err(error),
             None => Ok(database),
         }
     }
 
-    /// As [`open`](Self::open), with the files of this system and user that cannot be used left out,
-    /// and why.
+    /// Opens as [`open`](Self::open), but leaves out the files of this system and user that cannot be used,
+    /// and returns the errors.
     ///
     /// # Errors
     /// As [`with_file`](Self::with_file), for `file`.
-    pub fn open_sound(file: Option<&Path>) -> Result<(Self, Vec<Error>)> {
+    pub fn open_lenient(file: Option<&Path>) -> Result<(Self, Vec<Error>)> {
         let mut database = Self::embedded();
         let mut left_out = Vec::new();
         let named = env::var_os("QUIPU_EVENTS").filter(|name| !name.is_empty());
@@ -122,7 +136,7 @@ impl Database {
         Ok((database, left_out))
     }
 
-    /// The same with a file on top.
+    /// Returns the database with a file on top.
     ///
     /// # Errors
     /// [`Os`](ErrorKind::Os) and its like when the file cannot be read;
@@ -133,13 +147,13 @@ impl Database {
         self.with_text(path, &text)
     }
 
-    /// The same with the text of a file on top; `path` is what it is called.
+    /// Returns the database with the text of a file on top; `path` is its name.
     ///
     /// # Errors
     /// As [`with_file`](Self::with_file).
     pub fn with_text(&self, path: &Path, text: &str) -> Result<Self> {
         let name = path.display().to_string();
-        let cpus = read_layer(&[(&name, text)], self).map_err(|findings| {
+        let table = compile(&[(&name, text)], self).map_err(|findings| {
             let first = findings.first().map(ToString::to_string);
             Error::new(
                 ErrorKind::InvalidConfiguration,
@@ -153,7 +167,7 @@ impl Database {
         })?;
         let mut layers = (*self.layers).clone();
         layers.push(Layer {
-            table: Table::new(packed::write(&cpus, &[&name])),
+            table: Table::new(table),
             origin: LayerFile::File(path.to_owned()),
         });
         Ok(Self {
@@ -161,7 +175,7 @@ impl Database {
         })
     }
 
-    /// The CPU entries, in the order in which they are tried.
+    /// Returns the CPU entries, in the order in which they are tried.
     pub fn cpus(&self) -> Vec<CpuSummary> {
         let mut cpus: Vec<CpuSummary> = Vec::new();
         for layer in self.layers.iter() {
@@ -181,7 +195,7 @@ impl Database {
         cpus
     }
 
-    /// The table of a CPU by id.
+    /// Returns the table of a CPU by id.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such entry, with the
@@ -194,22 +208,14 @@ impl Database {
                 .layers
                 .iter()
                 .flat_map(|layer| layer.table.cpus().map(|cpu| cpu.id()));
-            match nearest(id, ids) {
-                Some(nearest) => error.with_hint(format!("did you mean {nearest}?")),
-                None => error.with_hint("`quipu list cpus` lists them"),
+            match nearest_of(id, ids)[..] {
+                [nearest, ..] => error.with_hint(format!("did you mean {nearest}?")),
+                [] => error.with_hint("`quipu list cpus` lists them"),
             }
         })
     }
 
-    /// Everywhere that an event of a CPU is defined, what is in force first.
-    ///
-    /// # Errors
-    /// As [`cpu`](Self::cpu).
-    pub fn which(&self, cpu: &str, name: &str) -> Result<Vec<Origin>> {
-        Ok(self.cpu(cpu)?.origins(name))
-    }
-
-    /// The views of a CPU entry, the top layer first.
+    /// Returns the views of a CPU entry, the top layer first.
     pub(crate) fn views<'d>(&'d self, id: &'d str) -> impl Iterator<Item = (usize, CpuView<'d>)> {
         self.layers
             .iter()
@@ -222,7 +228,7 @@ impl Database {
     }
 }
 
-impl Below for Database {
+impl BaseLayer for Database {
     fn scheme(&self, id: &str) -> Option<Scheme> {
         Some(CpuTable::new(self.clone(), id)?.scheme())
     }
@@ -253,7 +259,7 @@ impl Below for Database {
 }
 
 impl CpuTable {
-    /// Everywhere that a name is defined, what is in force first.
+    /// Returns every definition of a name, the one in force first.
     pub fn origins(&self, name: &str) -> Vec<Origin> {
         let head = name.split(':').next().unwrap_or(name);
         let known = select(self, name).is_ok() || self.bits_of(head).is_some();
@@ -287,7 +293,7 @@ impl CpuTable {
     }
 }
 
-/// The files that are read where they exist.
+/// Returns the files that are read where they exist.
 fn standard_files() -> Vec<PathBuf> {
     let config = env::var_os("XDG_CONFIG_HOME")
         .filter(|home| Path::new(home).is_absolute())
@@ -329,7 +335,7 @@ fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// Everything that is wrong with an event file, read as a layer over `below`.
+/// Returns every finding in an event file, read as a layer over `below`.
 ///
 /// # Errors
 /// When the file cannot be read at all.
@@ -338,7 +344,18 @@ pub fn check_file(path: &Path, below: &Database) -> Result<Vec<Diagnostic>> {
     Ok(check_text(&path.display().to_string(), &text, below))
 }
 
-/// Everything that is wrong with the text of an event file.
+/// Returns every finding in the text of an event file.
+///
+/// ```
+/// use quipu_events::{Database, check_text};
+///
+/// let text = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nP = \"ex_ret_instr + ex_ret_brm\"\n";
+/// let findings = check_text("mine.toml", text, &Database::embedded());
+/// assert_eq!(
+///     findings[0].to_string(),
+///     "mine.toml:4:5: P names `ex_ret_brm`: there is no such event"
+/// );
+/// ```
 pub fn check_text(name: &str, text: &str, below: &Database) -> Vec<Diagnostic> {
-    read_layer(&[(name, text)], below).err().unwrap_or_default()
+    compile(&[(name, text)], below).err().unwrap_or_default()
 }

@@ -1,15 +1,18 @@
 //! From bits back to a name.
 
-use quipu_hal::{Encoding, Error, ErrorKind, Filter, FixedCounter, P5Function, Result, X86Select};
+use quipu_events_format::name::{Names, select};
+use quipu_events_format::packed::EntryView;
+use quipu_events_format::{Bits, flag};
+use quipu_hal::{
+    Encoding, Error, ErrorKind, Filter, FixedCounter, P5Function, Result, Scheme, X86Select,
+};
 
 use crate::cpu_table::CpuTable;
 use crate::encode::SELECT_FLAGS;
-use crate::name::{Names, select};
-use crate::packed::EntryView;
-use crate::source::model::{Bits, Scheme, flag};
 
-/// What an encoding counts on a CPU.
+/// The event that an encoding counts on a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decoded {
     /// A name that encodes to the same bits, modifiers included.
     pub name: String,
@@ -19,7 +22,17 @@ pub struct Decoded {
 }
 
 impl CpuTable {
-    /// The name of what an encoding counts on this CPU.
+    /// Returns the name of the event that an encoding counts on this CPU.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    /// use quipu_hal::{Encoding, X86Select};
+    ///
+    /// let word = X86Select::new(0x24, 0x3f).with_counter_mask(1);
+    /// let decoded = Database::embedded().cpu("intel-skl")?.decode(&Encoding::X86(word))?;
+    /// assert_eq!(decoded.name, "L2_RQSTS.MISS:cmask=1");
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the CPU has no event with this number;
@@ -86,7 +99,7 @@ impl CpuTable {
         }
     }
 
-    /// A name for these numbers: the entry that has them, masks put together, or the event with what
+    /// Returns a name for these numbers: the entry that has them, masks put together, or the event with what
     /// is left written as modifiers.
     fn name_of(&self, wanted: Bits) -> Option<String> {
         if wanted.fixed > 0 {
@@ -149,7 +162,7 @@ impl CpuTable {
             .or_else(|| self.with_modifiers(wanted, same_code))
     }
 
-    /// The combinable masks of one event that make up the unit mask.
+    /// Returns the combinable masks of one event that make up the unit mask.
     fn combined(&self, wanted: Bits) -> Option<String> {
         let part = |entry: &EntryView<'_>| {
             let bits = entry.bits();
@@ -187,7 +200,7 @@ impl CpuTable {
         })
     }
 
-    /// An entry with modifiers for what it lacks.
+    /// Returns an entry with modifiers for what it lacks.
     fn with_modifiers(
         &self,
         wanted: Bits,
@@ -202,7 +215,7 @@ impl CpuTable {
             })
     }
 
-    /// The name itself, if it encodes to these numbers.
+    /// Returns the name itself, if it encodes to these numbers.
     fn leads_to(&self, name: &str, wanted: Bits) -> Option<String> {
         let bits = select(self, name).ok()?.bits;
         (bits.code == wanted.code && numbers(bits) == numbers(wanted) && bits.value == wanted.value)
@@ -210,7 +223,7 @@ impl CpuTable {
     }
 }
 
-/// What must agree besides the event number.
+/// Returns the numbers that must agree besides the event number.
 fn numbers(bits: Bits) -> (u8, u8, u8, u16) {
     (
         bits.unit_mask,
@@ -220,7 +233,7 @@ fn numbers(bits: Bits) -> (u8, u8, u8, u16) {
     )
 }
 
-/// The modifiers that turn one set of numbers into another.
+/// Returns the modifiers that turn one set of numbers into another.
 fn modifiers(from: Bits, to: Bits) -> String {
     let mut text = String::new();
     if from.unit_mask != to.unit_mask || from.flags & flag::NEEDS_MASK != 0 {
@@ -321,7 +334,7 @@ fn x86_levels(select: u64) -> Filter {
 }
 
 impl CpuTable {
-    /// The bits of a name, for reading and comparing.
+    /// Returns the bits of a name, for reading and comparing.
     pub(crate) fn bits_of(&self, name: &str) -> Option<Bits> {
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
         Names::find(self, event, mask).or_else(|| Names::find(self, name, ""))

@@ -1,9 +1,10 @@
-//! How an encoding is made up, field by field, for a person.
+//! The fields of an encoding, for a person.
 
 use quipu_hal::{Armv8Event, Encoding, FixedCounter, P5Function, Scheme, X86Select};
 
 /// One field of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// The field's name in the manuals.
     pub name: &'static str,
@@ -13,8 +14,20 @@ pub struct Field {
     pub value: Option<u64>,
 }
 
-/// The fields of an encoding, lowest bits first; extra registers come last. Flags that are not set and
-/// words that are zero are left out. `scheme` is the CPU's, which a perf config word does not tell.
+/// Returns the fields of an encoding, lowest bits first; extra registers come last.
+///
+/// Flags that are not set and words that are zero are left out. `scheme` is the CPU's, which a perf config
+/// word does not tell.
+///
+/// ```
+/// use quipu_events::describe;
+/// use quipu_hal::{Encoding, Scheme, X86Select};
+///
+/// let word = X86Select::new(0xc0, 0x01).with_flags(X86Select::EDGE);
+/// let fields = describe(Scheme::IntelArchitectural, &Encoding::X86(word));
+/// let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+/// assert_eq!(names, ["event", "unit mask", "E: edge"]);
+/// ```
 pub fn describe(scheme: Scheme, encoding: &Encoding) -> Vec<Field> {
     match encoding {
         Encoding::X86(word) => {

@@ -1,14 +1,14 @@
 //! From an entry's numbers to the bits an interface takes.
 
+use quipu_events_format::{Bits, flag};
 use quipu_hal::{
     Armv8Event, Encoding, Error, ErrorKind, ExtraRegister, Filter, FixedCounter, P5Function,
-    PerfConfig, Result, SlotClass, SlotSet, X86Select,
+    PerfConfig, Result, Scheme, SlotClass, SlotSet, X86Select,
 };
-
-use crate::source::model::{Bits, Scheme, flag};
 
 /// The interface that an encoding is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Interface {
     /// Linux's `perf_event_attr`: type and config words. Filters go into the attribute, not the bits.
     Linux,
@@ -16,18 +16,21 @@ pub enum Interface {
     Pctr,
     /// The registers themselves.
     Msr,
+    /// Another interface, by its name. Events are encoded as for the registers themselves.
+    Other(&'static str),
 }
 
 impl Interface {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Linux, Self::Pctr, Self::Msr];
+    /// The interfaces of Quipu's own backends.
+    pub const ALL: &'static [Self] = &[Self::Linux, Self::Pctr, Self::Msr];
 
-    /// The name in commands: `linux`, `pctr`, `msr`.
+    /// Returns the name in commands: `linux`, `pctr`, `msr`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
             Self::Pctr => "pctr",
             Self::Msr => "msr",
+            Self::Other(name) => name,
         }
     }
 }
@@ -45,7 +48,7 @@ pub(crate) const SELECT_FLAGS: [(u16, u64); 6] = [
     (flag::EQUAL, X86Select::EQUAL),
 ];
 
-/// The encoding of an entry counted where `filter` says, for an interface.
+/// Returns the encoding of an entry counted where `filter` says, for an interface.
 pub(crate) fn encode(
     scheme: Scheme,
     bits: Bits,
@@ -63,22 +66,16 @@ pub(crate) fn encode(
         (Scheme::P5, Interface::Linux) => Err(refuse("Linux has no driver for Pentium counters")),
         (Scheme::P5, _) => Ok(Encoding::P5(p5(bits, filter))),
         (Scheme::Armv8, Interface::Linux) => Ok(perf(u64::from(bits.code), 0)),
-        (Scheme::Armv8, Interface::Msr) => Ok(Encoding::Armv8(armv8(bits, filter))),
         (Scheme::Armv8, Interface::Pctr) => Err(refuse("pctr(4) exists on x86 only")),
+        (Scheme::Armv8, _) => Ok(Encoding::Armv8(armv8(bits, filter))),
         (_, Interface::Linux) => Ok(perf(select(scheme, general(bits)).select, bits.value)),
-        (_, Interface::Msr) => Ok(registers(scheme, bits, filter)),
         (_, Interface::Pctr) => pctr(scheme, bits, filter, refuse),
+        _ => Ok(registers(scheme, bits, filter)),
     }
 }
 
 fn perf(config: u64, config1: u64) -> Encoding {
-    Encoding::Perf(PerfConfig {
-        type_: PERF_TYPE_RAW,
-        config,
-        config1,
-        config2: 0,
-        config3: 0,
-    })
+    Encoding::Perf(PerfConfig::new(PERF_TYPE_RAW, config).with_config1(config1))
 }
 
 fn p5(bits: Bits, filter: Filter) -> P5Function {
@@ -109,7 +106,7 @@ fn armv8(bits: Bits, filter: Filter) -> Armv8Event {
     Armv8Event::new(bits.code).with_flags(flags)
 }
 
-/// An event of a fixed counter as the general counters or Linux know it.
+/// Returns an event of a fixed counter as the general counters or Linux know it.
 ///
 /// Most have events of their own (`FIXED_EVENT_CONSTRAINT`, arch/x86/events/intel/core.c); the reference
 /// cycles and the top-down slots Linux takes as event 0 with the unit mask that names the counter.
@@ -192,7 +189,7 @@ fn registers(scheme: Scheme, bits: Bits, filter: Filter) -> Encoding {
     Encoding::X86(select)
 }
 
-/// pctr(4) takes 32 bits, refuses bits 19-21, and reaches no register but the select registers.
+/// Encodes for pctr(4), which takes 32 bits, refuses bits 19-21, and reaches no register but the select registers.
 fn pctr(
     scheme: Scheme,
     bits: Bits,
@@ -217,7 +214,7 @@ fn pctr(
     Ok(Encoding::X86(select))
 }
 
-/// The counters that can count an entry through an interface.
+/// Returns the counters that can count an entry through an interface.
 pub(crate) fn slots(bits: Bits, interface: Interface) -> SlotSet {
     match bits.fixed {
         0 if bits.counters != 0 => SlotSet::general(u64::from(bits.counters)),

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use quipu_events_format::name::{NameError, Selection, select};
+use quipu_events_format::packed::EntryView;
+use quipu_events_format::{Bits, Formula, cache_key, flag, is_software};
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
     Filter, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select,
@@ -10,10 +13,6 @@ use quipu_hal::{
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
-use crate::name::{NameError, Selection, select};
-use crate::packed::EntryView;
-use crate::source::generalized::{cache_key, is_software};
-use crate::source::model::flag;
 
 /// The unit mask bits for the states of a cache line: modified, exclusive, shared, invalid.
 const CACHE_STATES: u8 = 0x0f;
@@ -34,12 +33,12 @@ impl CpuEvents {
         Self { table, interface }
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> &CpuTable {
         &self.table
     }
 
-    /// The interface.
+    /// Returns the interface.
     pub fn interface(&self) -> Interface {
         self.interface
     }
@@ -72,11 +71,11 @@ impl CpuEvents {
         Err(self.name_error(name, &error))
     }
 
-    /// A preset that is one event counts like it; a formula has to be counted event by event.
+    /// Resolves a preset: one that is a single event counts like it; a formula has to be counted event by event.
     fn preset(
         &self,
         name: &str,
-        formula: Result<crate::Formula, String>,
+        formula: Result<Formula, String>,
         filter: Filter,
     ) -> Result<ResolvedEvent> {
         match formula {
@@ -104,7 +103,7 @@ impl CpuEvents {
         self.selected(name, &selection, filter)
     }
 
-    /// A native event whose name has been looked up.
+    /// Resolves a native event whose name has been looked up.
     fn selected(&self, name: &str, selection: &Selection, filter: Filter) -> Result<ResolvedEvent> {
         let filter = match selection.levels {
             Some(levels) if self.interface != Interface::Linux => {
@@ -124,14 +123,14 @@ impl CpuEvents {
         if bits.flags & flag::HAS_WORDS != 0 {
             self.add_words(name, &mut info);
         }
-        Ok(ResolvedEvent {
+        Ok(ResolvedEvent::new(
             encoding,
-            slots: slots(bits, self.interface),
+            slots(bits, self.interface),
             info,
-        })
+        ))
     }
 
-    /// Unit and errata, which few entries have.
+    /// Adds unit and errata, which few entries have.
     fn add_words(&self, name: &str, info: &mut EventInfo) {
         let head = name.split(':').next().unwrap_or(name);
         let (event, mask) = head.split_once('.').unwrap_or((head, ""));
@@ -149,7 +148,7 @@ impl CpuEvents {
         }
     }
 
-    /// The parts of a filter that the encoding, or Linux beside it, takes into account.
+    /// Returns the parts of a filter that the encoding, or Linux beside it, takes into account.
     fn honoured(&self) -> Filter {
         // x86 has no third level: a hypervisor on the host runs in kernel mode, and one below is
         // never counted.
@@ -187,7 +186,7 @@ impl CpuEvents {
         refused.with_hint(format!("did you mean {}?", near.join(", ")))
     }
 
-    /// The names of an event's masks, the first few: those that begin as what was written, if any do.
+    /// Returns the names of an event's masks, the first few: those that begin as what was written, if any do.
     fn masks(&self, event: &str, written: &str) -> Vec<String> {
         const SHOWN: usize = 24;
         let mut masks: Vec<String> = self
@@ -219,21 +218,14 @@ impl CpuEvents {
             Error::new(ErrorKind::UnsupportedFeature, format!("encode {what}")).with_reason(reason)
         };
         let encoding = match (self.table.scheme(), self.interface) {
-            (_, Interface::Linux) => Encoding::Perf(PerfConfig {
-                type_: PERF_TYPE_RAW,
-                config: raw.config,
-                config1: raw.config1,
-                config2: raw.config2,
-                config3: raw.config3,
-            }),
+            (_, Interface::Linux) => Encoding::Perf(
+                PerfConfig::new(PERF_TYPE_RAW, raw.config)
+                    .with_config1(raw.config1)
+                    .with_config2(raw.config2)
+                    .with_config3(raw.config3),
+            ),
             (Scheme::P5, _) => {
-                let levels = encode(
-                    Scheme::P5,
-                    crate::source::model::Bits::default(),
-                    filter,
-                    self.interface,
-                    &what,
-                )?;
+                let levels = encode(Scheme::P5, Bits::default(), filter, self.interface, &what)?;
                 let Encoding::P5(levels) = levels else {
                     return Err(refuse("it is no Pentium function"));
                 };
@@ -244,13 +236,7 @@ impl CpuEvents {
             }
             (Scheme::Armv8, _) => return Err(refuse("raw ARM events are for Linux")),
             (scheme, interface) => {
-                let levels = encode(
-                    scheme,
-                    crate::source::model::Bits::default(),
-                    filter,
-                    interface,
-                    &what,
-                )?;
+                let levels = encode(scheme, Bits::default(), filter, interface, &what)?;
                 let Encoding::X86(mut word) = levels else {
                     return Err(refuse("it is no event select word"));
                 };
@@ -273,19 +259,17 @@ impl CpuEvents {
                 .intersection(SlotSet::ANY_GENERAL),
             _ => SlotSet::EMPTY,
         };
-        Ok(ResolvedEvent {
-            encoding,
-            // What the table has for fixed counters alone, or for none, may be tried on any.
-            slots: if slots.is_empty() {
-                SlotSet::ANY_GENERAL
-            } else {
-                slots
-            },
-            info: EventInfo::counter(what).honouring(self.honoured()),
-        })
+        // What the table has for fixed counters alone, or for none, may be tried on any.
+        let slots = if slots.is_empty() {
+            SlotSet::ANY_GENERAL
+        } else {
+            slots
+        };
+        let info = EventInfo::counter(what).honouring(self.honoured());
+        Ok(ResolvedEvent::new(encoding, slots, info))
     }
 
-    /// Whether the CPU counts some events by two counters that are merged for it.
+    /// Returns true if the CPU counts some events by two counters that are merged for it.
     fn merges_counters(&self) -> bool {
         let zen = matches!(
             self.table.model().identity,
@@ -294,7 +278,7 @@ impl CpuEvents {
         zen && self.table.scheme() == Scheme::Amd10h
     }
 
-    /// Whether the event with a number has a unit mask bit for each cache state.
+    /// Returns true if the event with a number has a unit mask bit for each cache state.
     fn counts_by_cache_state(&self, number: u16) -> bool {
         let states = |entry: &EntryView<'_>| {
             let bits = entry.bits();
@@ -303,7 +287,7 @@ impl CpuEvents {
         self.table.find_entry(states).is_some()
     }
 
-    /// The counters for a number and unit mask: those of the entries that have both, or else of all that
+    /// Returns the counters for a number and unit mask: those of the entries that have both, or else of all that
     /// have the number.
     fn slots_of_number(&self, number: u16, unit_mask: u8) -> SlotSet {
         let mut exact = SlotSet::EMPTY;
@@ -325,7 +309,7 @@ impl CpuEvents {
         }
     }
 
-    /// The extra register that events with this number use.
+    /// Returns the extra register that events with this number use.
     fn register_of(&self, word: &X86Select) -> Option<u32> {
         let entry = self.table.find_entry(|entry| {
             let bits = entry.bits();
@@ -335,7 +319,7 @@ impl CpuEvents {
     }
 }
 
-/// The select bits that say where an event counts, that it does, and that it interrupts, often found in
+/// Returns the select bits that say where an event counts, that it does, and that it interrupts, often found in
 /// words from a manual (`0x5300c0`): the filter has the first, as Linux (`x86_pmu_hw_config`) leaves all of
 /// them out of raw bits.
 const fn of_the_filter(scheme: Scheme) -> u64 {
@@ -346,7 +330,8 @@ const fn of_the_filter(scheme: Scheme) -> u64 {
     }
 }
 
-/// Linux keeps levels beside the bits, so those of a name have to be those of the filter.
+/// Returns the error for levels of a name that differ from those of the filter, which Linux keeps beside
+/// the bits.
 fn levels_differ(name: &str, levels: Filter, filter: Filter) -> Error {
     let letters = |levels: Filter| -> String {
         let all = [

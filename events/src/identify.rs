@@ -1,43 +1,52 @@
-//! Which CPU this is, and which entry of the database describes it.
+//! Identification of this machine's CPU, and of the entry of the database that describes it.
 //!
-//! x86 says it by CPUID, ARM by the main id register that Linux shows in sysfs; a BSD hands over a vendor
-//! and a signature, or a text such as `GenuineIntel-6-8F-8`. A hybrid CPU gives one entry per core type.
+//! An x86 CPU is identified by CPUID, an ARM CPU by the main id register that Linux shows in sysfs; BSDs report
+//! a vendor and a signature, or a text such as `GenuineIntel-6-8F-8`. A hybrid CPU gives one entry per core type.
 
-mod arm;
+mod chosen;
 mod cpuid;
-mod stand_in;
 
+use std::fs;
 use std::path::Path;
 
+use quipu_events_format::packed::{CpuView, RuleView};
 use quipu_hal::{CounterBank, CpuIdentity, Error, ErrorKind, Result, SlotClass};
 
 pub use crate::architectural::ArchitecturalEvents;
 use crate::cpu_table::{CpuTable, Machine};
 use crate::database::Database;
-use crate::packed::{CpuView, RuleView};
 
-pub use arm::midrs;
 pub use cpuid::{CpuidLeaf, from_cpuid, from_signature, from_text};
 
 /// One kind of core of a machine.
+///
+/// ```
+/// use quipu_events::Database;
+/// use quipu_events::identify::{Core, from_text};
+///
+/// let core = Core::new(from_text("GenuineIntel-6-55-4").expect("vendor-family-model-stepping"));
+/// assert_eq!(Database::embedded().identify(&core)?.id(), "intel-skx");
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Core {
-    /// How it identifies itself.
+    /// Its identity.
     pub identity: CpuIdentity,
     /// The core type on a hybrid CPU: `core`, `atom`.
     pub core_type: Option<String>,
     /// The native model id of a hybrid CPU's core (CPUID leaf 0x1A), where it is known.
     pub native_model: Option<u32>,
-    /// What it says of its counters; empty when it does not say.
+    /// Its counters, as it describes them itself; empty when it does not.
     pub counters: Vec<CounterBank>,
     /// The version of Intel's architectural performance monitoring (CPUID leaf 0xA), or 0.
     pub perfmon_version: u8,
-    /// Which of Intel's architectural events it has (CPUID leaf 0xA).
+    /// The architectural events that it has (CPUID leaf 0xA).
     pub architectural_events: ArchitecturalEvents,
 }
 
 impl Core {
-    /// A core of which only the identity is known.
+    /// Returns a core of which only the identity is known.
     pub fn new(identity: CpuIdentity) -> Self {
         Self {
             identity,
@@ -49,7 +58,7 @@ impl Core {
         }
     }
 
-    /// What it says of itself, for the table that is used on it.
+    /// Returns its own facts, for the table that is used on it.
     fn machine(&self, fallback: bool, recognised_by: Option<String>) -> Machine {
         Machine {
             identity: self.identity.clone(),
@@ -60,7 +69,7 @@ impl Core {
     }
 }
 
-/// The kinds of core of this machine: one, or more on a hybrid or big.LITTLE machine.
+/// Returns the kinds of core of this machine: one, or more on a hybrid or big.LITTLE machine.
 ///
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the machine does not say what CPU it has.
@@ -68,7 +77,7 @@ pub fn this_machine() -> Result<Vec<Core>> {
     machine_at(Path::new("/sys"))
 }
 
-/// As [`this_machine`], with sysfs elsewhere.
+/// Returns the kinds of core of a machine, as [`this_machine`], with sysfs at another path.
 ///
 /// # Errors
 /// As [`this_machine`].
@@ -89,7 +98,45 @@ pub fn machine_at(sysfs: &Path) -> Result<Vec<Core>> {
     Ok(cores)
 }
 
-/// One core for each core type that Linux shows (`devices/cpu_core`, `devices/cpu_atom`).
+/// Returns the different `MIDR_EL1` values of a machine, in the order of its CPUs
+/// (`/sys/devices/system/cpu/cpu*/regs/identification/midr_el1`).
+///
+/// Revisions of one part count as one. `sysfs` is where sysfs is mounted.
+pub fn midrs(sysfs: &Path) -> Vec<u64> {
+    /// The variant and the revision.
+    const REVISION: u64 = 0xf0_000f;
+    let Ok(cpus) = fs::read_dir(sysfs.join("devices/system/cpu")) else {
+        return Vec::new();
+    };
+    let mut numbered: Vec<(u32, u64)> = cpus
+        .filter_map(|cpu| {
+            let cpu = cpu.ok()?;
+            let number = cpu
+                .file_name()
+                .to_str()?
+                .strip_prefix("cpu")?
+                .parse()
+                .ok()?;
+            let text = fs::read_to_string(cpu.path().join("regs/identification/midr_el1")).ok()?;
+            let digits = text.trim();
+            let digits = digits.strip_prefix("0x").unwrap_or(digits);
+            Some((number, u64::from_str_radix(digits, 16).ok()?))
+        })
+        .collect();
+    numbered.sort_unstable();
+    let mut midrs: Vec<u64> = Vec::new();
+    for (_, midr) in numbered {
+        if !midrs
+            .iter()
+            .any(|known| known & !REVISION == midr & !REVISION)
+        {
+            midrs.push(midr);
+        }
+    }
+    midrs
+}
+
+/// Returns one core for each core type that Linux shows (`devices/cpu_core`, `devices/cpu_atom`).
 fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
     let types: Vec<&str> = ["core", "atom"]
         .into_iter()
@@ -108,7 +155,7 @@ fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
             if core.core_type.as_deref() == Some(core_type) {
                 return core.clone();
             }
-            // CPUID speaks for the core it runs on; of the other type only the name is known.
+            // CPUID describes the core it runs on; of the other type only the name is known.
             Core {
                 core_type: Some(core_type.to_owned()),
                 ..Core::new(core.identity.clone())
@@ -118,7 +165,7 @@ fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
 }
 
 impl Database {
-    /// The table of a core: the first entry that matches, fallback entries last. Layers on top are tried
+    /// Returns the table of a core: that of the first entry that matches, fallback entries last. Layers on top are tried
     /// first. The counters are those the core says it has, and architectural events that it says it
     /// lacks are refused.
     ///
@@ -146,7 +193,7 @@ impl Database {
         .with_hint("choose one with --cpu, or add one in an event file"))
     }
 
-    /// The tables of this machine: one for each kind of core.
+    /// Returns the tables of this machine: one for each kind of core.
     ///
     /// # Errors
     /// As [`this_machine`] and [`identify`](Self::identify).
@@ -158,7 +205,7 @@ impl Database {
     }
 }
 
-/// The rule of an entry that describes a core.
+/// Returns the rule of an entry that describes a core.
 fn rule_for<'t>(cpu: &CpuView<'t>, core: &Core) -> Option<RuleView<'t>> {
     cpu.rules().find(|rule| match &core.identity {
         CpuIdentity::X86 {
@@ -192,7 +239,7 @@ fn matches_core_type(rule: RuleView<'_>, core: &Core) -> bool {
     if wanted.is_empty() {
         return true;
     }
-    // A hybrid part with one kind of core switched off does not name its type to everybody.
+    // A hybrid part with one kind of core switched off does not name its type to every program.
     let core_type = core.core_type.as_deref();
     core_type.is_none_or(|core_type| core_type == wanted)
         && match (rule.native_model(), core.native_model) {
@@ -201,7 +248,7 @@ fn matches_core_type(rule: RuleView<'_>, core: &Core) -> bool {
         }
 }
 
-/// A rule in words: `GenuineIntel family 6, model 0x55, steppings 0-4`.
+/// Returns a rule in words: `GenuineIntel family 6, model 0x55, steppings 0-4`.
 fn words(rule: RuleView<'_>, fallback: bool) -> String {
     let range = |name: &str, (first, last): (u32, u32), most: u32| match (first, last) {
         (0, last) if last >= most => String::new(),
@@ -233,7 +280,7 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
     words
 }
 
-/// An identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.
+/// Returns an identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.
 pub fn describe(identity: &CpuIdentity) -> String {
     match identity {
         CpuIdentity::X86 {
@@ -243,11 +290,12 @@ pub fn describe(identity: &CpuIdentity) -> String {
             stepping,
         } => format!("{vendor}-{family}-{model:X}-{stepping:X}"),
         CpuIdentity::Arm { midr } => format!("MIDR {midr:#018x}"),
+        CpuIdentity::Other { scheme, id } => format!("{scheme} {id}"),
         other => format!("{other:?}"),
     }
 }
 
-/// A bank of counters, if there are any.
+/// Returns a bank of counters, if there are any.
 fn bank(class: SlotClass, number: u32, width: u32) -> Option<CounterBank> {
     (number > 0 && width > 0).then_some(CounterBank {
         class,

@@ -1,18 +1,49 @@
 //! The traits a backend implements: [`Backend`] opens groups, [`Group`] counts and is read.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Capabilities, EventInfo, GroupSpec, Part, ReadBuf, Result, Simultaneity, Target};
+use crate::{
+    Capabilities, Error, EventInfo, GroupSpec, Part, ReadBuf, Result, Simultaneity, Target,
+};
 
-/// Something that counts: an operating system's interface, or registers behind the virtual PMU.
+/// An interface that counts: an operating system's, or bare registers behind a scheduler.
+///
+/// The trait is object safe, and is implemented for `&B`, `Box<B>` and `Arc<B>` of every backend `B`. A
+/// backend whose groups can do more than [`Group`] says opens them by an inherent `open_group`.
+///
+/// A backend with nothing to count:
+///
+/// ```
+/// use quipu_hal::{Backend, Capabilities, Error, ErrorKind, Group, GroupSpec, Hardware, Result, Target};
+///
+/// struct Nothing(Capabilities);
+///
+/// impl Backend for Nothing {
+///     fn name(&self) -> &'static str {
+///         "nothing"
+///     }
+///
+///     fn capabilities(&self) -> &Capabilities {
+///         &self.0
+///     }
+///
+///     fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
+///         let attempted = format!("count {}", spec.members[0].event);
+///         Err(Error::new(ErrorKind::UnsupportedEvent, attempted).with_member(0))
+///     }
+/// }
+///
+/// let backend: Box<dyn Backend> = Box::new(Nothing(Capabilities::none()));
+/// let refused = backend.open(&GroupSpec::new([Hardware::Cycles]), &Target::CurrentThread);
+/// assert_eq!(refused.err().map(|e| e.kind()), Some(ErrorKind::UnsupportedEvent));
+/// ```
 pub trait Backend: Send + Sync {
-    /// The groups it opens.
-    type Group: Group;
-
-    /// A short name: `linux`, `pctr`, `msr`, `posix`, `sim`.
+    /// Returns a short name: `linux`, `pctr`, `msr`, `posix`, `sim`.
     fn name(&self) -> &'static str;
 
-    /// What it can do on this machine.
+    /// Returns what the backend can do on this machine.
     fn capabilities(&self) -> &Capabilities;
 
     /// Opens a group of counters on a target, in every part of it or not at all.
@@ -22,50 +53,46 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind); the error names the member that was refused
     /// ([`Error::member`](crate::Error::member)), and nothing is left open.
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Self::Group>;
-
-    /// What closed groups could not put back as they found it, a sentence each; nothing where an
-    /// operating system sees to that.
-    fn not_restored(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// A [`Backend`] chosen at run time: object safe, its groups boxed. Every backend is one.
-pub trait DynBackend: Send + Sync {
-    /// See [`Backend::name`].
-    fn name(&self) -> &'static str;
-
-    /// See [`Backend::capabilities`].
-    fn capabilities(&self) -> &Capabilities;
-
-    /// See [`Backend::open`].
-    ///
-    /// # Errors
-    /// As [`Backend::open`].
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>>;
 
-    /// See [`Backend::not_restored`].
-    fn not_restored(&self) -> Vec<String> {
+    /// Returns an error for each register or counter that closed groups could not put back: of kind
+    /// [`Interference`](crate::ErrorKind::Interference) if another process has set it since, and
+    /// [`Os`](crate::ErrorKind::Os) otherwise. There are none where an operating system puts them back.
+    fn restore_failures(&self) -> Vec<Error> {
         Vec::new()
     }
 }
 
-impl<B: Backend> DynBackend for B {
-    fn name(&self) -> &'static str {
-        Backend::name(self)
-    }
+/// Forwards a trait to what a pointer points to.
+macro_rules! backend_behind_pointer {
+    ($($pointer:ty),*) => {$(
+        impl<B: Backend + ?Sized> Backend for $pointer {
+            fn name(&self) -> &'static str {
+                (**self).name()
+            }
 
-    fn capabilities(&self) -> &Capabilities {
-        Backend::capabilities(self)
-    }
+            fn capabilities(&self) -> &Capabilities {
+                (**self).capabilities()
+            }
 
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
-        Ok(Box::new(Backend::open(self, spec, target)?))
-    }
+            fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+                (**self).open(spec, target)
+            }
 
-    fn not_restored(&self) -> Vec<String> {
-        Backend::not_restored(self)
+            fn restore_failures(&self) -> Vec<Error> {
+                (**self).restore_failures()
+            }
+        }
+    )*};
+}
+
+backend_behind_pointer!(&B, Box<B>, Arc<B>);
+
+impl fmt::Debug for dyn Backend + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backend")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,18 +100,41 @@ impl<B: Backend> DynBackend for B {
 ///
 /// Reading allocates nothing and does not block. A device that is tied to the thread that opened it
 /// answers [`WrongThread`](crate::ErrorKind::WrongThread) on others.
+///
+/// # Contract
+/// - The time enabled is that for which the group was enabled and its target could run: on a task it
+///   stands still while the task sleeps, on a CPU it is wall time.
+/// - The same event twice in a group counts twice the same.
+/// - Groups of the same event on the same target are independent, whether they share a counter, have one
+///   each, or take turns. A counter that cannot be shared is refused to a second group as
+///   [`Busy`](crate::ErrorKind::Busy) where the backend does not multiplex, and to a second member as
+///   [`TooManyEvents`](crate::ErrorKind::TooManyEvents).
+///
+/// ```
+/// use quipu_hal::{Backend, Count, GroupSpec, Hardware, Result, Target};
+///
+/// /// Counts the cycles of some work on this thread, with any backend.
+/// fn cycles(backend: &dyn Backend, work: impl FnOnce()) -> Result<Count> {
+///     let mut group = backend.open(&GroupSpec::new([Hardware::Cycles]), &Target::CurrentThread)?;
+///     let mut readings = group.read_buf();
+///     work();
+///     group.disable()?;
+///     group.read(&mut readings)?;
+///     Ok(readings.total(0))
+/// }
+/// ```
 pub trait Group: Send + 'static {
-    /// What is being counted, in the order of the [`GroupSpec`].
+    /// Returns descriptions of the counted events, in the order of the [`GroupSpec`].
     fn members(&self) -> &[EventInfo];
 
     /// The parts the target fanned out into, in the order of the readings.
     fn parts(&self) -> &[Part];
 
-    /// How simultaneous the members of a reading are.
+    /// Returns the simultaneity of the members of a reading.
     fn simultaneity(&self) -> Simultaneity;
 
-    /// How long groups that take turns count before the next have theirs, as it is at present; nothing
-    /// where the backend does not say, as the kernel does not.
+    /// Returns the time that groups which take turns count before the next have theirs, as it is at
+    /// present; `None` if it is unknown, as it is for the kernel's scheduler.
     fn rotation_interval(&self) -> Option<Duration> {
         None
     }
@@ -126,6 +176,16 @@ pub trait Group: Send + 'static {
     }
 }
 
+impl fmt::Debug for dyn Group + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.members().iter().map(|member| &member.name);
+        f.debug_struct("Group")
+            .field("members", &names.collect::<Vec<_>>())
+            .field("parts", &self.parts())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Reading without a system call, where the operating system gives user mode the registers.
 ///
 /// [`Group::read`] does so by itself whenever it can, and nobody has to ask for it here. This is for
@@ -144,46 +204,4 @@ pub trait UserReads {
     /// # Errors
     /// As [`Group::read`].
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()>;
-}
-
-impl Group for Box<dyn Group> {
-    fn members(&self) -> &[EventInfo] {
-        (**self).members()
-    }
-
-    fn parts(&self) -> &[Part] {
-        (**self).parts()
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        (**self).simultaneity()
-    }
-
-    fn rotation_interval(&self) -> Option<Duration> {
-        (**self).rotation_interval()
-    }
-
-    fn read_buf(&self) -> ReadBuf {
-        (**self).read_buf()
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        (**self).enable()
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        (**self).disable()
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        (**self).reset()
-    }
-
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        (**self).read(out)
-    }
-
-    fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
-        (**self).user_reads()
-    }
 }

@@ -1,4 +1,4 @@
-//! What a backend can do.
+//! The capabilities of a backend.
 
 use bitflags::bitflags;
 
@@ -36,7 +36,7 @@ bitflags! {
     }
 }
 
-/// How simultaneous the members of a group's reading are.
+/// Simultaneity of the members of a group's reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Simultaneity {
     /// No relation between the members.
@@ -47,7 +47,7 @@ pub enum Simultaneity {
     Atomic,
 }
 
-/// What a backend can do on this machine.
+/// The capabilities of a backend on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -57,9 +57,9 @@ pub struct Capabilities {
     pub features: Features,
     /// The parts of a [`Filter`] it can honour for hardware events.
     pub filters: Filter,
-    /// How simultaneous its group readings are at best; a group says what it really is.
+    /// Simultaneity of its group readings at best; a group returns its own.
     pub simultaneity: Simultaneity,
-    /// How many counters can be on the PMU at once, where it is known.
+    /// Number of counters that can be on the PMU at the same time, where it is known.
     pub slots: Option<usize>,
 }
 

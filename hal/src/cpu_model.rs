@@ -2,8 +2,9 @@
 
 /// A CPU: how it identifies itself, and what counters it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct CpuModel {
-    /// How the CPU identifies itself.
+    /// Identity of the CPU.
     pub identity: CpuIdentity,
     /// The core type on a hybrid CPU, in the words of its vendor: `core`, `atom`.
     pub core_type: Option<String>,
@@ -13,7 +14,26 @@ pub struct CpuModel {
     pub counters: Vec<CounterBank>,
 }
 
-/// How a CPU identifies itself.
+impl CpuModel {
+    /// Returns a CPU that is not hybrid.
+    pub const fn new(identity: CpuIdentity, scheme: Scheme, counters: Vec<CounterBank>) -> Self {
+        Self {
+            identity,
+            core_type: None,
+            scheme,
+            counters,
+        }
+    }
+
+    /// Sets the core type of a hybrid CPU.
+    #[must_use]
+    pub fn with_core_type(mut self, core_type: Option<String>) -> Self {
+        self.core_type = core_type;
+        self
+    }
+}
+
+/// Identity of a CPU, as it reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CpuIdentity {
@@ -32,6 +52,13 @@ pub enum CpuIdentity {
     Arm {
         /// `MIDR_EL1`.
         midr: u64,
+    },
+    /// By other means, for an event map outside of this workspace.
+    Other {
+        /// The means: `hw.cpufamily`, `marchid`.
+        scheme: &'static str,
+        /// The identification itself, as text.
+        id: String,
     },
 }
 
@@ -53,20 +80,23 @@ pub enum Scheme {
     Armv8,
     /// The simulated PMU.
     Simulated,
+    /// A scheme that this crate does not know, by the name that [`Encoding::Other`](crate::Encoding::Other)
+    /// has for it.
+    Other(&'static str),
 }
 
 /// Counters of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterBank {
-    /// What they can count.
+    /// Their class.
     pub class: SlotClass,
-    /// How many there are, numbered from 0.
+    /// Their number; they are numbered from 0.
     pub number: u8,
     /// Their width in bits.
     pub width: u8,
 }
 
-/// What a physical counter can count.
+/// Class of a physical counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SlotClass {

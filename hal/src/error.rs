@@ -1,11 +1,11 @@
 //! The one error type of Quipu: a kind to match on, and a sentence for a person.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// The result of every fallible operation in Quipu.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for programs to match on.
+/// The kind of a failure, for programs to match on.
 ///
 /// The kinds are few on purpose; the details (what was attempted, the errno, what to do about it)
 /// are in the [`Error`] itself.
@@ -24,7 +24,7 @@ pub enum ErrorKind {
     NoSuchDevice,
     /// The group has more events than can ever be counted at the same time.
     TooManyEvents,
-    /// Somebody else holds the counters.
+    /// Another process holds the counters.
     Busy,
     /// The request contradicts itself or is malformed; it is wrong on every machine.
     InvalidConfiguration,
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     CounterInErrorState,
     /// The device is tied to another thread than the calling one.
     WrongThread,
-    /// The registers were changed by somebody else during the measurement.
+    /// The registers were changed by another process during the measurement.
     Interference,
     /// Any other refusal by the operating system; see [`Error::errno`].
     Os,
@@ -40,7 +40,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in declaration order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: &[Self] = &[
         Self::UnsupportedEvent,
         Self::UnsupportedFeature,
         Self::NoPermission,
@@ -68,7 +68,7 @@ impl ErrorKind {
             Self::InvalidConfiguration => "invalid request",
             Self::CounterInErrorState => "counter in error state",
             Self::WrongThread => "called on the wrong thread",
-            Self::Interference => "registers were changed by somebody else",
+            Self::Interference => "registers were changed by another process",
             Self::Os => "refused by the operating system",
         }
     }
@@ -105,7 +105,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     attempted: String,
-    errno: Option<i32>,
+    os: Option<OsError>,
     reason: Option<String>,
     hint: Option<String>,
     member: Option<usize>,
@@ -117,62 +117,71 @@ impl Error {
         Self(Box::new(Inner {
             kind,
             attempted: attempted.into(),
-            errno: None,
+            os: None,
             reason: None,
             hint: None,
             member: None,
         }))
     }
 
-    /// The same error with the operating system's error number.
+    /// Sets the operating system's error number.
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
-        self.0.errno = Some(errno);
+        self.0.os = Some(OsError(errno));
         self
     }
 
-    /// The same error with the reason: what is the matter, in a phrase.
+    /// Adds the number of an operating system's error, or its text as the reason if it has none.
+    #[must_use]
+    pub fn with_io_error(self, e: &io::Error) -> Self {
+        match e.raw_os_error() {
+            Some(errno) => self.with_errno(errno),
+            None => self.with_reason(e.to_string()),
+        }
+    }
+
+    /// Sets the reason: what is the matter, in a phrase.
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.0.reason = Some(reason.into());
         self
     }
 
-    /// The same error with a hint: what a person can do about it on this machine.
+    /// Sets the hint: what a person can do about it on this machine.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// The same error naming the group member (by position) that caused it.
+    /// Sets the group member (by position) that caused it.
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
         self.0.member = Some(index);
         self
     }
 
-    /// What went wrong, for matching.
+    /// Returns the kind of the failure, for matching.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
     /// The operating system's error number, when there was one.
     pub fn errno(&self) -> Option<i32> {
-        self.0.errno
+        self.0.os.as_ref().map(|os| os.0)
     }
 
-    /// What was attempted; completes "cannot ...".
+    /// Returns what was attempted; completes "cannot ...".
     pub fn attempted(&self) -> &str {
         &self.0.attempted
     }
 
-    /// What is the matter, without what was attempted.
+    /// Returns the reason, without what was attempted.
     pub fn reason(&self) -> Option<&str> {
         self.0.reason.as_deref()
     }
 
-    /// What a person can do about it.
+    /// Returns the hint: what a person can do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
@@ -190,8 +199,8 @@ impl fmt::Display for Error {
         if let Some(reason) = &e.reason {
             write!(f, ": {reason}")?;
         }
-        if let Some(errno) = e.errno {
-            write!(f, " [{}]", std::io::Error::from_raw_os_error(errno))?;
+        if let Some(os) = &e.os {
+            write!(f, " [{os}]")?;
         }
         if f.alternate()
             && let Some(hint) = &e.hint
@@ -208,7 +217,58 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// Returns the operating system's error, when there was one.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.os.as_ref().map(|os| os as _)
+    }
+}
+
+/// Keeps the error number, and takes the kind from it; [`Error::with_reason`] can add the rest.
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Self {
+        let kind = match e.kind() {
+            io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
+            io::ErrorKind::NotFound => ErrorKind::NoSuchDevice,
+            io::ErrorKind::ResourceBusy => ErrorKind::Busy,
+            io::ErrorKind::Unsupported => ErrorKind::UnsupportedFeature,
+            io::ErrorKind::InvalidInput => ErrorKind::InvalidConfiguration,
+            _ => ErrorKind::Os,
+        };
+        Self::new(kind, "use the operating system").with_io_error(&e)
+    }
+}
+
+/// Keeps the whole error inside, and takes the kind that is nearest.
+impl From<Error> for io::Error {
+    fn from(e: Error) -> Self {
+        let kind = match e.kind() {
+            ErrorKind::NoPermission => io::ErrorKind::PermissionDenied,
+            ErrorKind::NoSuchTarget | ErrorKind::NoSuchDevice => io::ErrorKind::NotFound,
+            ErrorKind::Busy => io::ErrorKind::ResourceBusy,
+            ErrorKind::UnsupportedEvent | ErrorKind::UnsupportedFeature => {
+                io::ErrorKind::Unsupported
+            }
+            ErrorKind::InvalidConfiguration | ErrorKind::TooManyEvents => {
+                io::ErrorKind::InvalidInput
+            }
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, e)
+    }
+}
+
+/// An error number of the operating system, with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OsError(i32);
+
+impl fmt::Display for OsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for OsError {}
 
 #[cfg(test)]
 mod tests {
@@ -217,7 +277,7 @@ mod tests {
     #[test]
     fn every_kind_displays_and_is_listed_once() {
         let mut seen = std::collections::HashSet::new();
-        for kind in ErrorKind::ALL {
+        for &kind in ErrorKind::ALL {
             let text = Error::new(kind, "do it").to_string();
             assert_eq!(text, format!("cannot do it: {}", kind.as_str()));
             assert!(seen.insert(text));
@@ -236,5 +296,26 @@ mod tests {
         assert!(!plain.contains("do that"));
         assert_eq!(format!("{e:#}"), format!("{plain}; do that"));
         assert_eq!((e.errno(), e.member()), (Some(5), Some(2)));
+    }
+
+    #[test]
+    fn the_number_of_the_operating_system_survives_both_conversions() {
+        use std::error::Error as _;
+
+        let denied = Error::from(io::Error::from_raw_os_error(13));
+        assert_eq!(
+            (denied.kind(), denied.errno()),
+            (ErrorKind::NoPermission, Some(13))
+        );
+        let source = denied.source().expect("it has a source").to_string();
+        assert_eq!(source, io::Error::from_raw_os_error(13).to_string());
+        assert!(Error::new(ErrorKind::Busy, "do it").source().is_none());
+
+        let back = io::Error::from(denied.clone());
+        assert_eq!(back.kind(), io::ErrorKind::PermissionDenied);
+        let inner = back.get_ref().and_then(|e| e.downcast_ref::<Error>());
+        assert_eq!(inner, Some(&denied));
+        let told = Error::from(io::Error::other("the words of somewhere else"));
+        assert_eq!(told.reason(), Some("the words of somewhere else"));
     }
 }

@@ -1,4 +1,4 @@
-//! From an event to its encoding: the trait a database implements, and what is known of an event.
+//! Resolution of events to encodings: the trait a database implements, and the description of an event.
 
 use std::borrow::Cow;
 
@@ -7,6 +7,31 @@ use crate::{CpuModel, Encoding, Event, Filter, Result, SlotClass};
 /// Resolves events to encodings for one CPU.
 ///
 /// The database implements it from its tables; backends hold one and know nothing else of it.
+///
+/// ```
+/// use quipu_hal::{
+///     CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, ResolvedEvent, Result,
+///     SlotSet, X86Select,
+/// };
+///
+/// /// A map of one event, which counters 0 and 1 can count.
+/// struct Retired(CpuModel);
+///
+/// impl EventMap for Retired {
+///     fn cpu(&self) -> &CpuModel {
+///         &self.0
+///     }
+///
+///     fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
+///         if *event != Event::Named("INST_RETIRED".into()) {
+///             return Err(Error::new(ErrorKind::UnsupportedEvent, format!("count {event}")));
+///         }
+///         let select = X86Select::new(0xc0, 0).with_flags(X86Select::USER | X86Select::KERNEL);
+///         let info = EventInfo::counter("INST_RETIRED").honouring(Filter::empty());
+///         Ok(ResolvedEvent::new(Encoding::X86(select), SlotSet::general(0b11), info))
+///     }
+/// }
+/// ```
 pub trait EventMap: Send + Sync {
     /// The CPU the encodings are for.
     fn cpu(&self) -> &CpuModel;
@@ -31,9 +56,8 @@ pub trait EventMap: Send + Sync {
         Ok(SlotSet::ANY_GENERAL)
     }
 
-    /// Whether a name begins with that of an event of this CPU, whatever masks and modifiers follow:
-    /// then what [`resolve`](Self::resolve) has against it is what there is to tell. By default no name
-    /// does.
+    /// Returns true if a name begins with that of an event of this CPU, whatever masks and modifiers
+    /// follow: the error of [`resolve`](Self::resolve) is then authoritative. By default no name does.
     fn has_event(&self, name: &str) -> bool {
         let _ = name;
         false
@@ -42,13 +66,25 @@ pub trait EventMap: Send + Sync {
 
 /// An event as an [`EventMap`] resolved it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ResolvedEvent {
     /// The bits to program.
     pub encoding: Encoding,
     /// The counters that can count it.
     pub slots: SlotSet,
-    /// What is known of the event, the native name it came from among it.
+    /// Description of the event, which includes the native name it was resolved to.
     pub info: EventInfo,
+}
+
+impl ResolvedEvent {
+    /// Returns an event with its encoding, the counters that can count it, and what is known of it.
+    pub const fn new(encoding: Encoding, slots: SlotSet, info: EventInfo) -> Self {
+        Self {
+            encoding,
+            slots,
+            info,
+        }
+    }
 }
 
 /// A set of physical counters, by class and number.
@@ -88,7 +124,7 @@ impl SlotSet {
         }
     }
 
-    /// The same set with a counter added; numbers from 64 on are not held.
+    /// Adds a counter; numbers from 64 on are not held.
     #[must_use]
     pub const fn with(mut self, class: SlotClass, number: u8) -> Self {
         if number < 64 {
@@ -102,7 +138,7 @@ impl SlotSet {
         self
     }
 
-    /// Whether the set holds a counter.
+    /// Returns true if the set holds a counter.
     pub const fn contains(&self, class: SlotClass, number: u8) -> bool {
         let mask = match class {
             SlotClass::General => self.general,
@@ -132,22 +168,23 @@ impl SlotSet {
         }
     }
 
-    /// Whether the set holds no counter.
+    /// Returns true if the set holds no counter.
     pub const fn is_empty(&self) -> bool {
         self.general | self.fixed | self.time_stamp == 0
     }
 }
 
-/// What is known of an event that is being counted.
+/// Description of an event that is being counted.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct EventInfo {
     /// The name it was opened under: the event's own, or the native one it was resolved to.
     pub name: String,
     /// The unit of its values.
     pub unit: Cow<'static, str>,
-    /// What a value has to be multiplied by to be in that unit; 1 for almost all events.
+    /// Factor from values to that unit; 1 for almost all events.
     pub scale: f64,
-    /// Whether values accumulate.
+    /// Kind of the values.
     pub kind: ValueKind,
     /// The parts of a [`Filter`] that this event honours. An event may ignore filters (clocks count
     /// in every mode whatever is asked), and a report has to say so.
@@ -177,21 +214,35 @@ impl EventInfo {
         }
     }
 
-    /// The same with a unit.
+    /// Sets the unit.
     #[must_use]
     pub fn with_unit(mut self, unit: impl Into<Cow<'static, str>>) -> Self {
         self.unit = unit.into();
         self
     }
 
-    /// The same occurring at these privilege levels only.
+    /// Makes it a gauge.
+    #[must_use]
+    pub fn as_gauge(mut self) -> Self {
+        self.kind = ValueKind::Gauge;
+        self
+    }
+
+    /// Sets the most events a second.
+    #[must_use]
+    pub fn with_max_rate(mut self, max_rate: Option<u64>) -> Self {
+        self.max_rate = max_rate;
+        self
+    }
+
+    /// Sets the privilege levels at which it occurs.
     #[must_use]
     pub fn occurring_in(mut self, levels: Filter) -> Self {
         self.occurs_in = levels;
         self
     }
 
-    /// The same honouring only these parts of a filter.
+    /// Sets the parts of a filter that it honours.
     #[must_use]
     pub fn honouring(mut self, filter: Filter) -> Self {
         self.honours = filter;
@@ -199,8 +250,9 @@ impl EventInfo {
     }
 }
 
-/// Whether an event's values accumulate.
+/// Kind of an event's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum ValueKind {
     /// A running count: differences, sums and scaling make sense.
     #[default]

@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// Where an event is counted: privilege levels, idle, and host or guest.
+    /// The modes an event is counted in: privilege levels, idle, and host or guest.
     ///
     /// A set flag means "is counted". The default counts everywhere. In text, `:u`, `:k` and `:h`
     /// name the levels that count, `:G` and `:H` the worlds that count, and `:I` leaves idle out,
@@ -33,14 +33,14 @@ impl Filter {
     /// User mode only, in every world, idle included: what `:u` means.
     pub const USER_ONLY: Self = Self::USER.union(Self::IDLE).union(Self::WORLDS);
 
-    /// The same filter with only these privilege levels (others are removed, the rest is kept).
+    /// Sets the privilege levels (the other flags are kept).
     #[must_use]
     pub const fn with_levels(self, levels: Self) -> Self {
         self.difference(Self::LEVELS)
             .union(levels.intersection(Self::LEVELS))
     }
 
-    /// Whether this filter counts everywhere, that is, filters nothing.
+    /// Returns true if this filter counts everywhere, that is, filters nothing.
     pub const fn counts_everywhere(self) -> bool {
         self.is_all()
     }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use crate::scale::{Scaled, Total, scale, total};
+use crate::{Count, scale, total};
 
-/// What a counter says at one moment: its value, and for how long it was enabled and really counted.
+/// A counter at one moment: its value, and the times for which it was enabled and really counted.
 ///
 /// Times are in nanoseconds and count since the last reset, because the value does; the operating
 /// system's own times, which a reset does not touch, are the `raw_` ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Reading {
     /// The count, in the event's own unit ([`EventInfo::unit`](crate::EventInfo)).
     pub value: u64,
@@ -34,8 +35,8 @@ impl Reading {
         }
     }
 
-    /// What happened since an earlier reading of the same counter: the difference of the value and
-    /// of the times. It scales like any reading.
+    /// Returns the difference to an earlier reading of the same counter, of the value and of the
+    /// times. It scales like any reading.
     ///
     /// There must have been no reset in between; where a field would run backwards it is 0 (use
     /// [`checked_since`](Self::checked_since) to be told).
@@ -67,16 +68,28 @@ impl Reading {
         Some(self.since(earlier))
     }
 
-    /// The count for the whole time enabled: a fact, an estimate, or nothing.
+    /// Returns the count for the whole time enabled: exact, estimated, or not counted.
     #[must_use]
     #[inline]
-    pub const fn scaled(&self) -> Scaled {
+    pub const fn scaled(&self) -> Count {
         scale(self.value, self.time_enabled, self.time_running)
+    }
+
+    /// Returns the level of a gauge ([`ValueKind::Gauge`](crate::ValueKind)): the value as it is, or
+    /// not counted.
+    #[must_use]
+    #[inline]
+    pub const fn level(&self) -> Count {
+        match self.scaled() {
+            Count::NotCounted => Count::NotCounted,
+            _ => Count::Exact(self.value as u128),
+        }
     }
 }
 
 /// One part of a fan-out target: a kernel group or register set of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Part {
     /// The CPU it counts on, when it counts on one only.
@@ -117,7 +130,7 @@ impl Part {
         }
     }
 
-    /// The same part for one core PMU.
+    /// Sets the core PMU.
     #[must_use]
     pub fn with_core(mut self, core: impl Into<Box<str>>) -> Self {
         self.core = Some(core.into());
@@ -147,17 +160,17 @@ impl fmt::Display for Part {
     }
 }
 
-/// Where a group is read into: one [`Reading`] for each part and member, preallocated and reusable.
+/// A buffer for the readings of a group: one [`Reading`] for each part and member, preallocated and reusable.
 ///
 /// Made by [`Group::read_buf`](crate::Group::read_buf). Cloning it keeps a reading for
 /// [`Reading::since`].
 ///
 /// ```
-/// use quipu_hal::{Part, ReadBuf, Reading, Scaled};
+/// use quipu_hal::{Part, ReadBuf, Reading, Count};
 ///
 /// let mut buf = ReadBuf::new(2, vec![Part::on_cpu(0), Part::on_cpu(1)]);
 /// buf.part_mut(1)[0] = Reading::new(7, 100, 100);
-/// assert_eq!(buf.get(1, 0).scaled(), Scaled::Exact(7));
+/// assert_eq!(buf.get(1, 0).scaled(), Count::Exact(7));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBuf {
@@ -177,7 +190,7 @@ impl ReadBuf {
         }
     }
 
-    /// How many members the group has.
+    /// Returns the number of members of the group.
     #[inline]
     pub fn members(&self) -> usize {
         self.members
@@ -237,7 +250,7 @@ impl ReadBuf {
     ///
     /// # Panics
     /// When `member` is out of range, as indexing does.
-    pub fn total(&self, member: usize) -> Total {
+    pub fn total(&self, member: usize) -> Count {
         total(self.member(member))
     }
 

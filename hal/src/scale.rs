@@ -5,110 +5,27 @@
 //! nearest; one that was enabled and never ran has **no value**. Running longer than enabled
 //! happens in the field and counts as exact.
 
-use crate::{Part, Reading};
+use crate::{Count, Part, Reading};
 
-/// What one counter's reading means for the whole time it was enabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scaled {
-    /// Counted all the time (or never enabled): a fact.
-    Exact(u64),
-    /// Counted part of the time: value x enabled / running, rounded to nearest. It can exceed
-    /// 64 bits.
-    Estimated(u128),
-    /// Enabled, but never on the PMU: there is no value.
-    NotCounted,
-}
-
-/// The sum of one counter over the parts of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Total {
-    /// Every part is exact.
-    Exact(u128),
-    /// At least one part is estimated, and none is missing.
-    Estimated(u128),
-    /// Some parts were enabled and never ran; the value covers the others only.
-    Partial {
-        /// The sum over the parts that ran.
-        value: u128,
-        /// Whether any part in the sum is an estimate.
-        estimated: bool,
-        /// How many parts have no value.
-        missing: usize,
-    },
-    /// No part ever ran: there is no value.
-    NotCounted,
-}
-
-impl Scaled {
-    /// The value, whether exact or estimated.
-    pub const fn value(self) -> Option<u128> {
-        match self {
-            Self::Exact(v) => Some(v as u128),
-            Self::Estimated(v) => Some(v),
-            Self::NotCounted => None,
-        }
-    }
-
-    /// The value where it is a fact.
-    pub const fn exact(self) -> Option<u64> {
-        match self {
-            Self::Exact(v) => Some(v),
-            _ => None,
-        }
-    }
-}
-
-impl Total {
-    /// The value of the parts that have one; `None` when none has.
-    pub const fn value(self) -> Option<u128> {
-        match self {
-            Self::Exact(value) | Self::Estimated(value) | Self::Partial { value, .. } => {
-                Some(value)
-            }
-            Self::NotCounted => None,
-        }
-    }
-
-    /// The value where it is a fact about the whole target.
-    pub const fn exact(self) -> Option<u128> {
-        match self {
-            Self::Exact(v) => Some(v),
-            _ => None,
-        }
-    }
-
-    /// Whether the value contains an estimate.
-    pub const fn is_estimate(self) -> bool {
-        matches!(
-            self,
-            Self::Estimated(_)
-                | Self::Partial {
-                    estimated: true,
-                    ..
-                }
-        )
-    }
-}
-
-/// What `value` means for the whole time enabled, by the rules of this module.
+/// Returns the count for the whole time enabled, by the rules of this module.
 ///
 /// The arithmetic is exact for all inputs: it is done in 128 bits and rounds half up.
 ///
 /// ```
-/// use quipu_hal::{Scaled, scale};
+/// use quipu_hal::{Count, scale};
 ///
-/// assert_eq!(scale(1000, 10, 10), Scaled::Exact(1000));
-/// assert_eq!(scale(1000, 10, 4), Scaled::Estimated(2500));
-/// assert_eq!(scale(0, 10, 0), Scaled::NotCounted);
+/// assert_eq!(scale(1000, 10, 10), Count::Exact(1000));
+/// assert_eq!(scale(1000, 10, 4), Count::Estimated(2500));
+/// assert_eq!(scale(0, 10, 0), Count::NotCounted);
 /// ```
 #[inline]
-pub const fn scale(value: u64, time_enabled: u64, time_running: u64) -> Scaled {
+pub const fn scale(value: u64, time_enabled: u64, time_running: u64) -> Count {
     if time_running >= time_enabled {
-        Scaled::Exact(value)
+        Count::Exact(value as u128)
     } else if time_running == 0 {
-        Scaled::NotCounted
+        Count::NotCounted
     } else {
-        Scaled::Estimated(mul_div(value as u128, time_enabled, time_running))
+        Count::Estimated(mul_div(value as u128, time_enabled, time_running))
     }
 }
 
@@ -129,7 +46,7 @@ const fn mul_div(value: u128, enabled: u64, running: u64) -> u128 {
 /// enabled, and scaled together where they do not. A single part of a core PMU that did not run all
 /// the time may have been multiplexed or may have waited on another core type; its value is not
 /// scaled up, and not called exact. The sum saturates at `u128::MAX`.
-pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Total {
+pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Count {
     let mut sum = Sum::default();
     let mut turn: Option<Turns<'a>> = None;
     for (part, reading) in parts {
@@ -146,10 +63,10 @@ pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> To
             if let Some(done) = turn.take() {
                 done.finish(&mut sum);
             }
-            match reading.scaled() {
-                Scaled::Exact(v) => sum.add(u128::from(v), false),
-                Scaled::Estimated(v) => sum.add(v, true),
-                Scaled::NotCounted => sum.missing += 1,
+            let count = reading.scaled();
+            match count.value() {
+                Some(value) => sum.add(value, count.is_estimate(), 1),
+                None => sum.missing += 1,
             }
         }
     }
@@ -168,35 +85,15 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, value: u128, estimated: bool) {
+    fn add(&mut self, value: u128, estimated: bool, parts: usize) {
         self.value = self.value.saturating_add(value);
-        self.counted += 1;
+        self.counted += parts;
         self.estimated |= estimated;
     }
 
-    fn total(self) -> Total {
-        match self {
-            Self {
-                missing: 0,
-                estimated: false,
-                value,
-                ..
-            } => Total::Exact(value),
-            Self {
-                missing: 0, value, ..
-            } => Total::Estimated(value),
-            Self { counted: 0, .. } => Total::NotCounted,
-            Self {
-                value,
-                estimated,
-                missing,
-                ..
-            } => Total::Partial {
-                value,
-                estimated,
-                missing,
-            },
-        }
+    fn total(self) -> Count {
+        let parts = self.counted + self.missing;
+        Count::of_parts(self.value, self.estimated, self.missing, parts)
     }
 }
 
@@ -234,15 +131,15 @@ impl<'a> Turns<'a> {
 
     fn finish(self, sum: &mut Sum) {
         if self.running >= u128::from(self.enabled) {
-            sum.add(self.value, false);
+            sum.add(self.value, false, self.parts);
         } else if self.running == 0 {
             sum.missing += self.parts;
         } else if self.parts == 1 && self.part.cpu.is_none() {
-            sum.add(self.value, true);
+            sum.add(self.value, true, self.parts);
         } else {
             // Below `enabled`, so it fits in 64 bits.
             let running = self.running as u64;
-            sum.add(mul_div(self.value, self.enabled, running), true);
+            sum.add(mul_div(self.value, self.enabled, running), true, self.parts);
         }
     }
 }
@@ -277,12 +174,13 @@ mod tests {
         #[test]
         fn scale_agrees_with_big_integers(value in edgy(), enabled in edgy(), running in edgy()) {
             match scale(value, enabled, running) {
-                Scaled::Exact(v) => {
-                    prop_assert_eq!(v, value);
+                Count::Exact(v) => {
+                    prop_assert_eq!(v, u128::from(value));
                     prop_assert!(running >= enabled);
                 }
-                Scaled::NotCounted => prop_assert!(running == 0 && enabled > 0),
-                Scaled::Estimated(v) => {
+                Count::NotCounted => prop_assert!(running == 0 && enabled > 0),
+                Count::Partial { .. } => prop_assert!(false, "of one reading"),
+                Count::Estimated(v) => {
                     prop_assert!(0 < running && running < enabled);
                     let (value, enabled, running) =
                         (big(value.into()), big(enabled.into()), big(running.into()));
@@ -302,25 +200,25 @@ mod tests {
             let sum: BigUint =
                 readings.iter().filter_map(|r| r.scaled().value()).map(big).sum();
             let sum = sum.min(big(u128::MAX));
-            let missing = readings.iter().filter(|r| r.scaled() == Scaled::NotCounted).count();
-            let estimated = readings.iter().any(|r| matches!(r.scaled(), Scaled::Estimated(_)));
+            let missing = readings.iter().filter(|r| r.scaled() == Count::NotCounted).count();
+            let estimated = readings.iter().any(|r| matches!(r.scaled(), Count::Estimated(_)));
             let got = total(readings.iter().map(|r| (&part, r)));
             prop_assert_eq!(got.is_estimate(), estimated);
             match got {
-                Total::Exact(v) => {
+                Count::Exact(v) => {
                     prop_assert!(!estimated && missing == 0);
                     prop_assert_eq!(big(v), sum);
                 }
-                Total::Estimated(v) => {
+                Count::Estimated(v) => {
                     prop_assert!(missing == 0);
                     prop_assert_eq!(big(v), sum);
                 }
-                Total::Partial { value, missing: m, .. } => {
-                    prop_assert_eq!(m, missing);
+                Count::Partial { value, missing: m, parts, .. } => {
+                    prop_assert_eq!((m, parts), (missing, readings.len()));
                     prop_assert!(missing > 0 && missing < readings.len());
                     prop_assert_eq!(big(value), sum);
                 }
-                Total::NotCounted => prop_assert!(missing == readings.len() && missing > 0),
+                Count::NotCounted => prop_assert!(missing == readings.len() && missing > 0),
             }
         }
 
@@ -339,8 +237,8 @@ mod tests {
 
     #[test]
     fn never_enabled_is_exact_and_running_longer_than_enabled_too() {
-        assert_eq!(scale(5, 0, 0), Scaled::Exact(5));
-        assert_eq!(scale(5, 10, 11), Scaled::Exact(5));
+        assert_eq!(scale(5, 0, 0), Count::Exact(5));
+        assert_eq!(scale(5, 10, 11), Count::Exact(5));
     }
 
     #[test]
@@ -348,11 +246,11 @@ mod tests {
         // Ten seconds at half time overflow 64-bit arithmetic from 1.8e9 events on.
         assert_eq!(
             scale(3_000_000_000, 10_000_000_000, 5_000_000_000),
-            Scaled::Estimated(6_000_000_000)
+            Count::Estimated(6_000_000_000)
         );
     }
 
-    fn hybrid(parts: &[(&str, Reading)]) -> Total {
+    fn hybrid(parts: &[(&str, Reading)]) -> Count {
         let parts: Vec<_> = parts
             .iter()
             .map(|(core, r)| (Part::whole().with_core(*core), *r))
@@ -366,7 +264,7 @@ mod tests {
             ("cpu_core", Reading::new(600, 1000, 600)),
             ("cpu_atom", Reading::new(100, 998, 400)),
         ];
-        assert_eq!(hybrid(&both), Total::Exact(700));
+        assert_eq!(hybrid(&both), Count::Exact(700));
     }
 
     #[test]
@@ -375,18 +273,18 @@ mod tests {
             ("cpu_core", Reading::new(600, 1000, 300)),
             ("cpu_atom", Reading::new(100, 1000, 200)),
         ];
-        assert_eq!(hybrid(&gap), Total::Estimated(1400));
+        assert_eq!(hybrid(&gap), Count::Estimated(1400));
     }
 
     #[test]
     fn one_core_type_alone_is_neither_scaled_nor_called_exact() {
         assert_eq!(
             hybrid(&[("cpu_core", Reading::new(600, 1000, 300))]),
-            Total::Estimated(600)
+            Count::Estimated(600)
         );
         assert_eq!(
             hybrid(&[("cpu_core", Reading::new(0, 1000, 0))]),
-            Total::NotCounted
+            Count::NotCounted
         );
     }
 
@@ -401,10 +299,11 @@ mod tests {
         ];
         assert_eq!(
             total(parts.iter().map(|(p, r)| (p, r))),
-            Total::Partial {
+            Count::Partial {
                 value: 10,
                 estimated: false,
-                missing: 2
+                missing: 2,
+                parts: 4
             }
         );
     }

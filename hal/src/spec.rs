@@ -1,15 +1,16 @@
-//! What is asked for: an event with its filter, and a group of them with its attributes.
+//! Specifications: an event with its filter, and a group of them with its attributes.
 
 use crate::{Event, Filter};
 
 /// An event, where it is to be counted, and how precisely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct EventSpec {
-    /// What is counted.
+    /// The event to count.
     pub event: Event,
-    /// Where it is counted: `:u`, `:k` and so on.
+    /// The modes it is counted in: `:u`, `:k` and so on.
     pub filter: Filter,
-    /// How far a sample's instruction pointer may be off: `:p`, `:pp`, `:ppp`, `:P`.
+    /// The distance a sample's instruction pointer may be off: `:p`, `:pp`, `:ppp`, `:P`.
     pub precision: Precision,
     /// Which occurrences of a tracepoint count, in the language of its fields: `fd == 1 && count >
     /// 100` (`Documentation/trace/events.rst`, event filtering). Other events take none.
@@ -27,21 +28,28 @@ impl EventSpec {
         }
     }
 
-    /// The same, counted only where its fields meet a [condition](Self::condition).
+    /// Returns another event counted in the same way.
+    #[must_use]
+    pub fn with_event(mut self, event: impl Into<Event>) -> Self {
+        self.event = event.into();
+        self
+    }
+
+    /// Sets the [condition](Self::condition) that its fields have to meet.
     #[must_use]
     pub fn with_condition(mut self, condition: impl Into<String>) -> Self {
         self.condition = Some(condition.into());
         self
     }
 
-    /// The same with another filter.
+    /// Sets the filter.
     #[must_use]
     pub fn with_filter(mut self, filter: Filter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// The same with another precision.
+    /// Sets the precision.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
@@ -55,7 +63,7 @@ impl<E: Into<Event>> From<E> for EventSpec {
     }
 }
 
-/// How far the instruction pointer of a sample may be from the instruction that caused it
+/// The distance of the instruction pointer of a sample from the instruction that caused it
 /// (`precise_ip`, perf_event_open(2)).
 ///
 /// It constrains which counters an event may use, so it matters for counting too.
@@ -76,10 +84,11 @@ pub enum Precision {
 
 /// A group of events: scheduled onto the PMU together or not at all. The first is the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct GroupSpec {
     /// The events in order; the first leads.
     pub members: Vec<EventSpec>,
-    /// How the group is opened and scheduled.
+    /// Settings for opening and scheduling the group.
     pub attributes: Attributes,
 }
 
@@ -97,7 +106,7 @@ impl GroupSpec {
         Self::new([event.into()])
     }
 
-    /// The same group with other attributes.
+    /// Sets the attributes.
     #[must_use]
     pub fn with_attributes(mut self, attributes: Attributes) -> Self {
         self.attributes = attributes;
@@ -111,8 +120,9 @@ impl From<EventSpec> for GroupSpec {
     }
 }
 
-/// How a group is opened and scheduled. By default a group counts from the moment it is opened.
+/// Settings for opening and scheduling a group. By default a group counts from the moment it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Attributes {
     /// Threads and processes that the target makes later are counted too; their counts are added
     /// when they end.
@@ -125,4 +135,41 @@ pub struct Attributes {
     pub enable_on_exec: bool,
     /// Opened without counting; [`enable`](crate::Group::enable) starts it.
     pub disabled: bool,
+}
+
+impl Attributes {
+    /// Sets [`inherit`](Self::inherit).
+    #[must_use]
+    pub const fn with_inherit(mut self, inherit: bool) -> Self {
+        self.inherit = inherit;
+        self
+    }
+
+    /// Sets [`pinned`](Self::pinned).
+    #[must_use]
+    pub const fn with_pinned(mut self, pinned: bool) -> Self {
+        self.pinned = pinned;
+        self
+    }
+
+    /// Sets [`exclusive`](Self::exclusive).
+    #[must_use]
+    pub const fn with_exclusive(mut self, exclusive: bool) -> Self {
+        self.exclusive = exclusive;
+        self
+    }
+
+    /// Sets [`enable_on_exec`](Self::enable_on_exec).
+    #[must_use]
+    pub const fn with_enable_on_exec(mut self, enable_on_exec: bool) -> Self {
+        self.enable_on_exec = enable_on_exec;
+        self
+    }
+
+    /// Sets [`disabled`](Self::disabled).
+    #[must_use]
+    pub const fn with_disabled(mut self, disabled: bool) -> Self {
+        self.disabled = disabled;
+        self
+    }
 }

@@ -1,11 +1,11 @@
-//! What is measured.
+//! Targets: threads, processes, CPUs and cgroups to measure.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use bitflags::bitflags;
 
-/// What a group of counters is attached to.
+/// The thread, process, CPU or cgroup that a group of counters is attached to.
 ///
 /// A target that the operating system cannot count as one fans out into [parts](crate::Part):
 /// [`Process`](Self::Process) into one part a thread, [`AllCpus`](Self::AllCpus) into one a CPU.
@@ -29,21 +29,12 @@ pub enum Target {
     AllCpus,
     /// The tasks of a control group, on some CPUs (all that are online when the list is empty).
     Cgroup {
-        /// Which control group.
-        cgroup: Cgroup,
+        /// Its directory: absolute, or relative to the mount point of the cgroup file system. Of a
+        /// directory that is open already, `/proc/self/fd/N`.
+        path: PathBuf,
         /// The CPUs to count on; empty means all that are online.
         cpus: Vec<u32>,
     },
-}
-
-/// A control group, by path or by an open directory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Cgroup {
-    /// A directory: absolute, or relative to the mount point of the cgroup file system.
-    Path(PathBuf),
-    /// A file descriptor of the directory. It is borrowed: it must stay open until the group has
-    /// been opened, and is not closed.
-    Fd(i32),
 }
 
 impl Target {
@@ -74,11 +65,8 @@ impl fmt::Display for Target {
                 write_list(f, cpus)
             }
             Self::AllCpus => f.write_str("all CPUs"),
-            Self::Cgroup { cgroup, cpus } => {
-                match cgroup {
-                    Cgroup::Path(path) => write!(f, "cgroup {}", path.display())?,
-                    Cgroup::Fd(fd) => write!(f, "cgroup at file descriptor {fd}")?,
-                }
+            Self::Cgroup { path, cpus } => {
+                write!(f, "cgroup {}", path.display())?;
                 if !cpus.is_empty() {
                     f.write_str(" on CPUs ")?;
                     write_list(f, cpus)?;

@@ -1,7 +1,8 @@
 //! The events of a file: the kernel's attributes, the ids of their counters, their names.
 
+use crate::byte_order::{ByteOrder, swap_attr};
 use crate::bytes::{u32_at, u64_at};
-use crate::{Error, Result};
+use crate::{BranchSampleType, Error, ReadFormat, RecordLayout, Result, SampleType};
 
 /// No kernel takes a shorter attr (`PERF_ATTR_SIZE_VER0`).
 const SHORTEST: usize = 64;
@@ -35,6 +36,29 @@ impl EventAttr {
         Ok(Self(bytes.get(..size).ok_or_else(wrong)?.into()))
     }
 
+    /// Reads an attr of a file that was written in `order`.
+    pub(crate) fn read(bytes: &[u8], order: ByteOrder) -> Result<Self> {
+        match order {
+            ByteOrder::Native => Self::from_bytes(bytes),
+            ByteOrder::Swapped => {
+                let mut bytes = bytes.to_vec();
+                swap_attr(&mut bytes);
+                Self::from_bytes(&bytes)
+            }
+        }
+    }
+
+    /// Returns the layout of the event's records.
+    pub fn layout(&self) -> RecordLayout {
+        RecordLayout::new(SampleType::from_bits_truncate(self.sample_type()))
+            .with_read_format(ReadFormat::from_bits_truncate(self.read_format()))
+            .with_branches(BranchSampleType::from_bits_truncate(
+                self.branch_sample_type(),
+            ))
+            .with_registers(self.user_registers(), self.interrupt_registers())
+            .with_sample_id_all(self.sample_id_all())
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -52,7 +76,7 @@ impl EventAttr {
         published.unwrap_or(self.0.len())
     }
 
-    /// The same of another length, which is at least the [needed](Self::needed_len) one.
+    /// Returns the attr with another length, which is at least the [needed](Self::needed_len) one.
     pub(crate) fn resized(&self, len: usize) -> Self {
         let mut bytes = self.0.to_vec();
         bytes.resize(len, 0);
@@ -100,12 +124,12 @@ impl EventAttr {
         self.u64(32)
     }
 
-    /// Whether the kernel adjusted the period to reach a frequency (`freq`).
+    /// Returns true if the kernel adjusted the period to reach a frequency (`freq`).
     pub fn is_frequency(&self) -> bool {
         self.flag(10)
     }
 
-    /// Whether every record says when and of whom it is (`sample_id_all`).
+    /// Returns true if records other than samples have a trailer (`sample_id_all`).
     pub fn sample_id_all(&self) -> bool {
         self.flag(18)
     }
@@ -151,7 +175,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The same with attributes of another length.
+    /// Sets the length of the attributes.
     pub(crate) fn resized(mut self, len: usize) -> Self {
         self.attr = self.attr.resized(len);
         self

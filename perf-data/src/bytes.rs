@@ -1,23 +1,92 @@
-//! Numbers and text in the machine's own byte order, out of bytes that may end anywhere.
+//! Numbers and text in the machine's own byte order, out of bytes that may end at any point.
 
-use crate::{Error, Result};
+/// Malformed record: the field that does not fit into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// Strings in features are padded to multiples of this (`NAME_ALIGN`, `tools/perf/util/header.c`).
-const NAME_ALIGN: usize = 64;
-
-/// The `u64` at an offset, if it is there.
-pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?))
+/// The `u64` at an offset.
+#[inline(always)]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*word))
 }
 
-/// The `u32` at an offset, if it is there.
-pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?))
+/// The `u32` at an offset.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The `u16` at an offset, if it is there.
-pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?))
+/// The `u16` at an offset.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The two `u32` at an offset.
+#[inline(always)]
+pub(crate) fn u32_pair_at(bytes: &[u8], at: usize) -> Option<(u32, u32)> {
+    let [a, b, c, d, e, f, g, h] = *bytes.get(at..)?.first_chunk()?;
+    let (first, second) = ([a, b, c, d], [e, f, g, h]);
+    Some((u32::from_ne_bytes(first), u32::from_ne_bytes(second)))
+}
+
+/// Bytes that are taken from the front.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The bytes not yet taken.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed(field))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(Malformed(field))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
+        self.array(field).map(u64::from_ne_bytes)
+    }
+
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
+        self.array(field).map(u32::from_ne_bytes)
+    }
+
+    pub(crate) fn i32(&mut self, field: &'static str) -> Result<i32, Malformed> {
+        self.array(field).map(i32::from_ne_bytes)
+    }
+
+    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
+        self.array(field).map(u16::from_ne_bytes)
+    }
+
+    /// `count` words.
+    pub(crate) fn words(
+        &mut self,
+        count: u64,
+        field: &'static str,
+    ) -> Result<Words<'a>, Malformed> {
+        let len = bytes_of(count, 8).ok_or(Malformed(field))?;
+        self.bytes(len, field).map(Words::new)
+    }
+
+    /// Text up to the NUL that ends it, or all there is.
+    pub(crate) fn text(self) -> &'a [u8] {
+        until_nul(self.rest)
+    }
 }
 
 /// Text up to the NUL that ends it, or all there is.
@@ -26,57 +95,49 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..end.unwrap_or(bytes.len())]
 }
 
-/// Appends text as `do_write_string` does: its padded length, then itself and NULs.
-pub(crate) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
-    let padded = (text.len() + 1).next_multiple_of(NAME_ALIGN);
-    out.extend_from_slice(&u32::try_from(padded).unwrap_or(u32::MAX).to_ne_bytes());
-    let end = out.len() + padded;
-    out.extend_from_slice(text);
-    out.resize(end, 0);
+/// Returns the bytes that `count` things of `size` bytes take, if memory can hold so many at all.
+pub(crate) fn bytes_of(count: u64, size: usize) -> Option<usize> {
+    usize::try_from(count).ok()?.checked_mul(size)
 }
 
-/// Takes values from the front of a section.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cursor<'a> {
-    all: &'a [u8],
-    at: usize,
-    what: &'static str,
+/// Numbers of 64 bits in the order of a record, which need not be aligned in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Words<'a>(&'a [[u8; 8]]);
+
+impl<'a> Words<'a> {
+    /// Returns the words in these bytes; what is left over at their end is ignored.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes.as_chunks().0)
+    }
+
+    /// Returns the number of words.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one at a position.
+    pub fn get(&self, position: usize) -> Option<u64> {
+        self.0.get(position).copied().map(u64::from_ne_bytes)
+    }
+
+    /// All of them, in order.
+    #[inline]
+    pub fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + Clone + use<'a> {
+        self.0.iter().map(|word| u64::from_ne_bytes(*word))
+    }
 }
 
-impl<'a> Cursor<'a> {
-    /// `what` names the section in errors.
-    pub(crate) fn new(all: &'a [u8], what: &'static str) -> Self {
-        Self { all, at: 0, what }
-    }
-
-    pub(crate) fn error(&self) -> Error {
-        Error::malformed(self.what, self.at as u64)
-    }
-
-    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let end = self.at.checked_add(len).ok_or_else(|| self.error())?;
-        let taken = self.all.get(self.at..end).ok_or_else(|| self.error())?;
-        self.at = end;
-        Ok(taken)
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        let value = u32_at(self.all, self.at).ok_or_else(|| self.error())?;
-        self.at += 4;
-        Ok(value)
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64> {
-        let value = u64_at(self.all, self.at).ok_or_else(|| self.error())?;
-        self.at += 8;
-        Ok(value)
-    }
-
-    /// Text as [`push_string`] writes it.
-    pub(crate) fn string(&mut self) -> Result<String> {
-        let len = self.u32()?;
-        let padded = self.bytes(usize::try_from(len).map_err(|_| self.error())?)?;
-        Ok(String::from_utf8_lossy(until_nul(padded)).into_owned())
+impl std::fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -85,28 +146,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_padded_and_come_back() {
-        for len in [0, 1, 62, 63, 64, 200] {
-            let text = "x".repeat(len);
-            let mut out = Vec::new();
-            push_string(&mut out, text.as_bytes());
-            assert_eq!((out.len() - 4) % 64, 0);
-            let mut cursor = Cursor::new(&out, "a string");
-            assert_eq!(cursor.string().expect("whole"), text);
-            assert!(cursor.u32().is_err(), "nothing is left");
-        }
+    fn what_is_not_there_is_not_taken() {
+        let mut cursor = Cursor::new(&[1, 0, 0, 0, 2, 0]);
+        assert_eq!(cursor.u64("x"), Err(Malformed("x")));
+        assert_eq!(cursor.u32("x"), Ok(u32::from_ne_bytes([1, 0, 0, 0])));
+        assert_eq!(cursor.u32("y"), Err(Malformed("y")));
+        assert_eq!(cursor.u16("x"), Ok(u16::from_ne_bytes([2, 0])));
+        assert_eq!(cursor.rest(), []);
     }
 
     #[test]
-    fn what_is_not_there_is_an_error() {
-        let mut cursor = Cursor::new(&[255; 4], "a string");
-        assert!(matches!(
-            cursor.string(),
-            Err(Error::Malformed {
-                what: "a string",
-                ..
-            })
-        ));
-        assert!(Cursor::new(&[0; 7], "a number").u64().is_err());
+    fn counts_are_not_multiplied_beyond_what_there_is() {
+        assert_eq!(bytes_of(u64::MAX, 24), None);
+        assert_eq!(bytes_of(1 << 61, 8), None);
+        assert_eq!(bytes_of(65535, 24), Some(65535 * 24));
+    }
+
+    #[test]
+    fn text_ends_at_its_nul_or_with_the_record() {
+        assert_eq!(Cursor::new(b"ab\0c").text(), b"ab");
+        assert_eq!(Cursor::new(b"ab").text(), b"ab");
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! Errors of reading and writing files.
 
 use std::{fmt, io};
 
@@ -10,24 +10,24 @@ pub enum Error {
     Io(io::Error),
     /// It does not begin as such a file does.
     NotPerfData,
-    /// It was written on a machine of the other byte order.
-    OtherByteOrder,
     /// It uses something that is not read here.
     Unsupported(&'static str),
+    /// A record does not have the layout of its event.
+    Record(quipu_hal::Error),
     /// It ends before something that its header speaks of.
     Truncated {
-        /// What should be there.
+        /// Name of the missing part.
         what: &'static str,
-        /// Where that would end, in bytes from the start of the file.
+        /// Offset at which that would end, in bytes from the start of the file.
         needed: u64,
-        /// How long the file is.
+        /// Length of the file.
         len: u64,
     },
     /// Something in it contradicts the format.
     Malformed {
-        /// What is wrong.
+        /// Name of the malformed part.
         what: &'static str,
-        /// Where, in bytes from the start of the file, or of the section where that is not known.
+        /// Offset in bytes from the start of the file, or of the section where that is not known.
         offset: u64,
     },
 }
@@ -42,10 +42,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(e) => e.fmt(f),
+            Self::Record(e) => e.fmt(f),
             Self::NotPerfData => f.write_str("it is no perf.data file"),
-            Self::OtherByteOrder => {
-                f.write_str("it was written on a machine of the other byte order")
-            }
             Self::Unsupported(what) => write!(f, "it has {what}, which is not supported"),
             Self::Truncated { what, needed, len } => write!(
                 f,
@@ -62,8 +60,15 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(e) => Some(e),
+            Self::Record(e) => Some(e),
             _ => None,
         }
+    }
+}
+
+impl From<quipu_hal::Error> for Error {
+    fn from(e: quipu_hal::Error) -> Self {
+        Self::Record(e)
     }
 }
 

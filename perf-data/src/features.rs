@@ -2,8 +2,10 @@
 //! `tools/perf/util/header.h`; their contents in `tools/perf/util/header.c`).
 
 use crate::attr::{EventAttr, RecordedEvent};
-use crate::bytes::{Cursor, push_string, u16_at, u32_at, until_nul};
-use crate::record::{HEADER_LEN, misc};
+use crate::byte_order::ByteOrder;
+use crate::bytes::{u16_at, u64_at, until_nul};
+use crate::record::{CpuMode, HEADER_LEN, Misc};
+use crate::section::{SectionCursor, push_string};
 use crate::{Error, Result};
 
 /// The numbers of the features known here.
@@ -23,10 +25,10 @@ mod number {
     pub(super) const SAMPLE_TIME: u32 = 21;
 }
 
-/// What a file tells beside its records. All of it may be missing.
+/// Description of the machine and the recording. All of it may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Features {
-    /// How tracepoints lay out their data; [`TracingData`](crate::TracingData) makes it.
+    /// Formats of tracepoints; [`TracingData`](crate::TracingData) makes them.
     pub tracing_data: Option<Vec<u8>>,
     /// The build ids of what was mapped.
     pub build_ids: Vec<BuildId>,
@@ -38,13 +40,13 @@ pub struct Features {
     pub version: Option<String>,
     /// The machine's architecture (uname(2), `machine`).
     pub arch: Option<String>,
-    /// How many CPUs there are, and how many of them were online.
+    /// Number of CPUs, and of those that were online.
     pub cpus: Option<(u32, u32)>,
     /// The CPU's name.
     pub cpu_description: Option<String>,
     /// The CPU's vendor, family, model and stepping.
     pub cpu_id: Option<String>,
-    /// How much memory there is, in KiB.
+    /// Size of the memory, in KiB.
     pub total_memory: Option<u64>,
     /// The command line that recorded.
     pub command_line: Vec<String>,
@@ -52,9 +54,9 @@ pub struct Features {
     pub sample_time: Option<(u64, u64)>,
 }
 
-/// Where something that has a build id is mapped.
+/// Address space in which something that has a build id is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BuildIdPlace {
+pub enum BuildIdOwner {
     /// In the kernel: itself or a module.
     Kernel,
     /// In user mode: a program or library.
@@ -64,8 +66,8 @@ pub enum BuildIdPlace {
 /// The build id of a file (ELF note `NT_GNU_BUILD_ID`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildId {
-    /// Where it is mapped.
-    pub place: BuildIdPlace,
+    /// Address space in which it is mapped.
+    pub owner: BuildIdOwner,
     /// The id, 20 bytes at most.
     pub id: Vec<u8>,
     /// The file's path, or a name in brackets.
@@ -127,11 +129,13 @@ impl Features {
         number: u32,
         section: &[u8],
         events: &mut [RecordedEvent],
+        order: ByteOrder,
     ) -> Result<()> {
-        let mut cursor = Cursor::new(section, "a description of the machine or the recording");
+        const WHAT: &str = "a description of the machine or the recording";
+        let mut cursor = SectionCursor::new(section, WHAT, order);
         match number {
             number::TRACING_DATA => self.tracing_data = Some(section.to_owned()),
-            number::BUILD_ID => self.build_ids = read_build_ids(section)?,
+            number::BUILD_ID => self.build_ids = read_build_ids(section, order)?,
             number::HOST_NAME => self.host_name = Some(cursor.string()?),
             number::OS_RELEASE => self.os_release = Some(cursor.string()?),
             number::VERSION => self.version = Some(cursor.string()?),
@@ -145,7 +149,7 @@ impl Features {
                     self.command_line.push(cursor.string()?);
                 }
             }
-            number::EVENT_DESC => read_names(cursor, events)?,
+            number::EVENT_DESC => read_names(cursor, events, order)?,
             number::SAMPLE_TIME => self.sample_time = Some((cursor.u64()?, cursor.u64()?)),
             _ => {}
         }
@@ -185,15 +189,19 @@ fn event_section(events: &[RecordedEvent]) -> Option<Vec<u8>> {
 }
 
 /// The names of the events, which come in the order of their attributes or with ids to find them by.
-fn read_names(mut cursor: Cursor<'_>, events: &mut [RecordedEvent]) -> Result<()> {
+fn read_names(
+    mut cursor: SectionCursor<'_>,
+    events: &mut [RecordedEvent],
+    order: ByteOrder,
+) -> Result<()> {
     let count = cursor.u32()?;
     let attr_size = cursor.u32()? as usize;
     for i in 0..count {
-        let attr = EventAttr::from_bytes(cursor.bytes(attr_size)?)?;
+        let attr = EventAttr::read(cursor.bytes(attr_size)?, order)?;
         let ids = cursor.u32()? as usize;
         let name = cursor.string()?;
         let ids = cursor.bytes(ids.checked_mul(8).ok_or_else(|| cursor.error())?)?;
-        let first = ids.first_chunk().map(|id| u64::from_ne_bytes(*id));
+        let first = u64_at(ids, 0).map(|id| order.u64(id));
         let by_id = first.and_then(|id| events.iter().position(|e| e.ids().contains(&id)));
         let place = by_id.or(Some(i as usize).filter(|i| {
             let same = |e: &RecordedEvent| {
@@ -216,9 +224,9 @@ fn build_id_section(build_ids: &[BuildId]) -> Option<Vec<u8>> {
         let Ok(size) = u16::try_from(HEADER_LEN + 4 + BUILD_ID_ROOM + path) else {
             continue;
         };
-        let place = match build_id.place {
-            BuildIdPlace::Kernel => misc::KERNEL,
-            BuildIdPlace::User => misc::USER,
+        let place = match build_id.owner {
+            BuildIdOwner::Kernel => Misc::KERNEL.0,
+            BuildIdOwner::User => Misc::USER.0,
         };
         let end = out.len() + usize::from(size);
         out.extend_from_slice(&0u32.to_ne_bytes());
@@ -237,25 +245,26 @@ fn build_id_section(build_ids: &[BuildId]) -> Option<Vec<u8>> {
     (!out.is_empty()).then_some(out)
 }
 
-fn read_build_ids(section: &[u8]) -> Result<Vec<BuildId>> {
+/// The build ids of a section, or of a record of a stream that has one.
+pub(crate) fn read_build_ids(section: &[u8], order: ByteOrder) -> Result<Vec<BuildId>> {
     let mut build_ids = Vec::new();
     let mut at = 0;
     while at < section.len() {
         let rest = &section[at..];
         let wrong = || Error::malformed("a build id", at as u64);
-        let size = usize::from(u16_at(rest, 6).ok_or_else(wrong)?);
+        let size = usize::from(order.u16(u16_at(rest, 6).ok_or_else(wrong)?));
         let entry = rest.get(..size).ok_or_else(wrong)?;
         let body = entry.get(HEADER_LEN + 4..).ok_or_else(wrong)?;
         let (room, path) = body.split_at_checked(BUILD_ID_ROOM).ok_or_else(wrong)?;
-        let flags = u16_at(entry, 4).ok_or_else(wrong)?;
+        let flags = order.u16(u16_at(entry, 4).ok_or_else(wrong)?);
         let len = match flags & BUILD_ID_HAS_LEN {
             0 => BUILD_ID_LEN,
-            _ => (u32_at(room, BUILD_ID_LEN).ok_or_else(wrong)?.to_ne_bytes()[0]).into(),
+            _ => room[BUILD_ID_LEN].into(),
         };
         build_ids.push(BuildId {
-            place: match flags & misc::CPU_MODE {
-                misc::KERNEL => BuildIdPlace::Kernel,
-                _ => BuildIdPlace::User,
+            owner: match Misc(flags).cpu_mode() {
+                CpuMode::Kernel => BuildIdOwner::Kernel,
+                _ => BuildIdOwner::User,
             },
             id: room[..len.min(BUILD_ID_LEN)].to_owned(),
             path: until_nul(path).to_owned(),
@@ -283,12 +292,12 @@ mod tests {
             tracing_data: Some(vec![1, 2, 3]),
             build_ids: vec![
                 BuildId {
-                    place: BuildIdPlace::Kernel,
+                    owner: BuildIdOwner::Kernel,
                     id: vec![7; 20],
                     path: b"[kernel.kallsyms]".to_vec(),
                 },
                 BuildId {
-                    place: BuildIdPlace::User,
+                    owner: BuildIdOwner::User,
                     id: vec![9; 8],
                     path: vec![b'x'; 100],
                 },
@@ -318,7 +327,7 @@ mod tests {
         let mut features = Features::default();
         for (number, section) in &sections {
             features
-                .take(*number, section, &mut nameless)
+                .take(*number, section, &mut nameless, ByteOrder::Native)
                 .expect("good");
         }
         assert_eq!(features, full());
@@ -339,7 +348,8 @@ mod tests {
             for len in 0..section.len() {
                 // A build id and all before it are whole again where one ends.
                 let whole = number == number::BUILD_ID && (len == 0 || len == 100);
-                let taken = Features::default().take(number, &section[..len], &mut []);
+                let taken =
+                    Features::default().take(number, &section[..len], &mut [], ByteOrder::Native);
                 assert_eq!(taken.is_ok(), whole, "{number} {len}");
             }
         }
@@ -349,10 +359,14 @@ mod tests {
     fn counts_that_cannot_be_true_are_errors() {
         let huge = [255; 64];
         for number in [number::COMMAND_LINE, number::EVENT_DESC, number::BUILD_ID] {
-            let taken = Features::default().take(number, &huge, &mut []);
+            let taken = Features::default().take(number, &huge, &mut [], ByteOrder::Native);
             assert!(taken.is_err(), "{number}");
         }
         // Sections of a later perf are none of ours.
-        assert!(Features::default().take(31, &huge, &mut []).is_ok());
+        assert!(
+            Features::default()
+                .take(31, &huge, &mut [], ByteOrder::Native)
+                .is_ok()
+        );
     }
 }

@@ -1,14 +1,13 @@
 //! The header: where everything is (`struct perf_file_header`, `tools/perf/util/header.h`).
 
+use crate::byte_order::ByteOrder;
 use crate::bytes::u64_at;
 use crate::{Error, Result};
 
 /// `PERFILE2` as a number in the byte order of the machine that wrote it.
 const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
-/// How long the header of a file is; that of a pipe is shorter.
+/// Length of the header of a file; that of a stream is shorter.
 pub(crate) const LEN: usize = 104;
-/// How long the header of a pipe is (`struct perf_pipe_file_header`).
-const PIPE_LEN: u64 = 16;
 
 /// A part of the file (`struct perf_file_section`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +17,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// How long a section's description is.
+    /// Length of a section's description.
     pub(crate) const LEN: usize = 16;
 
     pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Self> {
@@ -33,7 +32,7 @@ impl Section {
         out.extend_from_slice(&self.size.to_ne_bytes());
     }
 
-    /// Where it ends, if that is within a file of `len` bytes.
+    /// Returns the offset of its end, if that is within a file of `len` bytes.
     pub(crate) fn checked_end(self, what: &'static str, len: u64) -> Result<u64> {
         let end = self.offset.saturating_add(self.size);
         if end > len {
@@ -47,10 +46,37 @@ impl Section {
     }
 }
 
-/// What the header says.
+/// The first two words: the same in every form of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) order: ByteOrder,
+    /// A stream follows (`struct perf_pipe_file_header`), not the rest of a [`Header`].
+    pub(crate) is_stream: bool,
+}
+
+impl Start {
+    pub(crate) const LEN: usize = 16;
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        let word = |i: usize| u64_at(bytes, 8 * i).ok_or(Error::NotPerfData);
+        let order = match word(0)? {
+            MAGIC => ByteOrder::Native,
+            other if other.swap_bytes() == MAGIC => ByteOrder::Swapped,
+            _ => return Err(Error::NotPerfData),
+        };
+        let is_stream = match usize::try_from(order.u64(word(1)?)) {
+            Ok(Self::LEN) => true,
+            Ok(LEN) => false,
+            _ => return Err(Error::malformed("a header of another size", 8)),
+        };
+        Ok(Self { order, is_stream })
+    }
+}
+
+/// Header of a file, after its [`Start`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Header {
-    /// How long an entry of `attrs` is: an attr, and the section of its ids.
+    /// Length of an entry of `attrs`: an attr, and the section of its ids.
     pub(crate) attr_size: u64,
     pub(crate) attrs: Section,
     pub(crate) data: Section,
@@ -59,21 +85,13 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
-        let word = |i: usize| u64_at(bytes, 8 * i).ok_or(Error::NotPerfData);
-        match word(0)? {
-            MAGIC => {}
-            other if other.swap_bytes() == MAGIC => return Err(Error::OtherByteOrder),
-            _ => return Err(Error::NotPerfData),
-        }
-        match word(1)? {
-            PIPE_LEN => return Err(Error::Unsupported("the format of a pipe")),
-            size if size != LEN as u64 => {
-                return Err(Error::malformed("a header of another size", 8));
-            }
-            _ => {}
-        }
-        let section = |at| Section::read(bytes, at).ok_or(Error::NotPerfData);
+    /// Reads what follows the [`Start`] of a file.
+    pub(crate) fn read(mut bytes: [u8; LEN - Start::LEN], order: ByteOrder) -> Result<Self> {
+        order.words(&mut bytes);
+        // Offsets are counted from the start of the file.
+        let bytes = [&[0; Start::LEN][..], &bytes].concat();
+        let word = |i: usize| u64_at(&bytes, 8 * i).ok_or(Error::NotPerfData);
+        let section = |at| Section::read(&bytes, at).ok_or(Error::NotPerfData);
         Ok(Self {
             attr_size: word(2)?,
             attrs: section(24)?,
@@ -124,10 +142,18 @@ mod tests {
         };
         let bytes = header.to_bytes();
         assert_eq!(bytes.len(), LEN);
-        assert_eq!(Header::read(&bytes).expect("whole"), header);
+        let (start, rest) = bytes.split_at(Start::LEN);
+        let rest: [u8; LEN - Start::LEN] = rest.try_into().expect("as long as a header");
+        let order = ByteOrder::Native;
+        let file = Start {
+            order,
+            is_stream: false,
+        };
+        assert_eq!(Start::read(start).expect("whole"), file);
+        assert_eq!(Header::read(rest, order).expect("whole"), header);
         assert_eq!(header.feature_numbers().collect::<Vec<_>>(), [3, 255]);
-        for len in 0..LEN {
-            assert!(Header::read(&bytes[..len]).is_err(), "{len}");
+        for len in 0..Start::LEN {
+            assert!(Start::read(&bytes[..len]).is_err(), "{len}");
         }
     }
 
@@ -136,12 +162,16 @@ mod tests {
         let good = Header::default().to_bytes();
         let mut swapped = good.clone();
         swapped[..8].reverse();
-        assert!(matches!(Header::read(&swapped), Err(Error::OtherByteOrder)));
+        swapped[8..16].reverse();
+        let start = Start::read(&swapped).expect("a file");
+        assert_eq!((start.order, start.is_stream), (ByteOrder::Swapped, false));
         let mut pipe = good.clone();
         pipe[8..16].copy_from_slice(&16u64.to_ne_bytes());
-        assert!(matches!(Header::read(&pipe), Err(Error::Unsupported(_))));
+        assert!(Start::read(&pipe).expect("a stream").is_stream);
+        pipe[8] = 17;
+        assert!(matches!(Start::read(&pipe), Err(Error::Malformed { .. })));
         let mut elf = good;
         elf[..4].copy_from_slice(b"\x7fELF");
-        assert!(matches!(Header::read(&elf), Err(Error::NotPerfData)));
+        assert!(matches!(Start::read(&elf), Err(Error::NotPerfData)));
     }
 }

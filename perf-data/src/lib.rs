@@ -2,23 +2,41 @@
 #![forbid(unsafe_code)]
 
 mod attr;
+mod byte_order;
 mod bytes;
+#[cfg(feature = "zstd")]
+mod decompression;
 mod error;
 mod features;
+mod file_records;
 mod header;
+mod layout;
 mod order;
 mod reader;
-mod record;
+pub mod record;
+mod sample;
+mod section;
 pub mod synthesized;
+mod trace_format;
 mod tracing;
 mod writer;
 
 pub use attr::{EventAttr, RecordedEvent};
+pub use bytes::Words;
 pub use error::Error;
-pub use features::{BuildId, BuildIdPlace, Features};
+pub use features::{BuildId, BuildIdOwner, Features};
+pub use file_records::FileRecords;
+pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
 pub use order::TimeOrder;
-pub use reader::{Reader, Records};
-pub use record::{Record, kind, misc};
+pub use reader::{Reader, is_stream};
+pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
+pub use sample::{
+    AbortReason, Blocked, Branch, BranchPrivilege, BranchStack, BranchType, Callchain, Context,
+    CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels, MemoryOperation, ReadValues,
+    RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
+    UserStack, Weight,
+};
+pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
 pub use tracing::TracingData;
 pub use writer::Writer;
 

@@ -1,57 +1,168 @@
-//! Reading a file that nobody vouches for.
+//! Reader for untrusted perf.data files.
 
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::{EventAttr, RecordedEvent};
-use crate::bytes::u64_at;
-use crate::features::Features;
-use crate::header::{self, Header, Section};
-use crate::record::{HEADER_LEN, Record, kind};
+use crate::byte_order::ByteOrder;
+use crate::bytes::{u32_at, u64_at};
+use crate::features::{Features, read_build_ids};
+use crate::file_records::{FileRecords, Source};
+use crate::header::{self, Header, Section, Start};
+use crate::record::{RawRecord, kind};
 use crate::{Error, Result};
 
 /// No section but the data is longer than this; in files that make sense, they are a fraction of it.
 const LONGEST_SECTION: u64 = 64 << 20;
-/// A record can be 64 KiB long; some of them are read at once.
-const READ_AHEAD: usize = 256 << 10;
+/// The list of events in errors.
+const EVENTS: &str = "its list of events";
+/// The features in errors.
+const FEATURES: &str = "what it tells of the machine";
 
-/// A file, its header read and checked.
+/// A `perf.data` file or a stream of `perf record -o -`, its header read and checked.
+///
+/// Files of both byte orders are read; all that is told of them is in this machine's.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
-    len: u64,
-    header: Header,
+    order: ByteOrder,
+    data: Data,
     events: Vec<RecordedEvent>,
     features: Features,
 }
 
+/// The place of the records.
+#[derive(Debug)]
+enum Data {
+    /// A section of a file.
+    Section(Section),
+    /// The rest of a stream from this offset on, after the first record, which was read to find out
+    /// that the description of the recording has ended.
+    Stream(u64, Option<Vec<u8>>),
+}
+
 impl<R: Read + Seek> Reader<R> {
-    /// Reads everything but the records.
+    /// Reads everything but the records of a file, in which a stream may have been stored.
     ///
     /// # Errors
     /// Any [`Error`]: the input cannot be read, is no such file, is truncated, or contradicts itself.
     pub fn new(mut input: R) -> Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
         input.seek(SeekFrom::Start(0))?;
-        let mut bytes = Vec::with_capacity(header::LEN);
-        (&mut input)
-            .take(header::LEN as u64)
-            .read_to_end(&mut bytes)?;
-        let mut header = Header::read(&bytes)?;
+        let start = read_start(&mut input)?;
+        if start.is_stream {
+            return Self::after_start(input, start.order);
+        }
+        let mut bytes = [0; header::LEN - Start::LEN];
+        input
+            .read_exact(&mut bytes)
+            .map_err(|_| Error::NotPerfData)?;
+        let mut header = Header::read(bytes, start.order)?;
         if header.data.size == 0 && header.features == [0; 4] {
             // Whoever wrote it was ended before it could say how much there is.
             header.data.size = len.saturating_sub(header.data.offset);
         }
         header.data.checked_end("its data", len)?;
-        let mut reader = Self {
-            input,
+        let sections = Sections {
+            input: &mut input,
             len,
-            header,
-            events: Vec::new(),
-            features: Features::default(),
+            order: start.order,
         };
-        reader.read_events()?;
-        reader.read_features()?;
-        Ok(reader)
+        let (events, features) = sections.read(&header)?;
+        Ok(Self {
+            input,
+            order: start.order,
+            data: Data::Section(header.data),
+            events,
+            features,
+        })
+    }
+
+    /// The records of a file, from the first on; those of a stream can be read once only.
+    ///
+    /// # Errors
+    /// [`Io`](Error::Io).
+    pub fn records(&mut self) -> Result<FileRecords<'_, R>> {
+        if let Data::Section(section) = self.data {
+            self.input.seek(SeekFrom::Start(section.offset))?;
+        }
+        Ok(self.stream_records())
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads everything but the records of a stream, as `perf record -o -` writes it, from an input that
+    /// cannot seek. It is read no farther than to the end of the first record after that.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`Unsupported`](Error::Unsupported) when it has the form of a file.
+    pub fn from_stream(mut input: R) -> Result<Self> {
+        let start = read_start(&mut input)?;
+        if !start.is_stream {
+            return Err(Error::Unsupported("the form of a file, not of a stream"));
+        }
+        Self::after_start(input, start.order)
+    }
+
+    fn after_start(input: R, order: ByteOrder) -> Result<Self> {
+        let mut source = Source {
+            input,
+            at: Start::LEN as u64,
+            end: None,
+            order,
+        };
+        let (mut events, mut features) = (Vec::new(), Features::default());
+        let (mut room, mut record, mut first) = (LONGEST_SECTION, Vec::new(), None);
+        while source.read(&mut record)? {
+            let wrong = |what| Error::malformed(what, source.at - record.len() as u64);
+            room = room
+                .checked_sub(record.len() as u64)
+                .ok_or_else(|| wrong(FEATURES))?;
+            let read = RawRecord::at_start(&record).ok_or_else(|| wrong(FEATURES))?;
+            let body = read.body();
+            match read.kind() {
+                kind::HEADER_ATTR => events.push(event_of(body, order)?),
+                kind::HEADER_FEATURE => {
+                    let number = u64_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
+                    if let Ok(number) = u32::try_from(order.u64(number)) {
+                        features.take(number, &body[8..], &mut events, order)?;
+                    }
+                }
+                kind::HEADER_BUILD_ID => {
+                    // Its header is in this machine's order already, and nothing else is a number.
+                    let build_ids = read_build_ids(&record, ByteOrder::Native)?;
+                    features.build_ids.extend(build_ids);
+                }
+                kind::HEADER_TRACING_DATA => {
+                    let len = u32_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
+                    let len = u64::from(order.u32(len));
+                    room = room.checked_sub(len).ok_or_else(|| wrong(FEATURES))?;
+                    let mut formats = Vec::new();
+                    source.input.by_ref().take(len).read_to_end(&mut formats)?;
+                    source.at += formats.len() as u64;
+                    features.tracing_data = Some(formats);
+                }
+                // The first record of the recording itself.
+                0..kind::FIRST_OF_USER
+                | kind::FINISHED_ROUND
+                | kind::AUXTRACE
+                | kind::COMPRESSED
+                | kind::COMPRESSED2 => {
+                    first = Some(std::mem::take(&mut record));
+                    break;
+                }
+                _ => {}
+            }
+        }
+        if events.is_empty() {
+            return Err(Error::malformed(EVENTS, Start::LEN as u64));
+        }
+        Ok(Self {
+            data: Data::Stream(source.at, first),
+            input: source.input,
+            order,
+            events,
+            features,
+        })
     }
 
     /// The events that were recorded.
@@ -59,29 +170,57 @@ impl<R: Read + Seek> Reader<R> {
         &self.events
     }
 
-    /// What it tells of the machine and the recording.
+    /// Returns the description of the machine and the recording.
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// How many bytes of records there are.
-    pub fn data_len(&self) -> u64 {
-        self.header.data.size
+    /// The records of a [stream](Self::from_stream), which can be read once only.
+    pub fn stream_records(&mut self) -> FileRecords<'_, R> {
+        let (range, first) = match &mut self.data {
+            Data::Section(Section { offset, size }) => ((*offset, Some(*offset + *size)), None),
+            Data::Stream(at, first) => ((*at, None), first.take()),
+        };
+        FileRecords::new(&mut self.input, range, first, &self.events, self.order)
     }
+}
 
-    /// The records, from the first on.
-    ///
-    /// # Errors
-    /// [`Io`](Error::Io).
-    pub fn records(&mut self) -> Result<Records<'_, R>> {
-        let Section { offset, size } = self.header.data;
-        self.input.seek(SeekFrom::Start(offset))?;
-        Ok(Records {
-            input: BufReader::with_capacity(READ_AHEAD, &mut self.input),
-            at: offset,
-            end: offset + size,
-            buffer: Vec::new(),
-        })
+/// Returns true if an input that begins with these 16 bytes is a [stream](Reader::from_stream), false if it
+/// is a file.
+///
+/// # Errors
+/// [`NotPerfData`](Error::NotPerfData) or [`Malformed`](Error::Malformed) when it is neither.
+pub fn is_stream(start: &[u8]) -> Result<bool> {
+    Ok(Start::read(start)?.is_stream)
+}
+
+fn read_start(input: &mut impl Read) -> Result<Start> {
+    let mut start = Vec::with_capacity(Start::LEN);
+    input.take(Start::LEN as u64).read_to_end(&mut start)?;
+    Start::read(&start)
+}
+
+/// The event of a record of a stream: its attributes and the ids of its counters.
+fn event_of(body: &[u8], order: ByteOrder) -> Result<RecordedEvent> {
+    let attr = EventAttr::read(body, order)?;
+    let ids = body.get(attr.bytes().len()..).unwrap_or_default();
+    let ids = ids.as_chunks().0.iter();
+    let ids = ids.map(|id| order.u64(u64::from_ne_bytes(*id))).collect();
+    Ok(RecordedEvent::nameless(attr, ids))
+}
+
+/// The sections of a file beside its data.
+struct Sections<'a, R> {
+    input: &'a mut R,
+    len: u64,
+    order: ByteOrder,
+}
+
+impl<R: Read + Seek> Sections<'_, R> {
+    fn read(mut self, header: &Header) -> Result<(Vec<RecordedEvent>, Features)> {
+        let mut events = self.read_events(header)?;
+        let features = self.read_features(header, &mut events)?;
+        Ok((events, features))
     }
 
     fn section(&mut self, section: Section, what: &'static str) -> Result<Vec<u8>> {
@@ -95,116 +234,54 @@ impl<R: Read + Seek> Reader<R> {
         Ok(bytes)
     }
 
-    fn read_events(&mut self) -> Result<()> {
-        const WHAT: &str = "its list of events";
-        let attrs = self.header.attrs;
-        let bytes = self.section(attrs, WHAT)?;
-        let wrong = || Error::malformed(WHAT, attrs.offset);
-        let size = usize::try_from(self.header.attr_size).map_err(|_| wrong())?;
+    fn described(&self, bytes: &[u8], at: usize) -> Option<Section> {
+        let section = Section::read(bytes, at)?;
+        Some(Section {
+            offset: self.order.u64(section.offset),
+            size: self.order.u64(section.size),
+        })
+    }
+
+    fn read_events(&mut self, header: &Header) -> Result<Vec<RecordedEvent>> {
+        let attrs = header.attrs;
+        let bytes = self.section(attrs, EVENTS)?;
+        let wrong = || Error::malformed(EVENTS, attrs.offset);
+        let size = usize::try_from(header.attr_size).map_err(|_| wrong())?;
         let attr_len = size.checked_sub(Section::LEN).ok_or_else(wrong)?;
         if attrs.size == 0 || !bytes.len().is_multiple_of(size) {
             return Err(wrong());
         }
         let mut room = LONGEST_SECTION;
+        let mut events = Vec::new();
         for entry in bytes.chunks_exact(size) {
-            let attr = EventAttr::from_bytes(&entry[..attr_len])?;
-            let ids = Section::read(entry, attr_len).ok_or_else(wrong)?;
+            let attr = EventAttr::read(&entry[..attr_len], self.order)?;
+            let ids = self.described(entry, attr_len).ok_or_else(wrong)?;
             // Many events may point to the same ids: all of them together are what is limited.
             room = room.checked_sub(ids.size).ok_or_else(wrong)?;
-            let ids = self.section(ids, "the ids of its counters")?;
+            let mut ids = self.section(ids, "the ids of its counters")?;
+            self.order.words(&mut ids);
             let ids = (0..ids.len() / 8).filter_map(|i| u64_at(&ids, 8 * i));
-            let event = RecordedEvent::nameless(attr, ids.collect());
-            self.events.push(event);
+            events.push(RecordedEvent::nameless(attr, ids.collect()));
         }
-        Ok(())
+        Ok(events)
     }
 
-    fn read_features(&mut self) -> Result<()> {
-        const WHAT: &str = "what it tells of the machine";
-        let numbers: Vec<u32> = self.header.feature_numbers().collect();
-        let Section { offset, size } = self.header.data;
+    fn read_features(&mut self, header: &Header, events: &mut [RecordedEvent]) -> Result<Features> {
+        let mut features = Features::default();
+        let numbers: Vec<u32> = header.feature_numbers().collect();
+        let Section { offset, size } = header.data;
         let table = Section {
             offset: offset + size,
             size: (Section::LEN * numbers.len()) as u64,
         };
-        let table = self.section(table, WHAT)?;
+        let table = self.section(table, FEATURES)?;
         for (i, number) in numbers.into_iter().enumerate() {
-            let section = Section::read(&table, Section::LEN * i)
-                .ok_or_else(|| Error::malformed(WHAT, offset + size))?;
-            let bytes = self.section(section, WHAT)?;
-            self.features.take(number, &bytes, &mut self.events)?;
+            let section = self
+                .described(&table, Section::LEN * i)
+                .ok_or_else(|| Error::malformed(FEATURES, offset + size))?;
+            let bytes = self.section(section, FEATURES)?;
+            features.take(number, &bytes, events, self.order)?;
         }
-        Ok(())
-    }
-}
-
-/// The records of a file, one after the other.
-#[derive(Debug)]
-pub struct Records<'a, R> {
-    input: BufReader<&'a mut R>,
-    at: u64,
-    end: u64,
-    buffer: Vec<u8>,
-}
-
-impl<R: Read + Seek> Records<'_, R> {
-    /// The next record; `None` after the last.
-    ///
-    /// # Errors
-    /// [`Malformed`](Error::Malformed) when it is shorter than its header or longer than what is left;
-    /// [`Unsupported`](Error::Unsupported) when it is compressed; [`Io`](Error::Io).
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        let left = self.end - self.at;
-        if left == 0 {
-            return Ok(None);
-        }
-        let offset = self.at;
-        let wrong = |what| Error::malformed(what, offset);
-        if left < HEADER_LEN as u64 {
-            return Err(wrong("the data ends within a record"));
-        }
-        self.buffer.resize(HEADER_LEN, 0);
-        self.fill(0)?;
-        let size = u16::from_ne_bytes([self.buffer[6], self.buffer[7]]);
-        if usize::from(size) < HEADER_LEN {
-            return Err(wrong("a record that is shorter than its header"));
-        }
-        if u64::from(size) > left {
-            return Err(wrong("the data ends within a record"));
-        }
-        self.buffer.resize(size.into(), 0);
-        self.fill(HEADER_LEN)?;
-        self.at += u64::from(size);
-        let record = Record::at_offset(&self.buffer, offset);
-        let record = record.ok_or_else(|| wrong("a record that is not whole"))?;
-        match record.kind() {
-            kind::COMPRESSED | kind::COMPRESSED2 => {
-                return Err(Error::Unsupported("compressed records"));
-            }
-            kind::AUXTRACE => {
-                // Its first word says how long the trace is that follows.
-                let len = u64_at(record.body(), 0).unwrap_or(u64::MAX);
-                let skipped = i64::try_from(len)
-                    .ok()
-                    .filter(|_| len <= self.end - self.at);
-                let skipped = skipped.ok_or_else(|| wrong("the data ends within a trace"))?;
-                self.input.seek_relative(skipped)?;
-                self.at += len;
-            }
-            _ => {}
-        }
-        Ok(Some(record))
-    }
-
-    fn fill(&mut self, from: usize) -> Result<()> {
-        match self.input.read_exact(&mut self.buffer[from..]) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Err(Error::Truncated {
-                what: "its data",
-                needed: self.end,
-                len: self.at,
-            }),
-            Err(e) => Err(e.into()),
-        }
+        Ok(features)
     }
 }

@@ -3,16 +3,16 @@
 //! Each is in the kernel's layout (`include/uapi/linux/perf_event.h`), with `trailer` bytes of zeros
 //! where `sample_id_all` puts ids and time: readers take time 0 for "before everything else".
 
-use crate::record::{HEADER_LEN, kind, misc};
+use crate::record::{HEADER_LEN, Misc, kind};
 
 /// A mapping of executable memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mapping<'a> {
     /// The first address.
     pub start: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Where it begins in the file, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// The file's device.
     pub device: (u32, u32),
@@ -30,10 +30,10 @@ pub struct Mapping<'a> {
 struct Draft(Vec<u8>);
 
 impl Draft {
-    fn new(kind: u32, misc: u16) -> Self {
+    fn new(kind: u32, misc: Misc) -> Self {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(&misc.to_ne_bytes());
+        bytes.extend_from_slice(&misc.0.to_ne_bytes());
         bytes.extend_from_slice(&[0; 2]);
         Self(bytes)
     }
@@ -74,14 +74,14 @@ impl Draft {
 
 /// `PERF_RECORD_COMM`: a thread has a name.
 pub fn comm(pid: i32, tid: i32, name: &[u8], trailer: usize) -> Vec<u8> {
-    Draft::new(kind::COMM, 0)
+    Draft::new(kind::COMM, Misc::default())
         .ids(&[pid, tid])
         .end(name, trailer)
 }
 
 /// `PERF_RECORD_FORK`: a thread belongs to a process.
 pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) -> Vec<u8> {
-    Draft::new(kind::FORK, 0)
+    Draft::new(kind::FORK, Misc::default())
         .ids(&[pid, parent, tid, parent_tid])
         .words(&[0])
         .close(trailer)
@@ -89,7 +89,7 @@ pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) ->
 
 /// `PERF_RECORD_LOST_SAMPLES`: samples that no other record speaks of were lost.
 pub fn lost_samples(count: u64, trailer: usize) -> Vec<u8> {
-    Draft::new(kind::LOST_SAMPLES, 0)
+    Draft::new(kind::LOST_SAMPLES, Misc::default())
         .words(&[count])
         .close(trailer)
 }
@@ -103,7 +103,7 @@ pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     };
     let (major, minor) = mapping.device;
-    Draft::new(kind::MMAP2, misc::USER)
+    Draft::new(kind::MMAP2, Misc::USER)
         .ids(&[pid, tid])
         .words(&[mapping.start, mapping.len, mapping.offset])
         .words(&[word(major, minor), mapping.inode, 0])
@@ -126,7 +126,7 @@ pub fn kernel_module(start: u64, len: u64, name: &[u8], trailer: usize) -> Vec<u
 fn kernel_mapping(start: u64, len: u64, offset: u64, path: &[u8], trailer: usize) -> Vec<u8> {
     /// The pid by which records mean the host's kernel (`HOST_KERNEL_ID`).
     const HOST: i32 = -1;
-    Draft::new(kind::MMAP, misc::KERNEL)
+    Draft::new(kind::MMAP, Misc::KERNEL)
         .ids(&[HOST, 0])
         .words(&[start, len, offset])
         .end(path, trailer)
@@ -135,7 +135,7 @@ fn kernel_mapping(start: u64, len: u64, offset: u64, path: &[u8], trailer: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
+    use crate::RawRecord;
     use crate::bytes::{u32_at, u64_at, until_nul};
 
     #[test]
@@ -151,9 +151,9 @@ mod tests {
             path: b"/bin/true",
         };
         let bytes = mmap2(3, 4, &mapping, 16);
-        let record = Record::first_of(&bytes).expect("whole");
+        let record = RawRecord::at_start(&bytes).expect("whole");
         assert_eq!(record.bytes().len(), bytes.len());
-        assert_eq!((record.kind(), record.misc()), (kind::MMAP2, misc::USER));
+        assert_eq!((record.kind(), record.misc()), (kind::MMAP2, Misc::USER));
         let body = record.body();
         let ids = [u32_at(body, 0), u32_at(body, 4)];
         assert_eq!(ids, [Some(3), Some(4)]);
@@ -171,10 +171,10 @@ mod tests {
         let bytes = fork(3, 1, 4, 1, 8);
         assert_eq!(bytes.len(), 8 + 16 + 8 + 8);
         let bytes = lost_samples(5, 8);
-        let body = Record::first_of(&bytes).expect("whole").body();
+        let body = RawRecord::at_start(&bytes).expect("whole").body();
         assert_eq!((u64_at(body, 0), body.len()), (Some(5), 16));
         let bytes = kernel(1, 2, b"_text", 3, 0);
-        let body = Record::first_of(&bytes).expect("whole").body();
+        let body = RawRecord::at_start(&bytes).expect("whole").body();
         assert_eq!(u32_at(body, 0), Some(u32::MAX));
         assert_eq!(until_nul(&body[32..]), b"[kernel.kallsyms]_text");
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_text_that_is_too_long_is_cut() {
         let bytes = comm(1, 1, &vec![b'x'; 1 << 20], 0);
-        let record = Record::first_of(&bytes).expect("whole");
+        let record = RawRecord::at_start(&bytes).expect("whole");
         assert_eq!(record.bytes().len(), 8 + 8 + 4096);
     }
 }

@@ -1,9 +1,9 @@
-//! How tracepoints lay out their data, in the form in which tools expect it
+//! Formats of tracepoints, in the form in which tools expect them
 //! (`tools/perf/util/trace-event-info.c`).
 
 use std::collections::BTreeMap;
 
-/// What tracefs says of the tracepoints of a recording: the content of
+/// Description that tracefs has of the tracepoints of a recording: the content of
 /// [`Features::tracing_data`](crate::Features::tracing_data).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TracingData {

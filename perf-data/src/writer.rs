@@ -98,12 +98,12 @@ impl<W: Write + Seek> Writer<W> {
         &self.events
     }
 
-    /// How many bytes of records there are.
+    /// Returns the bytes of records.
     pub fn data_len(&self) -> u64 {
         self.header.data.size
     }
 
-    /// Where the records end, in bytes from the start of the file.
+    /// Returns the offset at which the records end.
     pub fn data_end(&self) -> u64 {
         self.header.data.offset + self.header.data.size
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use quipu::Total;
+use quipu::Count;
 
 fn main() -> quipu::Result<()> {
     let events = "task-clock,page-faults,context-switches,{cycles,instructions}";
@@ -16,12 +16,12 @@ fn main() -> quipu::Result<()> {
     for event in measured.counts.events() {
         let name = event.event().spec();
         match event.total() {
-            Ok(Total::Exact(value)) => println!("  {value:>14}  {name}"),
-            Ok(Total::Estimated(value)) => println!("  {value:>14}  {name} (estimated)"),
-            Ok(Total::Partial { value, missing, .. }) => {
+            Ok(Count::Exact(value)) => println!("  {value:>14}  {name}"),
+            Ok(Count::Estimated(value)) => println!("  {value:>14}  {name} (estimated)"),
+            Ok(Count::Partial { value, missing, .. }) => {
                 println!("  {value:>14}  {name} (without {missing} parts)");
             }
-            Ok(Total::NotCounted) => println!("  {:>14}  {name}", "not counted"),
+            Ok(_) => println!("  {:>14}  {name}", "not counted"),
             Err(why) => println!("  {:>14}  {name}: {why:#}", "-"),
         }
     }

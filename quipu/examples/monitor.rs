@@ -25,7 +25,7 @@ fn main() -> quipu::Result<()> {
         sleep(Duration::from_millis(200));
         set.read(&mut now)?;
         let mut delta = now.clone();
-        delta.subtract(&before);
+        delta.subtract(&before)?;
         let line: Vec<String> = delta
             .events()
             .filter_map(|e| Some(format!("{} {}", e.total().ok()?.value()?, e.name())))

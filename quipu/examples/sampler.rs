@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use quipu::{SampleRate, Sampler};
-use quipu_symbols::{Place, Processes, Symbolizer};
+use quipu_symbols::{AddressOwner, Processes, Symbolizer};
 
 #[inline(never)]
 fn sort(numbers: &mut [u64]) {
@@ -41,7 +41,7 @@ fn main() -> quipu::Result<()> {
         let mut functions = Vec::new();
         symbolizer.resolve(
             &processes,
-            Place::Process(sample.pid),
+            AddressOwner::Process(sample.pid),
             sample.ip,
             &mut functions,
         );

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use quipu_hal::{DynBackend, Error, ErrorKind, Result};
+use quipu_hal::{Backend, Error, ErrorKind, Result};
 
 use crate::NativeEvents;
 
 /// The backends of this machine, in order of preference.
 pub struct Machine {
-    native: Arc<NativeEvents>,
+    pub(crate) native: Arc<NativeEvents>,
     backends: Vec<BackendStatus>,
     on_request: OnceLock<Vec<BackendStatus>>,
 }
@@ -18,18 +18,23 @@ pub struct Machine {
 pub struct BackendStatus {
     name: &'static str,
     is_of_this_system: bool,
-    state: Result<Arc<dyn DynBackend>>,
+    state: Result<Arc<dyn Backend>>,
 }
 
 impl Machine {
-    /// This machine; looked at once, on the first call.
+    /// Returns this machine; it is looked at once, on the first call.
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
-        THIS.get_or_init(|| Self::with_native_events(Arc::clone(NativeEvents::this())))
+        THIS.get_or_init(|| Self::with(Arc::clone(NativeEvents::this())))
     }
 
-    /// This machine with other native events: of an event file, or of another CPU.
+    /// Returns this machine with other native events: of an event file, or of another CPU.
+    #[cfg(feature = "events")]
     pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
+        Self::with(native)
+    }
+
+    fn with(native: Arc<NativeEvents>) -> Self {
         Self {
             backends: vec![linux(&native), pctr(&native), posix()],
             native,
@@ -37,28 +42,29 @@ impl Machine {
         }
     }
 
-    /// The native events of this machine.
+    /// Returns the native events of this machine.
+    #[cfg(feature = "events")]
     pub fn native_events(&self) -> &NativeEvents {
         &self.native
     }
 
-    /// Every backend Quipu knows, with its state here.
+    /// Returns every backend Quipu knows, with its state here.
     pub fn backends(&self) -> &[BackendStatus] {
         &self.backends
     }
 
-    /// The backends that are used only when they are asked for by name, with their state here. They
+    /// Returns the backends that are used only if they are asked for by name, with their state here. They
     /// are looked at when this is first called.
     pub fn on_request(&self) -> &[BackendStatus] {
         self.on_request.get_or_init(|| vec![msr(&self.native)])
     }
 
-    /// The backend of a name.
+    /// Returns the backend of a name.
     ///
     /// # Errors
-    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is none of that name, or
-    /// why it cannot be used here.
-    pub fn named(&self, name: &str) -> Result<Arc<dyn DynBackend>> {
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if there is none of that name, or
+    /// the reason why it cannot be used here.
+    pub fn named(&self, name: &str) -> Result<Arc<dyn Backend>> {
         let all = || self.backends.iter().chain(self.on_request());
         match all().find(|backend| backend.name == name) {
             Some(backend) => backend.state.clone(),
@@ -72,25 +78,25 @@ impl Machine {
         }
     }
 
-    /// The backends that can be used here, in order of preference.
-    pub fn usable(&self) -> impl Iterator<Item = &Arc<dyn DynBackend>> {
+    /// Returns the backends that can be used here, in order of preference.
+    pub fn usable(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
         self.backends.iter().filter_map(|b| b.state.as_ref().ok())
     }
 
-    /// Why the backend that comes first on this system cannot be used, if that is so: what it could
-    /// have counted is refused for this reason, whatever another backend says of it.
+    /// Returns the reason why the backend that comes first on this system cannot be used, if it cannot:
+    /// what it could have counted is refused for this reason, whatever another backend says of it.
     pub(crate) fn unusable_first(&self) -> Option<&Error> {
         self.backends.iter().find(|b| b.is_of_this_system)?.error()
     }
 
-    /// The backends that count together here, or one error that says why there is none.
+    /// Returns the backends that count together here.
     ///
-    /// Where perf_event_open can be used, getrusage(2) is left out: it counts a command from its fork
+    /// If perf_event_open can be used, getrusage(2) is left out: it counts a command from its fork
     /// on, and would answer where perf_event_open has a reason not to.
     ///
     /// # Errors
-    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) with every backend's reason when none is usable.
-    pub fn require(&self) -> Result<Vec<Arc<dyn DynBackend>>> {
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) with every backend's reason if none is usable.
+    pub fn require(&self) -> Result<Vec<Arc<dyn Backend>>> {
         let mut usable: Vec<_> = self.usable().cloned().collect();
         if usable.iter().any(|backend| backend.name() == "linux") {
             usable.retain(|backend| backend.name() != "posix");
@@ -117,35 +123,39 @@ impl fmt::Debug for Machine {
 }
 
 impl BackendStatus {
-    fn new<B: DynBackend + 'static>(name: &'static str, state: Result<B>) -> Self {
+    fn new(name: &'static str, state: Result<Arc<dyn Backend>>) -> Self {
         Self {
             name,
             is_of_this_system: true,
-            state: state.map(|b| Arc::new(b) as Arc<dyn DynBackend>),
+            state,
         }
     }
 
-    /// A backend of another system; `attempted` completes "cannot".
-    fn elsewhere(name: &'static str, attempted: &str) -> Self {
-        let error = Error::new(ErrorKind::NoSuchDevice, attempted);
+    /// Returns a backend of another system, or one that was built without; `attempted` completes
+    /// "cannot".
+    fn missing(name: &'static str, attempted: &str, is_of_this_system: bool) -> Self {
+        let reason = match is_of_this_system {
+            true => "Quipu was built without it",
+            false => "not on this system",
+        };
+        let error = Error::new(ErrorKind::NoSuchDevice, attempted).with_reason(reason);
         Self {
-            name,
             is_of_this_system: false,
-            state: Err(error.with_reason("not on this system")),
+            ..Self::new(name, Err(error))
         }
     }
 
-    /// The backend's name: `linux`.
+    /// Returns the backend's name: `linux`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The backend, when it can be used here.
-    pub fn backend(&self) -> Option<&Arc<dyn DynBackend>> {
+    /// Returns the backend, if it can be used here.
+    pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
         self.state.as_ref().ok()
     }
 
-    /// Why it cannot be used here.
+    /// Returns the reason why it cannot be used here, if it cannot.
     pub fn error(&self) -> Option<&Error> {
         self.state.as_ref().err()
     }
@@ -153,7 +163,7 @@ impl BackendStatus {
 
 impl fmt::Debug for BackendStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.as_ref().map(|b| b.capabilities());
+        let state = self.state.as_ref().map(Backend::capabilities);
         f.debug_struct("BackendStatus")
             .field("name", &self.name)
             .field("state", &state)
@@ -161,64 +171,72 @@ impl fmt::Debug for BackendStatus {
     }
 }
 
-/// perf_event_open with the native events of this CPU, where the database knows it.
-#[cfg(target_os = "linux")]
+/// Returns perf_event_open(2) with the native events of this CPU, if the database knows it.
 fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
-    BackendStatus::new("linux", linux_with(native))
+    cfg_if::cfg_if! {
+        if #[cfg(all(feature = "linux", target_os = "linux"))] {
+            BackendStatus::new("linux", linux_with(native).map(|linux| Arc::new(linux) as Arc<dyn Backend>))
+        } else {
+            let _ = native;
+            BackendStatus::missing("linux", "use perf_event_open", cfg!(target_os = "linux"))
+        }
+    }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 fn linux_with(native: &Arc<NativeEvents>) -> Result<quipu_linux::LinuxBackend> {
     let native = Arc::clone(native);
     quipu_linux::LinuxBackend::new()
-        .map(|backend| backend.with_event_maps(move || native.maps(quipu_events::Interface::Linux)))
+        .map(|backend| backend.with_event_maps(move || native.linux_maps()))
 }
 
-/// perf_event_open(2) with the native events of this machine, as itself: for what Linux alone offers.
+/// Returns perf_event_open(2) with the native events of this machine, as itself: for what Linux alone
+/// offers.
 ///
 /// # Errors
 /// As [`LinuxBackend::new`](quipu_linux::LinuxBackend::new).
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn linux_backend() -> Result<quipu_linux::LinuxBackend> {
     linux_with(NativeEvents::this())
 }
 
-#[cfg(not(target_os = "linux"))]
-fn linux(_: &Arc<NativeEvents>) -> BackendStatus {
-    BackendStatus::elsewhere("linux", "use perf_event_open")
-}
-
-#[cfg(unix)]
+/// Returns the model-specific registers, with the native events of this CPU.
 fn msr(native: &NativeEvents) -> BackendStatus {
-    BackendStatus::new("msr", crate::msr::open_with(native, crate::msr::options()))
+    cfg_if::cfg_if! {
+        if #[cfg(all(feature = "msr", unix))] {
+            let open = crate::msr::open_with(native, crate::msr::options());
+            BackendStatus::new("msr", open.map(|msr| Arc::new(msr) as Arc<dyn Backend>))
+        } else {
+            let _ = native;
+            BackendStatus::missing("msr", "use model-specific registers", cfg!(unix))
+        }
+    }
 }
 
-#[cfg(not(unix))]
-fn msr(_: &NativeEvents) -> BackendStatus {
-    BackendStatus::elsewhere("msr", "use model-specific registers")
-}
-
-/// The device with the functions of this CPU; without them there still is the time stamp counter.
-#[cfg(target_os = "openbsd")]
+/// Returns the device with the functions of this CPU; without them it still has the time stamp counter.
 fn pctr(native: &NativeEvents) -> BackendStatus {
-    let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
-    let events = native.maps(quipu_events::Interface::Pctr).ok();
-    let first = events.and_then(|events| events.into_iter().next());
-    BackendStatus::new("pctr", quipu_pctr::open(path, first))
+    cfg_if::cfg_if! {
+        if #[cfg(all(feature = "pctr", target_os = "openbsd"))] {
+            let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
+            let events = native.maps(quipu_events::Interface::Pctr).ok();
+            let first = events.and_then(|events| events.into_iter().next());
+            let open = quipu_pctr::open(path, first);
+            BackendStatus::new("pctr", open.map(|pctr| Arc::new(pctr) as Arc<dyn Backend>))
+        } else {
+            let _ = native;
+            BackendStatus::missing("pctr", "use pctr(4)", cfg!(target_os = "openbsd"))
+        }
+    }
 }
 
-#[cfg(not(target_os = "openbsd"))]
-fn pctr(_: &NativeEvents) -> BackendStatus {
-    BackendStatus::elsewhere("pctr", "use pctr(4)")
-}
-
-/// Last, because the others count the same more closely: in the kernel, or from exec on.
-#[cfg(unix)]
+/// Returns getrusage(2). It is last, because the others count the same more closely: in the kernel, or
+/// from exec on.
 fn posix() -> BackendStatus {
-    BackendStatus::new("posix", Ok(quipu_posix::PosixBackend::new()))
-}
-
-#[cfg(not(unix))]
-fn posix() -> BackendStatus {
-    BackendStatus::elsewhere("posix", "use getrusage")
+    cfg_if::cfg_if! {
+        if #[cfg(all(feature = "posix", unix))] {
+            BackendStatus::new("posix", Ok(Arc::new(quipu_posix::PosixBackend::new())))
+        } else {
+            BackendStatus::missing("posix", "use getrusage", cfg!(unix))
+        }
+    }
 }

@@ -1,16 +1,18 @@
-//! What an event set counted: readings in request order.
+//! The readings of an event set, in request order.
 
+use std::fmt;
 use std::sync::Arc;
 
-use quipu_hal::{Error, ErrorKind, Part, ReadBuf, Reading, Result, Scaled, Total};
+use quipu_hal::{Count, Error, ErrorKind, Part, ReadBuf, Reading, Result};
 
 use crate::SetEvent;
-use crate::preset::{Evaluation, Preset, term_refused};
+use crate::preset::{NoValue, Preset, term_refused};
 
-/// Where an event's readings are: in which [buffer](Counts::buffer), and of which member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The open group.
+/// The position of an event's readings: a group of the set, and a member of that group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct MemberIndex {
+    /// The open group, for [`Counts::buffer`].
     pub group: usize,
     /// The member of the group.
     pub member: usize,
@@ -20,14 +22,14 @@ pub struct Place {
 ///
 /// Made by [`EventSet::counts`](crate::EventSet::counts) and filled by
 /// [`EventSet::read`](crate::EventSet::read).
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Counts {
     events: Arc<[SetEvent]>,
     bufs: Vec<ReadBuf>,
     errors: Vec<Option<Error>>,
 }
 
-/// What was counted of one event.
+/// The counts of one event.
 #[derive(Clone, Copy)]
 pub struct EventCount<'a> {
     event: &'a SetEvent,
@@ -55,45 +57,38 @@ impl Counts {
         self.bufs.iter_mut().zip(&mut self.errors)
     }
 
-    /// What a group was read into, as it came. This is the shortest way to many readings;
-    /// [`event`](Self::event) is the convenient one.
-    ///
-    /// # Errors
-    /// Why the group could not be read.
-    ///
-    /// # Panics
-    /// When there are not so many groups, as indexing does.
+    /// Returns the buffer that a group was read into, or the reason why it could not be read; `None` if
+    /// there are not so many groups. This is the shortest way to many readings; [`get`](Self::get) is the
+    /// convenient one.
     #[inline]
-    pub fn buffer(&self, group: usize) -> Result<&ReadBuf, &Error> {
-        match &self.errors[group] {
+    pub fn buffer(&self, group: usize) -> Option<Result<&ReadBuf, &Error>> {
+        let (buf, error) = (self.bufs.get(group)?, self.errors.get(group)?);
+        Some(match error {
             Some(error) => Err(error),
-            None => Ok(&self.bufs[group]),
-        }
+            None => Ok(buf),
+        })
     }
 
-    /// How many events were asked for.
+    /// Returns the number of events that were asked for.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether no event was asked for.
+    /// Returns true if no event was asked for.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// One event, by its position in the request.
-    ///
-    /// # Panics
-    /// When there are not so many events, as indexing does.
+    /// Returns one event, by its position in the request.
     #[inline]
-    pub fn event(&self, index: usize) -> EventCount<'_> {
-        EventCount {
-            event: &self.events[index],
+    pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
+        Some(EventCount {
+            event: self.events.get(index)?,
             counts: self,
-        }
+        })
     }
 
-    /// Every event, in request order.
+    /// Returns every event, in request order.
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
         self.events.iter().map(|event| EventCount {
             event,
@@ -101,63 +96,64 @@ impl Counts {
         })
     }
 
-    /// The first event of this name, as [`EventCount::name`] gives it.
+    /// Returns the first event of this name, as [`EventCount::name`] gives it.
     pub fn by_name(&self, name: &str) -> Option<EventCount<'_>> {
         self.events().find(|e| e.name() == name)
     }
 
-    /// Turns the readings into what was counted since an earlier reading of the same set.
+    /// Turns the readings into differences from an earlier reading of the same set.
     ///
     /// Gauges keep their present value. An event that could not be read then or now has an error.
     ///
-    /// # Panics
-    /// When `earlier` is of another set.
-    pub fn subtract(&mut self, earlier: &Self) {
-        assert!(self.belongs_to(&earlier.events), "counts of another set");
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if `earlier` is of another set.
+    pub fn subtract(&mut self, earlier: &Self) -> Result<()> {
+        if !self.belongs_to(&earlier.events) {
+            return Err(of_another_set("subtract counts"));
+        }
         for (now, then) in self.errors.iter_mut().zip(&earlier.errors) {
             if now.is_none() {
                 now.clone_from(then);
             }
         }
         for event in self.events.iter().flat_map(SetEvent::counted) {
-            if let (Ok(place), false) = (event.place(), event.is_gauge()) {
-                self.bufs[place.group].subtract(place.member, &earlier.bufs[place.group]);
+            if let (Ok(at), false) = (event.index(), event.is_gauge()) {
+                self.bufs[at.group].subtract(at.member, &earlier.bufs[at.group]);
             }
         }
+        Ok(())
     }
 }
 
 impl<'a> EventCount<'a> {
-    /// The event as it was asked for, as text: `page-faults:u`.
+    /// Returns the event as it was asked for, as text: `page-faults:u`.
     pub fn name(&self) -> &'a str {
         self.event.name()
     }
 
-    /// What was asked for, and what became of it.
+    /// Returns the request, and the counter that was opened for it.
     pub fn event(&self) -> &'a SetEvent {
         self.event
     }
 
-    /// The total over all parts, each scaled by its own times.
+    /// Returns the total over all parts, each scaled by its own times.
     ///
-    /// That of a preset of several events is the value of its formula ([`Preset::evaluate`]).
+    /// That of a preset of several events is the value of its formula;
+    /// [`no_value`](Self::no_value) tells why there is none.
     ///
     /// # Errors
-    /// Why the event could not be opened, or its group not be read. A gauge has no total over
+    /// The reason why the event could not be opened, or its group not be read. A gauge has no total over
     /// several parts ([`UnsupportedFeature`](ErrorKind::UnsupportedFeature)).
-    pub fn total(&self) -> Result<Total> {
-        if let Some(evaluation) = self.evaluation() {
-            return Ok(evaluation?.total);
+    pub fn total(&self) -> Result<Count> {
+        if let Some(value) = self.evaluate() {
+            return Ok(value?.unwrap_or(Count::NotCounted));
         }
-        let (buf, place) = self.read()?;
+        let (buf, member) = self.read()?;
         if !self.event.is_gauge() {
-            return Ok(buf.total(place.member));
+            return Ok(buf.total(member));
         }
         match buf.parts().len() {
-            1 => Ok(match buf.get(0, place.member) {
-                reading if reading.scaled() == Scaled::NotCounted => Total::NotCounted,
-                reading => Total::Exact(reading.value.into()),
-            }),
+            1 => Ok(buf.get(0, member).level()),
             parts => Err(Error::new(
                 ErrorKind::UnsupportedFeature,
                 format!("add up {}", self.name()),
@@ -168,21 +164,26 @@ impl<'a> EventCount<'a> {
         }
     }
 
-    /// What the formula of a preset of several events comes to, with the reason where it has no value;
-    /// nothing for other events.
+    /// Returns the reason why the formula of a preset of several events has no value; `None` if it has
+    /// one, and for other events.
     ///
     /// # Errors
-    /// Why the group of a term could not be read.
-    pub fn evaluation(&self) -> Option<Result<Evaluation>> {
+    /// As [`total`](Self::total).
+    pub fn no_value(&self) -> Result<Option<NoValue>> {
+        Ok(self.evaluate().transpose()?.and_then(Result::err))
+    }
+
+    /// Returns the value of the formula of a preset of several events; `None` for other events.
+    fn evaluate(&self) -> Option<Result<Result<Count, NoValue>>> {
         let preset = self.event.preset()?;
         let readings = self.term_readings();
         Some(readings.map(|readings| preset.evaluate(&readings)))
     }
 
-    /// The readings of each term, part by part; an event that is no preset is its own only term.
+    /// Returns the readings of each term, part by part; an event that is no preset is its own only term.
     ///
     /// # Errors
-    /// Why the event could not be opened, or the group of a term not be read.
+    /// The reason why the event could not be opened, or the group of a term not be read.
     pub fn term_readings(&self) -> Result<Vec<Vec<(&'a Part, &'a Reading)>>> {
         if self.event.preset().is_none() {
             return Ok(vec![self.parts()?.collect()]);
@@ -194,17 +195,17 @@ impl<'a> EventCount<'a> {
         terms.collect()
     }
 
-    /// The terms of a preset of several events, each counted by itself; none for other events.
+    /// Returns the terms of a preset of several events, each counted by itself; none for other events.
     pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
         let counts = self.counts;
         let terms = self.event.preset().map_or(&[][..], Preset::terms);
         terms.iter().map(move |event| EventCount { event, counts })
     }
 
-    /// The readings, part by part.
+    /// Returns the readings, part by part.
     ///
     /// # Errors
-    /// Why the event could not be opened, or its group not be read;
+    /// The reason why the event could not be opened, or its group not be read;
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) for a preset of several events, whose
     /// [terms](Self::terms) have readings.
     #[inline]
@@ -214,14 +215,59 @@ impl<'a> EventCount<'a> {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("it is a formula over several events; each of them has readings"));
         }
-        let (buf, place) = self.read()?;
-        Ok(buf.member(place.member))
+        let (buf, member) = self.read()?;
+        Ok(buf.member(member))
     }
 
+    /// Returns the buffer of the event's group, and its member there.
     #[inline]
-    fn read(&self) -> Result<(&'a ReadBuf, Place)> {
-        let place = self.event.place().map_err(Clone::clone)?;
-        let buf = self.counts.buffer(place.group).map_err(Clone::clone)?;
-        Ok((buf, place))
+    fn read(&self) -> Result<(&'a ReadBuf, usize)> {
+        let at = self.event.index().map_err(Clone::clone)?;
+        match &self.counts.errors[at.group] {
+            Some(error) => Err(error.clone()),
+            None => Ok((&self.counts.bufs[at.group], at.member)),
+        }
     }
+}
+
+impl fmt::Debug for EventCount<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventCount")
+            .field("name", &self.name())
+            .field("total", &self.total())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name of an event with its count and readings, or the reason why there are none.
+#[cfg(feature = "serde")]
+impl serde::Serialize for EventCount<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap as _;
+
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("event", self.name())?;
+        match self.total() {
+            Ok(count) => map.serialize_entry("count", &count)?,
+            Err(error) => map.serialize_entry("error", &error.to_string())?,
+        }
+        if let Ok(parts) = self.parts() {
+            map.serialize_entry("parts", &parts.collect::<Vec<_>>())?;
+        }
+        map.end()
+    }
+}
+
+/// A sequence of its events.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Counts {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.events())
+    }
+}
+
+#[cold]
+pub(crate) fn of_another_set(attempted: &str) -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, attempted)
+        .with_reason("the buffer was made by another set")
 }

@@ -2,50 +2,57 @@
 #![forbid(unsafe_code)]
 
 mod backends;
+mod builder;
 mod counts;
 mod event_set;
+mod expansion;
 mod measure;
-#[cfg(unix)]
+#[cfg(all(feature = "msr", unix))]
 pub mod msr;
-mod native;
 mod open;
 mod preset;
 mod request;
 mod sampler;
+#[cfg(feature = "events")]
 mod selection;
+mod set_event;
 
-#[cfg(target_os = "linux")]
+cfg_if::cfg_if! {
+    if #[cfg(feature = "events")] {
+        mod native;
+
+        pub use native::NativeEvents;
+        pub use selection::{BackendChoice, MatchedCpu, Selection};
+    } else {
+        mod no_native_events;
+
+        use no_native_events::NativeEvents;
+    }
+}
+
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use backends::linux_backend;
 pub use backends::{BackendStatus, Machine};
-pub use counts::{Counts, EventCount, Place};
-pub use event_set::{EventSet, EventSetBuilder, SetEvent};
+pub use builder::EventSetBuilder;
+pub use counts::{Counts, EventCount, MemberIndex};
+pub use event_set::EventSet;
 pub use measure::{Measurement, measure};
-pub use native::NativeEvents;
-pub use preset::{Evaluation, Preset};
+pub use preset::{NoValue, Preset};
 pub use request::IntoGroups;
 pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
-pub use selection::{Considered, Recognised, Selection};
+pub use set_event::SetEvent;
 
-pub use quipu_hal as hal;
+pub use quipu_events_format::Formula;
 pub use quipu_hal::{
-    Attributes, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec, Hardware, Part,
-    Reading, Result, Scaled, Software, Target, Total,
+    Attributes, Backend, Count, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec,
+    Hardware, Part, ReadBuf, Reading, Result, Simultaneity, Software, Target,
 };
 
-/// What Linux alone offers: its backend, sysfs, tracefs.
-#[cfg(target_os = "linux")]
-pub use quipu_linux as linux;
-
-/// The event database: CPUs, their events by name, and the bits that program them.
-pub use quipu_events as events;
-
-/// OpenBSD's pctr(4), and a simulation of it.
+/// Commands whose program waits until counters are attached.
 #[cfg(unix)]
-pub use quipu_pctr as pctr;
-
-/// What every Unix tells of threads, processes and children, and commands held before they execute.
-#[cfg(unix)]
-pub use quipu_posix as posix;
+pub mod command {
+    pub use quipu_command::{Exit, Running, SuspendedCommand};
+}
 
 /// The examples of the project's README are compiled and run.
 #[cfg(doctest)]

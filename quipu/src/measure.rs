@@ -1,12 +1,14 @@
 //! The shortest form: count what a closure does.
 
-use quipu_hal::{Error, ErrorKind, Result, Total};
+use quipu_hal::{Count, Error, ErrorKind, Result};
 
 use crate::{Counts, EventSet, IntoGroups};
 
-/// What a closure returned, and what was counted meanwhile.
+/// The output of a closure, and the counts of the time it ran.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Measurement<T> {
-    /// What the closure returned.
+    /// The output of the closure.
     pub output: T,
     /// The counts, event by event in request order.
     pub counts: Counts,
@@ -14,7 +16,7 @@ pub struct Measurement<T> {
 
 /// Counts events on the calling thread while `code` runs.
 ///
-/// An event that cannot be counted does not sink the others; its error is in the counts. Where
+/// An event that cannot be counted has its error in the counts. Where
 /// counting in the kernel is not permitted, user mode only is counted, and the event says so
 /// ([`SetEvent::fell_back_to_user`](crate::SetEvent::fell_back_to_user)).
 ///
@@ -25,7 +27,7 @@ pub struct Measurement<T> {
 /// ```
 ///
 /// # Errors
-/// When the text is malformed or the machine has no backend at all.
+/// If the text is malformed or the machine has no backend at all.
 pub fn measure<T>(events: impl IntoGroups, code: impl FnOnce() -> T) -> Result<Measurement<T>> {
     let mut set = EventSet::builder()
         .events(events)?
@@ -40,12 +42,12 @@ pub fn measure<T>(events: impl IntoGroups, code: impl FnOnce() -> T) -> Result<M
 }
 
 impl<T> Measurement<T> {
-    /// The total of an event, by the name it was asked for.
+    /// Returns the total of an event, by the name it was asked for.
     ///
     /// # Errors
-    /// Why it could not be counted; [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when it was not
+    /// The reason why it could not be counted; [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) if it was not
     /// asked for.
-    pub fn total(&self, name: &str) -> Result<Total, Error> {
+    pub fn total(&self, name: &str) -> Result<Count, Error> {
         match self.counts.by_name(name) {
             Some(event) => event.total(),
             None => Err(Error::new(

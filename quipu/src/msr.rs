@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use quipu_events::Interface;
 use quipu_events::identify::this_machine;
-use quipu_hal::{
-    CpuModel, Error, ErrorKind, EventMap, MonotonicClock, Pmu, Result, Slot, VirtualPmu,
-};
+use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, Result};
+use quipu_pmu::{MonotonicClock, Pmu, Slot, VirtualPmu};
 
 use crate::NativeEvents;
 
 pub use quipu_msr::{
-    LinuxMsr, MsrBus, MsrPmu, NoMsr, Options, Repair, Suspect, SystemMsr, restore as restore_on,
-    runtime_directory, sim,
+    LikelyOwner, LinuxMsr, MsrBus, MsrPmu, NoMsr, Options, Repair, SystemMsr,
+    restore as restore_on, runtime_directory, sim,
 };
 
 /// The backend over the registers of this machine.
@@ -23,13 +22,13 @@ pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>, MonotonicClock>;
 /// [`runtime_directory`]. Nothing is written before a group is opened.
 ///
 /// # Errors
-/// What [`MsrPmu::new`] refuses; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid
+/// As [`MsrPmu::new`]; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid
 /// CPU, whose core types have different registers, or one that the event database does not know.
 pub fn open() -> Result<MsrBackend> {
     open_with(NativeEvents::this(), options())
 }
 
-/// The same with other events and [`options`].
+/// Opens the backend with other events and [`options`].
 ///
 /// # Errors
 /// As [`open`].
@@ -40,27 +39,24 @@ pub fn open_with(native: &NativeEvents, options: Options) -> Result<MsrBackend> 
     VirtualPmu::new(pmu, MonotonicClock::new(), events)
 }
 
-/// How counters are taken on this machine: with a journal in [`runtime_directory`], on every CPU,
+/// Returns how counters are taken on this machine: with a journal in [`runtime_directory`], on every CPU,
 /// leaving alone what is enabled.
 pub fn options() -> Options {
-    Options {
-        journal: Some(runtime_directory().to_owned()),
-        ..Options::default()
-    }
+    Options::default().with_journal(runtime_directory().to_owned())
 }
 
-/// What trying out the counters of this machine has shown.
+/// The result of trying out the counters of this machine.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Trial {
-    /// What kind of counters these are, in a few words.
+    /// The kind of the counters, in a few words.
     pub description: String,
     /// The CPUs, each with why its counters cannot be used if they cannot.
     pub cpus: Vec<(u32, Result<()>)>,
     /// The counters that are enabled on some CPU already, and are left alone.
-    pub spoken_for: Vec<Slot>,
-    /// Who probably enabled them.
-    pub suspect: Suspect,
+    pub in_use: Vec<Slot>,
+    /// The program or driver that probably enabled them.
+    pub likely_owner: LikelyOwner,
 }
 
 /// Tries out the counters of each CPU: programs one, lets it count for a moment, and puts back what
@@ -70,13 +66,13 @@ pub struct Trial {
 /// When the registers cannot be reached, or there are no counters to try.
 pub fn try_out() -> Result<Trial> {
     let bus = SystemMsr::open()?;
-    let pmu = MsrPmu::on_trial(bus, events(NativeEvents::this())?.cpu(), options())?;
+    let pmu = MsrPmu::for_probing(bus, events(NativeEvents::this())?.cpu(), options())?;
     let usable = |&cpu: &u32| (cpu, pmu.acquire(cpu).and_then(|()| pmu.release(cpu)));
     Ok(Trial {
         description: pmu.description().to_owned(),
         cpus: pmu.cpus().iter().map(usable).collect(),
-        spoken_for: pmu.spoken_for().to_vec(),
-        suspect: pmu.bus().suspect(),
+        in_use: pmu.in_use().to_vec(),
+        likely_owner: pmu.bus().likely_owner(),
     })
 }
 

@@ -14,7 +14,7 @@ use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
 /// ```
 /// use quipu::NativeEvents;
 ///
-/// let pentium = NativeEvents::new().of_cpu("intel-p5");
+/// let pentium = NativeEvents::new().for_cpu("intel-p5");
 /// assert!(!pentium.is_open());
 /// assert_eq!(pentium.tables()?[0].name(), "Intel Pentium");
 /// assert!(pentium.is_open());
@@ -31,61 +31,61 @@ pub struct NativeEvents {
 struct Opened {
     database: Database,
     tables: Result<Vec<CpuTable>>,
-    left_out: Vec<Error>,
+    skipped_files: Vec<Error>,
 }
 
 impl NativeEvents {
-    /// Those of this machine, from the embedded database and the event files of this system and user
+    /// Returns those of this machine, from the embedded database and the event files of this system and user
     /// ([`Database::open`]).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The one that [`Machine::this`](crate::Machine::this) uses.
+    /// Returns the one that [`Machine::this`](crate::Machine::this) uses.
     pub fn this() -> &'static Arc<Self> {
         static THIS: OnceLock<Arc<NativeEvents>> = OnceLock::new();
         THIS.get_or_init(Arc::default)
     }
 
-    /// The same as if this machine had another CPU, by its id in the database. To count with,
-    /// that CPU has to take the same bits ([`Database::stand_in`]).
+    /// Sets the CPU to be another than that of this machine, by its id in the database. To count with,
+    /// that CPU has to take the same bits ([`Database::cpu_for_core`]).
     #[must_use]
-    pub fn of_cpu(mut self, id: impl Into<String>) -> Self {
+    pub fn for_cpu(mut self, id: impl Into<String>) -> Self {
         self.cpu = Some(id.into());
         self
     }
 
-    /// The same with an event file on top of the others.
+    /// Adds an event file on top of the others.
     #[must_use]
     pub fn with_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.file = Some(path.into());
         self
     }
 
-    /// The database.
+    /// Returns the database.
     ///
     /// # Errors
-    /// When the [file](Self::with_file) cannot be used. Others that cannot are left out; see
-    /// [`left_out`](Self::left_out).
+    /// When the [file](Self::with_file) cannot be used. Others that cannot are skipped; see
+    /// [`skipped_files`](Self::skipped_files).
     pub fn database(&self) -> Result<&Database> {
         Ok(&self.open()?.database)
     }
 
-    /// The tables: one for each kind of core.
+    /// Returns the tables: one for each kind of core.
     ///
     /// # Errors
     /// As [`database`](Self::database); [`UnsupportedFeature`](quipu_hal::ErrorKind::UnsupportedFeature)
     /// or [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) when the database does not know this CPU
-    /// or nobody says which it is; [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration)
-    /// when there is none of the [id](Self::of_cpu).
+    /// or the system does not tell which it is; [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration)
+    /// when there is none of the [id](Self::for_cpu).
     pub fn tables(&self) -> Result<&[CpuTable]> {
         self.open()?.tables.as_deref().map_err(Clone::clone)
     }
 
-    /// The tables as a backend of this machine takes them.
+    /// Returns the tables as a backend of this machine takes them.
     ///
     /// # Errors
-    /// As [`tables`](Self::tables); as [`Database::stand_in`] for [another CPU](Self::of_cpu).
+    /// As [`tables`](Self::tables); as [`Database::cpu_for_core`] for [another CPU](Self::for_cpu).
     pub fn maps(&self, interface: Interface) -> Result<Vec<Arc<dyn EventMap>>> {
         let map = |table: &CpuTable| Arc::new(table.events_for(interface)) as Arc<dyn EventMap>;
         let Some(id) = &self.cpu else {
@@ -95,13 +95,19 @@ impl NativeEvents {
         let tables: Result<Vec<CpuTable>> = cores
             .iter()
             .take(1)
-            .map(|core| self.database()?.stand_in(id, core))
+            .map(|core| self.database()?.cpu_for_core(id, core))
             .collect();
         Ok(tables?.iter().map(map).collect())
     }
 
-    /// The formula of a preset that is more than one native event, which maps resolve by themselves;
-    /// nothing when the name is another's.
+    /// Returns the tables as perf_event_open(2) takes them.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn linux_maps(&self) -> Result<Vec<Arc<dyn EventMap>>> {
+        self.maps(Interface::Linux)
+    }
+
+    /// Returns the formula of a preset that is more than one native event, which maps resolve by
+    /// themselves; `None` if the name is not that of such a preset.
     ///
     /// # Errors
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the kinds of core of a hybrid CPU have
@@ -130,23 +136,22 @@ impl NativeEvents {
         Ok((first.single().is_none() || !is_native).then_some(first))
     }
 
-    /// Whether the database has been opened.
+    /// Returns true if the database has been opened.
     pub fn is_open(&self) -> bool {
         self.opened.get().is_some()
     }
 
-    /// The event files that were left out when the database was opened, each with the reason. Opens
-    /// nothing.
-    pub fn left_out(&self) -> &[Error] {
+    /// Returns the reasons why event files were skipped when the database was opened. Opens nothing.
+    pub fn skipped_files(&self) -> &[Error] {
         match self.opened.get() {
-            Some(Ok(opened)) => &opened.left_out,
+            Some(Ok(opened)) => &opened.skipped_files,
             _ => &[],
         }
     }
 
     fn open(&self) -> Result<&Opened> {
         let opened = self.opened.get_or_init(|| {
-            let (database, left_out) = Database::open_sound(self.file.as_deref())?;
+            let (database, skipped_files) = Database::open_lenient(self.file.as_deref())?;
             let tables = match &self.cpu {
                 Some(id) => database.cpu(id).map(|table| vec![table]),
                 None => database.this_machine(),
@@ -154,7 +159,7 @@ impl NativeEvents {
             Ok(Opened {
                 database,
                 tables,
-                left_out,
+                skipped_files,
             })
         });
         opened.as_ref().map_err(Clone::clone)
@@ -169,7 +174,7 @@ mod tests {
     #[test]
     fn nothing_is_opened_before_it_is_wanted() {
         let native = NativeEvents::new().with_file("/nowhere/events.toml");
-        assert!(native.left_out().is_empty() && !native.is_open());
+        assert!(native.skipped_files().is_empty() && !native.is_open());
         let error = native.tables().expect_err("no such file");
         assert!(
             error.to_string().contains("/nowhere/events.toml"),
@@ -180,10 +185,10 @@ mod tests {
 
     #[test]
     fn another_cpu_has_its_own_events() {
-        let zen = NativeEvents::new().of_cpu("amd-zen4");
+        let zen = NativeEvents::new().for_cpu("amd-zen4");
         let ids: Vec<_> = zen.tables().unwrap().iter().map(CpuTable::id).collect();
         assert_eq!(ids, ["amd-zen4"]);
-        let none = NativeEvents::new().of_cpu("amd-zen0");
+        let none = NativeEvents::new().for_cpu("amd-zen0");
         assert_eq!(
             none.tables().unwrap_err().kind(),
             ErrorKind::InvalidConfiguration
@@ -194,7 +199,7 @@ mod tests {
     /// No machine takes both x86 and ARM events.
     #[test]
     fn another_cpu_is_counted_with_only_where_its_bits_mean_what_they_say() {
-        let maps = |id| NativeEvents::new().of_cpu(id).maps(Interface::Linux);
+        let maps = |id| NativeEvents::new().for_cpu(id).maps(Interface::Linux);
         let refused = ["intel-p5", "arm-neoverse-n1"].map(|id| maps(id).err());
         assert!(refused.iter().any(Option::is_some));
         for error in refused.into_iter().flatten() {
@@ -208,7 +213,7 @@ mod tests {
         let presets = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nFAULTS = \"page-faults\"\n\
             EX_RET_INSTR = \"page-faults + 1\"\n";
         std::fs::write(&file, presets).unwrap();
-        let zen = NativeEvents::new().of_cpu("amd-zen4").with_file(&file);
+        let zen = NativeEvents::new().for_cpu("amd-zen4").with_file(&file);
         let text = |name| {
             zen.formula(name)
                 .unwrap()

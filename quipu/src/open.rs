@@ -1,68 +1,27 @@
-//! Opening groups: on the first backend that can, in user mode where that is as much as it permits,
-//! and in pieces where a preset does not fit into one group.
+//! Opening groups: on the first backend that can, in user mode if no more is permitted, and in
+//! pieces if a preset does not fit into one group.
 
 use std::sync::Arc;
 
 use quipu_hal::{
-    DynBackend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
+    Backend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
     Target, TargetKinds,
 };
-
-use crate::counts::Place;
-use crate::event_set::Opened;
 
 /// A group on the backend that counts it.
 pub(crate) struct OpenGroup {
     pub(crate) backend: &'static str,
-    /// The CPUs it is counted on, where that is not the target that was asked for.
+    /// The CPUs it is counted on, if that is not the target that was asked for.
     pub(crate) on_cpus: Option<Target>,
+    /// True if it counts user mode only because no more is permitted.
+    pub(crate) in_user_mode: bool,
     pub(crate) group: Box<dyn Group>,
 }
 
-/// The groups that a request became: one, or one for each member.
-pub(crate) struct OpenGroups {
-    pub(crate) groups: Vec<OpenGroup>,
-    /// Whether they count user mode only because that is as much as is permitted.
-    pub(crate) in_user_mode: bool,
-}
-
-impl OpenGroups {
-    fn one(group: OpenGroup, in_user_mode: bool) -> Self {
-        Self {
-            groups: vec![group],
-            in_user_mode,
-        }
-    }
-
-    /// What is known of a member of the request, when the groups come after `first` others.
-    pub(crate) fn leaf(&self, first: usize, member: usize) -> Opened {
-        let (at, member) = match self.groups.len() {
-            1 => (0, member),
-            _ => (member, 0),
-        };
-        let OpenGroup {
-            backend,
-            on_cpus,
-            group,
-        } = &self.groups[at];
-        Opened {
-            place: Place {
-                group: first + at,
-                member,
-            },
-            backend,
-            on_cpus: on_cpus.clone(),
-            info: group.members()[member].clone(),
-            simultaneity: group.simultaneity(),
-            preset: None,
-        }
-    }
-}
-
-/// How the groups of a set are opened.
+/// The backends, target and fallbacks that the groups of a set are opened with.
 pub(crate) struct Opener<'a> {
-    pub(crate) backends: Vec<Arc<dyn DynBackend>>,
-    /// Why the backend that comes first cannot be used, if that is so.
+    pub(crate) backends: Vec<Arc<dyn Backend>>,
+    /// The reason why the backend that comes first cannot be used, if it cannot.
     pub(crate) unusable: Option<Error>,
     pub(crate) target: &'a Target,
     pub(crate) user_mode_fallback: bool,
@@ -70,16 +29,16 @@ pub(crate) struct Opener<'a> {
 }
 
 impl Opener<'_> {
-    /// Opens the events of a request as one group, or one by one where they `may_part` and do not go
-    /// together.
-    pub(crate) fn open(&self, spec: &GroupSpec, may_part: bool) -> Result<OpenGroups> {
-        let together = self.group(spec, self.user_mode_fallback);
-        let outcome = match together {
-            Err(error) if may_part && spec.members.len() > 1 && may_open_apart(&error) => {
+    /// Opens the events of a request as one group; if they do not go together and it `may_split`, as a
+    /// group for each.
+    pub(crate) fn open(&self, spec: &GroupSpec, may_split: bool) -> Result<Vec<OpenGroup>> {
+        let outcome = match self.group(spec, self.user_mode_fallback) {
+            Ok(open) => Ok(vec![open]),
+            Err(error) if may_split && spec.members.len() > 1 && may_open_apart(&error) => {
                 // One by one they say better what is in the way.
                 self.one_by_one(spec, self.user_mode_fallback)
             }
-            outcome => outcome,
+            Err(error) => Err(error),
         };
         outcome.map_err(|error| match &self.unusable {
             Some(unusable) if error.kind() == ErrorKind::UnsupportedEvent => unusable.clone(),
@@ -88,71 +47,128 @@ impl Opener<'_> {
     }
 
     /// Opens each event by itself, and all in the same modes.
-    fn one_by_one(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroups> {
-        let mut groups = Vec::new();
-        let mut fell_back = 0;
+    fn one_by_one(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<Vec<OpenGroup>> {
+        let mut groups = Vec::with_capacity(spec.members.len());
         for (at, member) in spec.members.iter().enumerate() {
             let alone = GroupSpec::single(member.clone()).with_attributes(spec.attributes);
             let open = self.group(&alone, user_mode_fallback);
-            let open = open.map_err(|error| error.with_member(at))?;
-            fell_back += usize::from(open.in_user_mode);
-            groups.extend(open.groups);
+            groups.push(open.map_err(|error| error.with_member(at))?);
         }
-        if fell_back > 0 && fell_back < groups.len() {
-            let open = self.one_by_one(&in_user_mode(spec), false)?;
-            return Ok(OpenGroups {
-                in_user_mode: true,
-                ..open
-            });
+        let in_user_mode = groups.iter().filter(|open| open.in_user_mode).count();
+        if in_user_mode > 0 && in_user_mode < groups.len() {
+            drop(groups);
+            groups = self.one_by_one(&restricted_to_user(spec), false)?;
+            groups.iter_mut().for_each(|open| open.in_user_mode = true);
         }
-        Ok(OpenGroups {
-            groups,
-            in_user_mode: fell_back > 0,
-        })
+        Ok(groups)
     }
 
-    /// Opens a group on the first backend that can, in user mode where that is as much as it permits.
+    /// Opens a group on the first backend that can, in user mode if no more is permitted.
     ///
-    /// The error that is worth telling is the first that says more than "no such event here"; of software
-    /// events, a backend that has some says it best.
-    fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroups> {
-        let mut worth_telling: Option<Error> = None;
+    /// # Errors
+    /// The first that says more than "no such event"; for software events, that of a backend that has
+    /// some.
+    fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroup> {
+        let mut most_specific: Option<Error> = None;
         for backend in &self.backends {
-            let at = Whereabouts::of(backend, self.target, self.cpu_fallback);
-            let mut refusal = match at.open(spec) {
-                Ok(open) => return Ok(OpenGroups::one(open, false)),
+            let mut refusal = match self.open_on(backend, spec) {
+                Ok(open) => return Ok(open),
                 Err(error) => error,
             };
             if user_mode_fallback && refusal.kind() == ErrorKind::NoPermission {
-                match open_in_user_mode(&at, spec, refusal) {
-                    Ok(open) => return Ok(OpenGroups::one(open, true)),
+                match self.open_in_user_mode(backend, spec, refusal) {
+                    Ok(open) => return Ok(open),
                     Err(error) => refusal = error,
                 }
             }
             let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
-            let knows_best = says_more(&refusal) || has_kind_of(backend, spec);
-            if worth_telling
+            let knows_best = says_more(&refusal) || counts_such_software(backend, spec);
+            if most_specific
                 .as_ref()
                 .is_none_or(|kept| knows_best && !says_more(kept))
             {
-                worth_telling = Some(refusal);
+                most_specific = Some(refusal);
             }
         }
-        Err(worth_telling.unwrap_or_else(|| {
+        Err(most_specific.unwrap_or_else(|| {
             Error::new(ErrorKind::NoSuchDevice, "open a group without a backend")
         }))
     }
+
+    /// Opens a group on one backend, on CPUs if that is its fallback.
+    fn open_on(&self, backend: &Arc<dyn Backend>, spec: &GroupSpec) -> Result<OpenGroup> {
+        let on_cpus = self.cpus_instead(backend);
+        let group = match &on_cpus {
+            None => backend.open(spec, self.target)?,
+            Some(cpus) => {
+                let mut of_cpus = spec.clone();
+                of_cpus.attributes.inherit = false;
+                of_cpus.attributes.enable_on_exec = false;
+                backend.open(&of_cpus, cpus)?
+            }
+        };
+        Ok(OpenGroup {
+            backend: backend.name(),
+            on_cpus,
+            in_user_mode: false,
+            group,
+        })
+    }
+
+    /// Returns the CPUs to count on if the backend cannot follow the target.
+    fn cpus_instead(&self, backend: &Arc<dyn Backend>) -> Option<Target> {
+        const TASKS: TargetKinds = TargetKinds::CURRENT_THREAD
+            .union(TargetKinds::THREAD)
+            .union(TargetKinds::PROCESS);
+        let reaches = backend.capabilities().targets;
+        let follows = !TASKS.contains(self.target.kind()) || reaches.intersects(TASKS);
+        [Target::AllCpus, Target::CurrentCpu]
+            .into_iter()
+            .find(|cpus| self.cpu_fallback && !follows && reaches.contains(cpus.kind()))
+    }
+
+    /// Opens a group that was denied in user mode only, if each of its events occurs there.
+    ///
+    /// # Errors
+    /// `denied`, unless the second refusal is more specific.
+    fn open_in_user_mode(
+        &self,
+        backend: &Arc<dyn Backend>,
+        spec: &GroupSpec,
+        denied: Error,
+    ) -> Result<OpenGroup> {
+        if !spec.members.iter().all(|m| m.filter.contains(Filter::USER)) {
+            return Err(denied);
+        }
+        let open = match self.open_on(backend, &restricted_to_user(spec)) {
+            Ok(open) => open,
+            // An event that is not there at all is the better reason, unless the first refusal told
+            // already why user mode will not do.
+            Err(error) if error.kind() != ErrorKind::NoPermission && denied.reason().is_none() => {
+                return Err(error);
+            }
+            Err(_) => return Err(denied),
+        };
+        let mut infos = open.group.members().iter();
+        match infos.position(|i| !i.occurs_in.contains(Filter::USER)) {
+            Some(member) => Err(kernel_only(&spec.members[member], member, &denied)),
+            None => Ok(OpenGroup {
+                in_user_mode: true,
+                ..open
+            }),
+        }
+    }
 }
 
-/// Whether a group is of software events, and a backend counts such.
-fn has_kind_of(backend: &Arc<dyn DynBackend>, spec: &GroupSpec) -> bool {
+/// Returns true if all events of a group are software events, and a backend counts such.
+fn counts_such_software(backend: &Arc<dyn Backend>, spec: &GroupSpec) -> bool {
     let software = |member: &EventSpec| matches!(member.event, Event::Software(_));
     let features = backend.capabilities().features;
     features.contains(Features::SOFTWARE_EVENTS) && spec.members.iter().all(software)
 }
 
-/// Whether events that do not open as one group may open by themselves: there is not room for all, or
-/// no backend has all of them.
+/// Returns true if events that do not open as one group may open by themselves: there are not enough
+/// counters for all, or no backend has all of them.
 fn may_open_apart(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -160,79 +176,13 @@ fn may_open_apart(error: &Error) -> bool {
     )
 }
 
-/// The same events in user mode only.
-fn in_user_mode(spec: &GroupSpec) -> GroupSpec {
+/// Returns the same events in user mode only.
+fn restricted_to_user(spec: &GroupSpec) -> GroupSpec {
     let mut spec = spec.clone();
     for member in &mut spec.members {
         member.filter = member.filter.with_levels(Filter::USER);
     }
     spec
-}
-
-/// A backend and what it counts on.
-struct Whereabouts<'a> {
-    backend: &'a Arc<dyn DynBackend>,
-    target: &'a Target,
-    /// The CPUs to count on because the backend cannot follow the target.
-    on_cpus: Option<Target>,
-}
-
-impl<'a> Whereabouts<'a> {
-    fn of(backend: &'a Arc<dyn DynBackend>, target: &'a Target, cpu_fallback: bool) -> Self {
-        const TASKS: TargetKinds = TargetKinds::CURRENT_THREAD
-            .union(TargetKinds::THREAD)
-            .union(TargetKinds::PROCESS);
-        let reaches = backend.capabilities().targets;
-        let follows = !TASKS.contains(target.kind()) || reaches.intersects(TASKS);
-        let on_cpus = [Target::AllCpus, Target::CurrentCpu]
-            .into_iter()
-            .find(|cpus| cpu_fallback && !follows && reaches.contains(cpus.kind()));
-        Self {
-            backend,
-            target,
-            on_cpus,
-        }
-    }
-
-    fn open(&self, spec: &GroupSpec) -> Result<OpenGroup> {
-        let group = match &self.on_cpus {
-            None => self.backend.open(spec, self.target)?,
-            Some(cpus) => {
-                let mut of_cpus = spec.clone();
-                of_cpus.attributes.inherit = false;
-                of_cpus.attributes.enable_on_exec = false;
-                self.backend.open(&of_cpus, cpus)?
-            }
-        };
-        Ok(OpenGroup {
-            backend: self.backend.name(),
-            on_cpus: self.on_cpus.clone(),
-            group,
-        })
-    }
-}
-
-/// Opens a group that was denied for user mode only, where that means something; the error is the
-/// one to tell then.
-fn open_in_user_mode(at: &Whereabouts<'_>, spec: &GroupSpec, denied: Error) -> Result<OpenGroup> {
-    if !spec.members.iter().all(|m| m.filter.contains(Filter::USER)) {
-        return Err(denied);
-    }
-    let in_user_mode = in_user_mode(spec);
-    let open = match at.open(&in_user_mode) {
-        Ok(open) => open,
-        // Not permitted everywhere and not there at all: the second is what to tell, unless the first
-        // knew already why user mode will not do.
-        Err(error) if error.kind() != ErrorKind::NoPermission && denied.reason().is_none() => {
-            return Err(error);
-        }
-        Err(_) => return Err(denied),
-    };
-    let mut infos = open.group.members().iter();
-    match infos.position(|i| !i.occurs_in.contains(Filter::USER)) {
-        Some(member) => Err(kernel_only(&spec.members[member], member, &denied)),
-        None => Ok(open),
-    }
 }
 
 fn kernel_only(spec: &EventSpec, member: usize, denied: &Error) -> Error {

@@ -1,13 +1,13 @@
 //! Presets of several events: a formula, and what it is counted with.
 
-use std::borrow::Cow;
+use std::fmt;
 
-use quipu_events::Formula;
-use quipu_hal::{Error, EventInfo, Filter, Part, Reading, Simultaneity, Total, ValueKind, total};
+use quipu_events_format::Formula;
+use quipu_hal::{Count, Error, EventInfo, Filter, Part, Reading, Simultaneity, total};
 
 use crate::SetEvent;
 
-/// What the values of a formula that may give fractions are multiplied by to be whole.
+/// The factor that makes values of a formula with fractions whole.
 const MILLION: f64 = 1e6;
 
 /// A preset of several events while it is counted: its terms, each counted by itself, and the formula
@@ -19,17 +19,9 @@ pub struct Preset {
     in_one_group: bool,
 }
 
-/// What a formula comes to for what was counted of its terms.
-///
-/// The value is exact if that of every term is, and an estimate if any of them is one. A formula that
-/// may give fractions has its value in millionths ([`EventInfo::scale`]), rounded to nearest.
+/// The reason why the formula of a [`Preset`] has no value for what was counted of its terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evaluation {
-    /// The value over all parts in which every term was counted.
-    pub total: Total,
-    /// Why there is no value, where there is none.
-    pub reason: Option<String>,
-}
+pub struct NoValue(String);
 
 impl Preset {
     pub(crate) fn new(formula: Formula, terms: Vec<SetEvent>, in_one_group: bool) -> Self {
@@ -40,27 +32,33 @@ impl Preset {
         }
     }
 
-    /// The formula.
+    /// Returns the formula.
     pub fn formula(&self) -> &Formula {
         &self.formula
     }
 
-    /// What is counted, in the order of [`Formula::events`].
+    /// Returns the events that are counted, in the order of [`Formula::events`].
     pub fn terms(&self) -> &[SetEvent] {
         &self.terms
     }
 
-    /// Whether the terms are members of one group, so that their values are of the same times. Where
+    /// Returns true if the terms are members of one group, so that their values are of the same times. If
     /// there are not enough counters for that, they are counted one by one.
     pub fn is_in_one_group(&self) -> bool {
         self.in_one_group
     }
 
-    /// The value of the formula for readings of each term, part by part.
+    /// Returns the value of the formula for readings of each term, part by part.
     ///
-    /// A part in which a term was not counted is missing from the value altogether, as the others say
-    /// nothing by themselves. A value below zero is none: no count can be.
-    pub fn evaluate(&self, readings: &[Vec<(&Part, &Reading)>]) -> Evaluation {
+    /// The value is exact if that of every term is, and an estimate if any of them is one. A part in
+    /// which a term was not counted is missing from the value altogether, as the others say nothing by
+    /// themselves. A formula that may give fractions has its value in millionths
+    /// ([`EventInfo::scale`]), rounded to nearest.
+    ///
+    /// # Errors
+    /// The reason why there is no value: a term was never counted, the formula divides by zero, or its
+    /// value is below zero or too large for a count.
+    pub fn evaluate(&self, readings: &[Vec<(&Part, &Reading)>]) -> Result<Count, NoValue> {
         let mut sums = vec![0u128; self.terms.len()];
         let mut counted = 0;
         let mut missing = 0;
@@ -75,12 +73,11 @@ impl Preset {
                 // The sum of no parts would be an exact 0.
                 match here.peek() {
                     Some(_) => total(here),
-                    None => Total::NotCounted,
+                    None => Count::NotCounted,
                 }
             };
-            let totals: Vec<Total> = (0..self.terms.len()).map(of_target).collect();
-            let not_whole = |t: &Total| matches!(t, Total::NotCounted | Total::Partial { .. });
-            if let Some(term) = totals.iter().position(not_whole) {
+            let totals: Vec<Count> = (0..self.terms.len()).map(of_target).collect();
+            if let Some(term) = totals.iter().position(|total| !total.is_complete()) {
                 missing += 1;
                 uncounted.get_or_insert(term);
                 continue;
@@ -93,29 +90,23 @@ impl Preset {
         }
         if counted == 0 {
             let term = uncounted.and_then(|term| self.terms.get(term));
-            return Evaluation::none(match term {
+            return Err(NoValue(match term {
                 Some(term) => format!("its term {} never got a hardware counter", term.name()),
                 None => "none of its terms was counted".to_owned(),
-            });
+            }));
         }
         match self.value(&sums) {
-            Ok(value) => Evaluation {
-                total: match (missing, estimated) {
-                    (0, false) => Total::Exact(value),
-                    (0, true) => Total::Estimated(value),
-                    (missing, estimated) => Total::Partial {
-                        value,
-                        estimated,
-                        missing,
-                    },
-                },
-                reason: None,
-            },
-            Err(why) => Evaluation::none(self.explained(&why, &sums, estimated)),
+            Ok(value) => Ok(Count::of_parts(
+                value,
+                estimated,
+                missing,
+                counted + missing,
+            )),
+            Err(why) => Err(NoValue(self.explained(&why, &sums, estimated))),
         }
     }
 
-    /// The value for a total of each term, or what is wrong with it.
+    /// Returns the value for a total of each term, or the reason why there is none.
     fn value(&self, sums: &[u128]) -> Result<u128, String> {
         const TOO_LARGE: &str = "is too large a number";
         if self.formula.is_whole() {
@@ -151,7 +142,7 @@ impl Preset {
         format!("{} {why} for {}{because}", self.formula, values.join(", "))
     }
 
-    /// What is known of the preset as one event.
+    /// Returns the unit and scale of the preset as one event.
     pub(crate) fn info(&self) -> EventInfo {
         let infos: Vec<&EventInfo> = self.terms.iter().filter_map(SetEvent::info).collect();
         let units: Vec<&str> = infos.iter().map(|info| info.unit.as_ref()).collect();
@@ -163,29 +154,24 @@ impl Preset {
         }
         let intersection = |a: Filter, b: Filter| a & b;
         let union = |a: Filter, b: Filter| a | b;
-        EventInfo {
-            name: self.formula.to_string(),
-            unit: Cow::Owned(self.formula.unit(&units).unwrap_or_default().to_owned()),
-            scale: if self.formula.is_whole() {
-                1.0
-            } else {
-                1.0 / MILLION
-            },
-            kind: ValueKind::Counter,
-            honours: infos
-                .iter()
-                .map(|i| i.honours)
-                .fold(Filter::all(), intersection),
-            occurs_in: infos
-                .iter()
-                .map(|i| i.occurs_in)
-                .fold(Filter::empty(), union),
-            max_rate: None,
-            errata,
+        let unit = self.formula.unit(&units).unwrap_or_default().to_owned();
+        let mut info = EventInfo::counter(self.formula.to_string()).with_unit(unit);
+        if !self.formula.is_whole() {
+            info.scale = 1.0 / MILLION;
         }
+        info.honours = infos
+            .iter()
+            .map(|i| i.honours)
+            .fold(Filter::all(), intersection);
+        info.occurs_in = infos
+            .iter()
+            .map(|i| i.occurs_in)
+            .fold(Filter::empty(), union);
+        info.errata = errata;
+        info
     }
 
-    /// How simultaneous the values of the terms are.
+    /// Returns how simultaneous the values of the terms are.
     pub(crate) fn simultaneity(&self) -> Simultaneity {
         match self.terms.first().and_then(SetEvent::simultaneity) {
             Some(simultaneity) if self.in_one_group => simultaneity,
@@ -194,14 +180,13 @@ impl Preset {
     }
 }
 
-impl Evaluation {
-    fn none(reason: impl Into<String>) -> Self {
-        Self {
-            total: Total::NotCounted,
-            reason: Some(reason.into()),
-        }
+impl fmt::Display for NoValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
+
+impl std::error::Error for NoValue {}
 
 /// The CPUs and threads that were watched, each once; core PMUs take turns on them.
 fn targets(readings: &[Vec<(&Part, &Reading)>]) -> Vec<(Option<u32>, Option<i32>)> {
@@ -215,7 +200,7 @@ fn targets(readings: &[Vec<(&Part, &Reading)>]) -> Vec<(Option<u32>, Option<i32>
     targets
 }
 
-/// Why a preset cannot be counted when a term cannot.
+/// Returns the reason why a preset cannot be counted if a term cannot.
 pub(crate) fn term_refused(preset: &str, term: &str, error: &Error) -> Error {
     let why = error
         .reason()

@@ -1,41 +1,51 @@
-//! What an event set accepts as a request.
+//! Requests of an event set: text, events, groups, and lists of those.
 
 use quipu_hal::{Event, EventSpec, GroupSpec, Hardware, Result, Software, text};
 
-/// Anything that names events and groups: text, an event, a group, or a list of those.
+/// A request for events and groups: text, an event, a group, or a list of those.
 ///
 /// Text is a list as `quipu stat -e` takes it: `"cycles,{page-faults,cs}:u"`.
+///
+/// ```
+/// use quipu::{Event, EventSpec, Filter, GroupSpec, Hardware, IntoGroups};
+///
+/// let cycles = EventSpec::new(Hardware::Cycles).with_filter(Filter::USER_ONLY);
+/// let group = GroupSpec::new([cycles, Hardware::Instructions.into()]);
+/// assert_eq!("{cycles:u,instructions}".into_groups()?, [group]);
+/// assert_eq!([Event::from(Hardware::Branches)].into_groups()?.len(), 1);
+/// # Ok::<(), quipu::Error>(())
+/// ```
 pub trait IntoGroups {
-    /// The groups asked for, in order; a lone event is a group of one.
+    /// Returns the groups asked for, in order; a lone event is a group of one.
     ///
     /// # Errors
-    /// [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration) when a text is malformed.
-    fn groups(&self) -> Result<Vec<GroupSpec>>;
+    /// [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration) if a text is malformed.
+    fn into_groups(self) -> Result<Vec<GroupSpec>>;
 }
 
-impl IntoGroups for str {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
+impl IntoGroups for &str {
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
         text::parse_list(self)
     }
 }
 
 impl IntoGroups for String {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        text::parse_list(self)
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        text::parse_list(&self)
     }
 }
 
 impl IntoGroups for GroupSpec {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        Ok(vec![self.clone()])
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        Ok(vec![self])
     }
 }
 
 macro_rules! single_event {
     ($($event:ty),*) => {$(
         impl IntoGroups for $event {
-            fn groups(&self) -> Result<Vec<GroupSpec>> {
-                Ok(vec![GroupSpec::single(self.clone())])
+            fn into_groups(self) -> Result<Vec<GroupSpec>> {
+                Ok(vec![GroupSpec::single(self)])
             }
         }
     )*};
@@ -43,30 +53,34 @@ macro_rules! single_event {
 
 single_event!(EventSpec, Event, Hardware, Software);
 
-impl<T: IntoGroups + ?Sized> IntoGroups for &T {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        (**self).groups()
-    }
-}
-
-impl<T: IntoGroups> IntoGroups for [T] {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        let mut all = Vec::new();
-        for one in self {
-            all.extend(one.groups()?);
-        }
-        Ok(all)
-    }
-}
-
-impl<T: IntoGroups, const N: usize> IntoGroups for [T; N] {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        self.as_slice().groups()
+impl<T: IntoGroups + Clone> IntoGroups for &T {
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        self.clone().into_groups()
     }
 }
 
 impl<T: IntoGroups> IntoGroups for Vec<T> {
-    fn groups(&self) -> Result<Vec<GroupSpec>> {
-        self.as_slice().groups()
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        concatenated(self)
     }
+}
+
+impl<T: IntoGroups, const N: usize> IntoGroups for [T; N] {
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        concatenated(self)
+    }
+}
+
+impl<T: IntoGroups + Clone> IntoGroups for &[T] {
+    fn into_groups(self) -> Result<Vec<GroupSpec>> {
+        concatenated(self)
+    }
+}
+
+fn concatenated(requests: impl IntoIterator<Item: IntoGroups>) -> Result<Vec<GroupSpec>> {
+    let mut all = Vec::new();
+    for request in requests {
+        all.extend(request.into_groups()?);
+    }
+    Ok(all)
 }

@@ -8,7 +8,7 @@ use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
 use crate::{IntoGroups, Machine};
 
 cfg_if::cfg_if! {
-    if #[cfg(target_os = "linux")] {
+    if #[cfg(all(feature = "linux", target_os = "linux"))] {
         mod linux;
 
         use linux::Open;
@@ -19,8 +19,9 @@ cfg_if::cfg_if! {
     }
 }
 
-/// How often an event is sampled.
+/// A period or frequency at which an event is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SampleRate {
     /// Once in so many events; 1 takes each of them.
     Period(u64),
@@ -58,7 +59,7 @@ pub struct Sample<'a> {
     pub event: usize,
     /// The address of the instruction.
     pub ip: u64,
-    /// Whether it is one of the kernel.
+    /// True if it is one of the kernel.
     pub in_kernel: bool,
     /// The process.
     pub pid: i32,
@@ -68,27 +69,28 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// When it was taken, in nanoseconds of a clock that never goes back.
     pub time: u64,
-    /// How many events it stands for.
+    /// The number of events it stands for.
     pub period: u64,
     /// The address that the event is about, if it is about one and
     /// [addresses](SamplerBuilder::addresses) were asked for.
     pub address: Option<u64>,
-    /// Who called the function of `ip`, the innermost first, if
+    /// The callers of the function of `ip`, the innermost first, if
     /// [call chains](SamplerBuilder::call_chains) were asked for.
     pub callers: &'a [Caller],
 }
 
 /// A caller in a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Caller {
-    /// Where it goes on when the call returns: the instruction after the call.
+    /// The address to which the call returns: the instruction after the call.
     pub return_address: u64,
-    /// Whether it is in the kernel.
+    /// True if it is in the kernel.
     pub in_kernel: bool,
 }
 
 impl Sampler {
-    /// Describes a sampler: of the calling thread, once a millisecond, unless something else is said.
+    /// Returns a description of a sampler of the calling thread, once a millisecond.
     pub fn builder() -> SamplerBuilder {
         SamplerBuilder {
             events: Vec::new(),
@@ -96,10 +98,7 @@ impl Sampler {
             call_chains: false,
             addresses: false,
             target: Target::CurrentThread,
-            attributes: Attributes {
-                disabled: true,
-                ..Attributes::default()
-            },
+            attributes: Attributes::default().with_disabled(true),
             room: 512 << 10,
             wake_after: None,
             backend: None,
@@ -122,16 +121,16 @@ impl Sampler {
         self.open.disable()
     }
 
-    /// Hands out the samples taken since the last time, and makes room for others. Each part of the
-    /// target (a CPU, a thread) hands out its own in the order of their times, one part after the other.
+    /// Calls `each` with the samples taken since the last time, and makes room for others. Each part of the
+    /// target (a CPU, a thread) has its own in the order of their times, one part after the other.
     ///
     /// # Errors
-    /// When the kernel wrote something that is no record; what was taken so far is given up then.
+    /// If the kernel wrote something that is no record; the samples taken so far are given up then.
     pub fn drain(&mut self, each: impl FnMut(&Sample<'_>)) -> Result<()> {
         self.open.drain(each)
     }
 
-    /// The descriptors to wait on: poll(2) finds one readable when samples are to be
+    /// Returns the descriptors to wait on: poll(2) finds one readable when samples are to be
     /// [drained](Self::drain), as many as [`wake_after`](SamplerBuilder::wake_after) says, and hung up
     /// when the thread it is of has ended. There is one for each part of the target.
     #[cfg(unix)]
@@ -139,7 +138,7 @@ impl Sampler {
         self.open.descriptors()
     }
 
-    /// How many samples were lost so far because nobody made room in time.
+    /// Returns the number of samples that were lost so far because the buffer was full.
     pub fn lost(&self) -> u64 {
         self.open.lost()
     }
@@ -165,8 +164,8 @@ impl SamplerBuilder {
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a text is malformed, or names a
     /// group: events are sampled one by one.
-    pub fn events(mut self, events: impl IntoGroups) -> Result<Self> {
-        for group in events.groups()? {
+    pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
+        for group in events.into_groups()? {
             let [event] = group.members.as_slice() else {
                 let attempted = format!("sample {group}");
                 return Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
@@ -177,70 +176,62 @@ impl SamplerBuilder {
         Ok(self)
     }
 
-    /// How often each event is sampled; 1000 times in a second by default.
-    #[must_use]
-    pub fn rate(mut self, rate: SampleRate) -> Self {
+    /// Sets how often each event is sampled; 1000 times in a second by default.
+    pub fn rate(&mut self, rate: SampleRate) -> &mut Self {
         self.rate = rate;
         self
     }
 
-    /// Whether samples tell who called, by following frame pointers. Off by default.
-    #[must_use]
-    pub fn call_chains(mut self, yes: bool) -> Self {
+    /// Sets whether samples have call chains, by following frame pointers. Off by default.
+    pub fn call_chains(&mut self, yes: bool) -> &mut Self {
         self.call_chains = yes;
         self
     }
 
-    /// Whether samples tell the address that the event is about: the page that was missing, the data
+    /// Sets whether samples have the address that the event is about: the page that was missing, the data
     /// that a breakpoint watches. Off by default.
-    #[must_use]
-    pub fn addresses(mut self, yes: bool) -> Self {
+    pub fn addresses(&mut self, yes: bool) -> &mut Self {
         self.addresses = yes;
         self
     }
 
-    /// What is sampled; the calling thread by default.
-    #[must_use]
-    pub fn target(mut self, target: Target) -> Self {
+    /// Sets what is sampled; the calling thread by default.
+    pub fn target(&mut self, target: Target) -> &mut Self {
         self.target = target;
         self
     }
 
-    /// How counters are opened; by default without sampling, for [`Sampler::enable`] to start.
-    #[must_use]
-    pub fn attributes(mut self, attributes: Attributes) -> Self {
+    /// Sets how counters are opened; by default without sampling, for [`Sampler::enable`] to start.
+    pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;
         self
     }
 
-    /// Bytes of room for samples in each part of the target; 512 KiB by default.
-    #[must_use]
-    pub fn room(mut self, bytes: usize) -> Self {
+    /// Sets the bytes of room for samples in each part of the target; 512 KiB by default.
+    pub fn room(&mut self, bytes: usize) -> &mut Self {
         self.room = bytes;
         self
     }
 
-    /// After how many samples in a part of the target whoever waits is woken; by default when the room
-    /// is half full.
-    #[must_use]
-    pub fn wake_after(mut self, samples: u32) -> Self {
+    /// Sets the number of samples in a part of the target after which a waiting thread is woken; by default
+    /// it is when the room is half full.
+    pub fn wake_after(&mut self, samples: u32) -> &mut Self {
         self.wake_after = Some(samples);
         self
     }
 
-    /// The backend to sample with, by its [name](crate::BackendStatus::name); by default one that can.
-    #[must_use]
-    pub fn backend(mut self, name: impl Into<String>) -> Self {
+    /// Sets the backend to sample with, by its [name](crate::BackendStatus::name); by default one that can.
+    pub fn backend(&mut self, name: impl Into<String>) -> &mut Self {
         self.backend = Some(name.into());
         self
     }
 
-    /// Opens it.
+    /// Opens a sampler.
     ///
     /// # Errors
-    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) where no backend samples, or the one that was
-    /// asked for does not; else any [`ErrorKind`] with which the backend refuses.
-    pub fn open(self) -> Result<Sampler> {
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) if no backend samples, or the one that was
+    /// asked for does not; else the error of the backend.
+    pub fn open(&self) -> Result<Sampler> {
         if self.events.is_empty() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "sample")
                 .with_reason("there are no events"));
@@ -256,7 +247,7 @@ impl SamplerBuilder {
                 .with_reason("it counts and takes no samples"));
         }
         Ok(Sampler {
-            open: Open::new(&self)?,
+            open: Open::new(self)?,
         })
     }
 }

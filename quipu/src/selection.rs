@@ -1,5 +1,5 @@
-//! Which backends count here, and the chain of reasons: what the event database says of the CPU, and
-//! what the machine says of the backend.
+//! The choice of backends, with its reasons: the tables of the event database for this CPU, and the
+//! state of the backends on this machine.
 
 use std::collections::BTreeMap;
 
@@ -11,58 +11,60 @@ use crate::{BackendStatus, Machine};
 /// The backends in the order in which they are considered, each with the reasons for or against it.
 #[derive(Debug)]
 pub struct Selection {
-    cpus: Result<Vec<Recognised>>,
-    considered: Vec<Considered>,
+    cpus: Result<Vec<MatchedCpu>>,
+    backends: Vec<BackendChoice>,
 }
 
 /// An entry of the event database that describes this machine's CPU, or one kind of its cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recognised {
+#[non_exhaustive]
+pub struct MatchedCpu {
     /// The id: `intel-skx`.
     pub id: String,
     /// The name for people.
     pub name: String,
-    /// The rule that describes this CPU; `None` when the entry was chosen by its id.
-    pub by: Option<String>,
+    /// The rule that describes this CPU; `None` if the entry was chosen by its id.
+    pub matched_by: Option<String>,
     /// The backends that reach its counters on this system, in order of preference.
     pub prefers: Vec<String>,
 }
 
-/// A backend, and why it counts here or does not.
+/// A backend, with the reasons why it counts here or does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Considered {
+#[non_exhaustive]
+pub struct BackendChoice {
     /// The backend's name.
     pub backend: &'static str,
-    /// Whether event sets use it here without being told to.
+    /// True if event sets use it here by default.
     pub chosen: bool,
     /// The reasons, a phrase each.
     pub reasons: Vec<String>,
 }
 
 impl Selection {
-    /// The entries of the event database that describe this machine, one for each kind of core.
+    /// Returns the entries of the event database that describe this machine, one for each kind of core.
     ///
     /// # Errors
-    /// Why there is none.
-    pub fn cpus(&self) -> Result<&[Recognised], &Error> {
+    /// The reason why there is none.
+    pub fn cpus(&self) -> Result<&[MatchedCpu], &Error> {
         self.cpus.as_deref()
     }
 
-    /// Every backend: those that the database names for this CPU and system in its order, then the
+    /// Returns every backend: those that the database names for this CPU and system in its order, then the
     /// others.
-    pub fn considered(&self) -> &[Considered] {
-        &self.considered
+    pub fn backends(&self) -> &[BackendChoice] {
+        &self.backends
     }
 }
 
 impl Machine {
-    /// Which backends count here, and why. Opens the event database.
+    /// Returns the backends that count here, with the reasons. Opens the event database.
     pub fn selection(&self) -> Selection {
         let cpus = self.native_events().tables().map(|tables| {
-            let recognised = tables
+            let matched = tables
                 .iter()
-                .map(|table| recognised(table, std::env::consts::OS));
-            recognised.collect::<Vec<_>>()
+                .map(|table| matched_cpu(table, std::env::consts::OS));
+            matched.collect::<Vec<_>>()
         });
         let used = self.require().unwrap_or_default();
         let used: Vec<&str> = used.iter().map(|backend| backend.name()).collect();
@@ -71,37 +73,37 @@ impl Machine {
         let mut all: Vec<(&BackendStatus, bool)> = automatic.chain(on_request).collect();
         let entries = cpus.as_deref().unwrap_or_default();
         all.sort_by_key(|(status, _)| preference(entries, status.name()).unwrap_or(usize::MAX));
-        let considered = all
+        let backends = all
             .into_iter()
-            .map(|(status, on_request)| Considered {
+            .map(|(status, on_request)| BackendChoice {
                 backend: status.name(),
                 chosen: used.contains(&status.name()),
                 reasons: reasons(status, on_request, &cpus, &used),
             })
             .collect();
-        Selection { cpus, considered }
+        Selection { cpus, backends }
     }
 }
 
-fn recognised(table: &CpuTable, os: &str) -> Recognised {
-    Recognised {
+fn matched_cpu(table: &CpuTable, os: &str) -> MatchedCpu {
+    MatchedCpu {
         id: table.id().to_owned(),
         name: table.name().to_owned(),
-        by: table.recognised_by().map(str::to_owned),
+        matched_by: table.recognised_by().map(str::to_owned),
         prefers: table.backends(os).into_iter().map(str::to_owned).collect(),
     }
 }
 
-/// The place of a backend in the preferences of the first entry that names it.
-fn preference(cpus: &[Recognised], backend: &str) -> Option<usize> {
-    let place = |cpu: &Recognised| cpu.prefers.iter().position(|name| name == backend);
+/// Returns the rank of a backend in the preferences of the first entry that names it.
+fn preference(cpus: &[MatchedCpu], backend: &str) -> Option<usize> {
+    let place = |cpu: &MatchedCpu| cpu.prefers.iter().position(|name| name == backend);
     cpus.iter().find_map(place)
 }
 
 fn reasons(
     status: &BackendStatus,
     on_request: bool,
-    cpus: &Result<Vec<Recognised>>,
+    cpus: &Result<Vec<MatchedCpu>>,
     used: &[&str],
 ) -> Vec<String> {
     let name = status.name();
@@ -134,15 +136,15 @@ fn counts_hardware(status: &BackendStatus) -> bool {
     })
 }
 
-/// What the tables of this machine's cores say of a backend.
-fn by_the_tables(cpus: &[Recognised], backend: &str) -> String {
+/// Returns the rank that the tables of this machine's cores give a backend.
+fn by_the_tables(cpus: &[MatchedCpu], backend: &str) -> String {
     const PLACES: [&str; 3] = ["first", "second", "third"];
-    let names = |cpus: &[&Recognised]| {
+    let names = |cpus: &[&MatchedCpu]| {
         let ids: Vec<&str> = cpus.iter().map(|cpu| cpu.id.as_str()).collect();
         ids.join(" and ")
     };
-    let place_of = |cpu: &Recognised| cpu.prefers.iter().position(|name| name == backend);
-    let mut by_place: BTreeMap<Option<usize>, Vec<&Recognised>> = BTreeMap::new();
+    let place_of = |cpu: &MatchedCpu| cpu.prefers.iter().position(|name| name == backend);
+    let mut by_place: BTreeMap<Option<usize>, Vec<&MatchedCpu>> = BTreeMap::new();
     for cpu in cpus {
         by_place.entry(place_of(cpu)).or_default().push(cpu);
     }
@@ -175,7 +177,7 @@ mod tests {
     use crate::NativeEvents;
 
     fn machine(cpu: &str) -> Machine {
-        Machine::with_native_events(Arc::new(NativeEvents::new().of_cpu(cpu)))
+        Machine::with_native_events(Arc::new(NativeEvents::new().for_cpu(cpu)))
     }
 
     /// For every CPU of the database.
@@ -186,7 +188,7 @@ mod tests {
             let machine = machine(&cpu.id);
             let selection = machine.selection();
             let chosen: Vec<&str> = selection
-                .considered()
+                .backends()
                 .iter()
                 .filter(|considered| considered.chosen)
                 .map(|considered| considered.backend)
@@ -194,16 +196,16 @@ mod tests {
             let used = machine.require().unwrap_or_default();
             let used: Vec<&str> = used.iter().map(|backend| backend.name()).collect();
             assert_eq!(chosen, used, "{}", cpu.id);
-            assert_eq!(selection.considered().len(), 4);
-            assert!(selection.considered().iter().all(|c| c.reasons.len() >= 2));
+            assert_eq!(selection.backends().len(), 4);
+            assert!(selection.backends().iter().all(|c| c.reasons.len() >= 2));
         }
     }
 
-    fn entry(id: &str, prefers: &[&str]) -> Recognised {
-        Recognised {
+    fn entry(id: &str, prefers: &[&str]) -> MatchedCpu {
+        MatchedCpu {
             id: id.to_owned(),
             name: String::new(),
-            by: None,
+            matched_by: None,
             prefers: prefers.iter().map(|&name| name.to_owned()).collect(),
         }
     }
@@ -242,8 +244,11 @@ mod tests {
         let machine = machine("intel-p5");
         let selection = machine.selection();
         let cpus = selection.cpus().unwrap();
-        assert_eq!((cpus[0].id.as_str(), &cpus[0].by), ("intel-p5", &None));
-        let considered = selection.considered();
+        assert_eq!(
+            (cpus[0].id.as_str(), &cpus[0].matched_by),
+            ("intel-p5", &None)
+        );
+        let considered = selection.backends();
         assert_eq!(considered[0].backend, "msr");
         assert!(!considered[0].chosen);
         assert_eq!(considered[0].reasons[0], "first choice of intel-p5");
@@ -261,12 +266,12 @@ mod tests {
         let text = "[[cpu]]\nid = \"amd-zen4\"\nbackends = { linux = [\"msr\", \"linux\"] }\n";
         std::fs::write(file.path(), text).unwrap();
         let native = NativeEvents::new()
-            .of_cpu("amd-zen4")
+            .for_cpu("amd-zen4")
             .with_file(file.path());
         let machine = Machine::with_native_events(Arc::new(native));
         let selection = machine.selection();
         assert_eq!(selection.cpus().unwrap()[0].prefers, ["msr", "linux"]);
-        let first = &selection.considered()[0];
+        let first = &selection.backends()[0];
         assert_eq!((first.backend, first.chosen), ("msr", false));
     }
 }

@@ -1,4 +1,4 @@
-//! What is mapped where in one process.
+//! Mappings of one process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ pub struct Mapped {
     pub start: u64,
     /// The first address behind it.
     pub end: u64,
-    /// Where in the file it begins, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// The file's path, or a name in brackets.
     pub path: Arc<[u8]>,
 }
 
 impl Mapped {
-    /// Where in the file an address is.
+    /// Returns the offset of an address in the file.
     pub fn offset_of(&self, address: u64) -> u64 {
         address.wrapping_sub(self.start).wrapping_add(self.offset)
     }
@@ -68,12 +68,12 @@ impl AddressSpace {
         (address < mapped.end).then_some(mapped)
     }
 
-    /// How many mappings there are.
+    /// Returns the number of mappings.
     pub fn len(&self) -> usize {
         self.by_start.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.by_start.is_empty()
     }

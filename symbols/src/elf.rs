@@ -1,5 +1,6 @@
 //! ELF files: their functions, where they are loaded, and their build ids.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -16,10 +17,12 @@ use crate::table::{SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
 const LONGEST_TABLE: u64 = 2 << 30;
-/// Where distributions put debug information apart from programs.
+/// No name is longer than this: what takes longer to read than to write is not what it seems.
+const LONGEST_NAME: usize = 64 << 10;
+/// Directory in which distributions put debug information apart from programs.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
-/// What is needed of an ELF file to name its functions.
+/// Functions, segments and build id of an ELF file.
 #[derive(Debug, Clone, Default)]
 pub struct ElfImage {
     symbols: SymbolTable,
@@ -101,7 +104,7 @@ pub(crate) fn regular_file(path: &Path) -> Option<File> {
     File::open(path).ok()
 }
 
-/// Where the debug information of a build lies, if it is apart.
+/// Returns the path of the debug information of a build, if it is apart.
 pub(crate) fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let (first, rest) = build_id.split_at_checked(1)?;
@@ -174,6 +177,7 @@ where
             }
             let entries = section.data_as_array::<Elf::Sym, _>(endian, data).ok()?;
             let strings = strings.data(endian, data).ok()?;
+            let mut kept = None;
             for symbol in entries {
                 let index = symbol.st_shndx(endian);
                 let home = sections.section(object::SectionIndex(index.into())).ok();
@@ -186,10 +190,14 @@ where
                     STT_NOTYPE => in_code,
                     _ => false,
                 };
-                let name = name_at(strings, symbol.st_name(endian));
-                let (true, false, Some(name)) = (is_function, index == SHN_UNDEF, name) else {
+                let name = symbol.st_name(endian) as usize;
+                let name_len = name_at(strings, name).map(str::len);
+                let (true, false, Some(name_len)) = (is_function, index == SHN_UNDEF, name_len)
+                else {
                     continue;
                 };
+                // Names may share their ends: they are kept once, as the file has them.
+                let from = *kept.get_or_insert_with(|| builder.add_names(strings)) + name;
                 // The lowest bit says that it is Thumb code.
                 let mask = if is_arm { !1 } else { u64::MAX };
                 let start = symbol.st_value(endian).into() & mask;
@@ -199,11 +207,11 @@ where
                     _ => 0,
                 };
                 let typed = u8::from(symbol.st_type() != STT_NOTYPE);
-                builder.add(
+                builder.add_named(
                     start,
                     symbol.st_size(endian).into(),
                     4 * typed + binding,
-                    name,
+                    (from, from + name_len),
                 );
                 last = last.max(home.map_or(0, |home| {
                     let end: u64 = home.sh_addr(endian).into();
@@ -220,10 +228,10 @@ where
 }
 
 /// The name at an offset of a string table, if it is one that a person would know.
-fn name_at(strings: &[u8], offset: u32) -> Option<&str> {
-    let rest = strings.get(offset as usize..)?;
-    let end = rest.iter().position(|byte| *byte == 0)?;
-    let name = std::str::from_utf8(&rest[..end]).ok()?;
+fn name_at(strings: &[u8], offset: usize) -> Option<&str> {
+    let rest = strings.get(offset..)?;
+    let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
+    let name = CStr::from_bytes_until_nul(rest).ok()?.to_str().ok()?;
     // Mapping symbols of ARM and RISC-V, and labels that an assembler made.
     let invented = name.is_empty() || name.starts_with('$') || name.starts_with(".L");
     (!invented).then_some(name)
@@ -281,6 +289,60 @@ mod tests {
             bad[at] ^= 0xff;
         }
         assert!(ElfImage::read(Cursor::new(b"#!/bin/sh\n")).is_none());
+    }
+
+    /// An ELF file of one section of code, and as many symbols as its string table has bytes, each of
+    /// which begins one byte later.
+    fn overlapping_names(count: usize) -> Vec<u8> {
+        const SECTIONS: u16 = 4;
+        let symbols_at = 64 + 64 * usize::from(SECTIONS);
+        let strings_at = symbols_at + 24 * count;
+        let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+        elf.resize(16, 0);
+        let mut put = |bytes: &[u8]| elf.extend_from_slice(bytes);
+        put(&[3, 0, 62, 0, 1, 0, 0, 0]);
+        [0u64, 0, 64].iter().for_each(|n| put(&n.to_le_bytes()));
+        put(&[0; 4]);
+        let sizes = [64u16, 56, 0, 64, SECTIONS, 3];
+        sizes.iter().for_each(|n| put(&n.to_le_bytes()));
+        let sections = [
+            [0; 8],
+            // Kind and flags, address, offset, length, link, alignment, length of an entry.
+            [1, 6, 0x1000, 0, 0x1000, 0, 1, 0],
+            [2, 0, 0, symbols_at as u64, 24 * count as u64, 3, 8, 24],
+            [3, 0, 0, strings_at as u64, count as u64 + 1, 0, 1, 0],
+        ];
+        for [kind, flags, address, offset, len, link, align, each] in sections {
+            put(&(kind << 32).to_le_bytes());
+            let rest = [flags, address, offset, len, link, align, each];
+            rest.iter().for_each(|n| put(&n.to_le_bytes()));
+        }
+        for i in 0..count {
+            put(&(i as u32).to_le_bytes());
+            put(&[0x12, 0, 1, 0]);
+            put(&(0x1000 + i as u64).to_le_bytes());
+            put(&1u64.to_le_bytes());
+        }
+        put(&vec![b'x'; count]);
+        put(&[0]);
+        elf
+    }
+
+    #[test]
+    fn names_that_share_their_ends_take_no_more_room() {
+        let elf = overlapping_names(5000);
+        let image = ElfImage::read(Cursor::new(&elf[..])).expect("an ELF");
+        let found = image.symbols().find(0x1000 + 4990).expect("a name");
+        assert_eq!((found.name, image.symbols().len()), ("xxxxxxxxxx", 5000));
+        assert_eq!(image.symbols().names.len(), 5001);
+    }
+
+    #[test]
+    fn names_of_no_sensible_length_are_none() {
+        let elf = overlapping_names(LONGEST_NAME + 10);
+        let image = ElfImage::read(Cursor::new(&elf[..])).expect("an ELF");
+        assert!(image.symbols().find(0x1000).is_none());
+        assert!(image.symbols().find(0x1000 + 20).is_some());
     }
 
     #[test]

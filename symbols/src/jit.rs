@@ -1,8 +1,8 @@
-//! What just-in-time compilers tell of their code: `/tmp/perf-PID.map`
+//! Functions of just-in-time compilers: `/tmp/perf-PID.map`
 //! (`tools/perf/Documentation/jit-interface.txt`).
 
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::elf::regular_file;
@@ -16,13 +16,26 @@ pub(crate) fn functions_of(pid: i32) -> SymbolTable {
 
 fn read(path: &Path) -> Option<SymbolTable> {
     let mut file = regular_file(path)?;
-    let own = Path::new("/proc/self").metadata().ok()?.uid();
-    if own != 0 && file.metadata().ok()?.uid() != own {
+    if !is_own(&file)? {
         return None;
     }
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok()?;
     Some(parse(&String::from_utf8_lossy(&text)))
+}
+
+/// Returns true if a file is of the user of this process, who may be root.
+#[cfg(unix)]
+fn is_own(file: &File) -> Option<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let own = Path::new("/proc/self").metadata().ok()?.uid();
+    Some(own == 0 || file.metadata().ok()?.uid() == own)
+}
+
+/// Other systems have no such compilers.
+#[cfg(not(unix))]
+fn is_own(_: &File) -> Option<bool> {
+    None
 }
 
 /// Lines of start, length and name, the numbers in hexadecimal.

@@ -1,4 +1,4 @@
-//! What the running kernel tells of itself: `/proc/kallsyms`, and the code it maps into every process.
+//! Symbols of the running kernel: `/proc/kallsyms`, and the code it maps into every process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -20,7 +20,7 @@ pub struct KernelSymbols {
     table: SymbolTable,
     reference: Reference,
     end: Option<u64>,
-    /// What has to be added to the addresses of a recording.
+    /// Number to add to the addresses of a recording.
     shift: u64,
 }
 
@@ -118,12 +118,12 @@ impl KernelSymbols {
         self.reference
     }
 
-    /// Where the kernel's own code ends.
+    /// Returns the end of the kernel's own code.
     pub fn end(&self) -> Option<u64> {
         self.end
     }
 
-    /// The same for a recording in which the [reference](Self::reference) was at another address.
+    /// Sets the address that the [reference](Self::reference) had in a recording.
     #[must_use]
     pub fn recorded_at(mut self, address: u64) -> Self {
         self.shift = self.reference.address.wrapping_sub(address);

@@ -19,5 +19,5 @@ pub use kernel::{KernelSymbols, Reference};
 pub use lines::Line;
 pub use maps_line::MapsLine;
 pub use processes::{Process, Processes};
-pub use symbolizer::{Function, Place, Symbolizer};
+pub use symbolizer::{AddressOwner, Function, Symbolizer};
 pub use table::{Symbol, SymbolTable, TableBuilder};

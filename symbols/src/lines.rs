@@ -1,17 +1,21 @@
 //! Debug information: inlined functions and source lines.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use addr2line::Context;
 use gimli::{EndianArcSlice, RunTimeEndian};
-use object::read::{Object, ObjectSection, ReadCache};
+use object::read::{CompressionFormat, Object, ObjectSection, ReadCache};
 
 use crate::demangled::demangle;
 use crate::elf::{debug_file, regular_file};
 
 /// No section of debug information is longer than this.
 const LONGEST_SECTION: u64 = 4 << 30;
+/// Sections are compressed to a tenth of their length at best. One that claims to be so many times as
+/// long as in the file is not what it seems.
+const MOST_COMPRESSED: u64 = 64;
 
 type Section = EndianArcSlice<RunTimeEndian>;
 
@@ -47,7 +51,7 @@ impl Lines {
             let data = file
                 .section_by_name(id.name())
                 .filter(|section| section.size() <= LONGEST_SECTION)
-                .and_then(|section| section.data().ok())
+                .and_then(|section| content(&section))
                 .unwrap_or_default();
             Ok(Section::new(Arc::from(data), endian))
         };
@@ -79,6 +83,17 @@ impl Lines {
         }
         lines
     }
+}
+
+/// The content of a section, decompressed where it is compressed.
+fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
+    let data = section.compressed_data().ok()?;
+    let most = (data.data.len() as u64).saturating_mul(MOST_COMPRESSED);
+    let is_plain = data.format == CompressionFormat::None;
+    if !is_plain && data.uncompressed_size > most.min(LONGEST_SECTION) {
+        return None;
+    }
+    data.decompress().ok()
 }
 
 impl std::fmt::Debug for Lines {

@@ -7,9 +7,9 @@ pub struct MapsLine<'a> {
     pub start: u64,
     /// The first address behind it.
     pub end: u64,
-    /// What may be done with it: `r`, `w`, `x`, and `s` or `p` for shared or private.
+    /// Permissions: `r`, `w`, `x`, and `s` or `p` for shared or private.
     pub rights: &'a str,
-    /// Where in the file it begins, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// The file's device.
     pub device: (u32, u32),
@@ -44,7 +44,7 @@ impl<'a> MapsLine<'a> {
         })
     }
 
-    /// Whether code may run there.
+    /// Returns true if code may run there.
     pub fn is_executable(&self) -> bool {
         self.rights.contains('x')
     }

@@ -15,7 +15,7 @@ const MOST_MAPPINGS: usize = 64 << 20;
 pub struct Processes {
     processes: HashMap<i32, Process>,
     threads: HashMap<i32, Arc<str>>,
-    /// How many mappings have been copied or made.
+    /// Number of mappings that have been copied or made.
     mappings: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What is mapped where in it.
+    /// Returns its mappings.
     pub fn space(&self) -> &AddressSpace {
         &self.space
     }

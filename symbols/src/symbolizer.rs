@@ -1,8 +1,6 @@
 //! From an address to a function.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,34 +12,45 @@ use crate::lines::{Line, Lines};
 use crate::processes::{Process, Processes};
 use crate::table::SymbolTable;
 
-/// What the kernel's own code is called.
+/// Name of the kernel's own code.
 const KERNEL: &str = "[kernel.kallsyms]";
-/// What is called by no name.
+/// Object of an address that no mapping covers.
 const UNKNOWN: &str = "[unknown]";
-/// What the kernel maps into every process.
+/// Name of the code that the kernel maps into every process.
 const VDSO: &[u8] = b"[vdso]";
 
-/// Whose address it is.
+/// Owner of an address.
+///
+/// ```
+/// use quipu_symbols::{AddressOwner, Processes, Symbolizer};
+///
+/// let mut functions = Vec::new();
+/// let owner = AddressOwner::Process(1);
+/// Symbolizer::new().resolve(&Processes::new(), owner, 0x1000, &mut functions);
+/// assert_eq!(functions[0].name, None);
+/// assert_eq!(&*functions[0].object, "[unknown]");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The kernel's.
+#[non_exhaustive]
+pub enum AddressOwner {
+    /// The kernel.
     Kernel,
-    /// That of a process.
+    /// A process.
     Process(i32),
-    /// Somebody's of whom nothing is known: a guest's, the hypervisor's.
-    Elsewhere,
+    /// A guest or the hypervisor.
+    Other,
 }
 
-/// What is known of an address.
+/// Function at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// What it is in: the path of a file, or a name in brackets.
+    /// Object that it is in: the path of a file, or a name in brackets.
     pub object: Arc<str>,
     /// The function, readable; `None` where it has no name.
     pub name: Option<Arc<str>>,
-    /// Whether it was inlined into the next one.
+    /// True if it was inlined into the next one.
     pub inlined: bool,
-    /// Where in the source it is: file and line.
+    /// Source location: file and line.
     pub source: Option<(Arc<str>, u32)>,
 }
 
@@ -133,14 +142,14 @@ impl Symbolizer {
     pub fn resolve(
         &mut self,
         processes: &Processes,
-        place: Place,
+        owner: AddressOwner,
         address: u64,
         out: &mut Vec<Function>,
     ) {
-        match place {
-            Place::Kernel => out.push(self.kernel_function(address)),
-            Place::Process(pid) => self.process_functions(processes, pid, address, out),
-            Place::Elsewhere => out.push(self.nameless(UNKNOWN)),
+        match owner {
+            AddressOwner::Kernel => out.push(self.kernel_function(address)),
+            AddressOwner::Process(pid) => self.process_functions(processes, pid, address, out),
+            AddressOwner::Other => out.push(self.nameless(UNKNOWN)),
         }
     }
 
@@ -309,11 +318,18 @@ impl Image {
     }
 }
 
+#[cfg(unix)]
 fn as_path(path: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(path))
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(path))
 }
 
-/// Whether what is mapped is no file (`is_anon_memory`, `tools/perf/util/map.c`).
+#[cfg(not(unix))]
+fn as_path(path: &[u8]) -> &Path {
+    Path::new(std::str::from_utf8(path).unwrap_or_default())
+}
+
+/// Returns true if a mapping is of no file (`is_anon_memory`, `tools/perf/util/map.c`).
 fn is_anonymous(path: &[u8]) -> bool {
     let begins: [&[u8]; 6] = [
         b"//anon",

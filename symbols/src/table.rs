@@ -14,7 +14,7 @@ pub struct Symbol<'a> {
 /// Functions, found by an address in them.
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable {
-    names: String,
+    pub(crate) names: Vec<u8>,
     entries: Vec<Entry>,
 }
 
@@ -31,7 +31,7 @@ struct Entry {
 /// Collects the symbols of a [`SymbolTable`] in any order.
 #[derive(Debug, Default)]
 pub struct TableBuilder {
-    names: String,
+    names: Vec<u8>,
     found: Vec<Found>,
 }
 
@@ -49,13 +49,25 @@ impl TableBuilder {
     /// Adds a symbol. A length of 0 means that it goes on to the next symbol. Of several at the same
     /// address the one with the largest `rank` stays.
     pub fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
+        let from = self.add_names(name.as_bytes());
+        self.add_named(start, len, rank, (from, self.names.len()));
+    }
+
+    /// Adds bytes of which parts are names, and returns where they begin.
+    pub(crate) fn add_names(&mut self, names: &[u8]) -> usize {
         let from = self.names.len();
-        self.names.push_str(name);
+        self.names.extend_from_slice(names);
+        from
+    }
+
+    /// Adds a symbol as [`add`](Self::add), whose name is a part of what was added before, so that names
+    /// that overlap take no more room.
+    pub(crate) fn add_named(&mut self, start: u64, len: u64, rank: u8, name: (usize, usize)) {
         self.found.push(Found {
             start,
             len: (len > 0).then_some(len),
             rank,
-            name: (from, self.names.len()),
+            name,
         });
     }
 
@@ -65,7 +77,12 @@ impl TableBuilder {
         let name = |range: (usize, usize)| names.get(range.0..range.1).unwrap_or_default();
         // Of equals: those that know their length, then the plainest and shortest name.
         self.found.sort_by(|a, b| {
-            let underscores = |s: &Found| name(s.name).bytes().take_while(|c| *c == b'_').count();
+            /// More than a name that means something begins with.
+            const MOST: usize = 16;
+            let underscores = |s: &Found| {
+                let first = name(s.name).iter().take(MOST);
+                first.take_while(|c| **c == b'_').count()
+            };
             let others = || {
                 (underscores(a), a.name.1 - a.name.0).cmp(&(underscores(b), b.name.1 - b.name.0))
             };
@@ -74,7 +91,10 @@ impl TableBuilder {
                 .then(b.len.is_some().cmp(&a.len.is_some()))
                 .then(b.rank.cmp(&a.rank))
                 .then_with(others)
-                .then_with(|| name(a.name).cmp(name(b.name)))
+                .then_with(|| match a.name == b.name {
+                    true => std::cmp::Ordering::Equal,
+                    false => name(a.name).cmp(name(b.name)),
+                })
         });
         self.found.dedup_by_key(|symbol| symbol.start);
         let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
@@ -114,7 +134,7 @@ impl SymbolTable {
                 return Some(Symbol {
                     index,
                     start: entry.start,
-                    name: self.names.get(entry.name.0..entry.name.1)?,
+                    name: std::str::from_utf8(self.names.get(entry.name.0..entry.name.1)?).ok()?,
                 });
             }
             candidate = entry.around;
@@ -122,12 +142,12 @@ impl SymbolTable {
         None
     }
 
-    /// How many functions there are.
+    /// Returns the number of functions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -10,13 +10,13 @@ use crate::image::{MappedRing, PAGES, RING};
 
 /// An open sampler.
 pub(crate) struct Contender {
-    /// Where the records are written.
+    /// The memory that the records are written to.
     pub(crate) ring: MappedRing,
     /// Reads all of them; the sum of what is in them.
     pub(crate) drain: Box<dyn FnMut() -> u64>,
 }
 
-/// How a contender is opened.
+/// A function that opens a contender.
 type Open = fn() -> Result<Contender, String>;
 
 /// The contenders, Quipu first.

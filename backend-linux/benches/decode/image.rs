@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many records there are.
+/// The number of records.
 pub(crate) const RECORDS: u32 = 1400;
 /// The frames of each.
 pub(crate) const FRAMES: u64 = 16;
 /// Pages of records in a ring, of 4 KiB as on most machines.
 pub(crate) const PAGES: usize = 64;
-/// The same in bytes.
+/// The size of the ring in bytes.
 pub(crate) const RING: usize = PAGES * 4096;
 
 /// Header, ip, tid, time, period, and the call chain with its length and marker.
@@ -18,7 +18,7 @@ const RECORD: usize = 8 + 4 * 8 + 8 + 8 * (1 + FRAMES as usize);
 const HEADER: u64 = 9 | 2 << 32 | (RECORD as u64) << 48;
 /// `PERF_CONTEXT_USER`.
 const USER: u64 = -512_i64 as u64;
-/// Where `data_head` and `data_tail` are (`struct perf_event_mmap_page`).
+/// The offsets of `data_head` and `data_tail` (`struct perf_event_mmap_page`).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
@@ -37,7 +37,7 @@ fn words(i: u64) -> Vec<u64> {
     words
 }
 
-/// What a reader has to make of all records: the sum of every field and frame.
+/// Returns the sum of every field and frame, which a reader of all records must find.
 pub(crate) fn sum() -> u64 {
     let each = (0..RECORDS.into()).map(|i| {
         let words = words(i);

@@ -18,9 +18,9 @@ mod image;
 fn main() {
     use std::time::Instant;
 
-    /// How often each contender drains the ring.
+    /// The rounds in which each contender drains the ring.
     const ROUNDS: usize = 400;
-    /// How much faster Quipu is to be than every other one.
+    /// The least factor by which Quipu is to be faster than every other one.
     const TARGET: f64 = 2.0;
 
     let mut open: Vec<_> = Vec::new();

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use peer_perf_event as pe1;
 use peer_perf_event_open as peo;
 use peer_perf_event2 as pe2;
-use quipu_hal::{Attributes, Backend, EventSpec, Filter, Group, GroupSpec, Software, Target};
+use quipu_hal::{Attributes, EventSpec, Filter, Group, GroupSpec, Software, Target};
 use quipu_linux::{Anchors, LinuxBackend, LinuxGroup};
 
 use crate::raw::Raw;
@@ -153,20 +153,30 @@ pub(crate) const OPENERS: [&str; 6] = [
     "perf-event-open",
 ];
 
-/// What opens a group of the five events, not counting, and closes it again.
+/// Returns a function that opens a group of the five events, not counting, and closes it again.
 pub(crate) fn opener(name: &str) -> Box<dyn FnMut()> {
     match name {
         "raw" => Box::new(|| drop(Raw::open(&NUMBERS))),
         "quipu" => {
             let (backend, spec) = quipu(&EVENTS);
-            Box::new(move || drop(backend.open(&spec, &Target::CurrentThread).expect("opens")))
+            Box::new(move || {
+                drop(
+                    backend
+                        .open_group(&spec, &Target::CurrentThread)
+                        .expect("opens"),
+                );
+            })
         }
         "quipu with anchors" => {
             let (backend, spec) = quipu(&EVENTS);
             let anchors = Anchors::hold(&EVENTS).expect("opens");
             Box::new(move || {
                 black_box(&anchors);
-                drop(backend.open(&spec, &Target::CurrentThread).expect("opens"));
+                drop(
+                    backend
+                        .open_group(&spec, &Target::CurrentThread)
+                        .expect("opens"),
+                );
             })
         }
         "perf-event" => Box::new(|| drop(open_pe1())),
@@ -178,10 +188,8 @@ pub(crate) fn opener(name: &str) -> Box<dyn FnMut()> {
 
 fn quipu(events: &[Software]) -> (LinuxBackend, GroupSpec) {
     let user = |event: &Software| EventSpec::new(*event).with_filter(Filter::USER_ONLY);
-    let spec = GroupSpec::new(events.iter().map(user)).with_attributes(Attributes {
-        disabled: true,
-        ..Attributes::default()
-    });
+    let spec = GroupSpec::new(events.iter().map(user))
+        .with_attributes(Attributes::default().with_disabled(true));
     (
         LinuxBackend::new().expect("a kernel with perf_event_open"),
         spec,
@@ -190,7 +198,9 @@ fn quipu(events: &[Software]) -> (LinuxBackend, GroupSpec) {
 
 fn open_quipu(events: &[Software]) -> LinuxGroup {
     let (backend, spec) = quipu(events);
-    backend.open(&spec, &Target::CurrentThread).expect("opens")
+    backend
+        .open_group(&spec, &Target::CurrentThread)
+        .expect("opens")
 }
 
 fn open_pe1() -> (pe1::Group, Vec<pe1::Counter>) {

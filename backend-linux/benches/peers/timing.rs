@@ -6,15 +6,15 @@ use std::time::Instant;
 use crate::contenders::{Contenders, OPENERS, Reader, opener};
 use crate::counting_allocator;
 
-/// How often everything is opened anew.
+/// The rounds; each opens everything again.
 const ROUNDS: usize = 25;
-/// How many batches each contender reads in a round.
+/// The batches that each contender reads in a round.
 const BATCHES: usize = 30;
-/// How many reads make a batch: some 0.2 ms.
+/// The reads in a batch: some 0.2 ms.
 const READS: u32 = 300;
-/// How many processes open and close, for each contender.
+/// The processes that open and close, for each contender.
 const PROCESSES: usize = 5;
-/// How often each of them does.
+/// The openings in each of those processes.
 const OPENS: usize = 200;
 
 fn median(values: &mut [f64]) -> f64 {
@@ -123,7 +123,7 @@ pub(crate) fn opens() -> bool {
     met
 }
 
-/// What a process of its own does: prints the median nanoseconds of opening and closing.
+/// Prints the median nanoseconds of opening and closing, in a process of its own.
 pub(crate) fn print_open(contender: &str) {
     let mut open_and_close = opener(contender);
     let mut times: Vec<f64> = (0..OPENS)

@@ -6,7 +6,7 @@ use crate::event_bits::EventBits;
 use crate::open::{event_attr, exclusions};
 use crate::sys::{AttrFlags, PerfEventAttr, ReadFormat};
 
-/// What a spec asks for once it is completed: how its records will look.
+/// Returns the layout of the records that a spec asks for.
 pub(super) fn layout(spec: &SamplerSpec, read_format: ReadFormat) -> RecordLayout {
     let mut sample_type = spec.sample_type;
     if spec.events.len() > 1 {
@@ -21,8 +21,8 @@ pub(super) fn layout(spec: &SamplerSpec, read_format: ReadFormat) -> RecordLayou
 
 /// The attr of the event at position `index`, which does not count yet.
 ///
-/// What concerns a group as a whole is asked of its leader, and only the first event writes the
-/// records beside samples.
+/// Returns the attr of one event. The attributes of a whole group are its leader's, and only the first
+/// event writes the records beside samples.
 pub(super) fn attr(
     spec: &SamplerSpec,
     index: usize,
@@ -193,12 +193,10 @@ mod tests {
     #[test]
     fn members_of_a_group_start_with_their_leader() {
         let mut spec = spec();
-        spec.attributes = Attributes {
-            pinned: true,
-            exclusive: true,
-            enable_on_exec: true,
-            ..Attributes::default()
-        };
+        spec.attributes = Attributes::default()
+            .with_pinned(true)
+            .with_exclusive(true)
+            .with_enable_on_exec(true);
         let leaders = AttrFlags::DISABLED
             | AttrFlags::PINNED
             | AttrFlags::EXCLUSIVE

@@ -30,10 +30,10 @@ impl AuxArea {
         let invalid = |reason| fail(ErrorKind::InvalidConfiguration).with_reason(reason);
         let size = whole_pages(bytes).ok_or_else(|| invalid("it is too large"))?;
         if control.access() == Access::Read {
-            return Err(invalid("the ring that goes with it is written over"));
+            return Err(invalid("its ring overwrites records"));
         }
         if control.load(AUX_SIZE) != 0 {
-            return Err(invalid("there is one already"));
+            return Err(invalid("an AUX area is mapped already"));
         }
         // Behind the records, from where the kernel takes any multiple of a page.
         let offset = control.len().next_multiple_of(size);
@@ -47,9 +47,8 @@ impl AuxArea {
         let mapping = mapped.map_err(|errno| {
             control.store(AUX_SIZE, 0);
             match errno {
-                libc::EOPNOTSUPP | libc::ENODEV => {
-                    fail(ErrorKind::UnsupportedFeature).with_reason("the event's PMU writes none")
-                }
+                libc::EOPNOTSUPP | libc::ENODEV => fail(ErrorKind::UnsupportedFeature)
+                    .with_reason("the event's PMU has no AUX area"),
                 libc::EPERM => fail(ErrorKind::NoPermission)
                     .with_reason("it is more locked memory than this process may have")
                     .with_hint("ask for less, or run with CAP_IPC_LOCK"),
@@ -65,7 +64,7 @@ impl AuxArea {
         })
     }
 
-    /// How many bytes it can hold.
+    /// Returns its size in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.mapping.len()
     }
@@ -115,8 +114,8 @@ mod tests {
     use crate::sys::page_size;
 
     fn area(when_full: WhenFull) -> (Mapping, AuxArea) {
-        let control = Mapping::anonymous(page_size());
-        let mapping = Mapping::anonymous(page_size());
+        let control = Mapping::anonymous(page_size()).expect("memory");
+        let mapping = Mapping::anonymous(page_size()).expect("memory");
         for at in (0..page_size()).step_by(8) {
             mapping.store(at, at as u64);
         }
@@ -163,7 +162,7 @@ mod tests {
     /// Without a PMU that has an AUX area there is nothing else to see of it.
     #[test]
     fn a_second_area_and_one_beside_a_ring_that_overwrites_are_refused() {
-        let control = Mapping::anonymous(2 * page_size());
+        let control = Mapping::anonymous(2 * page_size()).expect("memory");
         control.store(AUX_SIZE, 4096);
         let mut options = std::fs::File::options();
         let null = options.read(true).write(true).open("/dev/null");

@@ -4,9 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use quipu_hal::{Breakpoint, Error, ErrorKind, Reading, Result};
 
-use super::bytes::Cursor;
-use super::values::ReadValues;
-use super::{Rate, ReadFormat};
+use super::{Rate, ReadFormat, ReadValues};
 use crate::event_bits::EventBits;
 use crate::sys::{AttrFlags, CounterFd, PerfEventAttr, attr_size, event_type};
 
@@ -72,8 +70,8 @@ impl SampledCounter {
     }
 
     /// Starts it for this many samples more, after which the kernel stops it
-    /// (`PERF_EVENT_IOC_REFRESH`). Whoever gets [signals](Self::signal_thread) is told by the last
-    /// one, whose `si_code` is `POLL_HUP`. A breakpoint that has run out does not start again on some
+    /// (`PERF_EVENT_IOC_REFRESH`). The last of its [signals](Self::signal_thread) has `POLL_HUP` as
+    /// `si_code`. A breakpoint that has run out does not start again on some
     /// kernels (seen on Linux 6.18).
     ///
     /// # Errors
@@ -116,7 +114,7 @@ impl SampledCounter {
         if self.attr.type_ != event_type::BREAKPOINT {
             return Err(self
                 .error(ErrorKind::InvalidConfiguration, attempted)
-                .with_reason("the event is none"));
+                .with_reason("the event is not a breakpoint"));
         }
         let bits = EventBits::breakpoint(to);
         let attr = PerfEventAttr {
@@ -156,8 +154,8 @@ impl SampledCounter {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn signal_nobody(&self) -> Result<()> {
-        self.done("have no signal sent", self.fd.signal_nobody())
+    pub fn stop_signals(&self) -> Result<()> {
+        self.done("have no signal sent", self.fd.stop_signals())
     }
 
     /// Its value and times, and how many of its samples were lost, where the kernel tells that
@@ -178,8 +176,7 @@ impl SampledCounter {
         for (out, word) in out.iter_mut().zip(&words[..len]) {
             *out = word.to_ne_bytes();
         }
-        let mut cursor = Cursor::new(&bytes[..8 * len]);
-        let values = ReadValues::decode(&mut cursor, self.attr.read_format).ok();
+        let values = ReadValues::from_bytes(&bytes[..8 * len], self.attr.read_format);
         let own = values.and_then(|values| {
             let mut counters = values.iter();
             let own = counters.find(|counter| counter.id.is_none_or(|id| id == self.id))?;
@@ -193,7 +190,7 @@ impl SampledCounter {
         })
     }
 
-    /// What a read of it consists of.
+    /// Returns the fields of a read.
     pub fn read_format(&self) -> ReadFormat {
         self.attr.read_format
     }

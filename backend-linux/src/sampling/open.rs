@@ -6,17 +6,17 @@ use std::sync::Arc;
 use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
 
 use super::attr::{attr, layout};
-use super::refusal;
+use super::sampler_error;
 use super::{ReadFormat, RecordLayout, Ring, SampledCounter, Sampler, SamplerSpec};
 use crate::LinuxBackend;
 use crate::condition;
-use crate::open::{Refusal, precise_levels};
-use crate::parts::{Place, Placement, PlannedPart, plan};
+use crate::open::{RefusedMember, precise_levels};
+use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::sys::{Attach, CounterFd, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::targets;
 use crate::topology::Topology;
 
-/// How often the threads of a process are listed until no new one appears.
+/// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
 
 impl LinuxBackend {
@@ -33,7 +33,7 @@ impl LinuxBackend {
     /// Any [`ErrorKind`]; the error names the event that was refused
     /// ([`Error::member`]), and nothing is left open.
     pub fn open_sampler(&self, spec: &SamplerSpec, target: &Target) -> Result<Sampler> {
-        refusal::check(spec)?;
+        sampler_error::check(spec)?;
         let mut placements = Vec::with_capacity(spec.events.len());
         let mut infos = Vec::with_capacity(spec.events.len());
         for (i, sampled) in spec.events.iter().enumerate() {
@@ -77,19 +77,24 @@ struct Opener<'a> {
     layout: RecordLayout,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
-    /// The first counter at each place, by position: it hangs up when its thread ends.
+    /// The first counter at each attachment, by position: it hangs up when its thread ends.
     first: Vec<usize>,
 }
 
 impl Opener<'_> {
     fn open_everywhere(&mut self) -> Result<()> {
-        let places = targets::places(self.target)?;
+        let attachments = targets::attachments(self.target)?;
         let inherit = self.spec.attributes.inherit;
         let mut known: BTreeSet<i32> = BTreeSet::new();
-        known.extend(places.list.iter().filter_map(|place| place.part.thread));
+        known.extend(
+            attachments
+                .list
+                .iter()
+                .filter_map(|attachment| attachment.part.thread),
+        );
         let mut planned = 0;
-        for place in &places.list {
-            planned += self.open_at(place)?;
+        for attachment in &attachments.list {
+            planned += self.open_at(attachment)?;
         }
         if let Target::Process(pid) = self.target
             && !inherit
@@ -123,38 +128,38 @@ impl Opener<'_> {
         names.collect::<Vec<_>>().join(",")
     }
 
-    /// Opens the events at a place, on each CPU if they are inherited; how many parts that were to
+    /// Opens the events at an attachment, on each CPU if they are inherited; how many parts that were to
     /// be.
-    fn open_at(&mut self, place: &Place) -> Result<usize> {
-        if !self.spec.attributes.inherit || place.attach.cpu >= 0 {
-            return self.open_parts(place);
+    fn open_at(&mut self, attachment: &Attachment) -> Result<usize> {
+        if !self.spec.attributes.inherit || attachment.attach.cpu >= 0 {
+            return self.open_parts(attachment);
         }
         let mut planned = 0;
         for cpu in Topology::new().online()? {
             let mut part = Part::on_cpu(cpu);
-            part.thread = place.part.thread;
+            part.thread = attachment.part.thread;
             let attach = Attach {
                 cpu: cpu.cast_signed(),
-                ..place.attach
+                ..attachment.attach
             };
-            planned += self.open_parts(&Place { attach, part })?;
+            planned += self.open_parts(&Attachment { attach, part })?;
         }
         Ok(planned)
     }
 
-    fn open_parts(&mut self, place: &Place) -> Result<usize> {
+    fn open_parts(&mut self, attachment: &Attachment) -> Result<usize> {
         let first = self.counters.len();
-        let planned = self.open_events(place)?;
+        let planned = self.open_events(attachment)?;
         if self.counters.len() > first {
             self.first.push(first);
         }
         Ok(planned)
     }
 
-    fn open_events(&mut self, place: &Place) -> Result<usize> {
+    fn open_events(&mut self, attachment: &Attachment) -> Result<usize> {
         let cores = self.backend.events.cores();
         if self.spec.grouped {
-            let parts = plan(&self.placements, cores, std::slice::from_ref(place));
+            let parts = plan(&self.placements, cores, std::slice::from_ref(attachment));
             for part in &parts {
                 let all: Vec<usize> = (0..self.spec.events.len()).collect();
                 self.open_part(part, &all)?;
@@ -164,7 +169,7 @@ impl Opener<'_> {
         let mut planned = 0;
         for event in 0..self.placements.len() {
             let placement = std::slice::from_ref(&self.placements[event]);
-            let parts = plan(placement, cores, std::slice::from_ref(place));
+            let parts = plan(placement, cores, std::slice::from_ref(attachment));
             planned += parts.len();
             for part in &parts {
                 self.open_part(part, &[event])?;
@@ -204,7 +209,7 @@ impl Opener<'_> {
         bits: crate::event_bits::EventBits,
         attach: Attach,
         leader: Option<&CounterFd>,
-    ) -> Result<SampledCounter, Refusal> {
+    ) -> Result<SampledCounter, RefusedMember> {
         let levels = precise_levels(self.spec.events[event].event.precision);
         let mut last = PerfEventAttr::default();
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
@@ -228,7 +233,7 @@ impl Opener<'_> {
                 break;
             }
         }
-        let refused = |failure| Refusal {
+        let refused = |failure| RefusedMember {
             member: event,
             attr: Box::new(last),
             attach,
@@ -253,19 +258,19 @@ impl Opener<'_> {
         }
         let (bytes, when_full) = (self.spec.ring_bytes, self.spec.when_full);
         let ring = Ring::map(here, counter.clone(), bytes, when_full)
-            .map_err(|errno| refusal::of_ring(errno, bytes))?;
+            .map_err(|errno| sampler_error::of_ring(errno, bytes))?;
         self.rings.push(ring);
         Ok(())
     }
 
     #[cold]
-    fn explain(&mut self, refused: &Refusal, part: &PlannedPart) -> Error {
+    fn explain(&mut self, refused: &RefusedMember, part: &PlannedPart) -> Error {
         // The counters that did open may be what there was no room beside.
         self.rings.clear();
         self.counters.clear();
         let events = self.spec.events.iter().map(|e| e.event.clone());
         let group = GroupSpec::new(events);
         let machine = &self.backend.machine;
-        refusal::explain(refused, self.spec, &group, self.target, part, machine)
+        sampler_error::explain(refused, self.spec, &group, self.target, part, machine)
     }
 }

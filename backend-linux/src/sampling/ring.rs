@@ -18,8 +18,9 @@ const DATA_TAIL: usize = 1032;
 /// The longest record there can be: its size is a u16, and a multiple of 8.
 const LONGEST_RECORD: usize = 1 << 16;
 
-/// What the kernel does when a ring is full.
+/// The kernel's behaviour when a ring is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// It drops new records, and says how many.
     #[default]
@@ -28,8 +29,9 @@ pub enum WhenFull {
     Overwrite,
 }
 
-/// What a ring has lost so far, as its own records say.
+/// The losses of a ring so far, by its own records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Losses {
     /// Records of any type that there was no room for (`PERF_RECORD_LOST`).
     pub records: u64,
@@ -41,6 +43,17 @@ pub struct Losses {
 ///
 /// The descriptor it lends ([`AsFd`]) becomes readable when as much has been written as the sampler
 /// was told to wait for, and is for poll(2) and epoll(7) only.
+///
+/// ```no_run
+/// # use quipu_linux::sampling::{RecordLayout, Ring};
+/// # fn drain(ring: &mut Ring, layout: &RecordLayout) -> quipu_hal::Result<()> {
+/// for record in &mut ring.records() {
+///     println!("{:?}", record?.decode(layout)?);
+/// }
+/// println!("{}: {} records lost", ring.part(), ring.losses().records);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Ring {
     part: Part,
@@ -54,9 +67,9 @@ pub struct Ring {
 #[derive(Debug)]
 struct Memory {
     mapping: Mapping,
-    /// Where the records start in the mapping.
+    /// The offset of the records in the mapping.
     data: usize,
-    /// How many bytes of records there can be, a power of two.
+    /// The size of the records in bytes, a power of two.
     size: usize,
     tail: u64,
     when_full: WhenFull,
@@ -89,8 +102,8 @@ impl Memory {
         (position & (self.size as u64 - 1)) as usize
     }
 
-    /// Where in the mapping the bytes between two positions are, and how many: up to the end of the
-    /// ring, and from its start.
+    /// Returns the offset and length of the bytes between two positions: up to the end of the ring, and
+    /// from its start.
     fn spans(&self, from: u64, to: u64) -> [(usize, usize); 2] {
         let len = usize::try_from(to.wrapping_sub(from)).unwrap_or(usize::MAX);
         let len = len.min(self.size);
@@ -149,7 +162,7 @@ impl Ring {
         })
     }
 
-    /// What is recorded here: everything on one CPU, or one thread.
+    /// Returns the part of the target that is recorded here: one CPU, or one thread.
     pub fn part(&self) -> &Part {
         &self.part
     }
@@ -159,13 +172,13 @@ impl Ring {
         &self.counter
     }
 
-    /// How many bytes of records it can hold.
+    /// Returns its capacity in bytes of records.
     pub fn capacity(&self) -> usize {
         self.memory.size
     }
 
-    /// What the records read so far say that was lost. At the end of a measurement there may have
-    /// been no room to say it; the counters themselves know ([`SampledCounter::read`]).
+    /// Returns the losses that the records read so far report. At the end of a measurement there may
+    /// have been no room to report them; the counters themselves know ([`SampledCounter::read`]).
     pub fn losses(&self) -> Losses {
         self.losses
     }
@@ -218,7 +231,7 @@ impl Ring {
         Ok(())
     }
 
-    /// How many bytes the AUX area can hold; 0 when there is none.
+    /// Returns the size of the AUX area in bytes; 0 when there is none.
     pub fn aux_capacity(&self) -> usize {
         self.aux.as_ref().map_or(0, AuxArea::capacity)
     }
@@ -267,8 +280,18 @@ pub struct Batch<'r> {
     end: u64,
 }
 
+/// Lends the bytes of spans between the tail and the head.
+#[inline]
+fn unread(mapping: &Mapping, spans: [(usize, usize); 2]) -> [&[u8]; 2] {
+    spans.map(|(from, len)| {
+        // SAFETY: the kernel writes nothing between the tail and the head as long as the tail stays. It
+        // is moved when the batch is dropped, and the slices, which borrow the batch, are gone then.
+        unsafe { mapping.slice(from, len) }
+    })
+}
+
 impl Batch<'_> {
-    /// How many bytes of records have not been looked at.
+    /// Returns the bytes of records that have not been looked at.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.end.wrapping_sub(self.at)).unwrap_or(usize::MAX)
     }
@@ -278,12 +301,7 @@ impl Batch<'_> {
     /// [iterated](Self::iter) over.
     pub fn bytes(&self) -> [&[u8]; 2] {
         match self.memory.when_full {
-            WhenFull::Lose => self.memory.spans(self.at, self.end).map(|(from, len)| {
-                // SAFETY: the kernel writes nothing between the tail and the head as long as the tail
-                // stays. It is moved when the batch is dropped, and the slices, which borrow the
-                // batch, are gone then.
-                unsafe { self.memory.mapping.slice(from, len) }
-            }),
+            WhenFull::Lose => unread(&self.memory.mapping, self.memory.spans(self.at, self.end)),
             WhenFull::Overwrite => {
                 let all = self.memory.scratch.get(self.at as usize..self.end as usize);
                 [all.unwrap_or_default(), &[]]
@@ -297,12 +315,7 @@ impl Batch<'_> {
         let memory = &mut *self.memory;
         let (first, second, scratch): (&[u8], &[u8], &mut [u8]) = match memory.when_full {
             WhenFull::Lose => {
-                let [first, second] = memory.spans(self.at, self.end).map(|(from, len)| {
-                    // SAFETY: the kernel writes nothing between the tail and the head as long as the
-                    // tail stays. It is moved when the batch is dropped, and the slices, which borrow
-                    // the batch exclusively, are gone then.
-                    unsafe { memory.mapping.slice(from, len) }
-                });
+                let [first, second] = unread(&memory.mapping, memory.spans(self.at, self.end));
                 (first, second, &mut memory.scratch)
             }
             WhenFull::Overwrite => {
@@ -347,7 +360,7 @@ pub struct BatchIter<'b> {
     first: &'b [u8],
     /// The records from the start of the ring.
     second: &'b [u8],
-    /// Where the record is put together that begins in one and ends in the other.
+    /// The buffer for the record that begins in one and ends in the other.
     scratch: &'b mut [u8],
     at: &'b mut u64,
     end: u64,
@@ -436,7 +449,7 @@ mod tests {
 
     /// A ring of one page whose next record is `tail` bytes from its start.
     fn ring(tail: u64, when_full: WhenFull) -> Memory {
-        let mapping = Mapping::anonymous(2 * page_size());
+        let mapping = Mapping::anonymous(2 * page_size()).expect("memory");
         mapping.store(DATA_TAIL, tail);
         mapping.store(DATA_HEAD, tail);
         Memory::new(mapping, when_full)

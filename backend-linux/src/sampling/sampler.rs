@@ -13,6 +13,33 @@ use crate::sys::{Readiness, poll};
 ///
 /// Opened by [`LinuxBackend::open_sampler`](crate::LinuxBackend::open_sampler). It has a ring for
 /// each part of the target, into which all events of that part write.
+///
+/// ```
+/// # fn main() -> quipu_hal::Result<()> {
+/// use quipu_hal::{Software, Target};
+/// use quipu_linux::LinuxBackend;
+/// use quipu_linux::sampling::{Rate, Record, SamplerSpec};
+///
+/// let Ok(backend) = LinuxBackend::new() else {
+///     return Ok(()); // This process may not count.
+/// };
+/// let faults = quipu_hal::EventSpec::new(Software::PageFaults)
+///     .with_filter(quipu_hal::Filter::USER_ONLY);
+/// let spec = SamplerSpec::new([(faults, Rate::Period(1))]);
+/// let mut sampler = backend.open_sampler(&spec, &Target::CurrentThread)?;
+/// std::hint::black_box(vec![1u8; 1 << 20]);
+/// sampler.disable()?;
+/// let layout = *sampler.layout();
+/// for ring in sampler.rings_mut() {
+///     for record in &mut ring.records() {
+///         if let Record::Sample(sample) = record?.decode(&layout)? {
+///             println!("a page fault at {:x?}", sample.ip());
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Sampler {
     events: Box<[EventInfo]>,
@@ -20,12 +47,13 @@ pub struct Sampler {
     grouped: bool,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
-    /// What to wait for: a counter of each thread on each CPU, crossed out once it has hung up.
+    /// The descriptors to wait for: a counter of each thread on each CPU, -1 once it has hung up.
     waiting: Vec<libc::pollfd>,
 }
 
-/// What ended a wait.
+/// The end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Woken {
     /// A ring has as much in it as was to be waited for.
     Data,
@@ -64,12 +92,12 @@ impl Sampler {
         }
     }
 
-    /// What is sampled, in the order of the spec.
+    /// Returns the sampled events, in the order of the spec.
     pub fn events(&self) -> &[EventInfo] {
         &self.events
     }
 
-    /// How the records of every event are laid out. Copy it to decode while rings are borrowed.
+    /// Returns the layout of the records of every event. Copy it to decode while rings are borrowed.
     pub fn layout(&self) -> &RecordLayout {
         &self.layout
     }

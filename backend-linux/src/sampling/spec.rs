@@ -1,11 +1,11 @@
-//! What a sampler is asked for.
+//! The description of a sampler.
 
 use bitflags::bitflags;
 use quipu_hal::{Attributes, EventSpec};
 
 use super::{BranchSampleType, ReadFormat, SampleType, WhenFull};
 
-/// How often an event is sampled.
+/// The rate at which an event is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rate {
     /// Once in so many events.
@@ -22,11 +22,22 @@ pub enum Rate {
 
 /// An event that is sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SampledEvent {
     /// The event, its filter, and how precise its samples are to be.
     pub event: EventSpec,
-    /// How often.
+    /// The rate of its samples.
     pub rate: Rate,
+}
+
+impl SampledEvent {
+    /// Returns an event with its rate.
+    pub fn new(event: impl Into<EventSpec>, rate: Rate) -> Self {
+        Self {
+            event: event.into(),
+            rate,
+        }
+    }
 }
 
 bitflags! {
@@ -61,7 +72,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// What is different from the usual (perf_event_open(2), the bit-fields of `perf_event_attr`).
+    /// Options of a sampler (perf_event_open(2), the bit-fields of `perf_event_attr`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SamplerFlags: u32 {
         /// Call chains without the kernel's frames (`exclude_callchain_kernel`).
@@ -79,8 +90,9 @@ bitflags! {
     }
 }
 
-/// When whoever waits for a ring is woken.
+/// The moment at which a wait for a ring ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Wakeup {
     /// When the ring is half full.
     #[default]
@@ -91,7 +103,7 @@ pub enum Wakeup {
     Bytes(u32),
 }
 
-/// What a [`Sampler`](super::Sampler) is asked for.
+/// The description of a [`Sampler`](super::Sampler): events, sample fields, records and rings.
 ///
 /// ```
 /// use quipu_hal::Software;
@@ -102,13 +114,14 @@ pub enum Wakeup {
 /// spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SamplerSpec {
     /// The events. All of them have the samples, the records and the attributes below.
     pub events: Vec<SampledEvent>,
-    /// Whether they are one group, scheduled together. With [`SampleType::READ`] and
+    /// True if they are one group, scheduled together. With [`SampleType::READ`] and
     /// [`ReadFormat::GROUP`] a sample of the leader holds the values of all.
     pub grouped: bool,
-    /// How the counters are opened and scheduled.
+    /// The attributes with which the counters are opened and scheduled.
     pub attributes: Attributes,
     /// The fields of a sample. With several events [`IDENTIFIER`](SampleType::IDENTIFIER) is added,
     /// to tell them apart.
@@ -131,19 +144,19 @@ pub struct SamplerSpec {
     pub aux_bytes: u32,
     /// The records beside samples. Those of the first event are enough, so only it writes them.
     pub extra_records: ExtraRecords,
-    /// Whether these records tell who wrote them and when (`sample_id_all`).
+    /// True if these records tell thread, time and CPU (`sample_id_all`).
     pub sample_id_all: bool,
-    /// What is different from the usual.
+    /// Options that are off by default.
     pub flags: SamplerFlags,
     /// The clock of all times: a `CLOCK_*` of clock_gettime(2), or the kernel's own `sched_clock`.
     pub clock: Option<i32>,
     /// Bytes of records that a ring can hold at least; it is made a power of two of pages.
     pub ring_bytes: usize,
-    /// What happens when a ring is full.
+    /// The kernel's behaviour when a ring is full.
     pub when_full: WhenFull,
-    /// When whoever waits for a ring is woken.
+    /// The moment at which a wait for a ring ends.
     pub wakeup: Wakeup,
-    /// Bytes of new data in the AUX area that wake whoever waits; 0 for half of it.
+    /// Bytes of new data in the AUX area that end a wait; 0 for half of it.
     pub aux_wakeup: u32,
     /// Has each overflow raise SIGTRAP in the thread that caused it, with this as `si_perf_data`
     /// (`sigtrap`, Linux 5.13). Asks for [`REMOVE_ON_EXEC`](SamplerFlags::REMOVE_ON_EXEC).
@@ -157,10 +170,7 @@ impl SamplerSpec {
         Self {
             events: events
                 .into_iter()
-                .map(|(event, rate)| SampledEvent {
-                    event: event.into(),
-                    rate,
-                })
+                .map(|(event, rate)| SampledEvent::new(event, rate))
                 .collect(),
             grouped: false,
             attributes: Attributes::default(),

@@ -1,19 +1,41 @@
 //! An open counter: its reads and ioctls (perf_event_open(2), `include/uapi/linux/perf_event.h`).
 
-use std::ffi::{CStr, c_long};
+use std::cell::Cell;
+use std::ffi::{CStr, c_long, c_void};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+use self::request::Pointing;
 use super::{PerfEventAttr, last_errno, read_call};
 
 /// `PERF_EVENT_IOC_*`. They are `_IO('$', n)` and `_IOR('$', 7, __u64 *)` in the kernel's header.
 mod request {
-    use std::ffi::c_ulong;
+    use std::cell::Cell;
+    use std::ffi::{CStr, c_ulong};
+    use std::marker::PhantomData;
 
     use libc::Ioctl;
 
+    use crate::sys::PerfEventAttr;
+
+    /// A request with a pointer to an `A`, which the kernel reads; it writes to a `Cell`.
+    pub(super) struct Pointing<A: ?Sized> {
+        pub(super) number: Ioctl,
+        argument: PhantomData<A>,
+    }
+
+    const fn pointing<A: ?Sized>(number: c_ulong) -> Pointing<A> {
+        Pointing {
+            number: number as Ioctl,
+            argument: PhantomData,
+        }
+    }
+
     /// `'$'`, the perf_event ioctl type.
     const TYPE: c_ulong = 0x24 << 8;
-    /// Whether the direction bits are those of the older architectures.
+    /// True if the direction bits are those of the older architectures.
     const OLD_BITS: bool = cfg!(any(
         target_arch = "mips",
         target_arch = "mips64",
@@ -34,19 +56,20 @@ mod request {
     pub(super) const ENABLE: Ioctl = TYPE as Ioctl;
     pub(super) const DISABLE: Ioctl = (TYPE | 1) as Ioctl;
     pub(super) const REFRESH: Ioctl = (TYPE | 2) as Ioctl;
-    pub(super) const PERIOD: Ioctl = (WRITE | size::<u64>() | TYPE | 4) as Ioctl;
+    pub(super) const PERIOD: Pointing<u64> = pointing(WRITE | size::<u64>() | TYPE | 4);
     pub(super) const SET_OUTPUT: Ioctl = (TYPE | 5) as Ioctl;
     /// The size field is that of a pointer.
-    pub(super) const SET_FILTER: Ioctl = (WRITE | size::<usize>() | TYPE | 6) as Ioctl;
+    pub(super) const SET_FILTER: Pointing<CStr> = pointing(WRITE | size::<usize>() | TYPE | 6);
     /// The size field is that of a pointer.
-    pub(super) const ID: Ioctl = (READ | size::<usize>() | TYPE | 7) as Ioctl;
+    pub(super) const ID: Pointing<Cell<u64>> = pointing(READ | size::<usize>() | TYPE | 7);
     pub(super) const SET_BPF: Ioctl = (WRITE | size::<u32>() | TYPE | 8) as Ioctl;
     pub(super) const PAUSE_OUTPUT: Ioctl = (WRITE | size::<u32>() | TYPE | 9) as Ioctl;
     /// The size field is that of a pointer.
-    pub(super) const MODIFY_ATTRIBUTES: Ioctl = (WRITE | size::<usize>() | TYPE | 11) as Ioctl;
+    pub(super) const MODIFY_ATTRIBUTES: Pointing<PerfEventAttr> =
+        pointing(WRITE | size::<usize>() | TYPE | 11);
 }
 
-/// Who gets signals about a descriptor (`include/uapi/asm-generic/fcntl.h`).
+/// The owner of the signals of a descriptor (`include/uapi/asm-generic/fcntl.h`).
 mod owner {
     /// `struct f_owner_ex`.
     #[repr(C)]
@@ -67,7 +90,7 @@ mod owner {
 #[derive(Debug)]
 pub(crate) struct CounterFd {
     fd: OwnedFd,
-    /// What [`read_call::read`] has to know.
+    /// The flag of [`read_call::read`].
     leaves_returns: bool,
 }
 
@@ -93,9 +116,7 @@ impl CounterFd {
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
-        let (to, length) = (words.as_mut_ptr(), size_of_val(words));
-        // SAFETY: `words` is writable for its whole length, and any bytes are valid u64s.
-        unsafe { read_call::read(self.raw(), to, length, self.leaves_returns) }
+        read_call::read(self.as_fd(), words, self.leaves_returns)
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU
@@ -111,10 +132,9 @@ impl CounterFd {
 
     /// The id by which a group read names this counter.
     pub(crate) fn id(&self) -> Result<u64, i32> {
-        let mut id = 0u64;
-        // SAFETY: the kernel writes one u64 through the pointer, which is to a live local.
-        let rc = unsafe { libc::ioctl(self.raw(), request::ID, &raw mut id) };
-        if rc < 0 { Err(last_errno()) } else { Ok(id) }
+        let id = Cell::new(0);
+        self.ioctl_at(&request::ID, &id)?;
+        Ok(id.get())
     }
 
     /// Starts the counter for this many overflows more, after which the kernel stops it.
@@ -124,16 +144,12 @@ impl CounterFd {
 
     /// Sets the sampling period, or the frequency of a counter that has one.
     pub(crate) fn set_period(&self, period: u64) -> Result<(), i32> {
-        // SAFETY: the kernel reads one u64 through the pointer, which is to a live local.
-        let rc = unsafe { libc::ioctl(self.raw(), request::PERIOD, &raw const period) };
-        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        self.ioctl_at(&request::PERIOD, &period)
     }
 
     /// Counts only where this condition on the tracepoint's fields holds.
     pub(crate) fn set_filter(&self, condition: &CStr) -> Result<(), i32> {
-        // SAFETY: the kernel reads a text up to its zero through the pointer, which is to a live one.
-        let rc = unsafe { libc::ioctl(self.raw(), request::SET_FILTER, condition.as_ptr()) };
-        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        self.ioctl_at(&request::SET_FILTER, condition)
     }
 
     /// Runs a BPF program whenever the event occurs.
@@ -153,11 +169,9 @@ impl CounterFd {
 
     /// Replaces what a breakpoint watches.
     pub(crate) fn modify_attributes(&self, attr: &PerfEventAttr) -> Result<(), i32> {
-        let attr = std::ptr::from_ref(attr);
-        // SAFETY: the kernel reads `attr.size` bytes through the pointer, which is to a live
-        // perf_event_attr of at least that size.
-        let rc = unsafe { libc::ioctl(self.raw(), request::MODIFY_ATTRIBUTES, attr) };
-        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        // The kernel reads as much as the attr says.
+        assert!(attr.size <= PerfEventAttr::SIZE);
+        self.ioctl_at(&request::MODIFY_ATTRIBUTES, attr)
     }
 
     /// Has a signal sent to a thread whenever the counter's ring becomes readable, and when
@@ -167,26 +181,27 @@ impl CounterFd {
             kind: owner::THREAD,
             id: tid,
         };
-        // SAFETY: the kernel reads an f_owner_ex through the pointer, which is to a live local.
-        let rc = unsafe { libc::fcntl(self.raw(), owner::SET_OWNER, &raw const owner) };
-        if rc < 0 {
+        // SAFETY: the kernel reads an f_owner_ex through the pointer, which is to a live local; the
+        // other command takes a number.
+        let set = unsafe {
+            libc::fcntl(self.raw(), owner::SET_OWNER, &raw const owner) >= 0
+                && libc::fcntl(self.raw(), owner::SET_SIGNAL, signal) >= 0
+        };
+        if !set {
             return Err(last_errno());
         }
-        self.fcntl(owner::SET_SIGNAL, signal)?;
-        let flags = self.fcntl(libc::F_GETFL, 0)?;
-        self.fcntl(libc::F_SETFL, flags | libc::O_ASYNC).map(drop)
+        self.change_flags(|flags| flags | OFlags::ASYNC)
     }
 
     /// Sends signals no longer.
-    pub(crate) fn signal_nobody(&self) -> Result<(), i32> {
-        let flags = self.fcntl(libc::F_GETFL, 0)?;
-        self.fcntl(libc::F_SETFL, flags & !libc::O_ASYNC).map(drop)
+    pub(crate) fn stop_signals(&self) -> Result<(), i32> {
+        self.change_flags(|flags| flags - OFlags::ASYNC)
     }
 
-    fn fcntl(&self, command: i32, argument: i32) -> Result<i32, i32> {
-        // SAFETY: the commands used here take an integer and touch no memory of ours.
-        let rc = unsafe { libc::fcntl(self.raw(), command, argument) };
-        if rc < 0 { Err(last_errno()) } else { Ok(rc) }
+    fn change_flags(&self, change: impl Fn(OFlags) -> OFlags) -> Result<(), i32> {
+        fcntl_getfl(&self.fd)
+            .and_then(|flags| fcntl_setfl(&self.fd, change(flags)))
+            .map_err(Errno::raw_os_error)
     }
 
     fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
@@ -197,6 +212,15 @@ impl CounterFd {
     fn ioctl_with(&self, request: libc::Ioctl, argument: impl Into<c_long>) -> Result<(), i32> {
         // SAFETY: these requests take an integer argument and touch no memory of ours.
         let rc = unsafe { libc::ioctl(self.raw(), request, argument.into()) };
+        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Makes a request whose argument is a pointer.
+    fn ioctl_at<A: ?Sized>(&self, request: &Pointing<A>, argument: &A) -> Result<(), i32> {
+        let argument = std::ptr::from_ref(argument).cast::<c_void>();
+        // SAFETY: the kernel reads an `A` through the pointer, or writes one where it is a Cell, by
+        // the declaration of the request; the argument is a live one.
+        let rc = unsafe { libc::ioctl(self.raw(), request.number, argument) };
         if rc < 0 { Err(last_errno()) } else { Ok(()) }
     }
 }
@@ -217,12 +241,12 @@ mod tests {
         assert_eq!(request::ENABLE, 0x2400);
         assert_eq!(request::DISABLE, 0x2401);
         assert_eq!(request::REFRESH, 0x2402);
-        assert_eq!(request::PERIOD, 0x4008_2404);
+        assert_eq!(request::PERIOD.number, 0x4008_2404);
         assert_eq!(request::SET_OUTPUT, 0x2405);
-        assert_eq!(request::ID, 0x8008_2407);
+        assert_eq!(request::ID.number, 0x8008_2407);
         assert_eq!(request::PAUSE_OUTPUT, 0x4004_2409);
-        assert_eq!(request::MODIFY_ATTRIBUTES, 0x4008_240b);
-        assert_eq!(request::SET_FILTER, 0x4008_2406);
+        assert_eq!(request::MODIFY_ATTRIBUTES.number, 0x4008_240b);
+        assert_eq!(request::SET_FILTER.number, 0x4008_2406);
         assert_eq!(request::SET_BPF, 0x4004_2408);
     }
 

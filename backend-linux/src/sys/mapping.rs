@@ -1,11 +1,17 @@
-//! Memory shared with the kernel: the pages of a counter that are mapped.
+//! Memory shared with the kernel: the pages of a counter that are mapped, and a page that forked
+//! processes find cleared.
 
-use std::ptr::NonNull;
+use std::os::fd::AsFd as _;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{CounterFd, last_errno};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-/// What may be done with mapped pages.
+use super::{CounterFd, page_size};
+use crate::user_read::UserPage;
+
+/// The access to mapped pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Reading. The kernel then writes over what has not been read.
@@ -36,37 +42,43 @@ impl Mapping {
         len: usize,
         access: Access,
     ) -> Result<Self, i32> {
-        Self::map(fd.raw(), libc::MAP_SHARED, offset, len, access)
+        Self::map(Some((fd, offset as u64)), len, access).map_err(Errno::raw_os_error)
     }
 
     /// Zeroed memory instead of a counter's.
-    #[cfg(test)]
-    pub(crate) fn anonymous(len: usize) -> Self {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        Self::map(-1, flags, 0, len, Access::ReadWrite).expect("memory")
+    pub(crate) fn anonymous(len: usize) -> Result<Self, i32> {
+        Self::map(None, len, Access::ReadWrite).map_err(Errno::raw_os_error)
     }
 
-    fn map(fd: i32, flags: i32, offset: usize, len: usize, access: Access) -> Result<Self, i32> {
-        let offset = libc::off_t::try_from(offset).map_err(|_| libc::EINVAL)?;
+    fn map(counter: Option<(&CounterFd, u64)>, len: usize, access: Access) -> Result<Self, Errno> {
         let protection = match access {
-            Access::Read => libc::PROT_READ,
-            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Access::Read => ProtFlags::READ,
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, offset) };
-        if start == libc::MAP_FAILED {
-            return Err(last_errno());
-        }
-        let start = NonNull::new(start.cast()).ok_or(libc::ENOMEM)?;
+        let start = unsafe {
+            match counter {
+                Some((fd, offset)) => mmap(
+                    null_mut(),
+                    len,
+                    protection,
+                    MapFlags::SHARED,
+                    fd.as_fd(),
+                    offset,
+                )?,
+                None => mmap_anonymous(null_mut(), len, protection, MapFlags::PRIVATE)?,
+            }
+        };
+        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { start, len, access })
     }
 
-    /// How many bytes are mapped.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// What may be done with them.
+    /// Returns the access to the pages.
     pub(crate) fn access(&self) -> Access {
         self.access
     }
@@ -124,15 +136,47 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is our own; references into it borrow `self` and are gone.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()));
     }
 }
 
-/// The size of a page, in bytes.
-pub(crate) fn page_size() -> usize {
-    // SAFETY: the call takes a number and touches no memory of ours.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
+/// The first page of a counter, mapped for reading.
+///
+/// The kernel does not hand it on to forked processes (`VM_DONTCOPY`, `perf_mmap` in
+/// `kernel/events/core.c`): there is nothing at its address, or something else. A forked process must
+/// not drop it.
+#[derive(Debug)]
+pub(crate) struct CounterPage(Mapping);
+
+impl CounterPage {
+    /// Maps the page; the errno when the kernel refuses.
+    pub(crate) fn map(counter: &CounterFd) -> Result<Self, i32> {
+        Mapping::new(counter, 0, page_size(), Access::Read).map(Self)
+    }
+
+    /// The page.
+    ///
+    /// # Safety
+    /// The calling process is the one that mapped it.
+    #[inline(always)]
+    pub(crate) unsafe fn get(&self) -> &UserPage {
+        // SAFETY: in this process the mapping is there as long as `self`. It is a page long, page
+        // aligned, and every field of a UserPage is an atomic of which any bits are valid, so the
+        // kernel may write while we read.
+        unsafe { self.0.start.cast().as_ref() }
+    }
+}
+
+/// A zero in a page that a forked process finds zero again whatever it was (madvise(2),
+/// `MADV_WIPEONFORK`). It stays for as long as the process does. `None` where the kernel has no such
+/// page (before 4.14) or no memory.
+pub(crate) fn wiped_on_fork() -> Option<&'static AtomicU64> {
+    let page = Mapping::anonymous(page_size()).ok()?;
+    let (start, len) = (page.start.as_ptr().cast(), page.len);
+    // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.
+    unsafe { madvise(start, len, Advice::LinuxWipeOnFork) }.ok()?;
+    Some(Box::leak(Box::new(page)).word(0))
 }
 
 #[cfg(test)]
@@ -141,7 +185,7 @@ mod tests {
 
     #[test]
     fn words_are_stored_where_slices_show_them() {
-        let mapping = Mapping::anonymous(page_size());
+        let mapping = Mapping::anonymous(page_size()).expect("memory");
         mapping.store(16, u64::from_ne_bytes(*b"12345678"));
         // SAFETY: nothing is stored while the slice lives.
         assert_eq!(unsafe { mapping.slice(15, 10) }, b"\x0012345678\0");
@@ -150,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_is_outside_is_refused() {
-        let mapping = Mapping::anonymous(page_size());
+        let mapping = Mapping::anonymous(page_size()).expect("memory");
         for offset in [page_size(), page_size() - 4, usize::MAX - 7] {
             let outside = std::panic::catch_unwind(|| mapping.load(offset));
             assert!(outside.is_err(), "{offset}");

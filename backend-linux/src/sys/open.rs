@@ -10,14 +10,14 @@ const PERF_FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
 /// `PERF_FLAG_FD_CLOEXEC`: the counter does not leak into executed programs.
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// What a counter is attached to: the `pid`, `cpu` and cgroup flag of perf_event_open(2).
+/// The target of a counter: the `pid`, `cpu` and cgroup flag of perf_event_open(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attach {
     /// A thread (0 for the calling one), -1 for every task of a CPU, or a cgroup's descriptor.
     pub(crate) pid: i32,
     /// A CPU, or -1 for any.
     pub(crate) cpu: i32,
-    /// Whether `pid` is the descriptor of a cgroup directory.
+    /// True if `pid` is the descriptor of a cgroup directory.
     pub(crate) cgroup: bool,
 }
 
@@ -41,10 +41,10 @@ impl Attach {
     }
 }
 
-/// Why the kernel opened no counter.
+/// The reason why the kernel opened no counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenFailure {
-    /// It said so.
+    /// Its errno.
     Errno(i32),
     /// Its `perf_event_attr` ends before a field that is needed.
     AttrTooNew {
@@ -72,7 +72,7 @@ pub(crate) fn perf_event_open(
         flags |= PERF_FLAG_PID_CGROUP;
     }
     let group_fd = leader.map_or(-1, CounterFd::raw);
-    climb_down(attr, &ATTR_SIZE, |attr| {
+    with_accepted_size(attr, &ATTR_SIZE, |attr| {
         call(attr, attach.pid, attach.cpu, group_fd, flags)
     })
     .map(CounterFd::new)
@@ -83,7 +83,7 @@ pub(crate) fn perf_event_open(
 ///
 /// Linux itself takes larger attrs as long as the excess is zero (`perf_copy_attr`,
 /// `kernel/events/core.c`), but not everything that answers this call is Linux itself.
-fn climb_down<T>(
+fn with_accepted_size<T>(
     attr: &PerfEventAttr,
     known_size: &AtomicU32,
     mut open: impl FnMut(&mut PerfEventAttr) -> Result<T, i32>,
@@ -120,7 +120,7 @@ fn call(
     flags: libc::c_ulong,
 ) -> Result<OwnedFd, i32> {
     // SAFETY: `attr` is a live, exclusively borrowed perf_event_attr of at least `attr.size` bytes
-    // (`climb_down` never raises the size); the kernel reads it, and writes its size field at most.
+    // (`with_accepted_size` never raises the size); the kernel reads it, and writes its size field at most.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -158,11 +158,11 @@ mod tests {
     fn an_older_kernels_size_is_used_and_remembered() {
         let known = AtomicU32::new(PerfEventAttr::SIZE);
         let attr = PerfEventAttr::default();
-        assert_eq!(climb_down(&attr, &known, strict(112)), Ok(112));
+        assert_eq!(with_accepted_size(&attr, &known, strict(112)), Ok(112));
         assert_eq!(known.load(Ordering::Relaxed), 112);
         let mut calls = 0;
         let mut kernel = strict(112);
-        let again = climb_down(&attr, &known, |attr| {
+        let again = with_accepted_size(&attr, &known, |attr| {
             calls += 1;
             kernel(attr)
         });
@@ -177,9 +177,9 @@ mod tests {
         };
         let too_new = Err(OpenFailure::AttrTooNew { field: "config3" });
         let known = AtomicU32::new(PerfEventAttr::SIZE);
-        assert_eq!(climb_down(&attr, &known, strict(128)), too_new);
+        assert_eq!(with_accepted_size(&attr, &known, strict(128)), too_new);
         known.store(128, Ordering::Relaxed);
-        assert_eq!(climb_down(&attr, &known, |_| Ok(0)), too_new);
+        assert_eq!(with_accepted_size(&attr, &known, |_| Ok(0)), too_new);
     }
 
     #[test]
@@ -187,11 +187,12 @@ mod tests {
         for nonsense in [0, 63, PerfEventAttr::SIZE, u32::MAX] {
             let known = AtomicU32::new(PerfEventAttr::SIZE);
             let mut calls = 0;
-            let result: Result<(), _> = climb_down(&PerfEventAttr::default(), &known, |attr| {
-                calls += 1;
-                attr.size = nonsense;
-                Err(libc::E2BIG)
-            });
+            let result: Result<(), _> =
+                with_accepted_size(&PerfEventAttr::default(), &known, |attr| {
+                    calls += 1;
+                    attr.size = nonsense;
+                    Err(libc::E2BIG)
+                });
             assert_eq!(result, Err(OpenFailure::Errno(libc::E2BIG)));
             assert_eq!(calls, 1);
         }

@@ -11,10 +11,10 @@
 //! thread ends inside of a read, and a library that is loaded before the C library does not see it.
 
 use std::fs;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::LazyLock;
 
-/// Whether the kernel's own addresses are left in the return stack, where it says that it is so.
+/// Returns true if the kernel says that it leaves its own addresses in the return stack.
 pub(super) fn leaves_returns() -> bool {
     static LEAVES: LazyLock<bool> = LazyLock::new(|| {
         let path = "/sys/devices/system/cpu/vulnerabilities/spec_rstack_overflow";
@@ -25,29 +25,25 @@ pub(super) fn leaves_returns() -> bool {
 
 /// Reads from a descriptor, as read(2) does; the number of bytes, or the errno. After
 /// [`leaves_returns`] the return stack is put in order.
-///
-/// # Safety
-/// `to` can be written for `length` bytes.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
-pub(super) unsafe fn read(
-    fd: RawFd,
-    to: *mut u64,
-    length: usize,
+pub(super) fn read(
+    fd: BorrowedFd<'_>,
+    words: &mut [u64],
     leaves_returns: bool,
 ) -> Result<usize, i32> {
     use std::arch::asm;
 
     let returned: isize;
-    // SAFETY: the system call writes to the caller's memory, which may be written, and changes no
+    // SAFETY: the system call writes to the words, of which any bytes are valid, and changes no
     // registers but these (syscall(2), "Architecture calling conventions").
     unsafe {
         asm!(
             "syscall",
             inlateout("rax") libc::SYS_read as isize => returned,
-            in("rdi") fd as isize,
-            in("rsi") to,
-            in("rdx") length,
+            in("rdi") fd.as_raw_fd() as isize,
+            in("rsi") words.as_mut_ptr(),
+            in("rdx") size_of_val(words),
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
@@ -79,20 +75,17 @@ pub(super) unsafe fn read(
     usize::try_from(returned).map_err(|_| -returned as i32)
 }
 
-/// The same by the C library.
-///
-/// # Safety
-/// `to` can be written for `length` bytes.
+/// Reads from a descriptor by the C library.
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
 #[inline(always)]
-pub(super) unsafe fn read(
-    fd: RawFd,
-    to: *mut u64,
-    length: usize,
+pub(super) fn read(
+    fd: BorrowedFd<'_>,
+    words: &mut [u64],
     _leaves_returns: bool,
 ) -> Result<usize, i32> {
-    // SAFETY: the caller's promise.
-    let returned = unsafe { libc::read(fd, to.cast(), length) };
+    let (to, length) = (words.as_mut_ptr().cast(), size_of_val(words));
+    // SAFETY: the call writes to the words, of which any bytes are valid.
+    let returned = unsafe { libc::read(fd.as_raw_fd(), to, length) };
     usize::try_from(returned).map_err(|_| super::last_errno())
 }
 
@@ -100,18 +93,13 @@ pub(super) unsafe fn read(
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::AsFd;
 
     /// Both ways read what is there, go on where they were, and say the errno.
     #[test]
     fn reads_as_the_c_library_does() {
         for leaves_returns in [false, true] {
             let (reader, mut writer) = std::io::pipe().expect("a pipe");
-            let read = |fd, words: &mut [u64]| {
-                let length = size_of_val(words);
-                // SAFETY: the words may be written.
-                unsafe { read(fd, words.as_mut_ptr(), length, leaves_returns) }
-            };
             let mut words = [0; 3];
             for round in 1..=100_u64 {
                 for word in [round, round << 32] {
@@ -119,12 +107,13 @@ mod tests {
                         .write_all(&word.to_ne_bytes())
                         .expect("room in the pipe");
                 }
-                assert_eq!(read(reader.as_raw_fd(), &mut words), Ok(16));
+                assert_eq!(read(reader.as_fd(), &mut words, leaves_returns), Ok(16));
                 assert_eq!(words, [round, round << 32, 0]);
             }
+            let not_for_reading = read(writer.as_fd(), &mut words, leaves_returns);
+            assert_eq!(not_for_reading, Err(libc::EBADF));
             drop(writer);
-            assert_eq!(read(reader.as_raw_fd(), &mut words), Ok(0));
-            assert_eq!(read(-1, &mut words), Err(libc::EBADF));
+            assert_eq!(read(reader.as_fd(), &mut words, leaves_returns), Ok(0));
         }
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::last_errno;
 
-/// What ended a wait.
+/// The end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// The descriptors say what for.
+    /// A descriptor is ready.
     Ready,
     TimedOut,
     Interrupted,

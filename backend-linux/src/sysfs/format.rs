@@ -69,7 +69,7 @@ impl Field {
         self.mask
     }
 
-    /// How many bits it has; at least one.
+    /// Returns the number of its bits; at least one.
     pub const fn width(self) -> u32 {
         self.mask.count_ones()
     }

@@ -6,11 +6,12 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-/// What follows an event's name in the names of its companion files.
+/// The endings of the names of an event's companion files.
 pub(super) const COMPANIONS: [&str; 4] = [".unit", ".scale", ".per-pkg", ".snapshot"];
 
 /// An event of a PMU that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamedEvent {
     /// Its name: `cache-misses`, `energy-pkg`.
     pub name: String,
@@ -18,7 +19,7 @@ pub struct NamedEvent {
     pub definition: String,
     /// The unit of its scaled values (`Joules`), empty when it has none.
     pub unit: String,
-    /// What a value is multiplied by to be in that unit, as the kernel writes it; `None` for 1.
+    /// The factor from a value to that unit, as the kernel writes it; `None` for 1.
     pub scale: Option<String>,
 }
 
@@ -41,7 +42,7 @@ pub(super) fn collect(files: impl Iterator<Item = (String, String)>) -> Vec<Name
         .collect()
 }
 
-/// Whether a file in `events` belongs to an event rather than being one.
+/// Returns true if a file in `events` belongs to an event rather than being one.
 pub(super) fn is_companion(file: &str) -> bool {
     COMPANIONS.iter().any(|suffix| file.ends_with(suffix))
 }
@@ -53,7 +54,7 @@ pub(super) struct DefinedTerm<'a> {
     pub(super) value: DefinedValue,
 }
 
-/// What a definition says of a term.
+/// The value of a term in a definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DefinedValue {
     /// A number; 1 where only the name is written.

@@ -70,10 +70,7 @@ pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuE
     };
     let terms = request.classify(&event.terms)?;
 
-    let mut config = PerfConfig {
-        type_: request.type_,
-        ..PerfConfig::default()
-    };
+    let mut config = PerfConfig::new(request.type_, 0);
     let mut info = EventInfo::counter(terms.name.unwrap_or(text));
     let mut per_package = false;
     if let Some(name) = terms.named {
@@ -301,7 +298,7 @@ impl Request<'_> {
         kernel_file::error(self.attempted.clone(), path, e)
     }
 
-    /// What the kernel wrote about `name` is not understood.
+    /// Returns the error for a definition of the kernel that is not understood.
     fn definition(&self, name: &str, e: &Error) -> Error {
         self.error(
             e.kind(),

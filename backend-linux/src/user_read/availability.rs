@@ -1,4 +1,4 @@
-//! Whether counters can be read in user space here, and why not.
+//! The obstacles to reading counters in user space on this machine.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::sysfs::SysfsPmus;
 /// (`Documentation/admin-guide/sysctl/kernel.rst`).
 const ARM_SETTING: &str = "/proc/sys/kernel/perf_user_access";
 
-/// Why the counters of a group cannot be read in user space.
+/// The reason why the counters of a group cannot be read in user space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// The architecture has no such registers, or this crate does not know them.
@@ -35,7 +35,7 @@ pub(crate) enum Obstacle {
     NoTimes,
 }
 
-/// What stands in the way for every counter of this process.
+/// Checks what every counter of this process needs.
 pub(super) fn on_this_machine() -> Result<(), Obstacle> {
     if !CpuRegisters::KNOWN {
         return Err(Obstacle::Architecture);
@@ -53,7 +53,7 @@ pub(super) fn on_this_machine() -> Result<(), Obstacle> {
     }
 }
 
-/// What stands in the way for one counter.
+/// Checks what one counter needs.
 pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
     if !capabilities.contains(PageCapabilities::BIT0_IS_DEPRECATED) {
         Err(Obstacle::AmbiguousCapabilities)
@@ -66,8 +66,8 @@ pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
     }
 }
 
-/// Whether the counters of a thread can be read by itself without a system call, found out with
-/// a counter of cycles.
+/// Checks, by opening a counter of cycles, that a thread can read its own counters without a system
+/// call.
 ///
 /// # Errors
 /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) with the reason why not, and what can be
@@ -105,7 +105,7 @@ fn explain(obstacle: Obstacle) -> Error {
     let error = Error::new(ErrorKind::UnsupportedFeature, ATTEMPTED);
     match obstacle {
         Obstacle::Architecture => {
-            error.with_reason("no counter of this architecture is known to be readable so")
+            error.with_reason("counters of this architecture cannot be read in user space")
         }
         Obstacle::Setting => match kernel_file::read(Path::new(ARM_SETTING)) {
             Ok(setting) => error
@@ -114,19 +114,19 @@ fn explain(obstacle: Obstacle) -> Error {
             Err(_) => error.with_reason("the kernel has no setting for it (before Linux 5.17)"),
         },
         Obstacle::NoTimeStamps => {
-            error.with_reason("this process has forbidden itself the time stamp counter")
+            error.with_reason("this process has disabled its time stamp counter (PR_SET_TSC)")
         }
         Obstacle::NoMarkOfForks => error
             .with_reason("the kernel cannot clear a page in forked processes (before Linux 4.14)"),
         Obstacle::Mapping(errno @ libc::EPERM) => error
             .with_errno(errno)
-            .with_reason("the user's share of locked memory is used up")
+            .with_reason("the user's limit of locked memory is reached")
             .with_hint("raise kernel.perf_event_mlock_kb or ulimit -l"),
         Obstacle::Mapping(errno) => error
             .with_errno(errno)
             .with_reason("the kernel did not map the counter's page"),
         Obstacle::AmbiguousCapabilities => {
-            error.with_reason("a kernel before Linux 3.12 does not say reliably what it allows")
+            error.with_reason("kernels before Linux 3.12 do not report reliably what they allow")
         }
         Obstacle::NotReadable => match rdpmc_setting() {
             Some((path, value)) if value == "0" => error
@@ -135,7 +135,7 @@ fn explain(obstacle: Obstacle) -> Error {
             _ => error.with_reason("the kernel does not allow it for this counter"),
         },
         Obstacle::NoTimes => error.with_reason(
-            "the kernel's clock does not rest on the CPU's cycle counter, so that times are \
+            "the kernel's clock is not based on the CPU's cycle counter, so that times are \
              unknown without asking it",
         ),
     }

@@ -1,8 +1,8 @@
-//! Who may read a mapped page: the thread that is measured, in the process that mapped it.
+//! The owner of a mapped page: the thread that is measured, in the process that mapped it.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::wiped_on_fork;
 
@@ -15,8 +15,8 @@ use crate::sys::wiped_on_fork;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
     thread: u64,
-    mark: &'static AtomicU32,
-    process: u32,
+    mark: &'static AtomicU64,
+    process: u64,
 }
 
 thread_local! {
@@ -28,14 +28,11 @@ impl Owner {
     /// The calling thread. `None` where the kernel cannot tell forked processes apart (before 4.14).
     pub(super) fn this_thread() -> Option<Self> {
         static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
-        static LAST_PROCESS: AtomicU32 = AtomicU32::new(0);
+        static LAST_PROCESS: AtomicU64 = AtomicU64::new(0);
         let mark = process_mark()?;
         let process = match mark.load(Ordering::Relaxed) {
             0 => {
-                let next = LAST_PROCESS
-                    .fetch_add(1, Ordering::Relaxed)
-                    .wrapping_add(1)
-                    .max(1);
+                let next = LAST_PROCESS.fetch_add(1, Ordering::Relaxed) + 1;
                 mark.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed)
                     .map_or_else(|others| others, |_| next)
             }
@@ -54,7 +51,7 @@ impl Owner {
         })
     }
 
-    /// Whether the calling thread is this one.
+    /// Returns true on this thread.
     ///
     /// Not inlined: a shared library makes a call for the address of what is a thread's own
     /// (`__tls_get_addr`), which would be made before every read, also of groups without pages.
@@ -63,7 +60,7 @@ impl Owner {
         NUMBER.get() == self.thread && self.is_this_process()
     }
 
-    /// Whether the calling process is the one of this thread.
+    /// Returns true in the process of this thread.
     #[inline(always)]
     pub(super) fn is_this_process(&self) -> bool {
         self.mark.load(Ordering::Relaxed) == self.process
@@ -71,14 +68,15 @@ impl Owner {
 }
 
 /// The mark of this process, in a page that a forked child finds cleared.
-fn process_mark() -> Option<&'static AtomicU32> {
-    static MARK: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+fn process_mark() -> Option<&'static AtomicU64> {
+    static MARK: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
     *MARK.get_or_init(wiped_on_fork)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::WaitOptions;
 
     /// A forked process has the memory of its parent's thread, and is another.
     #[test]
@@ -86,21 +84,22 @@ mod tests {
         let Some(parent) = Owner::this_thread() else {
             return;
         };
-        // SAFETY: the child only reads memory, makes no call that needs a lock, and ends at once.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let denies = !parent.is_this_thread() && !parent.is_this_process();
-            let knows_itself = Owner::this_thread().is_some_and(|own| own.is_this_thread());
-            let denies_still = !parent.is_this_thread();
-            let right = denies && knows_itself && denies_still;
-            // SAFETY: it ends the child, without anything of the parent's being run.
-            unsafe { libc::_exit(i32::from(!right)) };
-        }
-        assert!(child > 0, "no process was made");
-        let mut status = -1;
-        // SAFETY: the status is written to a live local.
-        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!((waited, status), (child, 0));
+        // SAFETY: the child reads memory, makes no call that needs a lock, and ends at once, without
+        // anything of the parent's being run.
+        let child = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let denies = !parent.is_this_thread() && !parent.is_this_process();
+                let knows_itself = Owner::this_thread().is_some_and(|own| own.is_this_thread());
+                let denies_still = !parent.is_this_thread();
+                libc::_exit(i32::from(!(denies && knows_itself && denies_still)));
+            }
+            child
+        };
+        let child = rustix::process::Pid::from_raw(child).expect("a process was made");
+        let waited = rustix::process::waitpid(Some(child), WaitOptions::empty()).expect("a child");
+        let (_, status) = waited.expect("it was waited for");
+        assert_eq!(status.exit_status(), Some(0));
         assert!(parent.is_this_thread());
     }
 

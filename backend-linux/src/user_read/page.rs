@@ -8,7 +8,7 @@ use bitflags::bitflags;
 
 use super::registers::Registers;
 
-/// How often a page that changes while it is read is read again. The kernel changes the pages of
+/// The most reads of a page that changes while it is read. The kernel changes the pages of
 /// the running thread when it is scheduled and when a counter overflows, so twice is rare.
 const TRIES: u32 = 64;
 
@@ -17,7 +17,7 @@ const TRIES: u32 = 64;
 const METRICS: u32 = 1 << 29;
 
 bitflags! {
-    /// What may be done in user space with a counter's page.
+    /// The abilities of a counter's page in user space.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct PageCapabilities: u64 {
         /// `cap_bit0`: what 3.4 to 3.11 meant by both of the next, never set since.
@@ -36,7 +36,7 @@ bitflags! {
 }
 
 impl PageCapabilities {
-    /// What it takes to read a value and its times.
+    /// The abilities that reading a value and its times takes.
     pub const READABLE: Self = Self::BIT0_IS_DEPRECATED
         .union(Self::USER_RDPMC)
         .union(Self::USER_TIME);
@@ -144,9 +144,9 @@ const _: () = assert!(size_of::<UserPage>() == 96);
 /// The times of a counter, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// How long it was enabled.
+    /// The time it was enabled.
     pub enabled: u64,
-    /// How long it was really counting.
+    /// The time it was counting.
     pub running: u64,
 }
 
@@ -197,7 +197,7 @@ impl UserPage {
         self.lock.store(lock.wrapping_add(2), Ordering::Release);
     }
 
-    /// What may be done with the page at this moment.
+    /// Returns the abilities of the page at this moment.
     #[inline(always)]
     pub fn capabilities(&self) -> PageCapabilities {
         PageCapabilities::from_bits_retain(self.capabilities.load())
@@ -245,8 +245,8 @@ impl UserPage {
         })
     }
 
-    /// What `read` finds while the page stays as it is: under the sequence lock, and again where
-    /// somebody wrote meanwhile. `None` when `read` says so, or the page does not come to rest.
+    /// Returns the result of a `read` during which the page did not change: under the sequence lock, and
+    /// again after a change. `None` if `read` returns it, or the page does not come to rest.
     #[inline(always)]
     fn settled<T>(&self, mut read: impl FnMut() -> Option<T>) -> Option<T> {
         let mut tries = TRIES;

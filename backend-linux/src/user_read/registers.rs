@@ -1,6 +1,7 @@
 //! The registers that are read in user space: counters, and the counter of cycles behind times.
 
-/// What is read beside a page. The CPU's own registers are read by instructions; others are for tests.
+/// The registers that are read beside a page. The CPU's own are read by instructions; others are for
+/// tests.
 pub trait Registers {
     /// The bits of a counter, by the number that is one less than the page's `index`. `None` when
     /// the CPU has no such register.
@@ -18,7 +19,7 @@ pub trait Registers {
 pub(crate) struct CpuRegisters(());
 
 impl CpuRegisters {
-    /// Whether this crate knows how to read the registers of this architecture.
+    /// True if this crate can read the registers of this architecture.
     pub(crate) const KNOWN: bool = cfg!(all(
         any(
             target_arch = "x86",

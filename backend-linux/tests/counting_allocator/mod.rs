@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allocated so far.
+/// Returns the number of allocations of this thread so far.
 pub(crate) fn count() -> u64 {
     COUNT.get()
 }

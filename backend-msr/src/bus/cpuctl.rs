@@ -1,8 +1,68 @@
-//! cpuctl(4) of FreeBSD and DragonFly BSD: `/dev/cpuctlN`.
+//! cpuctl(4) of FreeBSD and DragonFly BSD: structs and request numbers of `sys/cpuctl.h`.
 
-mod abi;
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 mod device;
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 pub use device::Cpuctl;
+
+use std::ffi::{c_int, c_ulong};
+
+/// `cpuctl_msr_args_t`: 16 bytes where a 64-bit integer is aligned to 8 (amd64), 12 where it is
+/// aligned to 4 (i386).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MsrArguments {
+    msr: c_int,
+    pub(super) data: u64,
+}
+
+impl MsrArguments {
+    /// Arguments for a register; addresses from 0x80000000 on go in as the same 32 bits, signed.
+    pub(super) const fn new(address: u32, data: u64) -> Self {
+        Self {
+            msr: address.cast_signed(),
+            data,
+        }
+    }
+}
+
+/// `CPUCTL_RDMSR`.
+pub(super) const READ: c_ulong = in_and_out(1, size_of::<MsrArguments>());
+/// `CPUCTL_WRMSR`.
+pub(super) const WRITE: c_ulong = in_and_out(2, size_of::<MsrArguments>());
+
+/// `_IOWR('c', number, size)` of `sys/ioccom.h`.
+const fn in_and_out(number: u8, size: usize) -> c_ulong {
+    0xc000_0000 | ((size & 0x1fff) as c_ulong) << 16 | (b'c' as c_ulong) << 8 | number as c_ulong
+}
+
+/// Checks the numbers of amd64 and of i386. Tests are built with this file on every system.
+const _: () = {
+    let (size, read, write) = if align_of::<u64>() == 8 {
+        (16, 0xc010_6301, 0xc010_6302)
+    } else {
+        (12, 0xc00c_6301, 0xc00c_6302)
+    };
+    assert!(size_of::<MsrArguments>() == size && READ == read && WRITE == write);
+    assert!(std::mem::offset_of!(MsrArguments, data) == size - size_of::<u64>());
+    assert!(in_and_out(1, 16) == 0xc010_6301 && in_and_out(1, 12) == 0xc00c_6301);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn high_addresses_keep_their_bits() {
+        let arguments = MsrArguments::new(0xc001_0200, 7);
+        assert_eq!(arguments.msr, -0x3ffe_fe00);
+        assert_eq!(
+            arguments,
+            MsrArguments {
+                msr: 0xc001_0200_u32 as i32,
+                data: 7
+            }
+        );
+    }
+}

@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use super::refusal::{Driver, Settings, Step};
+use super::errors::{KernelDriver, Operation, Settings};
 
 /// One file for each CPU. They stay open until this is dropped.
 #[derive(Debug)]
 pub(super) struct CpuFiles {
-    driver: Driver,
+    driver: KernelDriver,
     settings: fn() -> Settings,
     cpus: Vec<u32>,
-    /// By CPU number; nothing where there is no such CPU.
+    /// By CPU number; `None` for numbers without a CPU.
     files: Box<[Option<CpuFile>]>,
 }
 
@@ -25,14 +25,14 @@ struct CpuFile {
     file: OnceLock<File>,
 }
 
-/// More CPUs no system has; it bounds the table against misleading file names.
+/// More than any system has; bounds the table against misleading file names.
 const MOST_CPUS: u32 = 1 << 16;
 
 impl CpuFiles {
-    /// The files of CPUs. The first is opened at once, so that what keeps a process out of all of
-    /// them is seen here.
+    /// Creates the table of files and opens the first, so that an error that concerns all of them is
+    /// returned here.
     pub(super) fn new(
-        driver: Driver,
+        driver: KernelDriver,
         settings: fn() -> Settings,
         nodes: impl IntoIterator<Item = (u32, PathBuf)>,
     ) -> Result<Self> {
@@ -75,24 +75,24 @@ impl CpuFiles {
             },
             _ => Err(self
                 .driver
-                .refusal(cpu, Step::Open, libc::ENXIO, self.settings)),
+                .error(cpu, Operation::Open, libc::ENXIO, self.settings)),
         }
     }
 
     #[cold]
     fn open<'a>(&self, cpu: u32, node: &'a CpuFile) -> Result<&'a File> {
         let opened = OpenOptions::new().read(true).write(true).open(&node.path);
-        let opened = opened.map_err(|e| self.refused(cpu, Step::Open, &e))?;
+        let opened = opened.map_err(|e| self.refused(cpu, Operation::Open, &e))?;
         // Another thread may have been faster; then this file is closed again.
         Ok(node.file.get_or_init(|| opened))
     }
 
     #[cold]
-    pub(super) fn refused(&self, cpu: u32, step: Step, error: &io::Error) -> Error {
+    pub(super) fn refused(&self, cpu: u32, operation: Operation, error: &io::Error) -> Error {
         match error.raw_os_error() {
-            Some(errno) => self.driver.refusal(cpu, step, errno, self.settings),
+            Some(errno) => self.driver.error(cpu, operation, errno, self.settings),
             None => Error::new(ErrorKind::Os, format!("reach the registers of CPU {cpu}"))
-                .with_reason(error.to_string()),
+                .with_io_error(error),
         }
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
+use super::errors::{KernelDriver, Operation, Settings};
 use super::files::CpuFiles;
-use super::refusal::{Driver, Settings, Step};
-use super::{MsrBus, Suspect, cpuid};
+use super::{LikelyOwner, MsrBus, cpuid, current_cpu};
 
 /// The registers of the CPUs by way of the `msr` driver.
 ///
@@ -35,7 +35,7 @@ impl LinuxMsr {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(directory: impl AsRef<Path>) -> Result<Self> {
-        let files = CpuFiles::new(Driver::Msr, settings, nodes(directory.as_ref()))?;
+        let files = CpuFiles::new(KernelDriver::Msr, settings, nodes(directory.as_ref()))?;
         Ok(Self { files })
     }
 }
@@ -62,7 +62,7 @@ fn settings() -> Settings {
     let chosen = |modes: String| Some(modes.split_once('[')?.1.split_once(']')?.0.to_owned());
     let allow = fs::read_to_string("/sys/module/msr/parameters/allow_writes").ok();
     Settings {
-        root: crate::sys::is_root(),
+        root: rustix::process::geteuid().is_root(),
         lockdown: lockdown.and_then(chosen),
         allow_writes: allow.map(|text| text.trim().to_owned()),
         securelevel: None,
@@ -75,7 +75,7 @@ impl MsrBus for LinuxMsr {
     }
 
     fn current_cpu(&self) -> Result<u32> {
-        crate::sys::current_cpu()
+        current_cpu()
     }
 
     fn read(&self, cpu: u32, address: u32) -> Result<u64> {
@@ -85,7 +85,7 @@ impl MsrBus for LinuxMsr {
         match file.read_at(&mut bytes, u64::from(address)) {
             Ok(8) => Ok(u64::from_le_bytes(bytes)),
             Ok(_) => Err(short(cpu)),
-            Err(e) => Err(self.files.refused(cpu, Step::Read(address), &e)),
+            Err(e) => Err(self.files.refused(cpu, Operation::Read(address), &e)),
         }
     }
 
@@ -94,26 +94,26 @@ impl MsrBus for LinuxMsr {
         match file.write_at(&value.to_le_bytes(), u64::from(address)) {
             Ok(8) => Ok(()),
             Ok(_) => Err(short(cpu)),
-            Err(e) => Err(self.files.refused(cpu, Step::Write(address), &e)),
+            Err(e) => Err(self.files.refused(cpu, Operation::Write(address), &e)),
         }
     }
 
     fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-        cpuid::cpuid(leaf, subleaf)
+        cpuid(leaf, subleaf)
     }
 
-    fn suspect(&self) -> Suspect {
+    fn likely_owner(&self) -> LikelyOwner {
         let watchdog = fs::read_to_string("/proc/sys/kernel/nmi_watchdog");
         if watchdog.is_ok_and(|on| on.trim() == "1") {
-            return Suspect {
-                who: "the kernel's NMI watchdog".into(),
-                remedy: "as root: sysctl kernel.nmi_watchdog=0".into(),
-            };
+            return LikelyOwner::new(
+                "the kernel's NMI watchdog",
+                "as root: sysctl kernel.nmi_watchdog=0",
+            );
         }
-        Suspect {
-            who: "perf, another tool on these registers, or the hypervisor".into(),
-            remedy: "end that tool, or count with perf_event instead".into(),
-        }
+        LikelyOwner::new(
+            "perf, another tool on these registers, or the hypervisor",
+            "end that tool, or count with perf_event instead",
+        )
     }
 
     fn boot(&self) -> Option<String> {

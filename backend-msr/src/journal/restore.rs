@@ -1,50 +1,51 @@
-//! Repairing what a killed process left.
+//! Restores the registers that a killed process left programmed.
 
 use std::fs;
 use std::path::Path;
 
-use quipu_hal::{CpuModel, Result, Slot};
+use quipu_hal::{CpuModel, Result};
+use quipu_pmu::Slot;
 
 use super::{Journal, Record, failed, text};
 use crate::MsrBus;
-use crate::guard::{Guard, Step};
+use crate::guard::{Guard, RestoreStep};
 use crate::layout::{Control, Counter, Gate, Layout};
 
-/// What became of one CPU's record.
+/// The outcome of restoring one CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// What its registers held was put back.
+    /// Its registers have their saved values again.
     Restored {
         /// The CPU.
         cpu: u32,
-        /// How many registers.
+        /// The number of registers.
         registers: usize,
-        /// Counters that somebody else has taken since, as their interrupt, pin control or counting
-        /// of sibling threads tells. They are left alone.
+        /// Counters that another program has taken since, recognised by their interrupt, pin control
+        /// or counting of sibling threads. They are not written.
         left: Vec<Slot>,
     },
-    /// A process counts there.
+    /// A running process counts there.
     InUse {
         /// The CPU.
         cpu: u32,
-        /// The process, where its record says.
+        /// The process, if its record names it.
         pid: Option<u32>,
     },
-    /// The machine has started anew since, so there was nothing left to repair.
+    /// The machine has rebooted since, so its registers were reset.
     Outdated {
         /// The CPU.
         cpu: u32,
     },
 }
 
-/// Puts back what killed processes left in counters: replays the records in a directory. Registers
-/// that are not on the allow-list of the CPU are not written, whatever a record says.
+/// Restores the registers that killed processes left programmed: replays the records in a directory.
+/// Registers that are not on the allow-list of the CPU are never written.
 ///
 /// # Errors
 /// When the CPU's counters are unknown, the directory or a record cannot be used, or the bus
-/// refuses. The other CPUs are repaired all the same, the first error is told, and the rest can be
-/// tried again.
+/// refuses. The other CPUs are restored all the same, the first error is returned, and the call can
+/// be repeated.
 pub fn restore(bus: impl MsrBus, model: &CpuModel, directory: &Path) -> Result<Vec<Repair>> {
     if fs::symlink_metadata(directory).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(Vec::new());
@@ -57,7 +58,7 @@ pub fn restore(bus: impl MsrBus, model: &CpuModel, directory: &Path) -> Result<V
         let mut record = journal.open(directory.join(format!("cpu{cpu}")))?;
         repair(&guard, &layout, &journal, cpu, &mut record)
     };
-    // All are repaired before an error is told.
+    // All are restored before an error is returned.
     let repairs: Vec<_> = cpus(directory)?.into_iter().map(repair).collect();
     repairs.into_iter().filter_map(Result::transpose).collect()
 }
@@ -106,12 +107,12 @@ fn repair<B: MsrBus>(
     }))
 }
 
-/// Whether somebody else has taken a counter since these steps were written down.
+/// Returns true if another program has taken a counter since these steps were recorded.
 fn taken_since<B: MsrBus>(
     guard: &Guard<B>,
     cpu: u32,
     counter: &Counter,
-    steps: &[Step],
+    steps: &[RestoreStep],
 ) -> Result<bool> {
     let control = counter.control;
     let Some(found) = steps.iter().rfind(|step| sets(step, control)) else {
@@ -121,13 +122,13 @@ fn taken_since<B: MsrBus>(
     Ok(held != control.part(found.value) && counter.set_by_another(held))
 }
 
-/// Whether a step sets all of a control.
-fn sets(step: &Step, control: Control) -> bool {
+/// Returns true if a step sets all of a control.
+fn sets(step: &RestoreStep, control: Control) -> bool {
     step.address == control.address() && step.mask == control.mask()
 }
 
-/// Takes a counter out of steps.
-fn leave(steps: &mut Vec<Step>, gate: Gate, counter: &Counter) {
+/// Removes a counter from the steps.
+fn leave(steps: &mut Vec<RestoreStep>, gate: Gate, counter: &Counter) {
     steps.retain(|step| !sets(step, counter.control) && step.address != counter.writing);
     if let Gate::Global(global) = gate {
         for step in steps
@@ -139,7 +140,7 @@ fn leave(steps: &mut Vec<Step>, gate: Gate, counter: &Counter) {
     }
 }
 
-/// The CPUs that have a record, in ascending order.
+/// Returns the CPUs that have a record, in ascending order.
 fn cpus(directory: &Path) -> Result<Vec<u32>> {
     let entries = fs::read_dir(directory).map_err(|e| failed("read", directory, &e))?;
     let number = |entry: fs::DirEntry| {

@@ -6,11 +6,11 @@
 
 use std::fmt::Write;
 
-use crate::guard::Step;
+use crate::guard::RestoreStep;
 
 const HEADER: &str = "quipu-msr 1";
 
-pub(super) fn compose(boot: Option<&str>, steps: &[Step]) -> String {
+pub(super) fn compose(boot: Option<&str>, steps: &[RestoreStep]) -> String {
     let mut text = format!(
         "{HEADER}\nboot {}\npid {}\n",
         boot.unwrap_or("-"),
@@ -24,8 +24,8 @@ pub(super) fn compose(boot: Option<&str>, steps: &[Step]) -> String {
     text
 }
 
-/// The steps of a complete record; nothing when it is not one.
-pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
+/// Returns the steps of a complete record, or `None` if it is not one.
+pub(super) fn steps(text: &str) -> Option<Vec<RestoreStep>> {
     let mut lines = text.strip_suffix("end\n")?.lines();
     (lines.next()? == HEADER).then_some(())?;
     lines.next()?.strip_prefix("boot ")?;
@@ -33,10 +33,10 @@ pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
     lines.map(step).collect()
 }
 
-fn step(line: &str) -> Option<Step> {
+fn step(line: &str) -> Option<RestoreStep> {
     let mut words = line.split(' ');
     let mut word = || u64::from_str_radix(words.next()?, 16).ok();
-    let step = Step {
+    let step = RestoreStep {
         address: word()?.try_into().ok()?,
         mask: word()?,
         value: word()?,
@@ -48,12 +48,12 @@ pub(super) fn is_complete(text: &str) -> bool {
     steps(text).is_some()
 }
 
-/// The process that wrote a record.
+/// Returns the id of the process that wrote a record.
 pub(super) fn owner(text: &str) -> Option<u32> {
     field(text, "pid ")?.parse().ok()
 }
 
-/// Whether the machine has started anew since, which has reset every register.
+/// Returns true if the machine has rebooted since, which has reset every register.
 pub(super) fn is_of_another_boot(text: &str, boot: Option<&str>) -> bool {
     match (field(text, "boot "), boot) {
         (Some(then), Some(now)) => then != "-" && then != now,
@@ -77,7 +77,7 @@ mod tests {
         ) {
             let wanted: Vec<_> = wanted
                 .into_iter()
-                .map(|(address, mask, value)| Step { address, mask, value })
+                .map(|(address, mask, value)| RestoreStep { address, mask, value })
                 .collect();
             let text = compose(Some("x"), &wanted);
             prop_assert_eq!(steps(&text), Some(wanted));

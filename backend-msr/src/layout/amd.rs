@@ -11,7 +11,7 @@ use crate::{MsrBus, address};
 
 const WIDTH: u8 = 48;
 
-/// The registers since the K7.
+/// Registers since the K7.
 const FOUR: Bases = Bases {
     select: address::AMD_SELECT,
     counter: address::AMD_COUNTER,
@@ -19,7 +19,7 @@ const FOUR: Bases = Bases {
     step: 1,
 };
 
-/// The registers since family 15h, the first four of which are those above again.
+/// Registers since family 15h; the first four alias those above.
 const CORE: Bases = Bases {
     select: address::AMD_CORE_SELECT,
     counter: address::AMD_CORE_COUNTER,
@@ -32,8 +32,8 @@ pub(super) fn k7() -> Layout {
     four("AMD K7", &allow::AMD_K7_SELECTS, allow::SELECT_BITS)
 }
 
-/// What single counters miss from family 17h on: floating point operations, of which there are more
-/// than 15 in a cycle, and the event that merges two counters for them (PPR, "Large Increment per
+/// Events that a single counter miscounts from family 17h on: floating point operations, more than 15
+/// of which occur in a cycle, and the event that merges two counters for them (PPR, "Large Increment per
 /// Cycle Events"; Linux `amd_is_pair_event_code`).
 const LARGE_INCREMENTS: &[u16] = &[0x003, 0xfff];
 

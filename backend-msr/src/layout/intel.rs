@@ -1,6 +1,7 @@
 //! Intel: the P6 family, and architectural performance monitoring.
 
-use quipu_hal::{Result, Slot, X86Select};
+use quipu_hal::{Result, X86Select};
+use quipu_pmu::Slot;
 
 use super::{Bases, Control, Counter, FIXED_FIELD, Gate, Global, Layout, cycles, mask, unusable};
 use crate::allow_list::{self as allow, AllowList};
@@ -21,13 +22,13 @@ pub(super) fn p6() -> Layout {
     }
 }
 
-/// What CPUID leaf 0xA says: Intel SDM volume 2, CPUID; volume 3, "Architectural Performance
+/// CPUID leaf 0xA: Intel SDM volume 2, CPUID; volume 3, "Architectural Performance
 /// Monitoring".
 struct Leaf {
     version: u8,
     general: u8,
     width: u8,
-    /// Which fixed counters there are.
+    /// The fixed counters, as a bit mask.
     fixed: u32,
     fixed_width: u8,
 }
@@ -52,7 +53,7 @@ impl Leaf {
         }
     }
 
-    /// The numbers of the counters, general and fixed. From version 6 on leaf 0x23 may list them, with
+    /// Returns the numbers of the counters, general and fixed. From version 6 on leaf 0x23 may list them, with
     /// gaps (SDM volume 2, CPUID leaf 23H, sub-leaf 1; Linux `update_pmu_cap`).
     fn numbers(&self, bus: &impl MsrBus) -> Result<[Vec<u8>; 2]> {
         let v6 = self.version >= 6;
@@ -77,13 +78,13 @@ const LEGACY: Bases = Bases {
     step: 1,
 };
 
-/// The same where counters can be written in all their width.
+/// Registers of CPUs whose counters can be written in their full width.
 const FULL_WIDTH: Bases = Bases {
     writing: address::INTEL_FULL_COUNTER,
     ..LEGACY
 };
 
-/// The same registers again, from version 6 on.
+/// Registers from version 6 on: aliases of the others.
 const VERSION_6: Bases = Bases {
     select: address::INTEL_V6_SELECT,
     counter: address::INTEL_V6_COUNTER,
@@ -198,8 +199,8 @@ pub(super) fn architectural(bus: &impl MsrBus) -> Result<Layout> {
     })
 }
 
-/// The bits that a select register does not have and another one has: leaving out what aborted
-/// transactions counted is for counter 2 (SDM volume 3, "IA32_PERFEVTSELx MSRs, Intel TSX"; Linux
+/// Returns the bits that a select register lacks and another one has: excluding aborted transactions
+/// is for counter 2 only (SDM volume 3, "IA32_PERFEVTSELx MSRs, Intel TSX"; Linux
 /// `hsw_get_event_constraints`).
 const fn only_elsewhere(number: u8) -> u64 {
     match number {
@@ -208,7 +209,7 @@ const fn only_elsewhere(number: u8) -> u64 {
     }
 }
 
-/// The bits of a select register that mean something on this CPU.
+/// Returns the bits of a select register that this CPU implements.
 fn select_bits(bus: &impl MsrBus, version: u8) -> Result<u64> {
     let mut bits = allow::SELECT_BITS;
     // Restricted transactional memory: leaf 7, EBX bit 11.
@@ -227,8 +228,8 @@ fn select_bits(bus: &impl MsrBus, version: u8) -> Result<u64> {
     Ok(bits)
 }
 
-/// Whether counters can be written in all their width: `IA32_PERF_CAPABILITIES` bit 13, which
-/// there is when leaf 1 says so in ECX bit 15.
+/// Returns true if counters can be written in their full width: `IA32_PERF_CAPABILITIES` bit 13; that
+/// register exists if ECX bit 15 of leaf 1 is set.
 fn full_width(bus: &impl MsrBus) -> Result<bool> {
     if bus.cpuid(1, 0)?[2] >> 15 & 1 == 0 {
         return Ok(false);
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
     use quipu_hal::{Encoding, Error, ErrorKind};
 
-    /// A CPU that says of itself what its leaves have: number, subleaf, registers.
+    /// A CPU with these CPUID leaves: number, subleaf, registers.
     struct Leaves(&'static [(u32, u32, [u32; 4])]);
 
     /// Version 3 with transactional memory.

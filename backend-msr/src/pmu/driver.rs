@@ -1,23 +1,24 @@
-//! [`MsrPmu`] as the virtual PMU sees it.
+//! Implements [`Pmu`] for [`MsrPmu`].
 
 use std::time::Duration;
 
-use quipu_hal::{Access, Encoding, Error, ErrorKind, Gating, Pmu, Result, Simultaneity, Slot};
+use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
+use quipu_pmu::{Access, Gating, Pmu, Slot};
 
-use super::{Holding, MsrPmu, Registers};
+use super::{Acquired, CpuCounters, MsrPmu};
 use crate::MsrBus;
 use crate::layout::{Counter, Gate};
 
-/// How long others may have changed registers before it is noticed. Looking takes about twice as
-/// long as reading, so that once a second is next to nothing.
-const VIGILANCE: Duration = Duration::from_secs(1);
+/// The interval at which registers are verified. It takes about twice as long as reading, so that once
+/// a second is negligible.
+const VERIFY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<B: MsrBus> MsrPmu<B> {
-    /// Does something with the registers of a CPU that has been taken.
+    /// Calls `work` with the registers of an acquired CPU.
     fn with<T>(
         &self,
         cpu: u32,
-        work: impl FnOnce(&Registers<'_, B>, &mut Holding) -> Result<T>,
+        work: impl FnOnce(&CpuCounters<'_, B>, &mut Acquired) -> Result<T>,
     ) -> Result<T> {
         let mut holding = self.cpu(cpu)?.lock();
         let holding = holding.as_mut().ok_or_else(|| {
@@ -76,10 +77,11 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         Simultaneity::Sequential
     }
 
-    fn accepts(&self, slot: usize, encoding: &Encoding) -> bool {
-        self.counters
-            .get(slot)
-            .is_some_and(|counter| counter.word(encoding).is_some())
+    fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
+        let able = self.counters.iter().filter(|c| c.word(encoding).is_some());
+        Ok(able.fold(SlotSet::EMPTY, |set, counter| {
+            set.with(counter.slot.class, counter.slot.number)
+        }))
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {
@@ -144,8 +146,8 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         })
     }
 
-    fn vigilance(&self) -> Option<Duration> {
-        Some(VIGILANCE)
+    fn verify_interval(&self) -> Option<Duration> {
+        Some(VERIFY_INTERVAL)
     }
 
     fn release(&self, cpu: u32) -> Result<()> {
@@ -161,8 +163,8 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         done
     }
 
-    fn not_restored(&self) -> Vec<String> {
+    fn restore_failures(&self) -> Vec<Error> {
         let list = self.lock_not_restored();
-        list.iter().map(|(_, sentence)| sentence.clone()).collect()
+        list.iter().map(|(_, error)| error.clone()).collect()
     }
 }

@@ -1,23 +1,64 @@
-//! What is done to the registers of one CPU.
+//! Programs, starts, stops, verifies and restores the counters of one CPU.
 
 use quipu_hal::{Error, ErrorKind, Result, X86Select};
 
-use super::taken::{Found, Taken};
 use crate::MsrBus;
-use crate::guard::{Guard, Step};
+use crate::guard::{Guard, RestoreStep};
 use crate::layout::{Control, Counter, Gate, Global};
 
 /// The counters of one CPU, by way of the guard.
-pub(crate) struct Registers<'a, B> {
+pub(crate) struct CpuCounters<'a, B> {
     pub(crate) guard: &'a Guard<B>,
     pub(crate) gate: Gate,
     pub(crate) counters: &'a [Counter],
     pub(crate) cpu: u32,
 }
 
-impl<B: MsrBus> Registers<'_, B> {
-    /// What the registers hold before anything is written.
-    pub(super) fn save(&self) -> Result<Taken> {
+/// The registers of one CPU: their saved values, and the values written to them.
+#[derive(Debug)]
+pub(crate) struct SavedRegisters {
+    pub(super) found: Box<[SavedCounter]>,
+    /// The saved global control.
+    pub(super) global: u64,
+    /// The saved overflow bits.
+    pub(super) status: u64,
+    /// By slot: the control while the counter counts.
+    pub(super) words: Box<[u64]>,
+    /// By slot: the value last written to the control.
+    pub(crate) written: Box<[u64]>,
+    pub(super) counting: Box<[bool]>,
+    /// By slot: true if a register was written and has to be restored.
+    pub(super) touched: Box<[bool]>,
+    /// The slots that were not restored, because another program has taken them since.
+    pub(super) left: Vec<usize>,
+}
+
+/// The saved registers of one counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SavedCounter {
+    pub(super) control: u64,
+    pub(super) value: u64,
+}
+
+impl SavedRegisters {
+    pub(super) fn new(found: Vec<SavedCounter>, global: u64, status: u64) -> Self {
+        let slots = found.len();
+        Self {
+            words: vec![0; slots].into(),
+            written: found.iter().map(|found| found.control).collect(),
+            counting: vec![false; slots].into(),
+            touched: vec![false; slots].into(),
+            left: Vec::new(),
+            found: found.into(),
+            global,
+            status,
+        }
+    }
+}
+
+impl<B: MsrBus> CpuCounters<'_, B> {
+    /// Returns the values of the registers before anything is written.
+    pub(super) fn save(&self) -> Result<SavedRegisters> {
         let (mut global, mut status) = (0, 0);
         if let Gate::Global(registers) = self.gate {
             global = self.guard.read(self.cpu, registers.control)?;
@@ -31,13 +72,13 @@ impl<B: MsrBus> Registers<'_, B> {
                 self.guard.check_found(self.cpu, address, control)?;
             }
             self.guard.check_found(self.cpu, counter.writing, value)?;
-            found.push(Found { control, value });
+            found.push(SavedCounter { control, value });
         }
-        Ok(Taken::new(found, global, status))
+        Ok(SavedRegisters::new(found, global, status))
     }
 
-    /// The slots of counters that were enabled when they were found.
-    pub(super) fn enabled(&self, taken: &Taken) -> Vec<usize> {
+    /// Returns the slots whose counters were enabled when saved.
+    pub(super) fn enabled(&self, taken: &SavedRegisters) -> Vec<usize> {
         let gates = |slot: &usize| {
             // Where counter 0 gates the others, its enable is the one that tells.
             (self.gate != Gate::First || Some(*slot) == self.first())
@@ -46,7 +87,7 @@ impl<B: MsrBus> Registers<'_, B> {
         (0..self.counters.len()).filter(gates).collect()
     }
 
-    /// Keeps counters from counting as soon as they are programmed.
+    /// Closes the global gate, so that counters do not count as soon as they are programmed.
     pub(super) fn close(&self) -> Result<()> {
         if let Gate::Global(global) = self.gate {
             self.guard.merge(self.cpu, global.control, self.bits(), 0)?;
@@ -54,18 +95,18 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    /// Programs a counter that does not count.
-    pub(crate) fn program(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
+    /// Programs a counter without starting it.
+    pub(crate) fn program(&self, taken: &mut SavedRegisters, slot: usize, word: u64) -> Result<()> {
         let counter = &self.counters[slot];
         if self.is_anothers(taken, slot)? {
             return Err(self.changed(ErrorKind::Busy, slot).with_reason(
-                "somebody else has enabled it since it was taken, and it is left to them",
+                "another program has enabled it since it was acquired, so it is left alone",
             ));
         }
         if taken.counting[slot]
             && let Gate::Global(global) = self.gate
         {
-            // It was given up without being stopped, as after an interference.
+            // It was abandoned without being stopped, as after an interference.
             self.guard.merge(self.cpu, global.control, counter.bit, 0)?;
         }
         taken.counting[slot] = false;
@@ -73,7 +114,7 @@ impl<B: MsrBus> Registers<'_, B> {
         self.set(taken, slot, self.standing(word))
     }
 
-    pub(crate) fn clear(&self, taken: &mut Taken, slot: usize) -> Result<()> {
+    pub(crate) fn clear(&self, taken: &mut SavedRegisters, slot: usize) -> Result<()> {
         taken.touched[slot] = true;
         self.guard.put(self.cpu, self.counters[slot].address, 0)
     }
@@ -86,7 +127,12 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     /// Starts programmed counters from the values they have.
-    pub(crate) fn start(&self, taken: &mut Taken, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+    pub(crate) fn start(
+        &self,
+        taken: &mut SavedRegisters,
+        slots: &[usize],
+        raw: &mut [u64],
+    ) -> Result<()> {
         self.read(slots, raw)?;
         match self.gate {
             Gate::Global(global) => {
@@ -112,8 +158,8 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    /// All of what is to count on a CPU whose counter 0 gates the others.
-    fn start_first(&self, taken: &mut Taken, slots: &[usize]) -> Result<()> {
+    /// Starts all counters of a CPU whose counter 0 gates the others.
+    fn start_first(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<()> {
         let Some(first) = self.first() else {
             return Ok(());
         };
@@ -136,8 +182,13 @@ impl<B: MsrBus> Registers<'_, B> {
         self.set(taken, first, word | X86Select::ENABLE)
     }
 
-    /// Stops counters and says where they stopped, or that somebody changed what was written.
-    pub(crate) fn stop(&self, taken: &mut Taken, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+    /// Stops counters and reads them, or fails with interference if another program changed them.
+    pub(crate) fn stop(
+        &self,
+        taken: &mut SavedRegisters,
+        slots: &[usize],
+        raw: &mut [u64],
+    ) -> Result<()> {
         let intact = match self.gate {
             Gate::Global(global) => self.stop_global(global, taken, slots),
             Gate::Each => self.stop_each(taken, slots),
@@ -153,13 +204,18 @@ impl<B: MsrBus> Registers<'_, B> {
         }
     }
 
-    /// Each of these says which slot was changed by somebody else, if one was.
-    fn stop_global(&self, global: Global, taken: &Taken, slots: &[usize]) -> Result<Option<usize>> {
+    /// Each of these returns the slot that another program changed, if any.
+    fn stop_global(
+        &self,
+        global: Global,
+        taken: &SavedRegisters,
+        slots: &[usize],
+    ) -> Result<Option<usize>> {
         let before = self
             .guard
             .merge(self.cpu, global.control, self.bits_of(slots), 0)?;
         let mut changed = None;
-        let mut theirs = 0;
+        let mut foreign = 0;
         for &slot in slots {
             let counter = &self.counters[slot];
             let held = self.control(counter)?;
@@ -167,16 +223,17 @@ impl<B: MsrBus> Registers<'_, B> {
                 changed = Some(slot);
             }
             if held != taken.written[slot] && counter.enabled(held) {
-                theirs |= before & counter.bit;
+                foreign |= before & counter.bit;
             }
         }
-        if theirs != 0 {
-            self.guard.merge(self.cpu, global.control, theirs, theirs)?;
+        if foreign != 0 {
+            self.guard
+                .merge(self.cpu, global.control, foreign, foreign)?;
         }
         Ok(changed)
     }
 
-    fn stop_each(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+    fn stop_each(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<Option<usize>> {
         let mut changed = Ok(None);
         for &slot in slots {
             let stopped = self.control(&self.counters[slot]).and_then(|held| {
@@ -186,13 +243,13 @@ impl<B: MsrBus> Registers<'_, B> {
                 self.set(taken, slot, self.standing(taken.words[slot]))?;
                 Ok(None)
             });
-            // All are stopped, and the first error is told.
+            // All are stopped, and the first error is returned.
             changed = changed.and_then(|before: Option<usize>| Ok(before.or(stopped?)));
         }
         changed
     }
 
-    fn stop_first(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+    fn stop_first(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<Option<usize>> {
         let Some(first) = self.first() else {
             return Ok(None);
         };
@@ -207,7 +264,7 @@ impl<B: MsrBus> Registers<'_, B> {
         self.changed_control(taken, slots.iter().copied().filter(|&slot| slot != first))
     }
 
-    fn stop_cesr(&self, taken: &mut Taken, slots: &[usize]) -> Result<Option<usize>> {
+    fn stop_cesr(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<Option<usize>> {
         let Some(&first) = slots.first() else {
             return Ok(None);
         };
@@ -225,8 +282,8 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(changed)
     }
 
-    /// Whether what was written to counters that count is still there.
-    pub(super) fn verify(&self, taken: &Taken, slots: &[usize]) -> Result<()> {
+    /// Checks that running counters still have the values written to them.
+    pub(super) fn verify(&self, taken: &SavedRegisters, slots: &[usize]) -> Result<()> {
         let mut changed = self.changed_control(taken, slots.iter().copied())?;
         match self.gate {
             Gate::Global(global) => {
@@ -240,8 +297,8 @@ impl<B: MsrBus> Registers<'_, B> {
         changed.map_or(Ok(()), |slot| Err(self.interference(slot)))
     }
 
-    /// Puts back what was found, except where somebody else has taken a counter meanwhile.
-    pub(super) fn put_back(&self, taken: &mut Taken) -> Result<()> {
+    /// Restores the saved values, except of counters that another program has taken since.
+    pub(super) fn put_back(&self, taken: &mut SavedRegisters) -> Result<()> {
         let Gate::Global(global) = self.gate else {
             return self.put_back_slots(taken);
         };
@@ -252,16 +309,16 @@ impl<B: MsrBus> Registers<'_, B> {
         closed.map(drop).and(slots).and(opened)
     }
 
-    /// The bits of the counters that nobody else has taken meanwhile. One that cannot be looked at is
-    /// not somebody else's for all that is known.
-    fn own_bits(&self, taken: &Taken) -> u64 {
+    /// Returns the bits of the counters that no other program has taken since. A counter that cannot
+    /// be read is assumed to be ours.
+    fn own_bits(&self, taken: &SavedRegisters) -> u64 {
         let own = |slot: &usize| !self.is_anothers(taken, *slot).unwrap_or(false);
         let slots = (0..self.counters.len()).filter(own);
         slots.fold(0, |bits, slot| bits | self.counters[slot].bit)
     }
 
-    /// Whether somebody else has taken a counter since it was written last.
-    fn is_anothers(&self, taken: &Taken, slot: usize) -> Result<bool> {
+    /// Returns true if another program has taken a counter since it was written last.
+    fn is_anothers(&self, taken: &SavedRegisters, slot: usize) -> Result<bool> {
         let counter = &self.counters[slot];
         let held = self.control(counter)?;
         if held == taken.written[slot] {
@@ -274,8 +331,8 @@ impl<B: MsrBus> Registers<'_, B> {
         }
     }
 
-    /// The same for the registers of the counters alone.
-    pub(super) fn put_back_slots(&self, taken: &mut Taken) -> Result<()> {
+    /// Restores the registers of the counters alone.
+    pub(super) fn put_back_slots(&self, taken: &mut SavedRegisters) -> Result<()> {
         let mut result = Ok(());
         for slot in 0..self.counters.len() {
             if taken.touched[slot] {
@@ -287,7 +344,7 @@ impl<B: MsrBus> Registers<'_, B> {
         result
     }
 
-    fn put_back_slot(&self, taken: &mut Taken, slot: usize) -> Result<()> {
+    fn put_back_slot(&self, taken: &mut SavedRegisters, slot: usize) -> Result<()> {
         if self.is_anothers(taken, slot)? {
             taken.left.push(slot);
             return Ok(());
@@ -301,7 +358,7 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    fn put_back_global(&self, global: Global, own: u64, taken: &Taken) -> Result<()> {
+    fn put_back_global(&self, global: Global, own: u64, taken: &SavedRegisters) -> Result<()> {
         let overflowed = self.guard.read(self.cpu, global.status)? & own & !taken.status;
         if overflowed != 0 {
             self.guard.put(self.cpu, global.clear, overflowed)?;
@@ -311,10 +368,10 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    /// Everything that puts back what was found, in order, for another process to do.
-    pub(super) fn steps(&self, taken: &Taken) -> Vec<Step> {
+    /// Returns the writes that restore the saved values, in order, for another process.
+    pub(super) fn steps(&self, taken: &SavedRegisters) -> Vec<RestoreStep> {
         let global = |value| match self.gate {
-            Gate::Global(global) => Some(Step {
+            Gate::Global(global) => Some(RestoreStep {
                 address: global.control,
                 mask: self.bits(),
                 value: value & self.bits(),
@@ -331,14 +388,14 @@ impl<B: MsrBus> Registers<'_, B> {
     }
 
     /// Disable, value, control.
-    fn slot_steps(&self, slot: usize, found: Found) -> [Step; 3] {
+    fn slot_steps(&self, slot: usize, found: SavedCounter) -> [RestoreStep; 3] {
         let counter = &self.counters[slot];
         let (address, mask) = (counter.control.address(), counter.control.mask());
         let value = match counter.control {
             Control::Select { .. } => found.control,
             Control::Field { shift, .. } => found.control << shift,
         };
-        let step = |address, mask, value| Step {
+        let step = |address, mask, value| RestoreStep {
             address,
             mask,
             value,
@@ -350,7 +407,7 @@ impl<B: MsrBus> Registers<'_, B> {
         ]
     }
 
-    /// What a control holds while its counter is programmed and does not count.
+    /// Returns the control of a counter that is programmed and does not count.
     fn standing(&self, word: u64) -> u64 {
         match self.gate {
             Gate::Global(_) => word,
@@ -364,7 +421,7 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(counter.control.part(held))
     }
 
-    fn set(&self, taken: &mut Taken, slot: usize, word: u64) -> Result<()> {
+    fn set(&self, taken: &mut SavedRegisters, slot: usize, word: u64) -> Result<()> {
         taken.touched[slot] = true;
         match self.counters[slot].control {
             Control::Select { address, .. } => self.guard.put(self.cpu, address, word)?,
@@ -381,7 +438,7 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(())
     }
 
-    /// Sets fields of the one register they are in at once.
+    /// Sets fields of the one register they are in by one write.
     fn set_together(
         &self,
         slots: impl IntoIterator<Item = usize>,
@@ -408,7 +465,7 @@ impl<B: MsrBus> Registers<'_, B> {
 
     fn changed_control(
         &self,
-        taken: &Taken,
+        taken: &SavedRegisters,
         slots: impl IntoIterator<Item = usize>,
     ) -> Result<Option<usize>> {
         for slot in slots {
@@ -419,7 +476,7 @@ impl<B: MsrBus> Registers<'_, B> {
         Ok(None)
     }
 
-    /// The slot of counter 0.
+    /// Returns the slot of counter 0.
     fn first(&self) -> Option<usize> {
         self.counters
             .iter()
@@ -440,13 +497,13 @@ impl<B: MsrBus> Registers<'_, B> {
 
     #[cold]
     fn interference(&self, slot: usize) -> Error {
-        let suspect = self.guard.bus().suspect();
+        let likely_owner = self.guard.bus().likely_owner();
         self.changed(ErrorKind::Interference, slot)
             .with_reason(format!(
                 "its registers were changed, probably by {}",
-                suspect.who
+                likely_owner.name
             ))
-            .with_hint(suspect.remedy)
+            .with_hint(likely_owner.remedy)
     }
 
     #[cold]

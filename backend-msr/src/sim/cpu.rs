@@ -8,7 +8,7 @@ use super::{Generation, Level, Stretch};
 use crate::address;
 use crate::layout::mask;
 
-/// What is behind an address.
+/// The register at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Register {
     TimeStamp,
@@ -16,7 +16,7 @@ enum Register {
     Select(usize),
     /// Writes are sign-extended from bit 31.
     Counter(usize),
-    /// The same, written in all its width.
+    /// Writes set all its bits.
     FullCounter(usize),
     Capabilities,
     FixedControl,
@@ -30,13 +30,13 @@ enum Register {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counter {
     value: u64,
-    /// Whether the condition of the counter mask held in the last cycle it looked at.
+    /// True if the condition of the counter mask held in the last cycle.
     held: bool,
 }
 
 /// One CPU.
 #[derive(Debug)]
-pub(super) struct Cpu {
+pub(super) struct SimCpu {
     generation: Generation,
     registers: BTreeMap<u32, Register>,
     time_stamp: u64,
@@ -49,7 +49,7 @@ pub(super) struct Cpu {
     global_status: u64,
 }
 
-/// What a counter is to count.
+/// The event and conditions that a counter is programmed to.
 struct Selection {
     event: u64,
     user: bool,
@@ -60,7 +60,7 @@ struct Selection {
     counter_mask: u64,
 }
 
-impl Cpu {
+impl SimCpu {
     pub(super) fn new(generation: Generation) -> Self {
         Self {
             registers: registers(generation),
@@ -76,7 +76,7 @@ impl Cpu {
         }
     }
 
-    /// What a register holds; nothing where there is none that can be read.
+    /// Reads a register; returns `None` if there is none that can be read.
     pub(super) fn read(&mut self, address: u32) -> Option<u64> {
         Some(match *self.registers.get(&address)? {
             Register::TimeStamp => {
@@ -95,7 +95,7 @@ impl Cpu {
         })
     }
 
-    /// Writes a register; false where that faults.
+    /// Writes a register; returns false if that faults.
     pub(super) fn write(&mut self, address: u32, value: u64) -> bool {
         let Some(&register) = self.registers.get(&address) else {
             return false;
@@ -131,7 +131,7 @@ impl Cpu {
         true
     }
 
-    /// What the address of a counter makes of a value: Intel's take 32 bits.
+    /// Narrows a value written to a counter: Intel's take 32 bits.
     fn narrowed(&self, value: u64) -> u64 {
         match self.generation {
             Generation::P6 | Generation::Intel { .. } => {
@@ -141,7 +141,7 @@ impl Cpu {
         }
     }
 
-    /// Whether an address is one of the counting registers.
+    /// Returns true if an address is one of the counting registers.
     pub(super) fn counts(&self, address: u32) -> bool {
         let register = self.registers.get(&address);
         !matches!(
@@ -212,7 +212,7 @@ impl Cpu {
         }
     }
 
-    /// A counter some counts later; an overflow is noted.
+    /// Returns an advanced counter value, and notes an overflow.
     fn advance(&mut self, value: u64, by: u64, bit: u64) -> u64 {
         let width = mask(self.generation.width());
         if by > width - value && self.has_global() {
@@ -221,7 +221,7 @@ impl Cpu {
         value.wrapping_add(by) & width
     }
 
-    /// How much a counter counts in a stretch, and whether its condition holds at the end.
+    /// Returns the increment of a counter in a stretch, and true if its condition holds at the end.
     fn count(&self, held: bool, selection: &Selection, stretch: &Stretch) -> (u64, bool) {
         if !selection.counts_at(stretch.level) || stretch.cycles == 0 {
             return (0, held);
@@ -253,7 +253,7 @@ impl Cpu {
         }
     }
 
-    /// What a general counter counts; nothing while it is not enabled.
+    /// Returns the selection of a general counter, or `None` while it is not enabled.
     fn selection(&self, n: usize) -> Option<Selection> {
         if self.generation == Generation::P5 {
             let function = P5Function((self.cesr >> (16 * n)) as u16 & 0x1ff);
@@ -286,7 +286,7 @@ impl Cpu {
         })
     }
 
-    /// What a fixed counter counts; nothing while it is not enabled.
+    /// Returns the selection of a fixed counter, or `None` while it is not enabled.
     fn fixed_selection(&self, n: usize) -> Option<Selection> {
         let control = self.fixed_control >> (4 * n);
         (self.global_control >> (32 + n) & 1 == 1).then(|| Selection {
@@ -324,7 +324,7 @@ const fn has_global(generation: Generation) -> bool {
     )
 }
 
-/// The addresses of a generation.
+/// Returns the registers of a generation by address.
 fn registers(generation: Generation) -> BTreeMap<u32, Register> {
     let mut registers = BTreeMap::from([(address::TIME_STAMP, Register::TimeStamp)]);
     let general = usize::from(generation.general());

@@ -7,6 +7,7 @@ use crate::allow_list as bits;
 
 /// A generation of x86 counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Generation {
     /// Pentium.
     P5,
@@ -16,13 +17,13 @@ pub enum Generation {
     Intel {
         /// 1 to 6.
         version: u8,
-        /// How many general counters.
+        /// The number of general counters.
         general: u8,
-        /// How many fixed counters.
+        /// The number of fixed counters.
         fixed: u8,
         /// The width of both in bits.
         width: u8,
-        /// Whether counters can be written in all their width.
+        /// True if counters can be written in their full width.
         full_width: bool,
     },
     /// AMD K7 and K8: four counters.
@@ -33,14 +34,14 @@ pub enum Generation {
     Amd15h,
     /// AMD Zen 4 on: PerfMonV2.
     AmdPerfMonV2 {
-        /// How many core counters.
+        /// The number of core counters.
         counters: u8,
     },
 }
 
 impl Generation {
     /// One of each, with the counters that typical CPUs of it have.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: &'static [Self] = &[
         Self::P5,
         Self::P6,
         Self::intel(1, 2, 0, 40, false),
@@ -65,7 +66,7 @@ impl Generation {
         }
     }
 
-    /// A short name: `p5`, `intel-v4`, `amd-15h`. Those in [`ALL`](Self::ALL) have different ones.
+    /// Returns a short name: `p5`, `intel-v4`, `amd-15h`. Those in [`ALL`](Self::ALL) have different ones.
     pub const fn name(self) -> &'static str {
         match self {
             Self::P5 => "p5",
@@ -85,7 +86,7 @@ impl Generation {
         }
     }
 
-    /// The model, as a database would describe it.
+    /// Returns the model, as a database would describe it.
     pub fn model(self) -> CpuModel {
         let [vendor, family, model] = self.identity();
         let bank = |class, number, width| CounterBank {
@@ -97,8 +98,8 @@ impl Generation {
         if self.fixed() > 0 {
             counters.push(bank(SlotClass::Fixed, self.fixed(), self.width()));
         }
-        CpuModel {
-            identity: CpuIdentity::X86 {
+        CpuModel::new(
+            CpuIdentity::X86 {
                 vendor: if vendor == 0 {
                     "GenuineIntel"
                 } else {
@@ -109,8 +110,7 @@ impl Generation {
                 model,
                 stepping: 1,
             },
-            core_type: None,
-            scheme: match self {
+            match self {
                 Self::P5 => Scheme::P5,
                 Self::P6 => Scheme::P6,
                 Self::Intel { .. } => Scheme::IntelArchitectural,
@@ -118,7 +118,7 @@ impl Generation {
                 Self::Amd10h | Self::Amd15h | Self::AmdPerfMonV2 { .. } => Scheme::Amd10h,
             },
             counters,
-        }
+        )
     }
 
     /// Vendor (0 Intel, 1 AMD), family, model.
@@ -134,7 +134,7 @@ impl Generation {
         }
     }
 
-    /// How many general counters there are.
+    /// Returns the number of general counters.
     pub const fn general(self) -> u8 {
         match self {
             Self::P5 | Self::P6 => 2,
@@ -145,7 +145,7 @@ impl Generation {
         }
     }
 
-    /// How many fixed counters there are.
+    /// Returns the number of fixed counters.
     pub const fn fixed(self) -> u8 {
         match self {
             Self::Intel { fixed, .. } => fixed,
@@ -153,7 +153,7 @@ impl Generation {
         }
     }
 
-    /// The width of the counters in bits.
+    /// Returns the width of the counters in bits.
     pub const fn width(self) -> u8 {
         match self {
             Self::P5 | Self::P6 => 40,
@@ -162,7 +162,7 @@ impl Generation {
         }
     }
 
-    /// The event that occurs once in every cycle, by the bits that name it; none on the Pentium.
+    /// Returns the select bits of the event that occurs once in every cycle; `None` on the Pentium.
     pub const fn cycles(self) -> Option<u64> {
         match self {
             Self::P5 => None,
@@ -172,7 +172,7 @@ impl Generation {
         }
     }
 
-    /// The event of instructions, by the bits that name it.
+    /// Returns the select bits of the event that counts instructions.
     pub const fn instructions(self) -> u64 {
         match self {
             Self::P5 => 0x16,
@@ -180,7 +180,7 @@ impl Generation {
         }
     }
 
-    /// The bits that name an event.
+    /// Returns the mask of the bits that select an event.
     pub(super) const fn event_bits(self) -> u64 {
         match self {
             Self::P5 => 0x3f,
@@ -190,7 +190,7 @@ impl Generation {
         }
     }
 
-    /// The bits of a select register that are not reserved.
+    /// Returns the mask of the bits of a select register that are not reserved.
     pub(super) const fn select_bits(self) -> u64 {
         let pin_and_interrupt = 0x18_0000;
         let any_thread = 0x20_0000;
@@ -205,12 +205,12 @@ impl Generation {
         }
     }
 
-    /// What the CPU executes when it is disturbed for a moment.
+    /// Returns a short stretch of kernel code.
     pub(super) fn pulse(self) -> Stretch {
         Stretch::new(Level::Kernel, 1000).occurring(self.instructions(), 1)
     }
 
-    /// CPUID.
+    /// Returns a CPUID leaf.
     pub(super) fn cpuid(self, leaf: u32, subleaf: u32) -> [u32; 4] {
         match (self, leaf, subleaf) {
             // Leaf 1 ECX bit 15: there is IA32_PERF_CAPABILITIES.

@@ -11,7 +11,8 @@ use quipu_hal::{
 ///
 /// ```
 /// use std::sync::Arc;
-/// use quipu_hal::{Backend, Event, Group, GroupSpec, ManualClock, Target, VirtualPmu};
+/// use quipu_hal::{Backend, Event, Group, GroupSpec, Target};
+/// use quipu_pmu::{ManualClock, VirtualPmu};
 /// use quipu_msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
 /// use quipu_msr::{MsrPmu, Options};
 ///
@@ -47,7 +48,7 @@ enum Code {
 }
 
 impl EventNames {
-    /// A map without events.
+    /// Returns a map without events.
     pub fn new(cpu: CpuModel) -> Self {
         Self {
             cpu,
@@ -55,14 +56,13 @@ impl EventNames {
         }
     }
 
-    /// The same with an event for any general counter, by the bits that name it.
+    /// Adds an event for any general counter, by its select bits.
     #[must_use]
     pub fn any(self, name: &'static str, bits: u64) -> Self {
         self.with(name, bits, SlotSet::ANY_GENERAL, None)
     }
 
-    /// The same with an event that some counters can count, and that occurs so often in a second at
-    /// most.
+    /// Adds an event that some counters can count, and that occurs at most so often in a second.
     #[must_use]
     pub fn with(
         mut self,
@@ -81,7 +81,7 @@ impl EventNames {
         self
     }
 
-    /// The same with what a fixed counter counts.
+    /// Adds the event of a fixed counter.
     #[must_use]
     pub fn fixed(mut self, name: &'static str, index: u8) -> Self {
         let entry = Entry {
@@ -93,7 +93,7 @@ impl EventNames {
         self
     }
 
-    /// The bits that name an event, unless it is a fixed counter's.
+    /// Returns the select bits of an event, or `None` if it is a fixed counter's.
     pub fn bits(&self, name: &str) -> Option<u64> {
         match self.events.get(name)?.code {
             Code::Select(bits) => Some(bits),
@@ -140,10 +140,10 @@ impl EventMap for EventNames {
         })?;
         let mut info = EventInfo::counter(name);
         info.max_rate = entry.max_rate;
-        Ok(ResolvedEvent {
-            encoding: self.encoding(entry.code, filter),
-            slots: entry.slots,
+        Ok(ResolvedEvent::new(
+            self.encoding(entry.code, filter),
+            entry.slots,
             info,
-        })
+        ))
     }
 }

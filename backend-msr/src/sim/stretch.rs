@@ -1,6 +1,6 @@
-//! What a simulated CPU executes.
+//! The workload of a simulated CPU.
 
-/// The privilege level something is executed at.
+/// The privilege level at which a stretch executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Ring 3.
@@ -9,7 +9,7 @@ pub enum Level {
     Kernel,
 }
 
-/// Some cycles that are all alike.
+/// A number of identical cycles.
 ///
 /// An event is named by the bits of a select register that say what is counted: event and unit mask,
 /// on AMD with bits 32 to 35, on Intel's version 6 with bits 40 to 47. On the Pentium it is the
@@ -22,7 +22,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Cycles at a level, in which nothing occurs.
+    /// Returns cycles at a level, in which no event occurs.
     pub const fn new(level: Level, cycles: u64) -> Self {
         Self {
             level,
@@ -31,14 +31,14 @@ impl Stretch {
         }
     }
 
-    /// The same with an event that occurs so often in each cycle.
+    /// Adds an event that occurs so often in each cycle.
     #[must_use]
     pub fn occurring(mut self, event: u64, times_a_cycle: u64) -> Self {
         self.events.push((event, times_a_cycle));
         self
     }
 
-    /// How often an event occurs in each cycle.
+    /// Returns the number of times that an event occurs in each cycle.
     pub(super) fn rate(&self, event: u64) -> u64 {
         let of_event = self.events.iter().filter(|(e, _)| *e == event);
         of_event.map(|(_, times)| times).sum()

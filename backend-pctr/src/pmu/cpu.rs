@@ -1,4 +1,4 @@
-//! What is known of the counters of one CPU, without locks for whoever reads.
+//! The state of the counters of one CPU, readable without locks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,29 +7,29 @@ use crate::abi::MAX_COUNTERS;
 
 /// The counters of one CPU.
 #[derive(Debug, Default)]
-pub(super) struct Cpu {
+pub(super) struct CpuState {
     /// The functions they are known to have.
     words: [AtomicU32; MAX_COUNTERS],
     /// The functions they are to have once started.
     wanted: [AtomicU32; MAX_COUNTERS],
     /// Which were set here, as a set of bits.
     touched: AtomicU32,
-    /// The functions that were found when the counters were taken; nothing while they are not.
+    /// The functions that were found when the counters were acquired; `None` while they are not.
     pub(super) held: Mutex<Option<[u32; MAX_COUNTERS]>>,
 }
 
-impl Cpu {
-    /// The function a counter is known to have.
+impl CpuState {
+    /// Returns the function that a counter is known to have.
     pub(super) fn word(&self, counter: usize) -> u32 {
         self.words[counter].load(Ordering::Acquire)
     }
 
-    /// A counter was found with a function.
+    /// Notes that a counter was found with a function.
     pub(super) fn found(&self, counter: usize, word: u32) {
         self.words[counter].store(word, Ordering::Release);
     }
 
-    /// A counter was set to a function.
+    /// Notes that a counter was set to a function.
     pub(super) fn set(&self, counter: usize, word: u32) {
         self.words[counter].store(word, Ordering::Release);
         self.touched.fetch_or(1 << counter, Ordering::AcqRel);
@@ -43,12 +43,12 @@ impl Cpu {
         self.wanted[counter].store(word, Ordering::Release);
     }
 
-    /// Whether a counter was set since it was taken.
+    /// Returns true if a counter was set since it was acquired.
     pub(super) fn is_touched(&self, counter: usize) -> bool {
         self.touched.load(Ordering::Acquire) >> counter & 1 == 1
     }
 
-    /// A counter was put back.
+    /// Notes that a counter was restored.
     pub(super) fn untouch(&self, counter: usize) {
         self.touched.fetch_and(!(1 << counter), Ordering::AcqRel);
     }

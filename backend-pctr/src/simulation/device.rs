@@ -9,6 +9,17 @@ use crate::device::{Driver, Errno, PctrDevice, SetScope};
 use crate::function::{P5_LIMIT, REFUSED};
 
 /// An open descriptor of a simulated machine's `/dev/pctr`.
+///
+/// ```
+/// use quipu_pctr::simulation::{Era, Processor, SimMachine};
+/// use quipu_pctr::{Control, Discovery};
+///
+/// let machine = SimMachine::new(Era::I386Of2008, Processor::K8, 1);
+/// let control = Control::new(machine.open_read_only())?;
+/// assert_eq!(control.discover()?, Discovery::Counters(4));
+/// assert!(control.set(0, 0x0041_00c0).is_err(), "it is open for reading only");
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SimDevice {
     machine: SimMachine,
@@ -25,12 +36,12 @@ impl SimDevice {
         }
     }
 
-    /// The machine it belongs to.
+    /// Returns the machine that it belongs to.
     pub fn machine(&self) -> &SimMachine {
         &self.machine
     }
 
-    /// `pctrrd`: what `PCIOCRD` tells of the CPU it runs on.
+    /// Returns the status of the current CPU, as `pctrrd` does.
     fn status(&self, state: &State) -> Status {
         let cpu = &state.cpus[state.current];
         let mut status = Status {

@@ -1,10 +1,11 @@
-//! Which driver, which CPU, and what the one knows of the other.
+//! Drivers and CPUs, and which counters the one supports of the other.
 
 use crate::abi::Layout;
 use crate::device::{Arch, SetScope};
 
 /// A time in the life of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Era {
     /// i386, 1996: revisions to 1.5, which say `EINVAL` where later ones say `ENODEV`.
     I386Of1996,
@@ -24,6 +25,7 @@ pub enum Era {
 
 /// A CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Processor {
     /// Pentium.
     P5,
@@ -41,7 +43,7 @@ pub enum Processor {
 
 impl Era {
     /// Every era, in order of time for each machine.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &'static [Self] = &[
         Self::I386Of1996,
         Self::I386Of2003,
         Self::I386Of2008,
@@ -51,7 +53,7 @@ impl Era {
         Self::Amd64Of2019,
     ];
 
-    /// Its name: the machine and a year.
+    /// Returns its name: the machine and a year.
     pub const fn name(self) -> &'static str {
         match self {
             Self::I386Of1996 => "i386-1996",
@@ -64,7 +66,7 @@ impl Era {
         }
     }
 
-    /// The machine the kernel is for.
+    /// Returns the machine that the kernel is for.
     pub const fn arch(self) -> Arch {
         match self {
             Self::I386Of1996 | Self::I386Of2003 | Self::I386Of2008 | Self::I386Of2023 => Arch::I386,
@@ -72,15 +74,15 @@ impl Era {
         }
     }
 
-    /// The structure it reads into.
+    /// Returns the layout that it reads into.
     pub const fn layout(self) -> Layout {
         match self {
-            Self::I386Of1996 | Self::I386Of2003 => Layout::Since1996,
+            Self::I386Of1996 | Self::I386Of2003 => Layout::Legacy,
             _ => Layout::Current,
         }
     }
 
-    /// Where it sets a function.
+    /// Returns the CPUs on which it sets a function.
     pub const fn scope(self) -> SetScope {
         match self {
             Self::Amd64Of2019 => SetScope::AllCpus,
@@ -88,7 +90,7 @@ impl Era {
         }
     }
 
-    /// The bits of a counter it shows: `rdpmc` is masked to 40 bits on i386 and 56 on amd64.
+    /// Returns the bits of a counter that it shows: `rdpmc` is masked to 40 bits on i386 and 56 on amd64.
     pub(crate) const fn shown(self) -> u64 {
         match self.arch() {
             Arch::I386 => (1 << 40) - 1,
@@ -96,15 +98,15 @@ impl Era {
         }
     }
 
-    /// How many set requests it has a case for.
+    /// Returns the number of set requests that it implements.
     pub(crate) const fn set_requests(self) -> usize {
         match self.layout() {
-            Layout::Since1996 => 2,
+            Layout::Legacy => 2,
             Layout::Current => 4,
         }
     }
 
-    /// The errno for setting a function where there are no counters.
+    /// Returns the errno for setting a function on a CPU without counters.
     pub(crate) const fn no_counters(self) -> i32 {
         match self {
             Self::I386Of1996 => libc::EINVAL,
@@ -112,7 +114,7 @@ impl Era {
         }
     }
 
-    /// How many counters it knows of a CPU.
+    /// Returns the number of counters that it supports of a CPU.
     pub const fn counters(self, processor: Processor) -> usize {
         match (self, processor) {
             (
@@ -126,7 +128,7 @@ impl Era {
         }
     }
 
-    /// Whether a kernel of the era runs on a CPU at all.
+    /// Returns true if a kernel of the era runs on a CPU at all.
     pub const fn runs_on(self, processor: Processor) -> bool {
         match self.arch() {
             Arch::I386 => true,
@@ -137,31 +139,31 @@ impl Era {
         }
     }
 
-    /// Every era with every CPU that it runs on.
+    /// Returns every era with every CPU that it runs on.
     pub fn machines() -> impl Iterator<Item = (Self, Processor)> {
-        Self::ALL.into_iter().flat_map(|era| {
+        Self::ALL.iter().flat_map(|&era| {
             Processor::ALL
-                .into_iter()
-                .filter(move |processor| era.runs_on(*processor))
-                .map(move |processor| (era, processor))
+                .iter()
+                .filter(move |processor| era.runs_on(**processor))
+                .map(move |&processor| (era, processor))
         })
     }
 }
 
-/// An era and a CPU that its kernels run on, by their names: `i386-2003:p6`.
+/// Parses an era and a CPU that its kernels run on: `i386-2003:p6`.
 ///
 /// # Errors
-/// What there is to choose from, in words.
+/// The names to choose from, in words.
 pub fn parse_machine(text: &str) -> Result<(Era, Processor), String> {
     let (era, processor) = text.split_once(':').ok_or("an era, a colon and a CPU")?;
-    let eras = Era::ALL.map(Era::name);
-    let processors = Processor::ALL.map(Processor::name);
-    let era = Era::ALL
-        .into_iter()
+    let eras: Vec<_> = Era::ALL.iter().map(|e| e.name()).collect();
+    let processors: Vec<_> = Processor::ALL.iter().map(|p| p.name()).collect();
+    let era = *Era::ALL
+        .iter()
         .find(|e| e.name() == era)
         .ok_or_else(|| format!("the eras are {}", eras.join(", ")))?;
-    let processor = Processor::ALL
-        .into_iter()
+    let processor = *Processor::ALL
+        .iter()
         .find(|p| p.name() == processor)
         .ok_or_else(|| format!("the CPUs are {}", processors.join(", ")))?;
     if era.runs_on(processor) {
@@ -174,7 +176,7 @@ pub fn parse_machine(text: &str) -> Result<(Era, Processor), String> {
 
 impl Processor {
     /// Every CPU.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: &'static [Self] = &[
         Self::P5,
         Self::P6,
         Self::Core,
@@ -183,7 +185,7 @@ impl Processor {
         Self::None,
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::P5 => "p5",
@@ -195,7 +197,7 @@ impl Processor {
         }
     }
 
-    /// The width of its counters in bits.
+    /// Returns the width of its counters in bits.
     pub const fn width(self) -> u8 {
         match self {
             Self::K8 => 48,

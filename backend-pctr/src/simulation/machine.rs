@@ -4,17 +4,18 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quipu_hal::{CounterBank, CpuIdentity, CpuModel, ManualClock, Scheme, SlotClass};
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass};
+use quipu_pmu::ManualClock;
 
 use super::SimDevice;
+use super::cpu::SimCpu;
 use super::era::{Era, Processor};
-use super::registers::Registers;
 use crate::abi::MAX_COUNTERS;
 
 /// Cycles of the simulated CPUs in a nanosecond.
 const CYCLES_PER_NS: u64 = 2;
 
-/// Where something happens.
+/// The privilege level at which an event occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
     /// In user mode.
@@ -49,7 +50,7 @@ pub struct SimMachine {
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) cpus: Vec<Registers>,
+    pub(super) cpus: Vec<SimCpu>,
     /// The CPU that threads run on.
     pub(super) current: usize,
     /// The words set last, as the driver of 2019 remembers them.
@@ -64,7 +65,7 @@ pub(super) struct State {
     pub(super) move_in_call: Option<(u64, usize)>,
     /// Looks at the CPU number so far.
     pub(super) looks: u64,
-    /// Whether `rdpmc` was used where it is not allowed.
+    /// True once `rdpmc` was used where it is not allowed.
     pub(super) faulted: bool,
     /// Counters read by `rdpmc` so far.
     pub(super) user_reads: u64,
@@ -89,7 +90,7 @@ impl SimMachine {
     /// A machine with a kernel of an era on so many CPUs, at least one.
     pub fn new(era: Era, processor: Processor, cpus: usize) -> Self {
         // i386 and amd64 up to 2016 allow rdpmc at attach, on the CPU that boots.
-        let mut registers = vec![Registers::default(); cpus.max(1)];
+        let mut registers = vec![SimCpu::default(); cpus.max(1)];
         registers[0].user_rdpmc = era != Era::Amd64Of2019 && processor != Processor::P5;
         Self {
             era,
@@ -151,20 +152,21 @@ impl SimMachine {
             Processor::K8 => ("AuthenticAMD", 15, 4, Scheme::AmdK7),
             Processor::TimeStampOnly | Processor::None => return None,
         };
-        (number > 0).then(|| CpuModel {
-            identity: CpuIdentity::X86 {
-                vendor: vendor.to_owned(),
-                family,
-                model,
-                stepping: 0,
-            },
-            core_type: None,
-            scheme,
-            counters: vec![CounterBank {
-                class: SlotClass::General,
-                number: number as u8,
-                width: self.processor.width(),
-            }],
+        (number > 0).then(|| {
+            CpuModel::new(
+                CpuIdentity::X86 {
+                    vendor: vendor.to_owned(),
+                    family,
+                    model,
+                    stepping: 0,
+                },
+                scheme,
+                vec![CounterBank {
+                    class: SlotClass::General,
+                    number: number as u8,
+                    width: self.processor.width(),
+                }],
+            )
         })
     }
 
@@ -209,7 +211,7 @@ impl SimMachine {
         self.clock.advance(time);
     }
 
-    /// How often an event has occurred on the machine at a level.
+    /// Returns the number of times that an event has occurred on the machine at a level.
     pub fn occurred(&self, event: u8, level: Level) -> u64 {
         let state = self.lock();
         let found = state.occurred.iter().find(|o| (o.0, o.1) == (event, level));
@@ -249,7 +251,7 @@ impl SimMachine {
         self.lock().fault.take().is_some()
     }
 
-    /// How many ioctls were made.
+    /// Returns the number of ioctls so far.
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
@@ -265,12 +267,12 @@ impl SimMachine {
         self.lock().interruptions = vec![cycles; times];
     }
 
-    /// How many counters were read by `rdpmc`.
+    /// Returns the number of counters read by `rdpmc`.
     pub fn user_reads(&self) -> u64 {
         self.lock().user_reads
     }
 
-    /// Whether `rdpmc` was used in user mode where the kernel does not allow it, which would have
+    /// Returns true if `rdpmc` was used in user mode where the kernel does not allow it, which would have
     /// killed a real process.
     pub fn was_killed(&self) -> bool {
         self.lock().faulted

@@ -1,4 +1,4 @@
-//! Who reads.
+//! The contenders: programs and closures that read.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 use std::{env, fs};
 
-use quipu::{Counts, EventSet, Total};
+use quipu::{Count, Counts, EventSet};
 use tempfile::TempDir;
 
 /// One way to read: opened, timed over some reads, closed.
@@ -53,7 +53,7 @@ impl Contender for Rust {
             }
             if self.totals {
                 for event in counts.events() {
-                    if !matches!(std::hint::black_box(event.total()), Ok(Total::Exact(_))) {
+                    if !matches!(std::hint::black_box(event.total()), Ok(Count::Exact(_))) {
                         return f64::NAN;
                     }
                 }

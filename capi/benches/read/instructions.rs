@@ -1,5 +1,5 @@
-//! How many instructions each contender executes for a read, in user mode: the same number in every run and
-//! under any load, because valgrind counts them.
+//! Counts the instructions that each contender executes for a read, in user mode: the same number in
+//! every run and under any load, because valgrind counts them.
 
 use std::env;
 use std::process::Command;
@@ -33,7 +33,8 @@ pub(crate) fn compare(contenders: &[Box<dyn Contender>]) {
     }
 }
 
-/// What more reads take more.
+/// Returns the instructions for one read: the difference of a run with many reads and a run with one,
+/// divided by their number.
 fn of_a_read(name: &str) -> Result<f64, String> {
     let [few, many] = [1, READS + 1].map(|reads| collected(name, reads));
     Ok((many? - few?) / f64::from(READS))

@@ -17,7 +17,7 @@ mod time;
 #[cfg(target_os = "linux")]
 type Figure = (&'static str, f64);
 
-/// Who is compared with whom, and how much more may take at most.
+/// Pairs of contenders, and the largest ratio that the first may have to the second.
 #[cfg(target_os = "linux")]
 const TARGETS: [(&str, &str, f64); 3] = [
     ("C, totals", "Rust, totals", 1.05),

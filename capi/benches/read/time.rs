@@ -1,4 +1,4 @@
-//! How long each contender takes.
+//! Measures the time that each contender takes.
 
 use crate::contenders::Contender;
 use crate::{Figure, TARGETS};

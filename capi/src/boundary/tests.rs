@@ -1,4 +1,4 @@
-//! What reaches C of backends that panic or take long, and of devices that are tied to a thread.
+//! Statuses that C gets of backends that panic or take long, and of devices that are tied to a thread.
 
 use std::ffi::CStr;
 use std::panic::panic_any;
@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use quipu::hal::{
-    Access, Backend, Capabilities, DynBackend, EventInfo, Group, ManualClock, Part, ReadBuf,
-    SimModel, SimPmu, Simultaneity, VirtualPmu,
-};
 use quipu::{Attributes, GroupSpec, IntoGroups, Target};
+use quipu_hal::{Backend, Capabilities, EventInfo, Group, Part, ReadBuf, Simultaneity};
+use quipu_pmu::{Access, ManualClock, SimModel, SimPmu, VirtualPmu};
 
 use super::*;
 use crate::config::Config;
@@ -50,20 +48,17 @@ fn simulated(access: Access) -> Simulated {
 }
 
 /// A set of cycles that is still to be opened.
-fn described(backend: Arc<dyn DynBackend>, target: Target) -> *mut quipu_set {
+fn described(backend: Arc<dyn Backend>, target: Target) -> *mut quipu_set {
     let config = Config {
         target,
-        attributes: Attributes {
-            disabled: true,
-            ..Attributes::default()
-        },
+        attributes: Attributes::default().with_disabled(true),
         user_mode_fallback: false,
         backend: Some(backend),
         is_simulated: true,
     };
     let set = Set::Described {
         config,
-        groups: "cycles".groups().expect("an event"),
+        groups: "cycles".into_groups().expect("an event"),
         presets: Vec::new(),
     };
     without_provenance_mut(SETS.insert(set).expect("room for a set"))
@@ -95,7 +90,7 @@ fn a_panic_becomes_a_status() {
     assert_eq!(guarded(|| Ok(())), QUIPU_OK);
 }
 
-/// What a backend is asked for.
+/// A call that a backend gets.
 #[derive(Clone, Copy, PartialEq)]
 enum Call {
     Open,
@@ -113,13 +108,11 @@ struct Disturbed {
 }
 
 struct DisturbedGroup {
-    group: <Simulated as Backend>::Group,
+    group: Box<dyn Group>,
     disturb: Disturb,
 }
 
 impl Backend for Disturbed {
-    type Group = DisturbedGroup;
-
     fn name(&self) -> &'static str {
         "disturbed"
     }
@@ -128,12 +121,12 @@ impl Backend for Disturbed {
         Backend::capabilities(&self.simulated)
     }
 
-    fn open(&self, spec: &GroupSpec, target: &Target) -> quipu::Result<DisturbedGroup> {
+    fn open(&self, spec: &GroupSpec, target: &Target) -> quipu::Result<Box<dyn Group>> {
         (self.disturb)(Call::Open);
-        Ok(DisturbedGroup {
-            group: Backend::open(&self.simulated, spec, target)?,
+        Ok(Box::new(DisturbedGroup {
+            group: self.simulated.open(spec, target)?,
             disturb: self.disturb.clone(),
-        })
+        }))
     }
 }
 

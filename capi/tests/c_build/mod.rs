@@ -38,7 +38,7 @@ impl Library {
         Self { dir }
     }
 
-    /// Where it is.
+    /// Returns its directory.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }

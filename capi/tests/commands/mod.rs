@@ -30,13 +30,13 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
-/// What a command that has to succeed prints.
+/// Returns the output of a command that has to succeed.
 #[allow(dead_code, reason = "not every test reads it")]
 pub(crate) fn printed(command: &mut Command) -> String {
     String::from_utf8(run(command).stdout).expect("UTF-8")
 }
 
-/// Whether a program is there.
+/// Returns true if a program is installed.
 #[allow(dead_code, reason = "not every test asks")]
 pub(crate) fn is_there(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()

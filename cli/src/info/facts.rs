@@ -1,7 +1,7 @@
-//! What the report says, as JSON has it. What could not be found out is `null`.
+//! Facts of the report as JSON shows them. A fact that could not be found out is `null`.
 
-use quipu::hal::{Capabilities, Error, Features, Simultaneity, TargetKinds};
-use quipu::{BackendStatus, Considered, Machine, Recognised, Selection};
+use quipu::{BackendChoice, BackendStatus, Machine, MatchedCpu, Selection};
+use quipu_hal::{Capabilities, Error, Features, Simultaneity, TargetKinds};
 use serde::Serialize;
 
 use super::linux_facts::LinuxFacts;
@@ -52,7 +52,7 @@ pub(super) struct MachineFacts {
     pub(super) cpu: Option<String>,
     pub(super) cpus_online: Option<usize>,
     pub(super) sockets: Option<usize>,
-    /// Whether this is a virtual machine, where the CPU tells.
+    /// True in a virtual machine; known if the CPU tells.
     pub(super) virtual_machine: Option<bool>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct BackendFacts {
     pub(super) refusal: Option<Refusal>,
 }
 
-/// What a usable backend can do here.
+/// The abilities of a usable backend here.
 #[derive(Debug, Serialize)]
 pub(super) struct Abilities {
     pub(super) events: Vec<&'static str>,
@@ -117,13 +117,13 @@ impl Facts {
 }
 
 fn selection(selection: &Selection) -> SelectionFacts {
-    let cpu = |cpu: &Recognised| CpuFacts {
+    let cpu = |cpu: &MatchedCpu| CpuFacts {
         id: cpu.id.clone(),
         name: cpu.name.clone(),
-        recognised_by: cpu.by.clone(),
+        recognised_by: cpu.matched_by.clone(),
         prefers: cpu.prefers.clone(),
     };
-    let considered = |considered: &Considered| ConsideredFacts {
+    let considered = |considered: &BackendChoice| ConsideredFacts {
         backend: considered.backend,
         chosen: considered.chosen,
         reasons: considered.reasons.clone(),
@@ -136,7 +136,7 @@ fn selection(selection: &Selection) -> SelectionFacts {
             .map(cpu)
             .collect(),
         refusal: selection.cpus().err().map(Refusal::from),
-        considered: selection.considered().iter().map(considered).collect(),
+        considered: selection.backends().iter().map(considered).collect(),
     }
 }
 

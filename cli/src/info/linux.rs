@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use quipu::linux::privileges::{Capability, Limit, Privileges, Seccomp};
-use quipu::linux::sysfs::{Pmu, SysfsPmus};
-use quipu::linux::topology::Topology;
-use quipu::linux::tracefs::Tracefs;
+use quipu_linux::privileges::{Capability, Limit, Privileges, Seccomp};
+use quipu_linux::sysfs::{Pmu, SysfsPmus};
+use quipu_linux::topology::Topology;
+use quipu_linux::tracefs::Tracefs;
 
 use super::facts::{Facts, MachineFacts, Refusal};
 use super::linux_facts::{
     LimitFact, LimitFacts, LinuxFacts, MayCount, PmuFacts, PrivilegeFacts, TracepointFacts,
 };
 
-/// The facts with what the machine below `root` tells.
+/// Returns the facts with what the machine below `root` tells.
 pub(super) fn add(facts: Facts, root: &Path) -> Facts {
     let privileges = Privileges::read_under(root);
     let topology = Topology::at(root.join("sys/devices/system/cpu"));
@@ -61,7 +61,7 @@ fn limit(limit: Limit) -> LimitFact {
 }
 
 fn privilege_facts(privileges: &Privileges) -> PrivilegeFacts {
-    let capabilities = Capability::ALL.into_iter();
+    let capabilities = Capability::ALL.iter().copied();
     PrivilegeFacts {
         user_id: privileges.uid,
         perf_event_paranoid: privileges.perf_event_paranoid,

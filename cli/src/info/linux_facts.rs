@@ -1,14 +1,14 @@
-//! What the report says of Linux alone. What could not be found out is `null`.
+//! Facts about Linux alone. A fact that could not be found out is `null`.
 
 use serde::Serialize;
 
 use super::facts::Refusal;
 
-/// What only Linux has.
+/// Facts about Linux.
 #[derive(Debug, Serialize)]
 pub(super) struct LinuxFacts {
     pub(super) pmus: Vec<PmuFacts>,
-    /// Whether one of them is of CPU cores.
+    /// True if one of them belongs to the CPU cores.
     pub(super) has_cpu_pmu: bool,
     pub(super) privileges: PrivilegeFacts,
     pub(super) limits: LimitFacts,
@@ -24,7 +24,7 @@ pub(super) struct PmuFacts {
     pub(super) events: usize,
     /// The CPUs it counts on or is opened on; `null` for any.
     pub(super) cpus: Option<Vec<u32>>,
-    /// Whether it counts whole CPUs only.
+    /// True if it counts whole CPUs only.
     pub(super) system_wide: bool,
     pub(super) core: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct PmuFacts {
 pub(super) struct PrivilegeFacts {
     pub(super) user_id: Option<u32>,
     pub(super) perf_event_paranoid: Option<i32>,
-    /// Whether that setting does not bind this process.
+    /// True if this process is exempt from that setting.
     pub(super) exempt: bool,
     pub(super) may_count: MayCount,
     /// The effective capabilities that matter for counting.
@@ -66,7 +66,7 @@ pub(super) struct LimitFact {
 
 #[derive(Debug, Serialize)]
 pub(super) struct TracepointFacts {
-    /// Where tracefs is mounted.
+    /// The mount point of tracefs.
     pub(super) path: Option<String>,
     pub(super) systems: Option<usize>,
     #[serde(flatten)]

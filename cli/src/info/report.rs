@@ -3,16 +3,20 @@
 use super::facts::{Abilities, BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
 use super::linux_facts::{LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
-use crate::terminal::Layout;
+use crate::terminal::{Layout, table_lines};
+use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
 
-/// Where the text beside the labels starts.
-const INDENT: usize = 20;
+/// The width of the labels.
+const LABELS: u16 = 20;
+/// The least width of the report.
+const NARROWEST: usize = 46;
 
-/// The whole report.
+/// Returns the whole report.
 pub(super) fn text(facts: &Facts, layout: Layout) -> String {
     let mut report = Report {
         out: String::new(),
         layout,
+        rows: layout.table(NARROWEST),
     };
     report.machine(&facts.machine);
     if let Some(linux) = &facts.linux {
@@ -23,12 +27,15 @@ pub(super) fn text(facts: &Facts, layout: Layout) -> String {
     }
     report.selection(&facts.selection, facts.machine.system);
     report.backends(&facts.backends);
+    report.end_rows();
     report.out
 }
 
 struct Report {
     out: String,
     layout: Layout,
+    /// The labels and texts of the section that is being written.
+    rows: Table,
 }
 
 impl Report {
@@ -56,40 +63,32 @@ impl Report {
     }
 
     fn pmus(&mut self, linux: &LinuxFacts, virtual_machine: Option<bool>) {
-        self.heading("PMUs (performance monitoring units) the kernel knows");
-        let width = |pmu: &PmuFacts| pmu.name.chars().count();
-        let names = linux.pmus.iter().map(width).max().unwrap_or(0).max(4);
+        self.heading("PMUs (performance monitoring units) known to the kernel");
         if !linux.pmus.is_empty() {
-            let columns = format!("  {:names$}  type  fields  events  CPUs", "name");
+            let mut table = self.layout.table(NARROWEST);
+            table.add_row(["name", "type", "fields", "events", "CPUs"]);
+            table.add_rows(linux.pmus.iter().map(pmu_row));
+            let numbers = table.column_iter_mut().skip(1).take(3);
+            numbers.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+            let mut lines = table_lines(table, 2);
+            let columns = lines.next().unwrap_or_default();
             let columns = self.layout.dim(&columns).into_owned();
-            self.line(&columns);
-        }
-        for pmu in &linux.pmus {
-            let cpus = match &pmu.cpus {
-                None => "any".to_owned(),
-                Some(cpus) if pmu.system_wide => format!("{}, whole CPUs only", ranges(cpus)),
-                Some(cpus) => ranges(cpus),
-            };
-            self.line(&format!(
-                "  {:names$}  {:>4}  {:>6}  {:>6}  {cpus}",
-                pmu.name, pmu.type_, pmu.fields, pmu.events
-            ));
+            std::iter::once(columns)
+                .chain(lines)
+                .for_each(|line| self.line(&line));
         }
         if linux.has_cpu_pmu {
             return;
         }
         self.note(
-            "None of them is of CPU cores, so hardware events (cycles, instructions, cache misses) \
-             cannot be counted here.",
+            "None of them belongs to the CPU cores, so hardware events (cycles, instructions, cache \
+             misses) cannot be counted here.",
         );
         self.note(match virtual_machine {
-            Some(true) => {
-                "Whoever runs this virtual machine can give it a virtual PMU, if its host has one \
-                 to give (with QEMU and KVM: -cpu host,pmu=on)."
-            }
+            Some(true) => "The host can provide a virtual PMU: with QEMU/KVM, -cpu host,pmu=on.",
             _ => {
-                "Virtual machines often hide it; else the firmware may have it switched off, or \
-                 the kernel lacks a driver for this CPU."
+                "Virtual machines often hide it; otherwise it may be disabled in the firmware, or \
+                 the kernel has no driver for this CPU."
             }
         });
     }
@@ -103,15 +102,15 @@ impl Report {
         self.row("user id", &user);
         self.row("may count", &may_count(privileges));
         let paranoid = match privileges.perf_event_paranoid {
-            None => "not there: this kernel has no perf_event_open".to_owned(),
+            None => "missing: this kernel has no perf_event_open".to_owned(),
             Some(level) if privileges.exempt => {
-                format!("{level}, which does not bind this process")
+                format!("{level}, but this process is exempt from it")
             }
             Some(level) => format!("{level}: {}", paranoia(level)),
         };
         self.row("paranoid setting", &paranoid);
         let capabilities = match privileges.capabilities.as_slice() {
-            [] => "none of those that matter for counting".to_owned(),
+            [] => "none that matter for counting".to_owned(),
             some => some.join(", "),
         };
         self.row("capabilities", &capabilities);
@@ -166,7 +165,7 @@ impl Report {
     }
 
     fn selection(&mut self, selection: &SelectionFacts, system: &str) {
-        self.heading("Selection (which of the ways to count are taken, and why)");
+        self.heading("Selection (which backends are used, and why)");
         for cpu in &selection.cpus {
             let by = match &cpu.recognised_by {
                 Some(rule) => format!("recognised by {rule}"),
@@ -174,7 +173,7 @@ impl Report {
             };
             self.row("CPU entry", &format!("{} ({}), {by}", cpu.id, cpu.name));
             let prefers = match cpu.prefers.as_slice() {
-                [] => format!("nothing on {system}"),
+                [] => format!("no backend on {system}"),
                 some => format!("{} on {system}", some.join(", then ")),
             };
             self.row("  prefers", &prefers);
@@ -193,7 +192,7 @@ impl Report {
     }
 
     fn backends(&mut self, backends: &[BackendFacts]) {
-        self.heading("Backends (ways to count)");
+        self.heading("Backends (interfaces for counting)");
         for backend in backends {
             if let Some(refusal) = &backend.refusal {
                 self.refusal(backend.name, refusal);
@@ -204,7 +203,7 @@ impl Report {
             if backend.name == "msr" && cfg!(all(target_os = "linux", target_arch = "x86_64")) {
                 self.row(
                     "  kernel taint",
-                    "S, from the first write to a register until the machine starts anew",
+                    "S, from the first write to a register until the next reboot",
                 );
             }
         }
@@ -239,6 +238,7 @@ impl Report {
     }
 
     fn heading(&mut self, text: &str) {
+        self.end_rows();
         if !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -247,11 +247,16 @@ impl Report {
     }
 
     fn row(&mut self, label: &str, text: &str) {
-        let mut start = format!("  {label}");
-        for line in self.layout.wrap(text, INDENT + 2) {
-            self.line(&format!("{start:INDENT$}  {line}"));
-            start.clear();
+        self.rows.add_row([label, text]);
+    }
+
+    /// Writes the rows of a section.
+    fn end_rows(&mut self) {
+        let mut rows = std::mem::replace(&mut self.rows, self.layout.table(NARROWEST));
+        if let Some(labels) = rows.column_mut(0) {
+            labels.set_constraint(ColumnConstraint::Absolute(Width::Fixed(LABELS)));
         }
+        table_lines(rows, 2).for_each(|line| self.line(&line));
     }
 
     fn note(&mut self, text: &str) {
@@ -264,6 +269,17 @@ impl Report {
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
+}
+
+fn pmu_row(pmu: &PmuFacts) -> [String; 5] {
+    let cpus = match &pmu.cpus {
+        None => "any".to_owned(),
+        Some(cpus) if pmu.system_wide => format!("{}, whole CPUs only", ranges(cpus)),
+        Some(cpus) => ranges(cpus),
+    };
+    let numbers = [pmu.type_ as usize, pmu.fields, pmu.events].map(|n| n.to_string());
+    let [type_, fields, events] = numbers;
+    [pmu.name.clone(), type_, fields, events, cpus]
 }
 
 fn or_unknown<T: ToString>(fact: Option<&T>) -> String {
@@ -284,7 +300,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// What an ordinary user of a machine with these PMUs is told, without its backends.
+    /// Returns the report for an ordinary user of a machine with these PMUs, without its backends.
     fn report(machine: &str, layout: Layout) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
@@ -360,7 +376,7 @@ Machine
   CPU                 Some CPU, in a virtual machine
   CPUs                1 online, 1 socket
 
-PMUs (performance monitoring units) the kernel knows
+PMUs (performance monitoring units) known to the kernel
   name      type  fields  events  CPUs
   cpu_atom    10       7       3  16-23
   cpu_core     4       8       4  0-15
@@ -368,8 +384,8 @@ PMUs (performance monitoring units) the kernel knows
 Privileges
   user id             1000
   may count           user mode; not kernel mode, whole CPUs, every tracepoint
-  paranoid setting    2: everybody may count their own processes, in user mode only
-  capabilities        none of those that matter for counting
+  paranoid setting    2: users may count their own processes, in user mode only
+  capabilities        none that matter for counting
   seccomp             filter: system calls are filtered; the profile of a container may forbid \
 perf_event_open
   what would help     to count kernel mode, as root: sysctl kernel.perf_event_paranoid=1 (it is 2), \
@@ -383,14 +399,14 @@ Tracepoints
   tracefs             cannot read the tracepoints: no such device: tracefs is not mounted
     what would help   as root: mount -t tracefs nodev /sys/kernel/tracing
 
-Selection (which of the ways to count are taken, and why)
+Selection (which backends are used, and why)
   CPU entry           intel-x (Some CPU), recognised by GenuineIntel family 6
     prefers           linux, then msr on linux
   CPU entry           intel-y (Some CPU), as asked for
-    prefers           nothing on linux
+    prefers           no backend on linux
   linux               chosen: first choice of intel-x; it can be used here
 
-Backends (ways to count)
+Backends (interfaces for counting)
 "
         );
     }
@@ -411,7 +427,7 @@ Backends (ways to count)
             power.contains("hv_24x7    11       6       2  0, whole CPUs only\n"),
             "{power}"
         );
-        assert!(power.contains("None of them is of CPU cores"));
-        assert!(power.contains("Whoever runs this virtual machine"));
+        assert!(power.contains("None of them belongs to the CPU cores"));
+        assert!(power.contains("The host can provide a virtual PMU"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::linux_facts::{LimitFact, PrivilegeFacts};
 
-/// What the user may count, and what not.
+/// Returns the modes and places that the user may count, and those that not.
 pub(super) fn may_count(privileges: &PrivilegeFacts) -> String {
     let may = &privileges.may_count;
     let all = [
@@ -22,19 +22,19 @@ pub(super) fn may_count(privileges: &PrivilegeFacts) -> String {
     }
 }
 
-/// What a value of perf_event_paranoid means without privilege
+/// Returns the meaning of a value of perf_event_paranoid without privilege
 /// (`Documentation/admin-guide/sysctl/kernel.rst`).
 pub(super) fn paranoia(level: i32) -> &'static str {
     match level {
-        ..=-1 => "everybody may count everything",
-        0 => "everybody may count everything but raw tracepoints",
-        1 => "everybody may count their own processes, not whole CPUs",
-        2 => "everybody may count their own processes, in user mode only",
-        3.. => "as 2; on kernels of Debian, Ubuntu and Android nothing at all",
+        ..=-1 => "every user may count everything",
+        0 => "every user may count everything but raw tracepoints",
+        1 => "users may count their own processes, not whole CPUs",
+        2 => "users may count their own processes, in user mode only",
+        3.. => "like 2; on kernels of Debian, Ubuntu and Android, nothing at all",
     }
 }
 
-/// What would let this user count more.
+/// Returns a hint on what would let this user count more.
 pub(super) fn what_helps(privileges: &PrivilegeFacts) -> Option<String> {
     let level = privileges.perf_event_paranoid?;
     let may = &privileges.may_count;
@@ -56,7 +56,7 @@ pub(super) fn what_helps(privileges: &PrivilegeFacts) -> Option<String> {
     ))
 }
 
-/// CPUs as the kernel writes them: `0-3,8`.
+/// Returns CPUs as the kernel writes them: `0-3,8`.
 pub(super) fn ranges(cpus: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -73,7 +73,7 @@ pub(super) fn ranges(cpus: &[u32]) -> String {
     runs.join(",")
 }
 
-/// A limit, and how far the process may raise it.
+/// Returns a limit, and how far the process may raise it.
 pub(super) fn limited(limit: LimitFact, show: impl Fn(u64) -> String) -> String {
     match (limit.soft, limit.hard) {
         (None, _) => "unlimited".to_owned(),
@@ -83,7 +83,7 @@ pub(super) fn limited(limit: LimitFact, show: impl Fn(u64) -> String) -> String 
     }
 }
 
-/// A size in the largest unit that shows it exactly.
+/// Returns a size in the largest unit that shows it exactly.
 pub(super) fn bytes(size: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let exact = units

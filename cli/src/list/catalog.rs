@@ -1,8 +1,8 @@
 //! The events there are, by kind.
 
-use quipu::hal::text::{self, Generalized};
-use quipu::hal::{Breakpoint, BreakpointAccess, RawEvent};
 use quipu::{Error, Event, EventSpec, Target};
+use quipu_hal::text::{self, Generalized};
+use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
 
 use super::probe::State;
 use super::selection::{Kind, Selection};
@@ -11,12 +11,12 @@ use super::selection::{Kind, Selection};
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
-    /// What is written after `-e`.
+    /// The text to give after `-e`.
     pub(super) name: String,
     /// Other names of the same.
     pub(super) aliases: &'static [&'static str],
     pub(super) description: String,
-    /// What to open to find out, and on what; `None` for a form.
+    /// The event to open as a probe, and its target; `None` for a form.
     pub(super) probe: Option<(EventSpec, Target)>,
     pub(super) state: State,
 }
@@ -38,7 +38,7 @@ impl Entry {
         }
     }
 
-    /// The same under another name: a form that is probed with an example of it.
+    /// Renames it: to a form that is probed with this example of it.
     pub(super) fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -54,23 +54,23 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// The events of this machine, in the order of their kinds.
+    /// Returns the events of this machine, in the order of their kinds.
     pub(super) fn of_this_machine(selection: &Selection) -> Self {
         let mut catalog = Self::default();
         catalog.add_generalized(selection);
         catalog.add_raw(selection);
         #[cfg(target_os = "linux")]
         {
-            catalog.add_pmus(selection, &quipu::linux::sysfs::SysfsPmus::new());
+            catalog.add_pmus(selection, &quipu_linux::sysfs::SysfsPmus::new());
             if selection.has_kind(Kind::Tracepoint) {
-                catalog.add_tracepoints(selection, quipu::linux::tracefs::Tracefs::find());
+                catalog.add_tracepoints(selection, quipu_linux::tracefs::Tracefs::find());
             }
         }
         catalog.entries.sort_by_key(|entry| entry.kind);
         catalog
     }
 
-    /// What to say when nothing was found.
+    /// Returns the message for a selection that matches no event.
     pub(super) fn nothing_matches(&self, selection: &Selection) -> String {
         let texts = selection.texts();
         let mut message = format!("no event matches {}", texts.join(", "));
@@ -124,7 +124,7 @@ impl Catalog {
         );
         self.add(selection, raw.clone().named("rHEX"), &["raw"]);
         let words = Entry {
-            description: "the same with the extra words of perf_event_attr".into(),
+            description: "raw event with the extra words of perf_event_attr".into(),
             ..raw
         };
         let name = "raw/config=N,config1=N,config2=N,config3=N/";

@@ -1,9 +1,9 @@
 //! The events that the kernel names: of its PMUs, and tracepoints.
 
-use quipu::hal::PmuEvent;
-use quipu::linux::sysfs::{Format, NamedEvent, Pmu, SysfsPmus};
-use quipu::linux::tracefs::Tracefs;
 use quipu::{Error, Event, Target};
+use quipu_hal::PmuEvent;
+use quipu_linux::sysfs::{Format, NamedEvent, Pmu, SysfsPmus};
+use quipu_linux::tracefs::Tracefs;
 
 use super::catalog::{Catalog, Entry};
 use super::probe::State;
@@ -54,7 +54,7 @@ impl Catalog {
 }
 
 impl Entry {
-    /// Text with parts to fill in.
+    /// Returns an entry of text with parts to fill in.
     fn form(kind: Kind, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             kind,
@@ -67,7 +67,7 @@ impl Entry {
     }
 }
 
-/// How to write an event of this PMU by its fields.
+/// Returns the syntax of this PMU's events by their fields.
 fn terms_form(pmu: &Pmu) -> Entry {
     let field = |format: &Format| match format.field() {
         Ok(field) if field.width() == 1 => format.name.clone(),

@@ -2,30 +2,33 @@
 
 use std::fmt::Write as _;
 
-use quipu::events::{CpuTable, EventDetails, Generalized, Preset};
-use quipu::hal::SlotSet;
 use quipu::{Error, Event, EventSpec, Target};
+use quipu_events::{CpuTable, EventDetails, Generalized, PresetEvent};
+use quipu_hal::SlotSet;
 use serde_json::{Value, json};
 
 use crate::encode::counters;
 use crate::events::Choice;
 use crate::failure::Failure;
-use crate::terminal::Layout;
+use crate::terminal::{Layout, table_lines};
 
 use super::probe::open_here;
 use super::selection::Selection;
 
-/// The CPUs of the database, one a line.
+/// Returns the CPUs of the database, one a line.
 pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
-    let cpus = choice.database()?.cpus();
-    let width = cpus.iter().map(|cpu| cpu.id.len()).max().unwrap_or(0);
-    Ok(cpus
-        .iter()
-        .map(|cpu| format!("{:<width$}  {}\n", cpu.id, cpu.name))
-        .collect())
+    let mut table = Layout::PLAIN.table(0);
+    table.add_rows(
+        choice
+            .database()?
+            .cpus()
+            .into_iter()
+            .map(|cpu| [cpu.id, cpu.name]),
+    );
+    Ok(table_lines(table, 0).map(|line| line + "\n").collect())
 }
 
-/// What the database has for the CPUs of a machine, as far as it was asked for.
+/// The selected events of the database for the CPUs of a machine.
 pub(super) struct Native {
     cpus: Vec<Cpu>,
     /// Why there is nothing.
@@ -38,12 +41,12 @@ struct Cpu {
     table: CpuTable,
     events: Vec<EventDetails>,
     generalized: Vec<Generalized>,
-    presets: Vec<Preset>,
+    presets: Vec<PresetEvent>,
 }
 
 impl Native {
-    /// The events of the CPU that was chosen, or of every kind of core of this machine, whose names are
-    /// asked for.
+    /// Returns the events of the CPU that was chosen, or of every kind of core of this machine, whose
+    /// names are asked for.
     ///
     /// # Errors
     /// When the event file cannot be used, or there is no such CPU or none that is known.
@@ -69,7 +72,7 @@ impl Native {
         })
     }
 
-    /// Beside the events of this machine, where a CPU that is not known is no failure. One event is
+    /// Returns the events of this machine, for which an unknown CPU is no failure. One event is
     /// tried for all: what is in the way of it is in the way of the others.
     pub(super) fn of_this_machine(choice: &Choice, selection: &Selection) -> Self {
         let mut native = Self::of(choice, selection).unwrap_or_else(|failure| Self {
@@ -86,15 +89,15 @@ impl Native {
         native
     }
 
-    /// Whether nothing that was asked for is there.
+    /// Returns true if no event is selected.
     pub(super) fn is_empty(&self) -> bool {
         self.cpus
             .iter()
             .all(|cpu| cpu.events.is_empty() && cpu.presets.is_empty())
     }
 
-    /// The part of the whole listing, below the other kinds. Folded, an event has one line with the
-    /// names of its masks.
+    /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with
+    /// the names of its masks.
     pub(super) fn section(&self, fold: bool, layout: Layout) -> String {
         let mut text = String::new();
         if let Some(why) = &self.unknown {
@@ -104,7 +107,7 @@ impl Native {
         for cpu in self.cpus.iter().filter(|cpu| !cpu.events.is_empty()) {
             let heading = format!("Native events of {} ({})", cpu.table.id(), cpu.table.name());
             let opens = if self.refused.is_some() {
-                ", none opens here"
+                ", none available here"
             } else {
                 ""
             };
@@ -131,7 +134,7 @@ impl Native {
         text
     }
 
-    /// Everything the database says, CPU by CPU.
+    /// Returns the full listing, CPU by CPU.
     pub(super) fn text(&self, layout: Layout) -> String {
         let mut text = String::new();
         for cpu in &self.cpus {
@@ -153,7 +156,7 @@ impl Native {
         text
     }
 
-    /// The native events as JSON objects.
+    /// Returns the native events as JSON objects.
     pub(super) fn objects(&self) -> Vec<Value> {
         let of_cpu = |cpu: &Cpu| -> Vec<Value> {
             let events = cpu.events.iter();
@@ -193,7 +196,7 @@ impl Native {
     }
 }
 
-/// An event a line, with the names of its masks and the counters that all of them need.
+/// Returns an event a line, with the names of its masks and the counters that all of them need.
 fn folded(events: &[EventDetails], layout: Layout) -> String {
     let mut text = String::new();
     for event in events.chunk_by(|a, b| a.event.eq_ignore_ascii_case(&b.event)) {
@@ -219,7 +222,7 @@ fn folded(events: &[EventDetails], layout: Layout) -> String {
     text
 }
 
-fn preset_line(preset: &Preset, layout: Layout) -> String {
+fn preset_line(preset: &PresetEvent, layout: Layout) -> String {
     match &preset.formula {
         Ok(formula) => format!("  {} = {formula}\n", preset.name),
         Err(reason) => format!("  {}  {}\n", preset.name, layout.dim(reason)),
@@ -290,7 +293,7 @@ fn object(table: &CpuTable, event: &EventDetails) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quipu::events::Database;
+    use quipu_events::Database;
 
     #[test]
     fn folded_events_have_one_line_with_masks_and_counters() {

@@ -1,11 +1,11 @@
-//! Which events open here: each is opened, without counting, and closed again.
+//! Probes of the events that can be counted here: each is opened, without counting, and closed again.
 
 use quipu::{Error, ErrorKind, EventSet, EventSpec, Filter, Target};
 
 use super::catalog::Entry;
 use super::selection::Kind;
 
-/// What became of an event when it was probed.
+/// The outcome of probing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     /// There is nothing to open: the text has to be filled in first.
@@ -18,7 +18,7 @@ pub(super) enum State {
     NotProbed,
 }
 
-/// How an event opened.
+/// An event that opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opened {
     /// The backend that counts it.
@@ -88,7 +88,7 @@ pub(super) fn probe(
     }
 }
 
-/// Whether what one tracepoint was refused for holds for every other.
+/// Returns true if the error of one tracepoint holds for every other.
 fn holds_for_all(error: &Error) -> bool {
     !matches!(
         error.kind(),

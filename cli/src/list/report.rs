@@ -34,8 +34,8 @@ struct JsonEntry<'a> {
     hint: Option<&'a str>,
 }
 
-/// The listing as one JSON array, with what the database has at its end; what does not open is in it
-/// if `all`, except that names are.
+/// Returns the listing as one JSON array, with what the database has at its end; what does not open is
+/// in it if `all`, except that names are.
 pub(super) fn json(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<String, Failure> {
     let shown = catalog
         .entries
@@ -80,8 +80,8 @@ fn json_entry(entry: &Entry) -> JsonEntry<'_> {
     json
 }
 
-/// The listing for people; what does not open is in it if `all`. Folded, tracepoints are counted by
-/// system instead of listed.
+/// Returns the listing for people; what does not open is in it if `all`. Folded, tracepoints are
+/// counted by system instead of listed.
 pub(super) fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> String {
     let mut report = Report {
         out: String::new(),
@@ -102,12 +102,12 @@ pub(super) fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> 
     let refused = catalog.entries.iter().filter(|e| is_refused(e)).count();
     if refused > 0 && !all {
         let events = if refused == 1 {
-            "event does"
+            "event is"
         } else {
-            "events do"
+            "events are"
         };
         let rest =
-            format!("\n{refused} {events} not open here; --all lists them with the reason.\n");
+            format!("\n{refused} {events} not available here; --all lists them with the reason.\n");
         report.out.push_str(&rest);
     }
     report.out
@@ -127,7 +127,7 @@ impl<'a> Report<'a> {
             self.out.push('\n');
         }
         let heading = self.layout.bold(kind.heading()).into_owned();
-        self.line(&format!("{heading}: {}", tally(entries)));
+        self.line(&format!("{heading}: {}", summary(entries)));
         let common = common_refusal(entries);
         if let Some(error) = common {
             self.why(error);
@@ -148,7 +148,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// One line per entry: name, other names, description and state, in columns.
+    /// Writes a line for each entry: name, other names, description and state, in columns.
     fn table(&mut self, entries: &[&Entry], reason_is_known: bool) {
         let widest = self.layout.width.map_or(usize::MAX, |_| WIDEST_NAME);
         let width = |texts: &mut dyn Iterator<Item = usize>| {
@@ -178,7 +178,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The systems of tracepoints, with how many each has.
+    /// Writes the systems of tracepoints, with how many each has.
     fn systems(&mut self, entries: &[&Entry]) {
         let mut systems: Vec<(&str, usize)> = Vec::new();
         for entry in entries {
@@ -195,7 +195,7 @@ impl<'a> Report<'a> {
         self.line("  `quipu list tracepoint` lists them, `quipu list sched:` those of sched.");
     }
 
-    /// A reason with its hint, below a heading.
+    /// Writes a reason with its hint, below a heading.
     fn why(&mut self, error: &'a Error) {
         self.paragraph("  why:  ", &reason(error));
         self.hint(error);
@@ -242,7 +242,7 @@ fn is_refused(entry: &Entry) -> bool {
     refusal(entry).is_some()
 }
 
-/// The refusal that all entries that can be opened at all share, if they do.
+/// Returns the refusal that all entries that can be opened at all share, if they do.
 fn common_refusal<'a>(entries: &[&'a Entry]) -> Option<&'a Error> {
     let mut probed = entries.iter().filter(|entry| entry.state != State::Form);
     let first = refusal(probed.next()?)?;
@@ -255,8 +255,8 @@ fn common_refusal<'a>(entries: &[&'a Entry]) -> Option<&'a Error> {
     probed.all(same).then_some(first)
 }
 
-/// How many of the entries open, in words.
-fn tally(entries: &[&Entry]) -> String {
+/// Returns how many of the entries open, in words.
+fn summary(entries: &[&Entry]) -> String {
     let count = |is: fn(&State) -> bool| entries.iter().filter(|e| is(&e.state)).count();
     let opens = count(|state| matches!(state, State::Opens(_)));
     let refused = count(|state| matches!(state, State::Refused(_)));
@@ -265,15 +265,18 @@ fn tally(entries: &[&Entry]) -> String {
     match (opens, refused, not_probed) {
         (0, 0, 0) if entries.is_empty() => "none listed".to_owned(),
         (0, 0, 0) => "by pattern".to_owned(),
-        (0, _, 0) => format!("{total}, none opens here"),
-        (_, 0, 0) => format!("{total}, all open here"),
-        (_, _, 0) => format!("{total}, {opens} open here"),
-        (_, 0, _) => format!("{total}, {opens} probed, all open here"),
-        _ => format!("{total}, {} probed, {opens} open here", opens + refused),
+        (0, _, 0) => format!("{total}, none available here"),
+        (_, 0, 0) => format!("{total}, all available here"),
+        (_, _, 0) => format!("{total}, {opens} available here"),
+        (_, 0, _) => format!("{total}, {opens} probed, all available here"),
+        _ => format!(
+            "{total}, {} probed, {opens} available here",
+            opens + refused
+        ),
     }
 }
 
-/// What there is to say of an entry.
+/// Returns the description of an entry with its state.
 fn remark(entry: &Entry, reason_is_known: bool) -> String {
     let state = match &entry.state {
         State::Opens(opened) if opened.user_only => "(user mode only)".to_owned(),
@@ -288,7 +291,7 @@ fn remark(entry: &Entry, reason_is_known: bool) -> String {
     }
 }
 
-/// Why, without what was attempted.
+/// Returns the kind and reason of an error, without the attempted action.
 pub(super) fn reason(error: &Error) -> String {
     match error.reason() {
         Some(reason) => format!("{}: {reason}", error.kind()),
@@ -349,22 +352,22 @@ mod tests {
         assert_eq!(
             text(&catalog(), false, false, Layout::PLAIN),
             "\
-Hardware events: 2, none opens here
+Hardware events: 2, none available here
   why:  not permitted: no PMU
   hint: end no PMU
 
-Software events: 2, 1 open here
+Software events: 2, 1 available here
   page-faults  faults  page faults (user mode only)
 
 Raw events: by pattern
   cpu/event=N/  event config:0-7
 
-Tracepoints: 3, 1 probed, all open here
+Tracepoints: 3, 1 probed, all available here
   sched:sched_switch
   sched:sched_wakeup  (not probed)
   irq:softirq_entry   (not probed)
 
-3 events do not open here; --all lists them with the reason.
+3 events are not available here; --all lists them with the reason.
 "
         );
     }
@@ -379,13 +382,13 @@ Tracepoints: 3, 1 probed, all open here
         assert_eq!(
             all,
             "\
-Hardware events: 2, none opens here
+Hardware events: 2, none available here
   why:  not permitted: no PMU
   hint: end no PMU
   cycles    CPU cycles
   branches
 
-Software events: 2, 1 open here
+Software events: 2, 1 available here
   page-faults  faults  page faults (user mode
                        only)
   cs                   switches (not permitted:
@@ -395,7 +398,7 @@ Software events: 2, 1 open here
 Raw events: by pattern
   cpu/event=N/  event config:0-7
 
-Tracepoints: 3, 1 probed, all open here
+Tracepoints: 3, 1 probed, all available here
   in sched (2), irq (1)
   `quipu list tracepoint` lists them, `quipu list sched:` those of sched.
 "

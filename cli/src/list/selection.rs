@@ -1,4 +1,4 @@
-//! What `quipu list` was asked for: kinds of event, and parts of names.
+//! The selection of `quipu list`: kinds of event, and parts of names.
 
 /// A kind of event, in the order of the listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ impl Kind {
         Self::Tracepoint,
     ];
 
-    /// Its name in JSON and on the command line.
+    /// Returns its name in JSON and on the command line.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Hardware => "hardware",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Its heading.
+    /// Returns its heading.
     pub(super) const fn heading(self) -> &'static str {
         match self {
             Self::Hardware => "Hardware events",
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The kind meant by a word on the command line, `perf list`'s words included.
+    /// Returns the kind meant by a word on the command line, `perf list`'s words included.
     fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "hw" | "hardware" => Self::Hardware,
@@ -86,7 +86,7 @@ impl Selection {
         selection
     }
 
-    /// Of names alone, kinds that are words among them.
+    /// Returns a selection by names only, even those that are words for kinds.
     pub(super) fn of_texts(texts: &[String]) -> Self {
         Self {
             kinds: Vec::new(),
@@ -94,17 +94,17 @@ impl Selection {
         }
     }
 
-    /// Whether no kind was named.
+    /// Returns true if no kind was named.
     pub(super) fn is_of_any_kind(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// Whether nothing is left out.
+    /// Returns true if everything is selected.
     pub(super) fn is_everything(&self) -> bool {
         self.kinds.is_empty() && self.texts.is_empty()
     }
 
-    /// The parts of names asked for, in lower case.
+    /// Returns the parts of names asked for, in lower case.
     pub(super) fn texts(&self) -> &[String] {
         &self.texts
     }
@@ -113,7 +113,7 @@ impl Selection {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
-    /// Whether an event of these names is asked for; letter case does not count.
+    /// Returns true if an event with one of these names is selected; letter case does not count.
     pub(super) fn has_name<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         self.texts.is_empty()
             || names.into_iter().any(|name| {
@@ -123,7 +123,7 @@ impl Selection {
     }
 }
 
-/// Whether the pieces of `pattern` between its `*` occur in `name`, one after the other.
+/// Returns true if the pieces of `pattern` between its `*` occur in `name`, one after the other.
 fn contains(name: &str, pattern: &str) -> bool {
     let mut rest = name;
     pattern.split('*').all(|piece| match rest.find(piece) {

@@ -1,12 +1,12 @@
 //! From an event and flags to a function word.
 
 use clap::Args;
-use quipu::events::{CpuEvents, CpuTable, Interface};
-use quipu::hal::{
+use quipu_events::{CpuEvents, CpuTable, Interface};
+use quipu_hal::{
     Encoding, Event, EventMap, Filter, P5Function, ResolvedEvent, SlotClass, SlotSet, X86Select,
 };
-use quipu::pctr::CounterKind;
-use quipu::pctr::function::needs_cache_states;
+use quipu_pctr::CounterKind;
+use quipu_pctr::function::needs_cache_states;
 
 use crate::failure::Failure;
 
@@ -69,7 +69,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The unit mask: the one asked for, or that of the event with what the letters say of it.
+    /// Returns the unit mask: the one asked for, or that of the event with what the letters say of it.
     fn unit_mask(self, of_event: u8) -> u8 {
         let letters = [
             (self.invalid, 0x01),
@@ -88,19 +88,19 @@ impl Flags {
         self.mask.unwrap_or(others | states | agents)
     }
 
-    /// Whether they say anything of the unit mask.
+    /// Returns true if they set the unit mask.
     fn have_unit_mask(self) -> bool {
         self.mask.is_some() || self.unit_mask(0) != 0
     }
 }
 
-/// A hexadecimal number of one byte, with or without 0x.
+/// Returns a hexadecimal number of one byte, with or without 0x.
 fn hexadecimal(text: &str) -> Result<u8, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u8::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number from 0 to ff".to_owned())
 }
 
-/// The word that makes a counter count an event; 0 for `0` without flags, which stops it.
+/// Returns the word that makes a counter count an event; 0 for `0` without flags, which stops it.
 pub(super) fn word(
     event: &str,
     flags: &Flags,
@@ -137,8 +137,8 @@ pub(super) fn word(
     Ok(kind.word(&encoding)?)
 }
 
-/// An event by its number, in user and kernel mode, with the unit mask it has when it is asked for by
-/// name.
+/// Returns an event by its number, in user and kernel mode, with the unit mask it has when it is asked
+/// for by name.
 fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encoding, Failure> {
     if let CounterKind::P5 { .. } = kind {
         if number > 0x3f {
@@ -167,7 +167,7 @@ fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encodin
     ))
 }
 
-/// An event by its name, in user and kernel mode unless the name says otherwise.
+/// Returns an event by its name, in user and kernel mode unless the name says otherwise.
 fn named(name: &str, events: &CpuEvents) -> Result<ResolvedEvent, Failure> {
     match events.resolve(&Event::Named(name.to_owned()), Filter::all()) {
         Ok(resolved) => Ok(resolved),
@@ -179,7 +179,7 @@ fn named(name: &str, events: &CpuEvents) -> Result<ResolvedEvent, Failure> {
     }
 }
 
-/// Whether user and kernel mode are to count, where the flags say.
+/// Returns whether user and kernel mode are counted, if the flags say.
 fn levels(flags: &Flags) -> Option<(bool, bool)> {
     (flags.user || flags.kernel).then_some((flags.user, flags.kernel))
 }

@@ -1,13 +1,13 @@
-//! What the counters say, and the events there are, as text.
+//! The values of the counters and the list of events as text.
 
 use std::fmt::Write;
 
-use quipu::events::{CpuTable, EventDetails, Interface};
-use quipu::hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
-use quipu::pctr::CounterKind;
-use quipu::pctr::abi::Status;
+use quipu_events::{CpuTable, EventDetails, Interface};
+use quipu_hal::{Encoding, Event, EventMap, Filter, P5Function, SlotClass, X86Select};
+use quipu_pctr::CounterKind;
+use quipu_pctr::abi::Status;
 
-/// The counters, their functions, and the time stamp counter.
+/// Returns the counters, their functions, and the time stamp counter.
 pub(super) fn status(status: &Status, counters: u8, table: Option<&CpuTable>) -> String {
     let mut text = String::new();
     let kind = table.and_then(|t| CounterKind::of(t.model()));
@@ -81,7 +81,7 @@ fn x86(word: u32) -> String {
     text
 }
 
-/// The name of what a word counts on a counter; nothing when the CPU has no such event.
+/// Returns the name of what a word counts on a counter; nothing when the CPU has no such event.
 fn name(word: u32, counter: u8, kind: CounterKind, table: &CpuTable) -> Option<String> {
     let encoding = match kind {
         CounterKind::P5 { .. } => Encoding::P5(P5Function((word & kind.word_mask()) as u16)),
@@ -106,7 +106,7 @@ fn name(word: u32, counter: u8, kind: CounterKind, table: &CpuTable) -> Option<S
     }
 }
 
-/// The events that the counters behind pctr(4) can be set to.
+/// Returns the events that the counters behind pctr(4) can be set to.
 pub(super) fn events(table: &CpuTable, kind: CounterKind) -> String {
     let mut text = String::new();
     let map = table.events_for(Interface::Pctr);

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use quipu::pctr::simulation::{Era, Level, Processor, SimMachine, parse_machine};
+use quipu_pctr::simulation::{Era, Level, Processor, SimMachine, parse_machine};
 
 /// A driver's era and a CPU.
 #[derive(Debug, Clone, Copy)]
@@ -21,21 +21,21 @@ impl FromStr for Simulated {
 }
 
 impl Simulated {
-    /// A machine of one CPU.
+    /// Returns a machine of one CPU.
     pub(crate) fn machine(self) -> SimMachine {
         let machine = SimMachine::new(self.era, self.processor, 1);
         machine.pass(std::time::Duration::from_millis(1));
         machine
     }
 
-    /// The CPU in the event database.
+    /// Returns the CPU in the event database.
     pub(crate) fn cpu_id(self) -> Option<&'static str> {
         match self.processor {
             Processor::P5 => Some("intel-p5"),
             Processor::P6 => Some("intel-p6"),
             Processor::Core => Some("intel-core2"),
             Processor::K8 => Some("amd-k8"),
-            Processor::TimeStampOnly | Processor::None => None,
+            _ => None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Which events are sampled, and how often.
 
-use quipu::hal::{DynBackend, Features, Precision, text};
-use quipu::linux::LinuxBackend;
-use quipu::linux::sampling::{Rate, SampledEvent};
 use quipu::{Attributes, Event, EventSpec, Hardware, Software};
+use quipu_hal::{Backend, Features, Precision, text};
+use quipu_linux::LinuxBackend;
+use quipu_linux::sampling::{Rate, SampledEvent};
 
 use crate::failure::Failure;
 
@@ -13,20 +13,20 @@ use super::tracepoints;
 /// Samples in a second unless something else is asked for, as perf has it.
 const USUAL_FREQUENCY: u64 = 4000;
 
-/// What is sampled.
+/// The events to sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Events {
     pub(super) list: Vec<SampledEvent>,
-    /// What they ask for themselves: pinned, exclusive.
+    /// The attributes that the events ask for: pinned, exclusive.
     pub(super) attributes: Attributes,
-    /// What a person has to know of the choice.
+    /// A note on the choice for the user.
     pub(super) note: Option<&'static str>,
 }
 
-/// The events that are asked for, or the best clock that there is.
+/// Returns the events that are asked for, or the best clock that there is.
 pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events, Failure> {
     let mut events = if options.event.is_empty() {
-        let features = DynBackend::capabilities(backend).features;
+        let features = Backend::capabilities(backend).features;
         default_event(features.contains(Features::HARDWARE_EVENTS))
     } else {
         named(&options.event)?
@@ -42,7 +42,7 @@ fn default_event(has_pmu: bool) -> Events {
         let cycles = EventSpec::new(Hardware::Cycles);
         (cycles.with_precision(Precision::Best), None)
     } else {
-        let note = "this machine shows no CPU PMU: sampling cpu-clock instead of cycles";
+        let note = "there is no CPU PMU here: sampling cpu-clock instead of cycles";
         (EventSpec::new(Software::CpuClock), Some(note))
     };
     Events {
@@ -53,10 +53,7 @@ fn default_event(has_pmu: bool) -> Events {
 }
 
 fn sampled(event: EventSpec) -> SampledEvent {
-    SampledEvent {
-        event,
-        rate: Rate::Frequency(USUAL_FREQUENCY),
-    }
+    SampledEvent::new(event, Rate::Frequency(USUAL_FREQUENCY))
 }
 
 fn named(texts: &[String]) -> Result<Events, Failure> {
@@ -72,7 +69,7 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
             };
             if attributes.is_some_and(|others| others != group.attributes) {
                 return Err(Failure::usage(
-                    "events are recorded into one ring: pin all of them (:D) or none, and likewise :e",
+                    "all events are recorded into one ring buffer: pin all of them (:D) or none, and likewise :e",
                 ));
             }
             attributes = Some(group.attributes);
@@ -114,7 +111,7 @@ fn is_single(event: &Event) -> bool {
     matches!(event, Event::Breakpoint(_)) || tracepoints::parts(event).is_some()
 }
 
-/// The most samples in a second that the kernel takes.
+/// Returns the most samples in a second that the kernel takes.
 fn most_frequent() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?;
     text.trim().parse().ok()

@@ -1,4 +1,5 @@
-//! What was there before the recording began: the kernel, and the threads and mappings of processes.
+//! Records of the state before the recording began: the kernel, and the threads and mappings of
+//! processes.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use quipu::Target;
 use quipu_perf_data::synthesized::{self, Mapping};
 use quipu_symbols::{MapsLine, Reference};
 
-/// The records that tell of it. `trailer` is how many bytes the records of this recording end with.
+/// Returns the records. `trailer` is how many bytes the records of this recording end with.
 pub(super) fn records(targets: &[Target], trailer: usize) -> Vec<u8> {
     let mut out = kernel(trailer).unwrap_or_default();
     for pid in processes(targets) {
@@ -16,7 +17,7 @@ pub(super) fn records(targets: &[Target], trailer: usize) -> Vec<u8> {
     out
 }
 
-/// Where the kernel is, if this process may know.
+/// Returns the record of the kernel's mapping, if this process may know it.
 fn kernel(trailer: usize) -> Option<Vec<u8>> {
     let Reference { name, address } = Reference::of_this_machine()?;
     let len = u64::MAX - address;
@@ -43,14 +44,14 @@ fn processes(targets: &[Target]) -> Vec<i32> {
     pids
 }
 
-/// The process of a thread (proc_pid_status(5), `Tgid`).
+/// Returns the process of a thread (proc_pid_status(5), `Tgid`).
 fn process_of(tid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
 }
 
-/// The names in a directory that are numbers.
+/// Returns the names in a directory that are numbers.
 fn numbers_in(directory: &Path) -> Vec<i32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -58,7 +59,7 @@ fn numbers_in(directory: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// One process; nothing where it has ended meanwhile.
+/// Appends the records of one process, unless it has ended.
 fn process(pid: i32, trailer: usize, out: &mut Vec<u8>) {
     let directory = format!("/proc/{pid}");
     for tid in numbers_in(Path::new(&directory).join("task").as_path()) {
@@ -74,7 +75,7 @@ fn process(pid: i32, trailer: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A mapping as records tell it.
+/// Returns a mapping as records tell it.
 fn mapping<'a>(line: &MapsLine<'a>) -> Mapping<'a> {
     const PROT: [(char, u32); 3] = [('r', 1), ('w', 2), ('x', 4)];
     const MAP_SHARED: u32 = 1;

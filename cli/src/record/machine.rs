@@ -1,12 +1,12 @@
-//! What a recording tells of the machine it was made on.
+//! The description of the machine in a recording.
 
 use std::fs;
 
-use quipu::hal::text::parse_cpu_list;
-use quipu::linux::topology::Topology;
+use quipu_hal::text::parse_cpu_list;
+use quipu_linux::topology::Topology;
 use quipu_perf_data::Features;
 
-/// The machine, and the command line of this process.
+/// Returns the machine, and the command line of this process.
 pub(super) fn features() -> Features {
     let sysctl = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
@@ -35,7 +35,7 @@ pub(super) fn features() -> Features {
     }
 }
 
-/// How many CPUs there are, and how many are online.
+/// Returns the number of CPUs, and of those that are online.
 fn cpus() -> Option<(u32, u32)> {
     let present = fs::read_to_string("/sys/devices/system/cpu/present").ok()?;
     let present = parse_cpu_list(&present).ok()?.len();
@@ -43,7 +43,7 @@ fn cpus() -> Option<(u32, u32)> {
     Some((present.try_into().ok()?, online.try_into().ok()?))
 }
 
-/// The first value of a key in the lines `key : value`.
+/// Returns the first value of a key in the lines `key : value`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

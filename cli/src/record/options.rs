@@ -1,9 +1,10 @@
 //! The options of `quipu record`, as people know them from perf-record(1).
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+
+use crate::target::TargetOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,7 +16,7 @@ Examples:
   quipu report                             what was recorded
   quipu report --flamegraph out.svg        the same as a picture
 
-The file is one that perf report and perf script read. One that is there already is kept as FILE.old.
+perf report and perf script can read the file. An existing file is kept as FILE.old.
 Call chains follow frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers).
 
 Exit status:
@@ -33,76 +34,46 @@ pub(crate) struct Options {
     /// Events to sample, with modifiers :u :k :p; cycles unless named, cpu-clock without a PMU
     #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
     pub(crate) event: Vec<String>,
-    /// Samples in a second; the kernel adjusts the period for it
+    /// Take N samples a second; the kernel adjusts the period for it
     #[arg(short = 'F', long = "freq", value_name = "N", conflicts_with = "count",
           value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
     pub(crate) frequency: Option<u64>,
-    /// A sample every N events; 1 takes every one
+    /// Take a sample every N events; 1 samples every event
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           help_heading = "What")]
     pub(crate) count: Option<u64>,
     /// Record call chains, by frame pointers
     #[arg(short = 'g', help_heading = "What")]
     pub(crate) callchains: bool,
-    /// Record call chains in this way
-    #[arg(long, value_name = "HOW", help_heading = "What")]
+    /// Record call chains by this method
+    #[arg(long, value_name = "METHOD", help_heading = "What")]
     pub(crate) call_graph: Option<CallGraph>,
     /// Record the addresses of data: of page faults, breakpoints and memory events
     #[arg(short, long, help_heading = "What")]
     pub(crate) data: bool,
 
-    /// Sample these processes, with all their threads
-    #[arg(
-        short,
-        long,
-        value_name = "PID,..",
-        value_delimiter = ',',
-        help_heading = "Where"
-    )]
-    pub(crate) pid: Vec<i32>,
-    /// Sample these threads
-    #[arg(
-        short,
-        long,
-        value_name = "TID,..",
-        value_delimiter = ',',
-        help_heading = "Where"
-    )]
-    pub(crate) tid: Vec<i32>,
-    /// Sample every CPU, whatever runs there
-    #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) all_cpus: bool,
-    /// Sample these CPUs (0-3,8), whatever runs there
-    #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid", "all_cpus"],
-          help_heading = "Where")]
-    pub(crate) cpus: Option<String>,
-    /// Leave out the threads and processes that the target starts
-    #[arg(short = 'i', long, help_heading = "Where")]
-    pub(crate) no_inherit: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
 
     /// Write to FILE
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE, help_heading = "How")]
     pub(crate) output: PathBuf,
-    /// Pages of each ring buffer, a power of two; more lose fewer samples
+    /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
     #[arg(short, long, value_name = "PAGES", default_value_t = 128,
           value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
     pub(crate) mmap_pages: u32,
     /// The clock of all times, one of clock_gettime(2)
     #[arg(short = 'k', long, value_name = "CLOCK", help_heading = "How")]
     pub(crate) clockid: Option<Clock>,
-    /// Say nothing but what went wrong
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose", help_heading = "How")]
     pub(crate) quiet: bool,
-    /// Say what was opened, and count the samples of each event
+    /// Print how each event was opened and how many samples it has
     #[arg(short, long, action = ArgAction::SetTrue, help_heading = "How")]
     pub(crate) verbose: bool,
-
-    /// The command to run and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    pub(crate) command: Vec<OsString>,
 }
 
-/// How call chains are found.
+/// A method of finding call chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallGraph {
     /// By frame pointers
@@ -135,7 +106,7 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    /// Its number (`include/uapi/linux/time.h`).
+    /// Returns its number (`include/uapi/linux/time.h`).
     pub(super) fn number(self) -> i32 {
         match self {
             Self::Realtime => 0,

@@ -57,12 +57,12 @@ impl Output {
         }
     }
 
-    /// Whether nothing more can be written.
+    /// Returns true if nothing more can be written.
     pub(super) fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
 
-    /// How many bytes have been written.
+    /// Returns the number of bytes written.
     pub(super) fn len(&self) -> u64 {
         self.writer.data_end()
     }
@@ -77,7 +77,7 @@ impl Output {
                 .and_then(|(file, end)| Ok(file.set_len(end)?));
             return Err(Failure::new(match cut {
                 Ok(()) => format!(
-                    "cannot write on in {name}: {error}; what was recorded before can be read"
+                    "cannot continue writing {name}: {error}; the samples before that can be read"
                 ),
                 Err(_) => format!("cannot write {name}: {error}"),
             }));

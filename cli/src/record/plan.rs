@@ -3,22 +3,22 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use quipu::linux::LinuxBackend;
-use quipu::linux::sampling::{ExtraRecords, SampleType, SampledEvent, SamplerSpec};
-use quipu::{Attributes, Target};
+use quipu::Target;
+use quipu_linux::LinuxBackend;
+use quipu_linux::sampling::{ExtraRecords, SampleType, SampledEvent, SamplerSpec};
 
 use crate::failure::Failure;
-use crate::targets;
+use crate::target::Scope;
 
 use super::events::{self, Events};
 use super::options::{CallGraph, Options};
 use super::tracepoints;
 
-/// How long a page is, for `-m`. Rings are made as long as the machine's own pages need.
+/// The size of a page for `-m`. Rings are rounded up to the machine's own pages.
 const PAGE: usize = 4096;
 
-/// What to do, without contradictions.
-pub(super) struct Plan {
+/// A consistent plan of what to do.
+pub(super) struct RecordPlan {
     pub(super) backend: LinuxBackend,
     pub(super) spec: SamplerSpec,
     pub(super) scope: Scope,
@@ -29,28 +29,17 @@ pub(super) struct Plan {
     pub(super) verbose: bool,
 }
 
-/// What is sampled.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scope {
-    /// The command, from its execution on.
-    Command,
-    /// Processes and threads that run already.
-    Tasks(Vec<Target>),
-    /// Whole CPUs.
-    Cpus(Target),
-}
-
-impl Plan {
+impl RecordPlan {
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         let scope = scope(options)?;
         if options.output.as_os_str() == "-" {
             return Err(Failure::usage(
-                "-o -: a pipe cannot hold this file, whose beginning is written last; name a file",
+                "-o -: the file cannot be written to a pipe, because its header is written last; name a file",
             ));
         }
         if !options.mmap_pages.is_power_of_two() {
             return Err(Failure::usage(format_args!(
-                "-m {}: the pages of a ring buffer are a power of two",
+                "-m {}: the number of pages must be a power of two",
                 options.mmap_pages
             )));
         }
@@ -61,7 +50,7 @@ impl Plan {
             spec: spec(options, events, &scope)?,
             backend,
             scope,
-            command: options.command.clone(),
+            command: options.target.command.clone(),
             output: options.output.clone(),
             note,
             quiet: options.quiet,
@@ -69,26 +58,21 @@ impl Plan {
         })
     }
 
-    /// Where samplers are opened; `command` is the process of the command.
+    /// Returns the targets of the samplers; `command` is the process of the command.
     pub(super) fn targets(&self, command: Option<i32>) -> Vec<Target> {
-        match (&self.scope, command) {
-            (Scope::Command, Some(pid)) => vec![Target::Thread(pid)],
-            (Scope::Command, None) => Vec::new(),
-            (Scope::Tasks(targets), _) => targets.clone(),
-            (Scope::Cpus(target), _) => vec![target.clone()],
-        }
+        let targets = self.scope.targets(command).into_iter();
+        targets.map(|(_, target)| target).collect()
     }
 }
 
 fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec, Failure> {
     let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
     spec.events = events.list;
-    spec.attributes = Attributes {
-        inherit: !options.no_inherit && !matches!(scope, Scope::Cpus(_)),
-        enable_on_exec: *scope == Scope::Command,
-        disabled: true,
-        ..events.attributes
-    };
+    spec.attributes = events
+        .attributes
+        .with_inherit(!options.target.no_inherit && !matches!(scope, Scope::Cpus(_)))
+        .with_enable_on_exec(*scope == Scope::Command)
+        .with_disabled(true);
     spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
     if has_callchains(options)? {
         spec.sample_type |= SampleType::CALLCHAIN;
@@ -107,33 +91,27 @@ fn has_callchains(options: &Options) -> Result<bool, Failure> {
     let refused = match options.call_graph {
         None => return Ok(options.callchains),
         Some(CallGraph::Fp) => return Ok(true),
-        Some(CallGraph::Dwarf) => "dwarf: stacks are not copied",
-        Some(CallGraph::Lbr) => "lbr: branch records are not followed",
+        Some(CallGraph::Dwarf) => "dwarf",
+        Some(CallGraph::Lbr) => "lbr",
     };
     Err(Failure::usage(format_args!(
-        "--call-graph {refused}; -g follows frame pointers, which programs have when they are built \
+        "--call-graph {refused} is not supported; -g follows frame pointers, which programs have when they are built \
          with -fno-omit-frame-pointer"
     )))
 }
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
-    let tasks = targets::tasks(&options.pid, &options.tid)?;
-    if !tasks.is_empty() {
-        return Ok(Scope::Tasks(tasks));
-    }
-    if let Some(list) = &options.cpus {
-        return Ok(Scope::Cpus(Target::Cpus(targets::cpus(list)?)));
-    }
-    if options.all_cpus {
-        return Ok(Scope::Cpus(Target::AllCpus));
-    }
-    if options.command.is_empty() {
+    if options.target.all_cpus && options.target.cpus.is_some() {
         return Err(Failure::usage(
-            "nothing to record: name a command (quipu record -- ls), a process (-p PID), a thread \
-             (-t TID) or CPUs (-a, -C LIST)",
+            "-a samples every CPU and -C only some: give one of them",
         ));
     }
-    Ok(Scope::Command)
+    options.target.scope()?.ok_or_else(|| {
+        Failure::usage(
+            "nothing to record: name a command (quipu record -- ls), a process (-p PID), a thread \
+             (-t TID) or CPUs (-a, -C LIST)",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -141,32 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sampled_follows_from_the_options() {
-        let none = Options::default();
-        assert!(scope(&none).is_err());
-        let command = Options {
-            command: vec!["ls".into()],
-            ..Options::default()
-        };
-        assert_eq!(scope(&command).expect("a command"), Scope::Command);
-        let tasks = Options {
-            pid: vec![1],
-            tid: vec![2],
-            ..command.clone()
-        };
-        let both = vec![Target::Process(1), Target::Thread(2)];
-        assert_eq!(scope(&tasks).expect("tasks"), Scope::Tasks(both));
-        let nobody = Options {
-            pid: vec![0],
-            ..command.clone()
-        };
-        assert!(scope(&nobody).is_err());
-        let cpus = Options {
-            cpus: Some("0-1".into()),
-            ..command
-        };
-        let both = Target::Cpus(vec![0, 1]);
-        assert_eq!(scope(&cpus).expect("CPUs"), Scope::Cpus(both));
+    fn a_target_is_needed_and_only_one_choice_of_cpus() {
+        let mut options = Options::default();
+        assert!(scope(&options).is_err());
+        options.target.cpus = Some("0".into());
+        assert!(scope(&options).is_ok());
+        options.target.all_cpus = true;
+        assert!(scope(&options).is_err());
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Tracepoints: what their data looks like, for tools that print it.
+//! The formats of tracepoints, for tools that print their data.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use quipu::Event;
-use quipu::linux::tracefs::Tracefs;
+use quipu_linux::tracefs::Tracefs;
 use quipu_perf_data::TracingData;
 
-/// The system and name of a tracepoint.
+/// Returns the system and name of a tracepoint.
 pub(super) fn parts(event: &Event) -> Option<(&str, &str)> {
     match event {
         Event::Tracepoint { system, name } => Some((system, name)),
@@ -17,7 +17,7 @@ pub(super) fn parts(event: &Event) -> Option<(&str, &str)> {
     }
 }
 
-/// The content of a file of tracefs. Some of them show themselves to the first read(2) alone.
+/// Returns the content of a file of tracefs. Some show it to the first read(2) only.
 fn read(path: &Path) -> Option<Vec<u8>> {
     const MORE_THAN_ANY: usize = 64 << 10;
     let mut content = vec![0; MORE_THAN_ANY];
@@ -26,7 +26,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// The formats of the tracepoints among these events; nothing where there are none.
+/// Returns the formats of the tracepoints among these events, or `None` without tracepoints.
 pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<TracingData> {
     let tracepoints: Vec<_> = events.filter_map(parts).collect();
     if tracepoints.is_empty() {

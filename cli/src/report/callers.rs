@@ -1,4 +1,4 @@
-//! Who called a function: a tree of callers, the heaviest first.
+//! Callers of a function: a tree, the heaviest first.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) command: Arc<str>,
     /// Its position among the functions.
     pub(super) function: usize,
-    /// What it did itself.
+    /// Weight of the function itself.
     pub(super) own: Weight,
     /// With what it called.
     pub(super) with_children: Weight,
@@ -22,7 +22,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Entries {
     pub(super) list: Vec<Entry>,
-    /// Whether they are sorted by what they called too.
+    /// True if they are sorted by what they called too.
     pub(super) children: bool,
 }
 

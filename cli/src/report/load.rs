@@ -2,54 +2,65 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 
-use quipu::linux::sampling::record::{CpuMode, FileIdentity, Mapping};
-use quipu::linux::sampling::{
-    BranchSampleType, Context, RawRecord, ReadFormat, Record, RecordLayout, Sample, SampleType,
+use quipu_perf_data::record::{FileIdentity, Mapping, kind};
+use quipu_perf_data::{
+    BuildIdOwner, Context, CpuMode, Error, EventAttr, FileRecords, RawRecord, Reader, Record,
+    RecordLayout, Sample, SampleType, TimeOrder,
 };
-use quipu_perf_data::{BuildIdPlace, EventAttr, Reader, TimeOrder, kind};
-use quipu_symbols::{KernelSymbols, Mapped, Place, Processes, Symbolizer};
+use quipu_symbols::{AddressOwner, KernelSymbols, Mapped, Processes, Symbolizer};
 
 use crate::failure::Failure;
 
 use super::options::Options;
 use super::profile::{EventProfile, Functions, Profile, Stack, Weight};
 
-/// How the kernel's own mapping is called, before the name of a symbol.
+/// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
-/// Reads the file that the options name.
+/// Reads the file that the options name, or standard input.
 pub(super) fn load(options: &Options) -> Result<Profile, Failure> {
     let name = options.input.display();
     let fail = |e: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {name}: {e}"));
+    if options.input == Path::new("-") {
+        let fail = |e| Failure::new(format_args!("cannot read standard input: {e}"));
+        return load_stdin(options).map_err(fail);
+    }
     let file = File::open(&options.input).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => {
+        io::ErrorKind::NotFound => {
             fail(&"there is no such file; `quipu record -- COMMAND` makes one")
         }
         _ => fail(&e),
     })?;
-    let mut reader = Reader::new(file).map_err(|e| fail(&e))?;
-    let mut loading = Loading::new(&reader, options.inline);
-    let mut order = TimeOrder::new();
-    let mut records = reader.records().map_err(|e| fail(&e))?;
-    while let Some(record) = records.next_record().map_err(|e| fail(&e))? {
-        if record.kind() == kind::FINISHED_ROUND {
-            let done = order.finish_round(|record| loading.take(record));
-            done.map_err(|e| fail(&e))?;
-        } else if record.kind() < kind::FIRST_OF_PERF {
-            match loading.time_of(record.bytes()) {
-                Some(time) => order.push(time, record.bytes()),
-                None => loading.take(record.bytes()).map_err(|e| fail(&e))?,
-            }
-        }
-    }
-    let done = order.finish(|record| loading.take(record));
-    done.map_err(|e| fail(&e))?;
-    Ok(loading.finish())
+    load_file(file, options).map_err(|e| fail(&e))
 }
 
-/// What is known while a file is read.
+/// Reads a stream as it comes, or a file as a whole, whose records are not last in it.
+fn load_stdin(options: &Options) -> Result<Profile, Error> {
+    let mut stdin = io::stdin().lock();
+    let mut start = Vec::new();
+    stdin.by_ref().take(16).read_to_end(&mut start)?;
+    let is_stream = quipu_perf_data::is_stream(&start)?;
+    let mut input = Cursor::new(start).chain(stdin);
+    if is_stream {
+        let mut reader = Reader::from_stream(input)?;
+        let loading = Loading::new(&reader, options.inline);
+        return loading.read(reader.stream_records());
+    }
+    let mut file = Vec::new();
+    input.read_to_end(&mut file)?;
+    load_file(Cursor::new(file), options)
+}
+
+fn load_file<R: Read + io::Seek>(file: R, options: &Options) -> Result<Profile, Error> {
+    let mut reader = Reader::new(file)?;
+    Loading::new(&reader, options.inline).read(reader.records()?)
+}
+
+/// State of reading a file.
 struct Loading {
     layouts: Vec<RecordLayout>,
     /// Events by the ids of their counters.
@@ -59,12 +70,12 @@ struct Loading {
     has_kernel_symbols: bool,
     profile: Profile,
     /// The functions at addresses, until mappings change.
-    known: HashMap<(Place, u64), Box<[usize]>>,
+    known: HashMap<(AddressOwner, u64), Box<[usize]>>,
     nameless: Arc<str>,
 }
 
 impl Loading {
-    fn new<R: std::io::Read + std::io::Seek>(reader: &Reader<R>, inline: bool) -> Self {
+    fn new<R: Read>(reader: &Reader<R>, inline: bool) -> Self {
         let features = reader.features();
         let same = |recorded: &Option<String>, name: &str| {
             let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
@@ -76,7 +87,7 @@ impl Loading {
         let in_user_mode = features
             .build_ids
             .iter()
-            .filter(|b| b.place == BuildIdPlace::User);
+            .filter(|b| b.owner == BuildIdOwner::User);
         let build_ids: Vec<_> = in_user_mode
             .map(|b| (b.path.clone(), b.id.clone()))
             .collect();
@@ -93,7 +104,7 @@ impl Loading {
             });
         }
         Self {
-            layouts: reader.events().iter().map(|e| layout(e.attr())).collect(),
+            layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
             events,
             processes: Processes::new(),
             has_kernel_symbols: kernel.is_some(),
@@ -106,6 +117,23 @@ impl Loading {
             known: HashMap::new(),
             nameless: "[unknown]".into(),
         }
+    }
+
+    /// Takes the records in the order of their times.
+    fn read<R: Read>(mut self, mut records: FileRecords<'_, R>) -> Result<Profile, Error> {
+        let mut order = TimeOrder::new();
+        while let Some(record) = records.next_record()? {
+            if record.kind() == kind::FINISHED_ROUND {
+                order.finish_round(|record| self.take(record))?;
+            } else if record.kind() < kind::FIRST_OF_USER {
+                match self.time_of(record.bytes()) {
+                    Some(time) => order.push(time, record.bytes()),
+                    None => self.take(record.bytes())?,
+                }
+            }
+        }
+        order.finish(|record| self.take(record))?;
+        Ok(self.finish())
     }
 
     /// The event that a record belongs to: by its id where records say it, else the first.
@@ -138,7 +166,7 @@ impl Loading {
         time.filter(|time| *time > 0 && *time < u64::MAX)
     }
 
-    fn take(&mut self, bytes: &[u8]) -> quipu::Result<()> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let Some(record) = RawRecord::at_start(bytes) else {
             return Ok(());
         };
@@ -200,20 +228,20 @@ impl Loading {
             tid => self.processes.thread_name(tid).cloned(),
         });
         let mode = sample.misc().cpu_mode();
-        let own = place(mode, pid);
+        let own = owner(mode, pid);
         let mut frames = Vec::with_capacity(16);
         match sample.callchain() {
             Some(chain) => {
                 for (i, frame) in chain.frames().enumerate() {
-                    let place = match frame.context {
-                        Context::Kernel => Place::Kernel,
-                        Context::User => Place::Process(pid),
+                    let owner = match frame.context {
+                        Context::Kernel => AddressOwner::Kernel,
+                        Context::User => AddressOwner::Process(pid),
                         Context::Unknown => own,
-                        _ => Place::Elsewhere,
+                        _ => AddressOwner::Other,
                     };
                     // A return address is behind its call, which may be the last of its function.
                     let address = frame.address.saturating_sub(u64::from(i > 0));
-                    self.functions_at(place, address, &mut frames);
+                    self.functions_at(owner, address, &mut frames);
                 }
             }
             None => self.functions_at(own, sample.ip().unwrap_or(0), &mut frames),
@@ -231,22 +259,22 @@ impl Loading {
         event.stacks.entry(stack).or_default().add(weight);
     }
 
-    fn functions_at(&mut self, place: Place, address: u64, out: &mut Vec<usize>) {
-        if let Some(known) = self.known.get(&(place, address)) {
+    fn functions_at(&mut self, owner: AddressOwner, address: u64, out: &mut Vec<usize>) {
+        if let Some(known) = self.known.get(&(owner, address)) {
             out.extend_from_slice(known);
             return;
         }
         let mut found = Vec::new();
         self.symbolizer
-            .resolve(&self.processes, place, address, &mut found);
+            .resolve(&self.processes, owner, address, &mut found);
         let functions: &mut Functions = &mut self.profile.functions;
-        let in_kernel = place == Place::Kernel;
+        let in_kernel = owner == AddressOwner::Kernel;
         let places: Box<[usize]> = found
             .into_iter()
             .map(|function| functions.place(function, in_kernel))
             .collect();
         out.extend_from_slice(&places);
-        self.known.insert((place, address), places);
+        self.known.insert((owner, address), places);
     }
 
     fn finish(mut self) -> Profile {
@@ -280,25 +308,15 @@ impl Loading {
     }
 }
 
-fn layout(attr: &EventAttr) -> RecordLayout {
-    RecordLayout::new(SampleType::from_bits_truncate(attr.sample_type()))
-        .with_read_format(ReadFormat::from_bits_truncate(attr.read_format()))
-        .with_branches(BranchSampleType::from_bits_truncate(
-            attr.branch_sample_type(),
-        ))
-        .with_registers(attr.user_registers(), attr.interrupt_registers())
-        .with_sample_id_all(attr.sample_id_all())
-}
-
-/// What an event is called that has no name in the file: the kernel's numbers for it.
+/// Returns the name of an event that has none in the file: the kernel's numbers for it.
 fn numbers(attr: &EventAttr) -> String {
     format!("type {} config {:#x}", attr.event_type(), attr.config())
 }
 
-fn place(mode: CpuMode, pid: i32) -> Place {
+fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
     match mode {
-        CpuMode::Kernel => Place::Kernel,
-        CpuMode::User => Place::Process(pid),
-        _ => Place::Elsewhere,
+        CpuMode::Kernel => AddressOwner::Kernel,
+        CpuMode::User => AddressOwner::Process(pid),
+        _ => AddressOwner::Other,
     }
 }

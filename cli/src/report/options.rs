@@ -12,6 +12,7 @@ Examples:
   quipu report --flamegraph out.svg         the same as a picture
   quipu report --inline -i other.data       inlined functions, from debug information
   quipu report --json                       one JSON object a line, for programs
+  perf record -o - ls | quipu report -i -   what is being recorded
 
 Reads what quipu record and perf record wrote. Overhead is the share of the events, or of the time of a
 clock. A function without a name is [unknown]: the file has no symbols for it, is gone, or is another one
@@ -21,8 +22,8 @@ by now.";
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Read FILE
-    #[arg(short, long, value_name = "FILE", default_value = crate::record::DEFAULT_FILE,
+    /// Read FILE; - is standard input
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE,
           help_heading = "What")]
     pub(crate) input: PathBuf,
     /// Report this event alone

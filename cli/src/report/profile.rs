@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use quipu_symbols::Function;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
     pub(super) events: Vec<EventProfile>,
     pub(super) functions: Functions,
-    /// How many records and samples were lost, as the file says.
+    /// Number of records and samples that were lost, as the file says.
     pub(super) lost: u64,
-    /// What a person has to know of it.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
@@ -24,11 +24,11 @@ pub(super) struct EventProfile {
     pub(super) stacks: HashMap<Stack, Weight>,
 }
 
-/// How much something weighs.
+/// Weight of a function or stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Weight {
     pub(super) samples: u64,
-    /// How many events the samples stand for.
+    /// Number of events that the samples stand for.
     pub(super) period: u64,
 }
 
@@ -47,7 +47,7 @@ impl Weight {
     }
 }
 
-/// Where a thread was.
+/// Stack of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stack {
     pub(super) command: Arc<str>,

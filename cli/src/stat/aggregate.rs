@@ -1,4 +1,4 @@
-//! Which parts of a target share a line: all, or those of a CPU, a core, a socket, a thread.
+//! Aggregation of the parts of a target into lines: all, or those of a CPU, a core, a socket, a thread.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,22 +7,22 @@ use quipu::Part;
 
 use crate::failure::Failure;
 
-use super::system::{self, CpuPlace};
+use super::system::{self, CpuTopology};
 
-/// What a line is for.
+/// The unit of aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub enum AggregateBy {
     /// Everything in one line.
-    Nothing,
+    Target,
     Cpu,
     Core,
     Socket,
     Thread,
 }
 
-/// What one line is about.
+/// The part of the target that a line is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum AggregateId {
     /// The whole target.
     Whole,
     Cpu(u32),
@@ -38,8 +38,8 @@ pub(super) enum Place {
     },
 }
 
-impl fmt::Display for Place {
-    /// As perf writes it: `CPU0`, `S0-D0-C1`, `S0`, `bash-1234`.
+impl fmt::Display for AggregateId {
+    /// Writes it as perf does: `CPU0`, `S0-D0-C1`, `S0`, `bash-1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => Ok(()),
@@ -53,18 +53,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// Sorts parts into places; looks at the machine once, and only as far as needed.
+/// The assignment of parts to lines; looks at the machine once, and only as far as needed.
 #[derive(Debug)]
-pub(super) struct Aggregation {
-    by: By,
-    cpus: BTreeMap<u32, CpuPlace>,
+pub struct Aggregation {
+    by: AggregateBy,
+    cpus: BTreeMap<u32, CpuTopology>,
     threads: BTreeMap<i32, String>,
 }
 
 impl Aggregation {
-    /// For these parts; a thread's name is looked up now, because later it may have ended.
-    pub(super) fn new<'a>(
-        by: By,
+    /// Returns the aggregation of these parts; a thread's name is looked up now, because later it may
+    /// have ended.
+    pub fn new<'a>(
+        by: AggregateBy,
         parts: impl IntoIterator<Item = &'a Part>,
     ) -> Result<Self, Failure> {
         let mut aggregation = Self {
@@ -73,35 +74,35 @@ impl Aggregation {
             threads: BTreeMap::new(),
         };
         match by {
-            By::Core | By::Socket => {
-                let places = system::places()?.into_iter();
+            AggregateBy::Core | AggregateBy::Socket => {
+                let places = system::cpu_topology()?.into_iter();
                 aggregation.cpus = places.map(|place| (place.cpu, place)).collect();
             }
-            By::Thread => {
+            AggregateBy::Thread => {
                 let threads = parts.into_iter().filter_map(|part| part.thread);
                 aggregation.threads = threads.map(|id| (id, system::thread_name(id))).collect();
             }
-            By::Nothing | By::Cpu => {}
+            AggregateBy::Target | AggregateBy::Cpu => {}
         }
         Ok(aggregation)
     }
 
-    /// The line that a part belongs to.
-    pub(super) fn place(&self, part: &Part) -> Place {
+    /// Returns the line that a part belongs to.
+    pub(super) fn id(&self, part: &Part) -> AggregateId {
         let cpu = part.cpu.and_then(|cpu| self.cpus.get(&cpu));
         match (self.by, part.cpu, part.thread, cpu) {
-            (By::Cpu, Some(cpu), ..) => Place::Cpu(cpu),
-            (By::Core, .., Some(cpu)) => Place::Core {
+            (AggregateBy::Cpu, Some(cpu), ..) => AggregateId::Cpu(cpu),
+            (AggregateBy::Core, .., Some(cpu)) => AggregateId::Core {
                 socket: cpu.socket,
                 die: cpu.die,
                 core: cpu.core,
             },
-            (By::Socket, .., Some(cpu)) => Place::Socket(cpu.socket),
-            (By::Thread, _, Some(id), _) => Place::Thread {
+            (AggregateBy::Socket, .., Some(cpu)) => AggregateId::Socket(cpu.socket),
+            (AggregateBy::Thread, _, Some(id), _) => AggregateId::Thread {
                 id,
                 name: self.threads.get(&id).cloned().unwrap_or_default(),
             },
-            _ => Place::Whole,
+            _ => AggregateId::Whole,
         }
     }
 }
@@ -110,9 +111,9 @@ impl Aggregation {
 mod tests {
     use super::*;
 
-    fn two_sockets(by: By) -> Aggregation {
+    fn two_sockets(by: AggregateBy) -> Aggregation {
         let place = |cpu, socket, core| {
-            let place = CpuPlace {
+            let place = CpuTopology {
                 socket,
                 die: -1,
                 core,
@@ -133,28 +134,28 @@ mod tests {
         }
     }
 
-    fn labels(by: By) -> Vec<String> {
+    fn labels(by: AggregateBy) -> Vec<String> {
         let aggregation = two_sockets(by);
         (0..4)
-            .map(|cpu| aggregation.place(&Part::on_cpu(cpu)).to_string())
+            .map(|cpu| aggregation.id(&Part::on_cpu(cpu)).to_string())
             .collect()
     }
 
     #[test]
     fn cpus_are_sorted_into_cores_and_sockets() {
-        assert_eq!(labels(By::Nothing), ["", "", "", ""]);
-        assert_eq!(labels(By::Cpu), ["CPU0", "CPU1", "CPU2", "CPU3"]);
+        assert_eq!(labels(AggregateBy::Target), ["", "", "", ""]);
+        assert_eq!(labels(AggregateBy::Cpu), ["CPU0", "CPU1", "CPU2", "CPU3"]);
         assert_eq!(
-            labels(By::Core),
+            labels(AggregateBy::Core),
             ["S0-D0-C0", "S0-D0-C0", "S0-D0-C4", "S1-D0-C0"]
         );
-        assert_eq!(labels(By::Socket), ["S0", "S0", "S0", "S1"]);
+        assert_eq!(labels(AggregateBy::Socket), ["S0", "S0", "S0", "S1"]);
     }
 
     #[test]
     fn threads_have_names() {
-        let aggregation = two_sockets(By::Thread);
-        let label = |id| aggregation.place(&Part::of_thread(id)).to_string();
+        let aggregation = two_sockets(AggregateBy::Thread);
+        let label = |id| aggregation.id(&Part::of_thread(id)).to_string();
         assert_eq!(label(7), "worker-7");
         assert_eq!(label(8), "-8");
     }

@@ -3,30 +3,32 @@
 use std::sync::Arc;
 
 use quipu::Target;
-use quipu::hal::{Clock, DynBackend, VirtualPmu};
 use quipu::msr::{self, MsrBus, MsrPmu};
+use quipu_hal::Backend;
+use quipu_pmu::{Clock, VirtualPmu};
 
 use crate::failure::Failure;
+use crate::target::Scope;
 
 use super::notes::Note;
-use super::plan::{Plan, Scope};
+use super::plan::Plan;
 
-/// What to count with.
+/// The backends to count with.
 #[derive(Default)]
-pub(super) struct Backends {
-    /// Those to try, in order; nothing where they are simply those of the machine.
-    pub(super) counting: Option<Vec<Arc<dyn DynBackend>>>,
+pub struct Backends {
+    /// The backends to try, in order; `None` for those of the machine.
+    pub(super) counting: Option<Vec<Arc<dyn Backend>>>,
     registers: Option<Arc<dyn Registers>>,
 }
 
-/// What bare registers tell besides counts.
+/// Information of bare registers besides counts.
 trait Registers {
-    /// The counters that were taken from somebody else, and from whom.
+    /// Returns a note of the counters that were taken from another program, and from which.
     fn taken_over(&self) -> Option<Note>;
 }
 
 impl Backends {
-    /// The backends of a plan.
+    /// Opens the backends of a plan.
     pub(super) fn of(plan: &Plan) -> Result<Self, Failure> {
         if plan.requests.is_empty() {
             return Ok(Self::default());
@@ -40,14 +42,11 @@ impl Backends {
         match plan.backend.as_slice() {
             [] => Ok(Self::default()),
             [name] if name == "msr" => {
-                let options = msr::Options {
-                    take_enabled: plan.take_busy,
-                    cpus: match &plan.scope {
-                        Scope::Cpus(Target::Cpus(cpus)) => Some(cpus.clone()),
-                        _ => None,
-                    },
-                    ..msr::options()
-                };
+                let mut options = msr::options();
+                options.take_enabled = plan.take_busy;
+                if let Scope::Cpus(Target::Cpus(cpus)) = &plan.scope {
+                    options.cpus = Some(cpus.clone());
+                }
                 let native = plan.machine().native_events();
                 let backend = msr::open_with(native, options)?;
                 Ok(Self::on_registers(Arc::new(backend)))
@@ -62,17 +61,15 @@ impl Backends {
         }
     }
 
-    /// A backend over model-specific registers.
-    pub(super) fn on_registers<B: MsrBus, C: Clock>(
-        backend: Arc<VirtualPmu<MsrPmu<B>, C>>,
-    ) -> Self {
+    /// Returns a backend over model-specific registers.
+    pub fn on_registers<B: MsrBus, C: Clock>(backend: Arc<VirtualPmu<MsrPmu<B>, C>>) -> Self {
         Self {
-            counting: Some(vec![Arc::clone(&backend) as Arc<dyn DynBackend>]),
+            counting: Some(vec![Arc::clone(&backend) as Arc<dyn Backend>]),
             registers: Some(backend),
         }
     }
 
-    pub(super) fn taken_over(&self) -> Option<Note> {
+    pub fn taken_over(&self) -> Option<Note> {
         self.registers.as_ref()?.taken_over()
     }
 }
@@ -87,8 +84,8 @@ impl<B: MsrBus, C: Clock> Registers for VirtualPmu<MsrPmu<B>, C> {
             about: "taken".into(),
             events: names.collect(),
             text: format!(
-                "enabled already, probably by {}, which counted nothing there meanwhile",
-                self.pmu().bus().suspect().who
+                "already enabled, probably by {}, which could not count with them in that time",
+                self.pmu().bus().likely_owner().name
             ),
         })
     }

@@ -1,38 +1,38 @@
-//! The measured command: held until everything is counting, and how it ended.
+//! The measured command: suspended until everything is counting, and how it ended.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use quipu::ErrorKind;
-use quipu::posix::HeldCommand;
+use quipu::command::SuspendedCommand;
 
 use crate::failure::Failure;
 
 use super::system;
 
-/// What a shell exits with when a command is there and cannot be executed (POSIX, XCU 2.8.2).
+/// The exit status of a shell if a command exists and cannot be executed (POSIX, XCU 2.8.2).
 const CANNOT_EXECUTE: u8 = 126;
-/// What a shell exits with when there is no such command.
+/// The exit status of a shell if a command does not exist.
 const NOT_FOUND: u8 = 127;
 
 /// Makes the process of a command, if there is one; it stays on these CPUs, if any are named.
-pub(crate) fn hold(
+pub(crate) fn suspend(
     command: &[OsString],
     cpus: Option<&[u32]>,
-) -> Result<Option<HeldCommand>, Failure> {
+) -> Result<Option<SuspendedCommand>, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    let hold = || HeldCommand::spawn(program, arguments);
-    let held = match cpus {
-        Some(cpus) => system::on_cpus(cpus, hold)?,
-        None => hold(),
+    let spawn = || SuspendedCommand::spawn(program, arguments);
+    let suspended = match cpus {
+        Some(cpus) => system::on_cpus(cpus, spawn)?,
+        None => spawn(),
     };
-    Ok(Some(held?))
+    Ok(Some(suspended?))
 }
 
-/// The failure of a command that could not be executed, with a shell's exit status.
+/// Returns the failure of a command that could not be executed, with a shell's exit status.
 pub(crate) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
     let program = program.to_string_lossy();
     let why = match error.errno() {
@@ -54,7 +54,7 @@ pub(crate) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
     }
 }
 
-/// The exit status for a command that ended: its own, or 128 + n after signal n.
+/// Returns the exit status for a command that ended: its own, or 128 + n after signal n.
 pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,

@@ -1,7 +1,7 @@
 //! Which events are counted: those asked for, or the default ones, and the cache events of `-d`.
 
-use quipu::hal::{Cache, CacheEvent, CacheOp, CacheResult, text};
-use quipu::{Event, EventSpec, GroupSpec, Hardware, Software};
+use quipu::{Event, EventSpec, GroupSpec, Hardware, IntoGroups, Software};
+use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult, text};
 
 use crate::failure::Failure;
 
@@ -11,9 +11,9 @@ use super::options::Options;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     pub(super) group: GroupSpec,
-    /// The name in the words of the person who asked, when it is a lone event.
+    /// The name as written on the command line, if it is a lone event.
     pub(super) label: Option<String>,
-    /// Left out of the report where it cannot be counted: nobody asked for it.
+    /// Left out of the report where it cannot be counted, because it was not asked for.
     pub(super) optional: bool,
 }
 
@@ -34,7 +34,13 @@ impl Request {
     }
 }
 
-/// The requests of a command line, in order.
+impl IntoGroups for Request {
+    fn into_groups(self) -> quipu::Result<Vec<GroupSpec>> {
+        self.group.into_groups()
+    }
+}
+
+/// Returns the requests of a command line, in order.
 pub(super) fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failure> {
     if options.null {
         return Ok(Vec::new());
@@ -65,7 +71,7 @@ fn named(text: &str) -> Result<Vec<Request>, Failure> {
         .collect())
 }
 
-/// What `perf stat` counts by default. On CPUs the clock is that of the CPU, because the idle task
+/// Returns the default events of `perf stat`. On CPUs the clock is that of the CPU, because the idle task
 /// is counted there too.
 fn default_set(on_cpus: bool) -> Vec<Request> {
     let clock = if on_cpus {
@@ -87,7 +93,7 @@ fn default_set(on_cpus: bool) -> Vec<Request> {
     ]
 }
 
-/// What `-d` adds, level by level.
+/// Returns the events that `-d` adds, level by level.
 fn detailed(level: u8) -> impl Iterator<Item = Request> {
     const LEVELS: [&[(Cache, CacheOp)]; 3] = [
         &[(Cache::L1d, CacheOp::Read), (Cache::Ll, CacheOp::Read)],
@@ -104,7 +110,8 @@ fn detailed(level: u8) -> impl Iterator<Item = Request> {
         .flatten()
         .flat_map(|&(cache, op)| {
             CacheResult::ALL
-                .map(|result| Request::default_event(CacheEvent::new(cache, op, result)))
+                .iter()
+                .map(move |&result| Request::default_event(CacheEvent::new(cache, op, result)))
         })
 }
 

@@ -1,7 +1,7 @@
 //! Metrics: what a count means beside the others.
 
-use quipu::hal::{CacheEvent, CacheResult};
 use quipu::{Event, Hardware, Software};
+use quipu_hal::{CacheEvent, CacheResult};
 
 use super::rows::Row;
 
@@ -10,11 +10,11 @@ use super::rows::Row;
 pub(super) struct Metric {
     pub(super) value: f64,
     pub(super) unit: String,
-    /// Whether the value is in percent.
+    /// True if the value is in percent.
     pub(super) percent: bool,
     /// Decimals worth printing.
     pub(super) decimals: usize,
-    /// Whether a count it was made of is an estimate or incomplete.
+    /// True if a count it was made of is an estimate or incomplete.
     pub(super) uncertain: bool,
 }
 
@@ -62,7 +62,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
     }
 }
 
-/// The row of another event in the same place, counted in the same modes.
+/// Returns the row of another event in the same place, counted in the same modes.
 fn counted_beside<'a>(row: &Row, rows: &'a [Row], event: &Event) -> Option<&'a Row> {
     rows.iter().find(|other| {
         other.event() == event
@@ -84,7 +84,7 @@ fn plain(row: &Row, value: f64, unit: &str) -> Metric {
         unit: unit.to_owned(),
         percent: false,
         decimals: 3,
-        uncertain: row.count.is_uncertain(),
+        uncertain: row.is_uncertain(),
     }
 }
 
@@ -95,11 +95,11 @@ fn against(row: &Row, whole: &Row, unit: &str, percent: bool) -> Option<Metric> 
         unit: unit.to_owned(),
         percent,
         decimals: 2,
-        uncertain: row.count.is_uncertain() || whole.count.is_uncertain(),
+        uncertain: row.is_uncertain() || whole.is_uncertain(),
     })
 }
 
-/// The share of another count, in percent; a rate where that was not counted.
+/// Returns the share of another count, in percent; a rate where that was not counted.
 fn percent(row: &Row, whole: Option<&Row>, unit: &str) -> Option<Metric> {
     match whole {
         Some(whole) => against(row, whole, unit, true),
@@ -107,7 +107,7 @@ fn percent(row: &Row, whole: Option<&Row>, unit: &str) -> Option<Metric> {
     }
 }
 
-/// How often it happened in a second of the target's own time.
+/// Returns the rate of the event in a second of the target's own time.
 fn rate(row: &Row) -> Option<Metric> {
     if !row.unit.is_plain() || !row.unit.name.is_empty() {
         return None;
@@ -127,9 +127,9 @@ mod tests {
     use super::super::report::sample;
     use super::*;
     use quipu::Filter;
-    use quipu::hal::{Cache, CacheOp};
+    use quipu_hal::{Cache, CacheOp};
 
-    /// The rows' metrics for events with values, in a second of wall time, each enabled half a
+    /// Returns the rows' metrics for events with values, in a second of wall time, each enabled half a
     /// second.
     fn metrics(counts: &[(Event, u128)]) -> Vec<Option<(f64, String)>> {
         let mut rows: Vec<Row> = counts

@@ -1,48 +1,52 @@
-//! What a reader of the numbers has to know, each thing once: what could not be counted and why,
-//! and where a count means less than its name promises.
+//! Notes on the numbers, each given once: events that could not be counted and why, and counts that
+//! mean less than their name promises.
 
-use quipu::hal::ErrorKind;
-use quipu::{Error, Event, Filter, SetEvent, Target};
+use quipu::{Count, Error, Event, Filter, SetEvent, Target};
+use quipu_hal::ErrorKind;
 
-use super::rows::{Count, Row};
+use super::rows::Row;
 use super::sets::Sets;
 use super::system;
 
 /// One remark, with the events it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Note {
-    pub(super) about: String,
-    pub(super) events: Vec<String>,
-    pub(super) text: String,
+pub struct Note {
+    pub about: String,
+    pub events: Vec<String>,
+    pub text: String,
 }
 
-/// Whether an event that failed so does not exist here, or exists and could not be counted.
-pub(super) fn outcome(error: &Error) -> Count {
-    match error.kind() {
+/// Returns true if an event that failed with this error is not supported here, false if it is and could
+/// not be counted.
+pub(super) fn is_unsupported(error: &Error) -> bool {
+    matches!(
+        error.kind(),
         ErrorKind::UnsupportedEvent
-        | ErrorKind::UnsupportedFeature
-        | ErrorKind::NoSuchDevice
-        | ErrorKind::TooManyEvents
-        | ErrorKind::InvalidConfiguration => Count::NotSupported,
-        _ => Count::NotCounted,
-    }
+            | ErrorKind::UnsupportedFeature
+            | ErrorKind::NoSuchDevice
+            | ErrorKind::TooManyEvents
+            | ErrorKind::InvalidConfiguration
+    )
 }
 
-/// The remarks on these sets and rows. `stand_in` is the CPU that native events were named as on.
-pub(super) fn notes(sets: &Sets, rows: &[Row], stand_in: Option<&str>) -> Vec<Note> {
+/// Returns the remarks on these sets and rows. `assumed_cpu` is the CPU that native events were named
+/// as on.
+pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> {
     let mut notes = Notes::default();
     let is_native = |row: &&Row| matches!(row.event(), Event::Named(_));
-    for (row, cpu) in rows.iter().filter(is_native).zip(stand_in.iter().cycle()) {
-        let text = format!(
-            "has the bits it has on {cpu}; nobody has checked that this CPU counts the same"
-        );
+    for (row, cpu) in rows
+        .iter()
+        .filter(is_native)
+        .zip(assumed_cpu.iter().cycle())
+    {
+        let text = format!("encoded as on {cpu}; it is not verified that this CPU counts the same");
         notes.add("another CPU's event", &row.name, text);
     }
     for row in rows {
         notes.row(row);
     }
     for (index, event) in sets.set_events() {
-        notes.opened(&sets.subject(index).name, event);
+        notes.opened(&sets.event(index).name, event);
     }
     notes.0
 }
@@ -79,7 +83,7 @@ impl Notes {
             self.add(
                 "in every mode",
                 name,
-                "counts user and kernel mode alike: it takes no filter",
+                "counts user and kernel mode together: it does not support filters",
             );
         } else if event.fell_back_to_user() {
             self.add("user mode only", name, fallback_hint());
@@ -94,53 +98,44 @@ impl Notes {
         }
     }
 
-    /// Where the lines come from, unless it is perf_event_open, which follows what was asked for.
+    /// Notes the CPUs that were counted in place of the command.
     fn counted_by(&mut self, backend: &str, name: &str, on_cpus: Option<&Target>) {
         let about = format!("counted by {backend}");
         match on_cpus {
             Some(Target::CurrentCpu) => self.add(
                 &about,
                 name,
-                "everything that ran on one CPU meanwhile, the one that quipu itself was on: the \
-                 command's part in it is not known, and it may have run on others too",
+                "everything that ran on one CPU in that time, the one that quipu itself was on: the \
+                 command's share of it is unknown, and the command may have run on other CPUs too",
             ),
             Some(cpus) => self.add(
                 &about,
                 name,
-                format!("everything that ran on {cpus} meanwhile, not the command alone"),
+                format!("everything that ran on {cpus} in that time, not the command alone"),
             ),
             None => {}
         }
     }
 
     fn row(&mut self, row: &Row) {
-        const NO_COUNTER: &str = "never got a hardware counter, because others held them all; ask \
-            for fewer events or smaller groups";
-        match row.count {
-            Count::NotSupported | Count::NotCounted => {
-                let about = if row.count == Count::NotSupported {
-                    "not supported"
-                } else {
-                    "not counted"
-                };
-                self.add(
-                    about,
-                    &row.name,
-                    row.reason.as_deref().unwrap_or(NO_COUNTER),
-                );
-            }
-            Count::Value { missing, parts, .. } if missing > 0 => self.add(
+        const NO_COUNTER: &str = "never got a hardware counter, because other events used all of \
+            them; count fewer events or use smaller groups";
+        if let Some(about) = row.no_value() {
+            let reason = row.reason.as_deref().unwrap_or(NO_COUNTER);
+            self.add(about, &row.name, reason);
+        }
+        if let Count::Partial { missing, parts, .. } = row.count {
+            self.add(
                 "incomplete",
                 &row.name,
                 format!(
                     "{missing} of {parts} parts never got a hardware counter; the value is that of \
                      the others"
                 ),
-            ),
-            Count::Value { .. } => {}
+            );
         }
         if let Some(how) = &row.disturbance {
-            let text = format!("not counted for a while: {how}");
+            let text = format!("not counted for part of the time: {how}");
             self.add("disturbed", &row.name, text);
         }
         if let Some(turn) = row.turn {
@@ -150,12 +145,12 @@ impl Notes {
     }
 }
 
-/// Why an event could not be opened, in words that fit other events of the same fate.
+/// Returns the reason why an event could not be opened, worded to fit other events with the same reason.
 pub(super) fn why(event: &Event, error: &Error) -> String {
     let in_kernel_only = !event.levels().contains(Filter::USER);
     if error.kind() == ErrorKind::CounterInErrorState {
-        return "pinned (:D), and others held the counters that it needs; ask for fewer events, or \
-                without D to let it take turns"
+        return "pinned (:D), but the counters that it needs are in use; count fewer events, or leave \
+                out D to let it take turns"
             .to_owned();
     }
     let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
@@ -164,7 +159,7 @@ pub(super) fn why(event: &Event, error: &Error) -> String {
     } else if let (ErrorKind::TooManyEvents, Some(member)) = (error.kind(), error.member()) {
         format!(
             "there are not enough counters for the whole group: its event {} opens by itself, but \
-             not together with those before it; ask for smaller groups",
+             not together with those before it; use smaller groups",
             member + 1
         )
     } else {
@@ -179,7 +174,7 @@ pub(super) fn why(event: &Event, error: &Error) -> String {
     text
 }
 
-/// Why only user mode is counted.
+/// Returns the reason why only user mode is counted.
 fn fallback_hint() -> String {
     let mut text = String::from("counting in the kernel is not permitted");
     if let Some(hint) = system::kernel_mode_hint() {
@@ -235,7 +230,7 @@ mod tests {
         );
     }
 
-    /// Whoever runs the command cannot disable and enable a group, as the library's hint says.
+    /// A user of the command cannot disable and enable a group, as the library's hint says.
     #[test]
     fn a_pinned_counter_without_room_says_what_can_be_asked_for() {
         let error = Error::new(ErrorKind::CounterInErrorState, "read the counters")
@@ -243,16 +238,16 @@ mod tests {
             .with_hint("disable and enable the group to try again");
         let text = why(&Hardware::Cycles.into(), &error);
         assert!(
-            text.contains("without D") && !text.contains("enable"),
+            text.contains("leave out D") && !text.contains("enable"),
             "{text}"
         );
     }
 
     #[test]
     fn what_does_not_exist_is_not_supported() {
-        let of = |kind| outcome(&Error::new(kind, "open it"));
-        assert_eq!(of(ErrorKind::UnsupportedEvent), Count::NotSupported);
-        assert_eq!(of(ErrorKind::NoPermission), Count::NotCounted);
-        assert_eq!(of(ErrorKind::Busy), Count::NotCounted);
+        let of = |kind| is_unsupported(&Error::new(kind, "open it"));
+        assert!(of(ErrorKind::UnsupportedEvent));
+        assert!(!of(ErrorKind::NoPermission));
+        assert!(!of(ErrorKind::Busy));
     }
 }

@@ -1,21 +1,21 @@
 //! The options of `quipu stat`, as people know them from perf-stat(1).
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
 use crate::names::NameOptions;
 use crate::pctr::simulate::Simulated;
+use crate::target::TargetOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   quipu stat -- make -j8                     what a build costs
-  quipu stat -r 10 -- ./bench                ten runs: means and how far they spread
+  quipu stat -r 10 -- ./bench                ten runs: means and standard deviations
   quipu stat -e cycles:u,instructions:u ls   chosen events, in user mode only
   quipu stat -e '{branches,branch-misses}' ls   a group: counted at the same times
   quipu stat -e PAPI_L2_TCM -- ./bench       a preset: counted event by event, reported as one
-  quipu stat --events my.toml -e MINE ls     an event of a file of your own
+  quipu stat --events my.toml -e MINE ls     an event from your own file
   quipu stat -d -- ./bench                   cache events as well (-dd, -ddd: more)
   quipu stat -p 1234                         a running process, until it ends or Ctrl-C
   quipu stat -p 1234 -- sleep 5              the same, for five seconds
@@ -37,7 +37,7 @@ Exit status:
     override_usage = "quipu stat [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
         quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
 )]
-pub(crate) struct Options {
+pub struct Options {
     /// Events to count: names, groups {a,b}, modifiers :u :k; see `quipu list`
     #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
     pub(crate) event: Vec<String>,
@@ -46,36 +46,18 @@ pub(crate) struct Options {
     pub(crate) detailed: u8,
     #[command(flatten)]
     pub(crate) names: NameOptions,
-    /// Count nothing, just time the command
+    /// Count no events, only time the command
     #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
     pub(crate) null: bool,
 
-    /// Count these processes, with all their threads
-    #[arg(
-        short,
-        long,
-        value_name = "PID,..",
-        value_delimiter = ',',
-        help_heading = "Where"
-    )]
-    pub(crate) pid: Vec<i32>,
-    /// Count these threads
-    #[arg(
-        short,
-        long,
-        value_name = "TID,..",
-        value_delimiter = ',',
-        help_heading = "Where"
-    )]
-    pub(crate) tid: Vec<i32>,
-    /// Count on every CPU, whatever runs there
-    #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) all_cpus: bool,
-    /// Count on these CPUs (0-3,8), whatever runs there
-    #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) cpus: Option<String>,
-    /// Count with these backends alone, tried in this order; `msr` writes raw counter registers, of
-    /// whole CPUs only
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+    /// Count the tasks of these control groups, every event in each of them
+    #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
+          value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
+    pub(crate) cgroup: Vec<PathBuf>,
+    /// Count with these backends only, tried in this order; `msr` writes raw counter registers and
+    /// counts whole CPUs only
     #[arg(
         long,
         value_name = "NAME,..",
@@ -84,8 +66,8 @@ pub(crate) struct Options {
     )]
     pub(crate) backend: Vec<String>,
     /// Count as on OpenBSD, with a simulated pctr(4) of a driver's era and a CPU, such as
-    /// amd64-2019:core. There every event that is counted occurs 1000 times in user mode and 10 times
-    /// in the kernel
+    /// amd64-2019:core. Every counted event then occurs 1000 times in user mode and 10 times in the
+    /// kernel
     #[arg(
         long,
         value_name = "ERA:CPU",
@@ -93,27 +75,21 @@ pub(crate) struct Options {
         help_heading = "Where"
     )]
     pub(crate) simulate: Option<Simulated>,
-    /// With --backend msr: take counters that others use too, who then count nothing; the report says whose
+    /// With --backend msr: also take counters that other programs use, which then cannot count with
+    /// them; the report names them
     #[arg(long, help_heading = "Where")]
     pub(crate) take_busy: bool,
-    /// Count the tasks of these control groups, every event in each of them
-    #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
-          value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) cgroup: Vec<PathBuf>,
-    /// Leave out the threads and processes that the target starts
-    #[arg(short = 'i', long, help_heading = "Where")]
-    pub(crate) no_inherit: bool,
 
-    /// A line for each CPU
+    /// Report a line for each CPU
     #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
     pub(crate) no_aggr: bool,
-    /// A line for each core
+    /// Report a line for each core
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub(crate) per_core: bool,
-    /// A line for each socket
+    /// Report a line for each socket
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub(crate) per_socket: bool,
-    /// A line for each thread of -p or -t
+    /// Report a line for each thread of -p or -t
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub(crate) per_thread: bool,
     /// Run the command N times; report means and their relative standard deviation
@@ -132,7 +108,7 @@ pub(crate) struct Options {
           help_heading = "How")]
     pub(crate) timeout: Option<u64>,
 
-    /// Comma-separated values, in perf's order of columns; the same as `-x ,`
+    /// Write comma-separated values, in perf's order of columns; the same as `-x ,`
     #[arg(long, group = "format", help_heading = "Report")]
     pub(crate) csv: bool,
     /// Separate values with SEP, in perf's order of columns
@@ -144,7 +120,7 @@ pub(crate) struct Options {
         help_heading = "Report"
     )]
     pub(crate) field_separator: Option<String>,
-    /// One JSON object a line, with perf's field names
+    /// Write one JSON object a line, with perf's field names
     #[arg(
         short,
         long,
@@ -162,8 +138,4 @@ pub(crate) struct Options {
     /// Show how each event was opened and for how long it counted
     #[arg(short, long, help_heading = "Report")]
     pub(crate) verbose: bool,
-
-    /// The command to run and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    pub(crate) command: Vec<OsString>,
 }

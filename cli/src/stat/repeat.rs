@@ -1,6 +1,8 @@
 //! Several runs: the mean of each count, and how far it can be trusted.
 
-use super::rows::{Count, Row};
+use quipu::Count;
+
+use super::rows::Row;
 
 /// Values seen one by one: their mean and its standard deviation.
 ///
@@ -34,7 +36,7 @@ impl Samples {
         self.mean
     }
 
-    /// The standard deviation of the mean: sqrt(sum of squares / (n - 1) / n).
+    /// Returns the standard deviation of the mean: sqrt(sum of squares / (n - 1) / n).
     pub(super) fn deviation(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
@@ -91,7 +93,7 @@ impl Merge {
         }
     }
 
-    /// The means. A line has a spread when it was counted in more than one run.
+    /// Returns the means. A line has a spread when it was counted in more than one run.
     pub(super) fn rows(self) -> Vec<Row> {
         self.lines.into_iter().map(Line::finish).collect()
     }
@@ -104,7 +106,7 @@ impl Line {
             run: 0,
             values: Samples::default(),
             cores: vec![Samples::default(); row.cores.len()],
-            terms: vec![Samples::default(); row.formula.as_ref().map_or(0, |f| f.terms.len())],
+            terms: vec![Samples::default(); row.preset.as_ref().map_or(0, |f| f.terms.len())],
             times: [Samples::default(); 3],
         }
     }
@@ -124,8 +126,8 @@ impl Line {
         for (samples, (_, count)) in self.cores.iter_mut().zip(&row.cores) {
             samples.add(count.value().unwrap_or(0) as f64);
         }
-        let terms = self.row.formula.iter_mut().flat_map(|f| &mut f.terms);
-        let others = row.formula.iter().flat_map(|f| &f.terms);
+        let terms = self.row.preset.iter_mut().flat_map(|f| &mut f.terms);
+        let others = row.preset.iter().flat_map(|f| &f.terms);
         for ((samples, term), other) in self.terms.iter_mut().zip(terms).zip(others) {
             if let Some(value) = other.count.value() {
                 samples.add(value as f64);
@@ -144,20 +146,20 @@ impl Line {
 
     fn finish(self) -> Row {
         let mut row = self.row;
-        if let Count::Value { value, .. } = &mut row.count {
-            *value = self.values.mean().round() as u128;
+        if row.count.value().is_some() {
+            row.count = with_value(row.count, self.values.mean());
             row.spread = (self.values.count > 1).then(|| Spread {
                 mean: self.values.mean(),
                 percent: self.values.percent(),
             });
         }
         for ((_, count), samples) in row.cores.iter_mut().zip(&self.cores) {
-            *count = Count::exact(samples.mean().round() as u128);
+            *count = Count::Exact(samples.mean().round() as u128);
         }
-        let terms = row.formula.iter_mut().flat_map(|f| &mut f.terms);
+        let terms = row.preset.iter_mut().flat_map(|f| &mut f.terms);
         for (term, samples) in terms.zip(&self.terms) {
-            if let Count::Value { value, .. } = &mut term.count {
-                *value = samples.mean().round() as u128;
+            if term.count.value().is_some() {
+                term.count = with_value(term.count, samples.mean());
             }
         }
         let [time, enabled, running] = self.times.map(|samples| samples.mean().round() as u64);
@@ -166,29 +168,30 @@ impl Line {
     }
 }
 
-/// What can be said of both: an estimate in one run makes the mean an estimate.
+/// Returns the first count with the lower certainty of both: an estimate in one run makes the mean one.
 fn worst(a: Count, b: Count) -> Count {
-    match (a, b) {
-        (
-            Count::Value {
-                value,
-                estimated,
-                missing,
-                parts,
-            },
-            Count::Value {
-                estimated: also,
-                missing: more,
-                ..
-            },
-        ) => Count::Value {
-            value,
-            estimated: estimated || also,
-            missing: missing.max(more),
-            parts,
-        },
-        (Count::Value { .. }, _) => a,
-        (_, b) => b,
+    match (a.value(), b.value()) {
+        (Some(value), Some(_)) => {
+            let missing = a.missing().max(b.missing());
+            let parts = parts(a).max(parts(b));
+            Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts)
+        }
+        (Some(_), None) => a,
+        (None, _) => b,
+    }
+}
+
+/// Returns the count with another value.
+fn with_value(count: Count, value: f64) -> Count {
+    let value = value.round() as u128;
+    Count::of_parts(value, count.is_estimate(), count.missing(), parts(count))
+}
+
+/// Returns the number of parts that a count covers, if some are missing.
+fn parts(count: Count) -> usize {
+    match count {
+        Count::Partial { parts, .. } => parts,
+        _ => 0,
     }
 }
 

@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use crate::failure::Failure;
-use crate::terminal::Layout;
+use crate::terminal::{self, Layout};
 
 use super::notes::Note;
 use super::options::Options;
@@ -21,7 +21,7 @@ use super::rows::Row;
 /// Everything that is reported at the end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Report {
-    /// What was counted: `'ls -l'`, `process 1234`.
+    /// The measured target: `'ls -l'`, `process 1234`.
     pub(super) title: String,
     pub(super) runs: u32,
     pub(super) rows: Vec<Row>,
@@ -35,11 +35,11 @@ pub(super) struct Report {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     pub(super) elapsed: Samples,
-    /// What the command used; nothing when there was none.
+    /// The resources that the command used, if there was one.
     pub(super) command: Option<CommandTimes>,
 }
 
-/// What a command used, in seconds and bytes.
+/// The resources that a command used, in seconds and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CommandTimes {
     pub(super) user: Samples,
@@ -54,17 +54,17 @@ enum Format {
     Json,
 }
 
-/// Where reports go, and in which form.
-pub(super) struct Output {
+/// The destination and format of reports.
+pub struct Output {
     format: Format,
     sink: Box<dyn Write>,
-    /// Whether a person is watching.
-    attended: bool,
+    /// True if the report is text on a terminal.
+    is_interactive: bool,
     begun: bool,
 }
 
 impl Output {
-    pub(super) fn open(options: &Options) -> Result<Self, Failure> {
+    pub fn open(options: &Options) -> Result<Self, Failure> {
         let (sink, layout): (Box<dyn Write>, Layout) = match &options.output {
             Some(path) => {
                 let file = open_file(path, options.append).map_err(|e| {
@@ -84,17 +84,17 @@ impl Output {
             Format::Text(layout)
         };
         Ok(Self {
-            attended: io::stderr().is_terminal() && matches!(format, Format::Text(_)),
+            is_interactive: io::stderr().is_terminal() && matches!(format, Format::Text(_)),
             format,
             sink,
             begun: false,
         })
     }
 
-    /// Tells a person at the terminal how things go.
+    /// Writes a progress message to a terminal.
     pub(super) fn progress(&self, text: &str) {
-        if self.attended {
-            eprintln!("quipu: {text}");
+        if self.is_interactive {
+            terminal::warn(text);
         }
     }
 
@@ -110,7 +110,7 @@ impl Output {
         self.write(&out)
     }
 
-    /// Writes what there is to say after the last interval.
+    /// Writes the notes after the last interval.
     pub(super) fn notes(&mut self, report: &Report) -> Result<(), Failure> {
         match self.format {
             Format::Text(layout) => {
@@ -122,8 +122,8 @@ impl Output {
         }
     }
 
-    /// Says what must not go unsaid in any form: text has it among its remarks.
-    pub(super) fn insist(&mut self, note: &Note) -> Result<(), Failure> {
+    /// Writes a warning that every format must have: text has it among its notes.
+    pub(super) fn write_warning(&mut self, note: &Note) -> Result<(), Failure> {
         let line = match &self.format {
             Format::Text(_) => return Ok(()),
             Format::Separated(_) => csv::comment(note),
@@ -149,7 +149,7 @@ impl Output {
             .write_all(text.as_bytes())
             .and_then(|()| self.sink.flush());
         match written {
-            // Nobody is left to read it, as with `2>&1 | head`.
+            // The reader is gone, as with `2>&1 | head`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => {
                 written.map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))

@@ -1,22 +1,23 @@
-//! The lines of a report, before anybody decides how they look.
+//! The lines of a report, in any format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quipu::hal::total;
-use quipu::{Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading, Scaled, Total};
+use quipu::{Count, Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading};
+use quipu_events::Formula;
+use quipu_hal::total;
 
-use super::aggregate::{Aggregation, Place};
+use super::aggregate::{AggregateId, Aggregation};
 use super::metrics::{self, Metric};
 use super::notes;
 use super::repeat::Spread;
 use super::sets::{Sets, Snapshot};
 
-/// What was counted of one event in one place.
+/// The count of one event in one part of the target.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
-    pub(super) place: Place,
-    /// How many CPUs share the line, where it is for a core or socket.
+pub struct Row {
+    pub(super) place: AggregateId,
+    /// The number of CPUs of a core or socket.
     pub(super) cpus: usize,
     pub(super) cgroup: Option<String>,
     pub(super) name: String,
@@ -24,116 +25,49 @@ pub(super) struct Row {
     pub(super) unit: Unit,
     /// The backend that counts it.
     pub(super) backend: Option<&'static str>,
-    pub(super) count: Count,
+    pub count: Count,
+    /// True if the event is not supported here, and not only uncounted.
+    pub(super) is_unsupported: bool,
     /// Nanoseconds the target ran or the CPUs passed while the event was enabled.
     pub(super) time: u64,
     /// Nanoseconds enabled and running, of all counters together.
-    pub(super) enabled: u64,
-    pub(super) running: u64,
+    pub enabled: u64,
+    pub running: u64,
     /// The shares of the core types of a hybrid machine.
     pub(super) cores: Vec<(String, Count)>,
-    /// What the value was made of, where the event is a preset of several.
-    pub(super) formula: Option<Formula>,
+    /// The terms of a preset of several events.
+    pub(super) preset: Option<PresetCounts>,
     pub(super) spread: Option<Spread>,
     pub(super) metric: Option<Metric>,
     /// Why there is no count.
     pub(super) reason: Option<String>,
-    /// How somebody else got in the way, so that a span of the time was not counted.
+    /// The reason why another program kept a part of the time from being counted.
     pub(super) disturbance: Option<String>,
-    /// How long it counted at a time, where it took turns with others and its backend says so.
-    pub(super) turn: Option<Duration>,
+    /// The time it counted at a time, if it took turns with others and its backend says so.
+    pub turn: Option<Duration>,
 }
 
-/// The formula of a preset of several events, and what was counted of each.
+/// A preset of several events, with the count of each.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Formula {
-    pub(super) text: String,
+pub(super) struct PresetCounts {
+    pub(super) formula: Formula,
     pub(super) in_one_group: bool,
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<TermCount>,
 }
 
-/// What was counted of one event of a formula.
+/// The count of one event of a formula.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Term {
+pub(super) struct TermCount {
     pub(super) name: String,
     pub(super) unit: Unit,
     pub(super) count: Count,
-}
-
-/// The outcome of counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Count {
-    Value {
-        value: u128,
-        /// Scaled up from a part of the time.
-        estimated: bool,
-        /// Parts of the target that were never counted, of how many.
-        missing: usize,
-        parts: usize,
-    },
-    NotCounted,
-    NotSupported,
-}
-
-impl Count {
-    pub(super) const fn exact(value: u128) -> Self {
-        Self::Value {
-            value,
-            estimated: false,
-            missing: 0,
-            parts: 1,
-        }
-    }
-
-    pub(super) fn of(total: Total, parts: usize) -> Self {
-        let Some(value) = total.value() else {
-            return Self::NotCounted;
-        };
-        let missing = match total {
-            Total::Partial { missing, .. } => missing,
-            _ => 0,
-        };
-        Self::Value {
-            value,
-            estimated: total.is_estimate(),
-            missing,
-            parts,
-        }
-    }
-
-    pub(super) const fn value(self) -> Option<u128> {
-        match self {
-            Self::Value { value, .. } => Some(value),
-            _ => None,
-        }
-    }
-
-    pub(super) const fn is_estimate(self) -> bool {
-        matches!(
-            self,
-            Self::Value {
-                estimated: true,
-                ..
-            }
-        )
-    }
-
-    /// Whether the value is not the whole truth: scaled up, or parts are missing.
-    pub(super) const fn is_uncertain(self) -> bool {
-        match self {
-            Self::Value {
-                estimated, missing, ..
-            } => estimated || missing > 0,
-            _ => false,
-        }
-    }
 }
 
 /// The unit a value is shown in.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unit {
     pub(super) name: String,
-    /// What a raw value is multiplied by.
+    /// The factor of raw values.
     pub(super) factor: f64,
 }
 
@@ -145,12 +79,12 @@ impl Unit {
         }
     }
 
-    /// The unit of an event that is open.
+    /// Returns the unit of an event that is open.
     pub(super) fn of(info: &EventInfo) -> Self {
         Self::new(&info.unit, info.scale)
     }
 
-    /// An event's own unit; nanoseconds are shown as milliseconds.
+    /// Returns an event's own unit; nanoseconds are shown as milliseconds.
     pub(super) fn new(name: &str, scale: f64) -> Self {
         match name {
             "ns" => Self {
@@ -164,7 +98,7 @@ impl Unit {
         }
     }
 
-    /// Whether values are shown as whole numbers.
+    /// Returns true if values are shown as whole numbers.
     pub(super) fn is_plain(&self) -> bool {
         self.factor == 1.0
     }
@@ -180,18 +114,18 @@ impl Unit {
 }
 
 impl Row {
-    /// The value in the row's unit, the mean where there were several runs.
+    /// Returns the value in the row's unit, the mean where there were several runs.
     pub(super) fn amount(&self) -> Option<f64> {
         let value = self.count.value()?;
         let value = self.spread.map_or(value as f64, |spread| spread.mean);
         Some(self.unit.scale(value))
     }
 
-    /// The share of the time that the counters ran, in percent.
+    /// Returns the share of the time that the counters ran, in percent.
     pub(super) fn percent_running(&self) -> f64 {
         match (self.count, self.enabled) {
-            (Count::Value { .. }, 0) => 100.0,
-            (_, 0) => 0.0,
+            (Count::NotCounted, 0) => 0.0,
+            (_, 0) => 100.0,
             (_, enabled) => (self.running as f64 / enabled as f64 * 100.0).min(100.0),
         }
     }
@@ -206,23 +140,32 @@ impl Row {
         }
     }
 
+    /// Returns the reason in two words if there is no value.
+    pub(super) fn no_value(&self) -> Option<&'static str> {
+        match self.count {
+            Count::NotCounted if self.is_unsupported => Some("not supported"),
+            Count::NotCounted => Some("not counted"),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the value is scaled up or parts are missing.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.count.exact().is_none() && self.count != Count::NotCounted
+    }
+
     pub(super) fn event(&self) -> &Event {
         &self.spec.event
     }
 }
 
-/// The rows of a snapshot, with their metrics: event by event, place by place, or the other way
+/// Returns the rows of a snapshot, with their metrics: event by event, place by place, or the other way
 /// round where places are few and large.
-pub(super) fn rows(
-    sets: &Sets,
-    snapshot: &Snapshot,
-    aggregation: &Aggregation,
-    elapsed: f64,
-) -> Vec<Row> {
+pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed: f64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (cgroup, members) in sets.by_cgroup() {
         let places = places(sets, &members, aggregation);
-        for index in 0..sets.events() {
+        for index in 0..sets.len() {
             if sets.is_hidden(index) {
                 continue;
             }
@@ -234,12 +177,12 @@ pub(super) fn rows(
     }
     if rows
         .iter()
-        .any(|row| matches!(row.place, Place::Core { .. } | Place::Socket(_)))
+        .any(|row| matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)))
     {
         rows.sort_by(|a, b| a.place.cmp(&b.place));
     }
     for row in rows.iter_mut().filter(|row| row.cgroup.is_some()) {
-        // When nobody has counted a control group for a while, the kernel may date its first
+        // When a control group has not been counted for a while, the kernel may date its first
         // counter's times back to then.
         row.time = row.time.min((elapsed * 1e9) as u64 * row.cpus as u64);
     }
@@ -247,15 +190,15 @@ pub(super) fn rows(
     rows
 }
 
-/// The places that some event was counted in, each with its number of CPUs.
-fn places(sets: &Sets, members: &[usize], aggregation: &Aggregation) -> Vec<(Place, usize)> {
-    let mut places: BTreeMap<Place, BTreeSet<u32>> = BTreeMap::new();
+/// Returns the places that some event was counted in, each with its number of CPUs.
+fn places(sets: &Sets, members: &[usize], aggregation: &Aggregation) -> Vec<(AggregateId, usize)> {
+    let mut places: BTreeMap<AggregateId, BTreeSet<u32>> = BTreeMap::new();
     for part in sets.parts(members) {
-        let cpus = places.entry(aggregation.place(part)).or_default();
+        let cpus = places.entry(aggregation.id(part)).or_default();
         cpus.extend(part.cpu);
     }
     if places.is_empty() {
-        return vec![(Place::Whole, 0)];
+        return vec![(AggregateId::Whole, 0)];
     }
     places
         .into_iter()
@@ -268,9 +211,10 @@ type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
 /// The readings of one event, by place; those of a preset of several events term by term.
 struct Counted<'a> {
-    readings: BTreeMap<Place, Vec<Readings<'a>>>,
+    readings: BTreeMap<AggregateId, Vec<Readings<'a>>>,
     preset: Option<&'a Preset>,
-    failed: Option<(Count, String)>,
+    /// The last failure: whether the event is unsupported, and the reason.
+    failed: Option<(bool, String)>,
 }
 
 impl<'a> Counted<'a> {
@@ -286,10 +230,12 @@ impl<'a> Counted<'a> {
             failed: None,
         };
         for member in members {
-            let event = snapshot.counts(*member).event(index);
+            let Some(event) = snapshot.counts(*member).get(index) else {
+                continue;
+            };
             if let Err(error) = counted.add(event, aggregation) {
                 let reason = notes::why(&event.event().spec().event, &error);
-                counted.failed = Some((notes::outcome(&error), reason));
+                counted.failed = Some((notes::is_unsupported(&error), reason));
             }
         }
         counted
@@ -302,37 +248,38 @@ impl<'a> Counted<'a> {
         let width = terms.len();
         for (term, readings) in terms.into_iter().enumerate() {
             for (part, reading) in readings {
-                let place = self.readings.entry(aggregation.place(part));
+                let place = self.readings.entry(aggregation.id(part));
                 place.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
             }
         }
         Ok(())
     }
 
-    /// No row where the event is counted, but not in this place.
+    /// Returns the row of an event, or `None` if the event is counted in other places only.
     fn row(
         &self,
         sets: &Sets,
         snapshot: &Snapshot,
-        (place, cpus): &(Place, usize),
+        (place, cpus): &(AggregateId, usize),
         cgroup: Option<&str>,
         index: usize,
     ) -> Option<Row> {
-        let subject = sets.subject(index);
+        let event = sets.event(index);
         let mut row = Row {
             place: place.clone(),
             cpus: *cpus,
             cgroup: cgroup.map(str::to_owned),
-            name: subject.name.clone(),
-            spec: subject.spec.clone(),
-            unit: subject.unit.clone(),
-            backend: subject.backend,
+            name: event.name.clone(),
+            spec: event.spec.clone(),
+            unit: event.unit.clone(),
+            backend: event.backend,
             count: Count::NotCounted,
+            is_unsupported: false,
             time: 0,
             enabled: 0,
             running: 0,
             cores: Vec::new(),
-            formula: None,
+            preset: None,
             spread: None,
             metric: None,
             reason: None,
@@ -343,13 +290,13 @@ impl<'a> Counted<'a> {
             (Some(terms), _) => {
                 match self.preset {
                     Some(preset) => row.evaluate(preset, terms),
-                    None => row.fill(&terms[0], subject.is_gauge),
+                    None => row.fill(&terms[0], event.is_gauge),
                 }
                 row.qualify(snapshot.disturbance(index), sets.rotation_interval(index));
                 Some(row)
             }
-            (None, Some((count, reason))) => {
-                row.count = *count;
+            (None, Some((is_unsupported, reason))) => {
+                row.is_unsupported = *is_unsupported;
                 row.reason = Some(reason.clone());
                 Some(row)
             }
@@ -364,20 +311,20 @@ impl Row {
         let disturbance = disturbance.map(str::to_owned);
         match self.count {
             Count::NotCounted if self.reason.is_none() => self.reason = disturbance,
-            Count::Value { estimated, .. } => {
-                self.turn = turn.filter(|_| estimated && disturbance.is_none());
+            Count::NotCounted => {}
+            count => {
+                self.turn = turn.filter(|_| count.is_estimate() && disturbance.is_none());
                 self.disturbance = disturbance;
             }
-            _ => {}
         }
     }
 
-    /// The value of a preset's formula. The times are those of the term that ran least.
+    /// Sets the value of a preset's formula. The times are those of the term that ran least.
     fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
-        let evaluation = preset.evaluate(terms);
-        let parts = terms.iter().map(Vec::len).max().unwrap_or(0);
-        self.count = Count::of(evaluation.total, parts);
-        self.reason = evaluation.reason;
+        match preset.evaluate(terms) {
+            Ok(count) => self.count = count,
+            Err(reason) => self.reason = Some(reason.to_string()),
+        }
         let running = |readings: &&Readings<'_>| -> u128 {
             readings
                 .iter()
@@ -388,14 +335,14 @@ impl Row {
             self.fill_times(least);
         }
         let counted = preset.terms().iter().zip(terms);
-        self.formula = Some(Formula {
-            text: preset.formula().to_string(),
+        self.preset = Some(PresetCounts {
+            formula: preset.formula().clone(),
             in_one_group: preset.is_in_one_group(),
             terms: counted
-                .map(|(event, readings)| Term {
+                .map(|(event, readings)| TermCount {
                     name: event.name().to_owned(),
                     unit: event.info().map_or_else(Unit::none, Unit::of),
-                    count: Count::of(total(readings.iter().copied()), readings.len()),
+                    count: total(readings.iter().copied()),
                 })
                 .collect(),
         });
@@ -418,21 +365,22 @@ impl Row {
         self.fill_times(readings);
         if is_gauge {
             match readings {
-                [(_, reading)] if reading.scaled() == Scaled::NotCounted => {
-                    self.reason = Some("there is no reading of it for this run".into());
+                [(_, reading)] if reading.scaled() == Count::NotCounted => {
+                    self.reason = Some("it was not read in this run".into());
                 }
-                [(_, reading)] => self.count = Count::exact(reading.value.into()),
+                [(_, reading)] => self.count = Count::Exact(reading.value.into()),
                 _ => {
                     self.reason = Some(
-                        "it is a gauge, and gauges of several CPUs do not add up; add -A".into(),
+                        "it is a gauge, and gauges of several CPUs cannot be added up; add -A"
+                            .into(),
                     );
                 }
             }
             return;
         }
-        self.count = Count::of(total(readings.iter().copied()), readings.len());
+        self.count = total(readings.iter().copied());
         if self.count == Count::NotCounted && self.backend == Some("posix") {
-            self.reason = Some("wait4(2) tells of a command only when it has ended".into());
+            self.reason = Some("wait4(2) reports on a command only when it has ended".into());
         }
         let cores: BTreeSet<&str> = readings
             .iter()
@@ -447,13 +395,13 @@ impl Row {
             // What a core type counted is a fact about that type, however long it waited for its
             // turn: the sum of the raw values.
             let value = of_core.iter().map(|(_, r)| u128::from(r.value)).sum();
-            self.cores.push((core.to_owned(), Count::exact(value)));
+            self.cores.push((core.to_owned(), Count::Exact(value)));
         }
     }
 }
 
-/// The time that threads ran or CPUs passed: that of each thread or CPU once, although it is watched
-/// by several core PMUs.
+/// Returns the time that threads ran or CPUs passed: that of each thread or CPU once, although it is
+/// watched by several core PMUs.
 fn time_of_target(readings: &[(&Part, &Reading)]) -> u64 {
     let mut times: BTreeMap<(Option<u32>, Option<i32>), u64> = BTreeMap::new();
     let mut sum: u64 = 0;
@@ -484,6 +432,6 @@ mod tests {
             row.count
         };
         assert_eq!(after(0, 0), Count::NotCounted);
-        assert_eq!(after(0, 1), Count::exact(0));
+        assert_eq!(after(0, 1), Count::Exact(0));
     }
 }

@@ -3,21 +3,21 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quipu::posix::{Exit, HeldCommand, Running};
+use quipu::command::{Exit, Running, SuspendedCommand};
 
 use crate::failure::Failure;
 use crate::names::Names;
+use crate::target::Scope;
 
 use super::aggregate::Aggregation;
 use super::backend::Backends;
 use super::command;
 use super::metrics;
 use super::notes::notes;
-use super::open_files;
-use super::plan::{Plan, Scope};
+use super::plan::Plan;
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
-use super::rows::{Row, Term, rows};
+use super::rows::{Row, TermCount, rows};
 use super::sets::{Sets, Snapshot};
 use super::signals::Signals;
 use super::system;
@@ -25,15 +25,15 @@ use super::system;
 /// The longest sleep while a command runs. A signal that arrives just before the sleep begins does
 /// not end it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// How often tasks that are no children of this process are looked at.
+/// The time between checks of tasks that are not children of this process.
 const LIVENESS_CHECK: Duration = Duration::from_millis(50);
-/// How often counters of CPUs take turns, where only reading them makes them.
-const TURN: Duration = Duration::from_millis(5);
-/// How often a person is told how many runs are done.
+/// The time slice of counters of CPUs that take turns only when they are read.
+const TIME_SLICE: Duration = Duration::from_millis(5);
+/// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// One call of `quipu stat`.
-pub(super) struct Session<'a> {
+pub struct Session<'a> {
     plan: &'a Plan,
     backends: &'a Backends,
     output: Output,
@@ -50,7 +50,7 @@ struct Run {
     last: Option<(Snapshot, f64)>,
 }
 
-/// How a measurement went.
+/// The outcome of one measurement.
 struct Outcome {
     rows: Vec<Row>,
     elapsed: f64,
@@ -59,12 +59,8 @@ struct Outcome {
 }
 
 impl<'a> Session<'a> {
-    /// A session that counts with these backends.
-    pub(super) fn new(
-        plan: &'a Plan,
-        backends: &'a Backends,
-        output: Output,
-    ) -> Result<Self, Failure> {
+    /// Returns a session that counts with these backends.
+    pub fn new(plan: &'a Plan, backends: &'a Backends, output: Output) -> Result<Self, Failure> {
         Ok(Self {
             plan,
             backends,
@@ -74,19 +70,19 @@ impl<'a> Session<'a> {
     }
 
     /// Measures as often as asked, and reports.
-    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let _anchors = (self.plan.runs > 1).then(system::anchors);
         let mut merge = Merge::default();
         let mut times = Times::default();
         let mut status = 0;
-        let mut told = Instant::now();
+        let mut last_progress = Instant::now();
         let mut last = None;
         let mut runs = 0;
         while runs < self.plan.runs && !(runs > 0 && self.signals.arrived()) {
             // What is on CPUs would go on counting, beside the next run's.
             drop(last.take());
-            if told.elapsed() > PROGRESS {
-                told = Instant::now();
+            if last_progress.elapsed() > PROGRESS {
+                last_progress = Instant::now();
                 let text = format!("{runs} of {} runs done", self.plan.runs);
                 self.output.progress(&text);
             }
@@ -106,12 +102,12 @@ impl<'a> Session<'a> {
         let mut rows = merge.rows();
         // A metric of means, not that of one run.
         metrics::attach(&mut rows, times.elapsed.mean());
-        let stand_in = self.plan.names.as_ref().and_then(Names::stand_in);
+        let assumed_cpu = self.plan.names.as_ref().and_then(Names::assumed_cpu);
         let mut notes = last
             .as_ref()
-            .map_or_else(Vec::new, |sets| notes(sets, &rows, stand_in));
+            .map_or_else(Vec::new, |sets| notes(sets, &rows, assumed_cpu));
         if let Some(taken) = self.backends.taken_over() {
-            self.output.insist(&taken)?;
+            self.output.write_warning(&taken)?;
             notes.push(taken);
         }
         let report = Report {
@@ -134,12 +130,12 @@ impl<'a> Session<'a> {
     }
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
-        let held = command::hold(&self.plan.command, self.plan.command_cpus())?;
+        let suspended = command::suspend(&self.plan.command, self.plan.command_cpus())?;
         if self.plan.scope != Scope::Command {
             // After the command was made, so that it keeps the limit it is used to.
-            open_files::allow_as_many_as_possible();
+            system::raise_open_file_limit();
         }
-        let command = held.as_ref().map(HeldCommand::pid);
+        let command = suspended.as_ref().map(SuspendedCommand::pid);
         let mut sets = Sets::open(self.plan, self.backends, command)?;
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
         if self.plan.scope != Scope::Command {
@@ -152,13 +148,13 @@ impl<'a> Session<'a> {
             started: Instant::now(),
             last,
         };
-        let exit = match held {
-            Some(held) => {
+        let exit = match suspended {
+            Some(suspended) => {
                 if self.plan.scope == Scope::Command {
                     run.sets.enable_on_cpus()?;
                 }
-                let running = held
-                    .release()
+                let running = suspended
+                    .resume()
                     .map_err(|e| command::not_executed(&self.plan.command[0], &e))?;
                 Some(self.wait_for_command(running, &mut run)?)
             }
@@ -175,12 +171,13 @@ impl<'a> Session<'a> {
         self.finish(run, elapsed.as_secs_f64(), exit)
     }
 
-    /// Tells a person what this is waiting for.
+    /// Writes what the measurement waits for to a terminal.
     fn announce(&self) {
         if self.plan.timeout.is_none() && self.plan.interval.is_none() {
             let title = self.plan.title();
-            self.output
-                .progress(&format!("counting {title}; Ctrl-C ends and reports"));
+            self.output.progress(&format!(
+                "counting {title}; press Ctrl-C to stop and report"
+            ));
         }
     }
 
@@ -235,7 +232,7 @@ impl<'a> Session<'a> {
     fn wait_for_command(&mut self, mut running: Running, run: &mut Run) -> Result<Exit, Failure> {
         let mut clock = Clock::new(self.plan, run.started);
         let mut turns = run.sets.is_on_cpus().then(|| run.sets.snapshot());
-        let longest = turns.as_ref().map_or(LONGEST_SLEEP, |_| TURN);
+        let longest = turns.as_ref().map_or(LONGEST_SLEEP, |_| TIME_SLICE);
         loop {
             if let Some(turn) = &mut turns {
                 run.sets.read(turn)?;
@@ -293,7 +290,7 @@ impl Clock {
         }
     }
 
-    /// How long until something is due.
+    /// Returns the time until the next deadline.
     fn next(&self) -> Duration {
         let due = self.interval.map(|(_, at)| at).into_iter().chain(self.end);
         due.map(|at| at.saturating_duration_since(Instant::now()))
@@ -301,7 +298,7 @@ impl Clock {
             .unwrap_or(LONGEST_SLEEP)
     }
 
-    /// Whether an interval has ended; each says so once. Intervals that were slept through are
+    /// Returns true once for each interval that has ended. Intervals that were slept through are
     /// skipped, so that they stay where they belong.
     fn interval_is_over(&mut self) -> bool {
         let Some((length, at)) = &mut self.interval else {
@@ -317,7 +314,7 @@ impl Clock {
         true
     }
 
-    /// Whether the time is over; says so once.
+    /// Returns true once, when the time is over.
     fn time_is_over(&mut self) -> bool {
         let over = self.end.is_some_and(|at| at <= Instant::now());
         if over {
@@ -333,8 +330,8 @@ fn add_command(times: &mut CommandTimes, exit: &Exit) {
     times.peak_memory = times.peak_memory.max(exit.max_resident);
 }
 
-/// A term of a formula with what was counted of it.
-fn term(term: &Term) -> String {
+/// Returns a term of a formula with what was counted of it.
+fn term(term: &TermCount) -> String {
     let mark = if term.count.is_estimate() { "~" } else { "" };
     match term.count.value() {
         Some(value) if term.unit.is_plain() => format!("{} {mark}{value}", term.name),
@@ -346,15 +343,17 @@ fn term(term: &Term) -> String {
     }
 }
 
-/// How each event was opened, and for how long it counted.
+/// Returns how each event was opened, and for how long it counted.
 fn details(sets: &Sets, rows: &[Row]) -> Vec<String> {
     let mut details = Vec::new();
     for (index, event) in sets.set_events() {
-        let name = &sets.subject(index).name;
+        let name = &sets.event(index).name;
         if let (Some(backend), Some(info)) = (event.backend(), event.info()) {
             let how = match event.preset() {
                 Some(preset) if preset.is_in_one_group() => ", in one group",
-                Some(_) => ", each event by itself: there is no room for a group of them",
+                Some(_) => {
+                    ", each event separately: there are not enough counters for a group of them"
+                }
                 None => "",
             };
             details.push(format!(
@@ -373,8 +372,8 @@ fn details(sets: &Sets, rows: &[Row]) -> Vec<String> {
             "{}{place}: enabled {} ns, running {} ns",
             row.name, row.enabled, row.running
         ));
-        details.extend(row.formula.iter().map(|formula| {
-            let terms: Vec<String> = formula.terms.iter().map(term).collect();
+        details.extend(row.preset.iter().map(|preset| {
+            let terms: Vec<String> = preset.terms.iter().map(term).collect();
             format!("{}{place}: {}", row.name, terms.join(", "))
         }));
     }

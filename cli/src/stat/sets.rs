@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::hal::ValueKind;
-use quipu::{
-    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, GroupSpec, Part, Result,
-};
+use quipu::{Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Result};
+use quipu_hal::ValueKind;
 
 use crate::failure::Failure;
 
@@ -17,13 +15,13 @@ use super::plan::Plan;
 use super::rows::Unit;
 
 /// An event set for each target.
-pub(super) struct Sets {
+pub struct Sets {
     members: Vec<Member>,
-    subjects: Vec<Subject>,
+    events: Vec<MeasuredEvent>,
     disturbances: Disturbances,
 }
 
-/// By event: how often somebody else got in the way of counting it, and how the last time.
+/// By event: how often another program disturbed its counting, and how the last time.
 type Disturbances = BTreeMap<usize, (u64, String)>;
 
 struct Member {
@@ -31,10 +29,10 @@ struct Member {
     set: EventSet,
 }
 
-/// What is known of an event before it is counted.
+/// An event of the sets, as known before it is counted.
 #[derive(Debug, Clone)]
-pub(super) struct Subject {
-    /// As the person who asked called it, `:u` added where a fallback narrowed it.
+pub(super) struct MeasuredEvent {
+    /// The name as requested, with `:u` added where a fallback narrowed it.
     pub(super) name: String,
     pub(super) spec: EventSpec,
     pub(super) unit: Unit,
@@ -44,30 +42,30 @@ pub(super) struct Subject {
     hidden: bool,
 }
 
-/// What the sets say at one moment.
+/// The readings of the sets at one moment.
 #[derive(Clone)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
     counts: Vec<Counts>,
     disturbances: Disturbances,
 }
 
 impl Snapshot {
-    /// The counts of one set.
-    pub(super) fn counts(&self, member: usize) -> &Counts {
+    /// Returns the counts of one set.
+    pub fn counts(&self, member: usize) -> &Counts {
         &self.counts[member]
     }
 
-    /// How somebody else got in the way of counting an event.
-    pub(super) fn disturbance(&self, event: usize) -> Option<&str> {
+    /// Returns how another program disturbed the counting of an event.
+    pub fn disturbance(&self, event: usize) -> Option<&str> {
         let (_, how) = self.disturbances.get(&event)?;
         Some(how)
     }
 
-    /// What was counted since an earlier snapshot of the same sets.
-    pub(super) fn since(&self, earlier: &Self) -> Self {
+    /// Returns the counts since an earlier snapshot of the same sets.
+    pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
         for (now, then) in difference.counts.iter_mut().zip(&earlier.counts) {
-            now.subtract(then);
+            now.subtract(then).expect("of the same sets");
         }
         let times = |snapshot: &Self, event: &usize| snapshot.disturbances.get(event).map(|d| d.0);
         difference
@@ -78,35 +76,33 @@ impl Snapshot {
 }
 
 impl Sets {
-    /// Opens everything. An event that cannot be counted here is no failure, but what can only be a
-    /// mistake is: then nothing has been run yet.
-    pub(super) fn open(
-        plan: &Plan,
-        backends: &Backends,
-        command: Option<i32>,
-    ) -> Result<Self, Failure> {
+    /// Opens everything. An event that cannot be counted here is no failure, unless it can only be a
+    /// mistake: then nothing has been run yet.
+    pub fn open(plan: &Plan, backends: &Backends, command: Option<i32>) -> Result<Self, Failure> {
         let mut members = Vec::new();
         if !plan.requests.is_empty() {
-            let groups: Vec<GroupSpec> = plan.requests.iter().map(|r| r.group.clone()).collect();
             for (cgroup, target) in plan.scope.targets(command) {
-                let mut set = EventSet::builder()
-                    .events(&groups)?
+                let mut set = EventSet::builder();
+                set.events(&plan.requests)?
                     .target(target)
                     .attributes(plan.attributes())
                     .user_mode_fallback(true)
                     .cpu_fallback(true);
                 if let Some(names) = &plan.names {
-                    set = set.machine(Arc::clone(&names.machine));
+                    set.machine(Arc::clone(&names.machine));
                 }
                 if let Some(backends) = &backends.counting {
-                    set = set.backends(backends.iter().cloned());
+                    set.backends(backends.iter().cloned());
                 }
                 let set = set.open()?;
-                members.push(Member { cgroup, set });
+                members.push(Member {
+                    cgroup: cgroup.map(str::to_owned),
+                    set,
+                });
             }
         }
         let sets = Self {
-            subjects: subjects(plan, &members),
+            events: events(plan, &members),
             members,
             disturbances: Disturbances::new(),
         };
@@ -114,21 +110,21 @@ impl Sets {
         Ok(sets)
     }
 
-    /// How many events there are, in each set.
-    pub(super) fn events(&self) -> usize {
-        self.subjects.len()
+    /// Returns the number of events of each set.
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
     }
 
-    pub(super) fn subject(&self, index: usize) -> &Subject {
-        &self.subjects[index]
+    pub(super) fn event(&self, index: usize) -> &MeasuredEvent {
+        &self.events[index]
     }
 
-    /// Whether nobody asked for the event and it cannot be counted.
+    /// Returns true for a default event that is not supported here.
     pub(super) fn is_hidden(&self, index: usize) -> bool {
-        self.subjects[index].hidden
+        self.events[index].hidden
     }
 
-    /// The sets of each control group, in order; one entry without a name when there is none.
+    /// Returns the sets of each control group, in order; one entry without a name when there is none.
     pub(super) fn by_cgroup(&self) -> Vec<(Option<&str>, Vec<usize>)> {
         let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
@@ -141,33 +137,33 @@ impl Sets {
         groups
     }
 
-    /// The parts of every open event of these sets.
+    /// Returns the parts of every open event of these sets.
     pub(super) fn parts<'a>(&'a self, members: &'a [usize]) -> impl Iterator<Item = &'a Part> {
         members.iter().flat_map(|member| {
             let set = &self.members[*member].set;
-            (0..self.events()).flat_map(|event| set.parts(event).unwrap_or_default())
+            (0..self.len()).flat_map(|event| set.parts(event).unwrap_or_default())
         })
     }
 
-    /// The parts of every open event.
-    pub(super) fn all_parts(&self) -> impl Iterator<Item = &Part> {
+    /// Returns the parts of every open event.
+    pub fn all_parts(&self) -> impl Iterator<Item = &Part> {
         self.members.iter().flat_map(|member| {
-            (0..self.events()).flat_map(|event| member.set.parts(event).unwrap_or_default())
+            (0..self.len()).flat_map(|event| member.set.parts(event).unwrap_or_default())
         })
     }
 
-    /// The events of every set, with their position.
+    /// Returns the events of every set, with their position.
     pub(super) fn set_events(&self) -> impl Iterator<Item = (usize, &quipu::SetEvent)> {
         self.members
             .iter()
             .flat_map(|member| member.set.events().iter().enumerate())
     }
 
-    pub(super) fn enable(&mut self) -> Result<()> {
+    pub fn enable(&mut self) -> Result<()> {
         self.members.iter_mut().try_for_each(|m| m.set.enable())
     }
 
-    /// Whether something is counted on CPUs because its backend cannot follow the command.
+    /// Returns true if an event is counted on CPUs because its backend cannot follow the command.
     pub(super) fn is_on_cpus(&self) -> bool {
         self.set_events()
             .any(|(_, event)| event.fell_back_to_cpus().is_some())
@@ -180,8 +176,8 @@ impl Sets {
             .try_for_each(|m| m.set.enable_on_cpus())
     }
 
-    /// Stops counting. What others got in the way of is no failure: it was counted until then.
-    pub(super) fn disable(&mut self) -> Result<()> {
+    /// Stops counting. An event that other programs disturbed is no failure: it was counted until then.
+    pub fn disable(&mut self) -> Result<()> {
         let refusals = self.members.iter_mut().map(|m| m.set.disable_each());
         for (event, error) in refusals.collect::<Vec<_>>().into_iter().flatten() {
             if error.kind() != ErrorKind::Interference {
@@ -192,20 +188,20 @@ impl Sets {
         Ok(())
     }
 
-    /// A snapshot of zeros, to read into.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    /// Returns a snapshot of zeros, to read into.
+    pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             counts: self.members.iter().map(|m| m.set.counts()).collect(),
             disturbances: Disturbances::new(),
         }
     }
 
-    /// Reads everything. Where others got in the way, that is noted, and what was counted besides is
-    /// read all the same.
-    pub(super) fn read(&mut self, into: &mut Snapshot) -> Result<()> {
+    /// Reads everything. Disturbances by other programs are noted, and undisturbed events are read all
+    /// the same.
+    pub fn read(&mut self, into: &mut Snapshot) -> Result<()> {
         for (member, counts) in into.counts.iter_mut().enumerate() {
             // Each part of a target tells once, the first of them in each read.
-            let parts = (0..self.events()).filter_map(|e| self.members[member].set.parts(e));
+            let parts = (0..self.len()).filter_map(|e| self.members[member].set.parts(e));
             let tries = 1 + parts.map(<[Part]>::len).max().unwrap_or(0);
             for _ in 0..tries {
                 self.members[member].set.read(counts)?;
@@ -223,19 +219,19 @@ impl Sets {
     }
 
     fn note_disturbance(&mut self, event: usize, error: &Error) {
-        let how = notes::why(&self.subjects[event].spec.event, error);
+        let how = notes::why(&self.events[event].spec.event, error);
         let (times, last) = self.disturbances.entry(event).or_default();
         *times += 1;
         *last = how;
     }
 
-    /// How long an event counts at a time where it takes turns with others.
+    /// Returns how long an event counts at a time if it takes turns with others.
     pub(super) fn rotation_interval(&self, event: usize) -> Option<Duration> {
         let mut sets = self.members.iter();
         sets.find_map(|member| member.set.rotation_interval(event))
     }
 
-    /// Errors that would make the run a waste of time.
+    /// Fails for errors that would make the run a waste of time.
     fn refuse_mistakes(&self) -> Result<(), Failure> {
         let mut errors = self
             .set_events()
@@ -245,14 +241,14 @@ impl Sets {
         {
             return Err(error.clone().into());
         }
-        match nothing_to_be_had(self.set_events().map(|(_, event)| event.error())) {
+        match refusal_of_all(self.set_events().map(|(_, event)| event.error())) {
             Some(denied) => Err(denied.clone().into()),
             None => Ok(()),
         }
     }
 }
 
-/// The events that could not be read because others changed what they are counted with.
+/// Returns the events that could not be read because other programs changed their registers.
 fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
     let errors = counts.events().map(|event| event.term_readings().err());
     let events = errors
@@ -263,16 +259,16 @@ fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
         .collect()
 }
 
-/// The refusal that a run would be a waste of time for: nothing can be counted, and something only for
-/// lack of permission or because others have its counters.
-fn nothing_to_be_had<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
+/// Returns an error if no event can be counted, and one of them only for lack of permission or because
+/// other programs use its counters.
+fn refusal_of_all<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
     let errors: Vec<&Error> = errors.collect::<Option<_>>()?;
     errors
         .into_iter()
         .find(|error| matches!(error.kind(), ErrorKind::NoPermission | ErrorKind::Busy))
 }
 
-/// Whether an error is about what was asked rather than about what this machine can count. A name that
+/// Returns true if an error is a mistake in the request rather than a limit of this machine. A name that
 /// the system refused was known.
 fn is_mistake(event: &Event, error: &Error) -> bool {
     let is_name = matches!(
@@ -286,7 +282,7 @@ fn is_mistake(event: &Event, error: &Error) -> bool {
     }
 }
 
-fn subjects(plan: &Plan, members: &[Member]) -> Vec<Subject> {
+fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
     let Some(first) = members.first() else {
         return Vec::new();
     };
@@ -298,7 +294,7 @@ fn subjects(plan: &Plan, members: &[Member]) -> Vec<Subject> {
                 .iter()
                 .find_map(|member| member.set.events()[index].info());
             let request = &plan.requests[event.request()];
-            Subject {
+            MeasuredEvent {
                 name: name(request.label.as_deref(), event),
                 spec: event.spec().clone(),
                 unit: info.map_or_else(Unit::none, Unit::of),
@@ -334,7 +330,7 @@ mod tests {
         let denied = Error::new(ErrorKind::NoPermission, "open cycles");
         let absent = Error::new(ErrorKind::UnsupportedEvent, "open branches");
         let refused =
-            |errors: &[Option<&Error>]| nothing_to_be_had(errors.iter().copied()).map(Error::kind);
+            |errors: &[Option<&Error>]| refusal_of_all(errors.iter().copied()).map(Error::kind);
         let no_permission = Some(ErrorKind::NoPermission);
         assert_eq!(refused(&[Some(&denied)]), no_permission);
         assert_eq!(refused(&[Some(&absent), Some(&denied)]), no_permission);

@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on the signals are noted and no longer end this process.
+    /// Installs the handlers: from here on the signals are noted and no longer end this process.
     pub(crate) fn watch() -> Result<Self, Failure> {
         Self::register().map_err(|e| Failure::new(format_args!("cannot handle signals: {e}")))
     }
@@ -45,12 +45,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether the measurement shall end.
+    /// Returns true if a signal asks the measurement to end.
     pub(crate) fn arrived(&self) -> bool {
         self.from_terminal.load(Ordering::Relaxed) || self.to_pass_on.load(Ordering::Relaxed) != 0
     }
 
-    /// A signal that the measured command has to be told of; each once.
+    /// Returns a signal that the measured command has to be told of; each once.
     pub(crate) fn take_to_pass_on(&self) -> Option<i32> {
         let signal = i32::try_from(self.to_pass_on.load(Ordering::Relaxed)).unwrap_or(0);
         let last = self.passed_on.swap(signal, Ordering::Relaxed);

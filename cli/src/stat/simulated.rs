@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::events::{Database, Interface};
-use quipu::hal::{DynBackend, EventMap, MonotonicClock};
-use quipu::pctr::simulation::{Processor, SimMachine};
-use quipu::posix::PosixBackend;
+use quipu_events::{Database, Interface};
+use quipu_hal::{Backend, EventMap};
+use quipu_pctr::simulation::{Processor, SimMachine};
+use quipu_pmu::MonotonicClock;
+use quipu_posix::PosixBackend;
 
 use crate::failure::Failure;
 use crate::pctr::simulate::{Simulated, let_it_occur};
@@ -18,22 +19,22 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The machine, and the backends there would be on it.
 pub(super) struct SimulatedPctr {
     machine: SimMachine,
-    backends: [Arc<dyn DynBackend>; 2],
+    backends: [Arc<dyn Backend>; 2],
 }
 
 impl SimulatedPctr {
-    /// With counter 0 set to something, as if somebody else had left it counting.
+    /// Returns a machine with counter 0 set, as if another program had left it counting.
     pub(super) fn new(simulated: Simulated) -> Result<Self, Failure> {
         Self::on(simulated.machine(), simulated)
     }
 
     fn on(machine: SimMachine, simulated: Simulated) -> Result<Self, Failure> {
-        let somebodys = match machine.processor() {
+        let left = match machine.processor() {
             Processor::P5 => 0x96,
             _ => 0x0041_0079,
         };
         if machine.cpu_model().is_some() {
-            machine.overwrite(0, 0, somebodys);
+            machine.overwrite(0, 0, left);
         }
         let events = match simulated.cpu_id() {
             Some(id) => {
@@ -42,18 +43,18 @@ impl SimulatedPctr {
             }
             None => None,
         };
-        let pctr = quipu::pctr::over(machine.open(), events, MonotonicClock::new())?;
+        let pctr = quipu_pctr::with_device(machine.open(), events, MonotonicClock::new())?;
         Ok(Self {
             machine,
             backends: [Arc::new(pctr), Arc::new(PosixBackend::new())],
         })
     }
 
-    pub(super) fn backends(&self) -> Vec<Arc<dyn DynBackend>> {
+    pub(super) fn backends(&self) -> Vec<Arc<dyn Backend>> {
         self.backends.to_vec()
     }
 
-    /// Lets what the counters are set to occur, in a millisecond.
+    /// Lets the events that the counters are set to occur, in a millisecond.
     pub(super) fn events_occur(&self) {
         self.machine.pass(MILLISECOND);
         for word in self.machine.functions(0) {
@@ -63,7 +64,7 @@ impl SimulatedPctr {
         }
     }
 
-    /// What each counter was set to through the device, in order.
+    /// Returns the values that each counter was set to through the device, in order.
     pub(super) fn log(&self) -> Vec<String> {
         let log = self.machine.log();
         (0..4)
@@ -93,7 +94,7 @@ mod tests {
     use std::process::ExitCode;
     use std::time::{Duration, Instant};
 
-    use quipu::pctr::simulation::Era;
+    use quipu_pctr::simulation::Era;
 
     use super::super::backend::Backends;
     use super::super::options::Options;
@@ -101,6 +102,7 @@ mod tests {
     use super::super::report::Output;
     use super::super::run::Session;
     use super::*;
+    use crate::target::TargetOptions;
 
     /// Waits until counter 0 is set to count instructions.
     fn await_counting(machine: &SimMachine) {
@@ -126,7 +128,10 @@ mod tests {
             );
             let options = Options {
                 event: vec!["instructions,page-faults".into()],
-                command: ["sh", "-c", &script].map(Into::into).into(),
+                target: TargetOptions {
+                    command: ["sh", "-c", &script].map(Into::into).into(),
+                    ..TargetOptions::default()
+                },
                 output: Some(directory.path().join("report")),
                 ..Options::default()
             };
@@ -155,13 +160,14 @@ mod tests {
             assert!(line("instructions").contains("<not counted>"), "{report}");
             assert!(report.contains("migrated to CPU 2"), "{report}");
             assert!(!line("page-faults").contains("<not"), "{report}");
-            let left = plan.aftermath(&backends);
+            let left = plan.restore_warnings(&backends);
             let now = machine.functions(0)[0];
             if puts_back {
                 assert_eq!((left.len(), now), (0, FOUND), "{left:?}");
             } else {
                 assert!(now != FOUND && left.len() == 1, "{left:?}");
-                let told = "counter 0 of CPU 0 was found set to 0x410079 and not put back";
+                let told = "cannot put back counter 0 of CPU 0: refused by the operating system: \
+                            it was found set to 0x410079";
                 assert!(left[0].starts_with(told), "{left:?}");
             }
         }

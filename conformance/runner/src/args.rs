@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::subjects::BackendName;
+use crate::fixtures::BackendName;
 
 /// Run the conformance suite over a backend.
 #[derive(Debug, Parser)]
@@ -28,11 +28,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     pub(crate) device: Option<PathBuf>,
 
-    /// What to call the machine in the report, beside its system and architecture
+    /// Name of the machine in the report, beside its system and architecture
     #[arg(long, value_name = "TEXT")]
     pub(crate) machine: Option<String>,
 
-    /// What its CPU is called, where that is not known otherwise: on a BSD
+    /// Name of its CPU, where that is not known otherwise: on a BSD
     #[arg(long, value_name = "TEXT")]
     pub(crate) cpu: Option<String>,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["format", "output"])]
     pub(crate) list: bool,
 
-    /// How to print what came of it
+    /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 
@@ -53,30 +53,32 @@ pub(crate) struct Args {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What is done with reports of several machines.
+/// Commands about records of several machines.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the suite over every simulated machine, and write a record of each into a directory
     Simulated {
-        /// Where the records go
+        /// The directory of the records
         directory: PathBuf,
     },
-    /// Print the page about the records in a directory
-    Page {
-        /// Where the records are
+    /// Put the records in a directory into a table, each in the column of its name
+    Record {
+        /// The table, docs/conformance.tsv
+        table: PathBuf,
+        /// The directory of the records
         directory: PathBuf,
     },
-    /// Compare records with earlier ones of the same names: sums, and which checks pass no more. The exit
-    /// status is 1 if there are any, or any that failed
+    /// Compare the records in a directory with the columns of the same names in a table: sums, and which
+    /// checks pass no more. The exit status is 1 if there are any, or any that failed
     Compare {
-        /// Where the earlier ones are
-        before: PathBuf,
-        /// Where the others are
-        now: PathBuf,
+        /// The table, docs/conformance.tsv
+        table: PathBuf,
+        /// The directory of the records
+        directory: PathBuf,
     },
 }
 
-/// How a report is printed.
+/// Forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A line for each check, and the sums

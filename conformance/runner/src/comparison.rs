@@ -1,23 +1,24 @@
-//! What has changed since a report was kept.
+//! Comparison of reports with the committed table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use crate::record::{Ending, Record};
+use crate::table::{Column, Table};
 
-/// Writes a line for each record of `now`, and one for each check that passed in the record of the
-/// same name `before` and does not any more. Whether there is nothing to be sorry for.
+/// Writes a line for each record of `now`, and one for each check that passes in the column of the
+/// same name and does not any more. Returns true if there is none of these, and no check failed.
 ///
 /// On another machine, or as another user, a check may be skipped that was not before; to fail it
 /// may not. Simulated machines are run over all together: where one of them is, none may be missing.
 pub(crate) fn write(
-    before: &BTreeMap<String, Record>,
+    table: &Table,
     now: &BTreeMap<String, Record>,
     out: &mut dyn Write,
 ) -> io::Result<bool> {
     let mut good = true;
     for (name, record) in now {
-        let kept = before.get(name);
+        let kept = table.0.get(name);
         let alike = kept.is_some_and(|kept| kept.platform.is_like(&record.platform));
         writeln!(out, "{name}{}: {}", remark(kept, record), sums(record))?;
         let endings = record.endings();
@@ -27,8 +28,8 @@ pub(crate) fn write(
                 good = false;
             }
         }
-        for id in kept.filter(|_| alike).iter().flat_map(|kept| &kept.passed) {
-            let ending = match endings.get(id.as_str()) {
+        for id in kept.filter(|_| alike).into_iter().flat_map(Column::passed) {
+            let ending = match endings.get(id) {
                 Some(Ending::Skipped(reason)) => format!("is skipped: {reason}"),
                 None => "is not run".to_owned(),
                 Some(Ending::Passed | Ending::Failed(_)) => continue,
@@ -38,8 +39,8 @@ pub(crate) fn write(
         }
     }
     if now.values().any(|record| record.platform.is_simulated()) {
-        for (name, record) in before {
-            if record.platform.is_simulated() && !now.contains_key(name) {
+        for (name, column) in &table.0 {
+            if column.platform.is_simulated() && !now.contains_key(name) {
                 writeln!(out, "{name}: FAIL: it is on record, and was not run")?;
                 good = false;
             }
@@ -48,27 +49,24 @@ pub(crate) fn write(
     Ok(good)
 }
 
-/// What the record on file has to do with the one of now.
-fn remark(kept: Option<&Record>, now: &Record) -> String {
+/// Returns how the machine of the table differs from the one of now.
+fn remark(kept: Option<&Column>, now: &Record) -> String {
     let Some(kept) = kept else {
         return " (not on record)".into();
     };
     if !kept.platform.is_like(&now.platform) {
         return " (on record is another machine or user)".into();
     }
-    let more: Vec<_> = now
-        .passed
-        .iter()
-        .filter(|id| !kept.passed.contains(id))
-        .collect();
-    match more.as_slice() {
-        [] if kept.platform == now.platform => String::new(),
-        [] => format!(" (on record is kernel {})", kept.platform.kernel),
-        more => format!(" ({} passes are not on record)", more.len()),
+    let passed: BTreeSet<_> = kept.passed().collect();
+    let more = now.passed.iter().filter(|id| !passed.contains(id.as_str()));
+    match more.count() {
+        0 if kept.platform == now.platform => String::new(),
+        0 => format!(" (on record is kernel {})", kept.platform.kernel),
+        more => format!(" ({more} passes are not on record)"),
     }
 }
 
-/// How many checks there were, and why some were skipped.
+/// Returns the numbers of checks, and the reasons of those that were skipped.
 fn sums(record: &Record) -> String {
     let (passed, failed) = (record.passed.len(), record.failed.len());
     let skipped = record.number_skipped();

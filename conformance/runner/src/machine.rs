@@ -1,14 +1,14 @@
-//! What the suite runs on.
+//! The machine that the suite runs on.
 
 use std::env::consts;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subjects::Tested;
+use crate::fixtures::Tested;
 
 const UNKNOWN: &str = "unknown";
 
-/// The machine, as far as it is known; said in every report.
+/// The facts of a machine that every report begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Platform {
     pub(crate) machine: String,
@@ -19,7 +19,7 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// The machine this runs on, with the PMU that the backend uses.
+    /// Returns the machine this runs on, with the PMU that the backend uses.
     pub(crate) fn of(tested: &Tested) -> Self {
         let mut platform = Self::here();
         if let Some(pmu) = &tested.pmu {
@@ -28,7 +28,7 @@ impl Platform {
         platform
     }
 
-    /// With what whoever runs it calls the machine, and its CPU where that is not known.
+    /// Adds a name to the machine's, and sets the CPU's where that is not known.
     pub(crate) fn called(mut self, machine: Option<&str>, cpu: Option<&str>) -> Self {
         if let Some(machine) = machine {
             self.machine = format!("{}, {machine}", self.machine);
@@ -39,7 +39,7 @@ impl Platform {
         self
     }
 
-    /// A simulated PMU, on whatever machine.
+    /// Returns the facts of a simulated PMU, which are the same on every machine.
     pub(crate) fn simulated(pmu: &str) -> Self {
         let any = || "any".to_owned();
         Self {
@@ -51,31 +51,26 @@ impl Platform {
         }
     }
 
-    /// Whether it is a [simulated](Self::simulated) one.
+    /// Returns true for a [simulated](Self::simulated) machine.
     pub(crate) fn is_simulated(&self) -> bool {
         *self == Self::simulated(&self.pmu)
     }
 
-    /// Whether a check that passes on one has to pass on the other.
+    /// Returns true if a check that passes on one has to pass on the other.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let facts = |p: &Self| [&p.machine, &p.cpu, &p.pmu, &p.user].map(String::clone);
         facts(self) == facts(other)
-    }
-
-    /// Whether the machine runs an operating system.
-    pub(crate) fn is_of(&self, system: &str) -> bool {
-        self.machine.split(' ').next() == Some(system)
     }
 
     #[cfg(target_os = "linux")]
     fn here() -> Self {
         use std::path::Path;
 
-        use quipu::linux::privileges::{Privileges, Seccomp};
+        use quipu_linux::privileges::{Privileges, Seccomp};
 
         let facts = Privileges::read();
         let may_count_all = facts.is_perfmon_capable();
-        let cores = quipu::linux::sysfs::SysfsPmus::new().core_pmus();
+        let cores = quipu_linux::sysfs::SysfsPmus::new().core_pmus();
         let names: Vec<_> = cores.iter().map(|pmu| pmu.name.as_str()).collect();
         let unknown = || UNKNOWN.to_owned();
         Self {
@@ -114,7 +109,7 @@ impl Platform {
         }
     }
 
-    /// Name and value of each fact.
+    /// Returns name and value of each fact.
     pub(crate) fn facts(&self) -> [(&'static str, &str); 5] {
         [
             ("machine", &self.machine),
@@ -126,7 +121,7 @@ impl Platform {
     }
 }
 
-/// Release of the kernel (uname(3)) and user.
+/// Returns the release of the kernel (uname(3)) and the user.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn system() -> (String, String) {
     let name = rustix::system::uname();

@@ -3,12 +3,13 @@
 
 mod args;
 mod comparison;
+mod fixtures;
 mod machine;
 mod output;
-mod page;
 mod record;
-mod subjects;
+mod table;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,9 +20,10 @@ use clap::Parser;
 use quipu_conformance::{Check, all, run};
 
 use crate::args::{Args, Command, Format};
+use crate::fixtures::BackendName;
 use crate::machine::Platform;
 use crate::record::Record;
-use crate::subjects::BackendName;
+use crate::table::Table;
 
 /// The status for a suite that could not be run; clap's for arguments it does not understand.
 const NOT_RUN: u8 = 2;
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether no check failed.
+/// Runs the suite over a backend. Returns true if no check failed.
 fn conform(args: &Args) -> Result<bool> {
     let checks: Vec<&'static Check> = all().filter(|check| is_wanted(check, args)).collect();
     if checks.is_empty() {
@@ -52,8 +54,8 @@ fn conform(args: &Args) -> Result<bool> {
         output::list(&checks, &mut io::stdout().lock())?;
         return Ok(true);
     };
-    let tested = backend.subject(args.device.as_deref())?;
-    let report = run(&tested.subject, checks);
+    let tested = backend.fixture(args.device.as_deref())?;
+    let report = run(&tested.fixture, checks);
     let platform = if backend.is_simulated() && args.format == Format::Record {
         Platform::simulated(tested.pmu.as_deref().unwrap_or_default())
     } else {
@@ -83,15 +85,15 @@ fn into_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     written().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes reports, or something of them. Whether nothing is wrong with them.
+/// Makes, keeps or compares records. Returns true if nothing is wrong with them.
 fn reports(command: &Command) -> Result<bool> {
     let mut out = io::stdout().lock();
     match command {
         Command::Simulated { directory } => {
             let mut good = true;
             for backend in BackendName::simulated() {
-                let tested = backend.subject(None)?;
-                let report = run(&tested.subject, all());
+                let tested = backend.fixture(None)?;
+                let report = run(&tested.fixture, all());
                 good &= report.failed().next().is_none();
                 let platform = Platform::simulated(tested.pmu.as_deref().unwrap_or_default());
                 let record = Record::new(&report, &backend.to_string(), &platform);
@@ -100,16 +102,24 @@ fn reports(command: &Command) -> Result<bool> {
             }
             Ok(good)
         }
-        Command::Page { directory } => {
-            page::write(&Record::read_all(directory)?, &mut out)?;
+        Command::Record { table, directory } => {
+            let mut kept = Table::read(table)?;
+            kept.put(&read_records(directory)?);
+            into_file(table, |out| kept.write(out))?;
             Ok(true)
         }
-        Command::Compare { before, now } => {
-            let (before, now) = (Record::read_all(before)?, Record::read_all(now)?);
-            if now.is_empty() {
-                bail!("there are no records to compare");
-            }
-            Ok(comparison::write(&before, &now, &mut out)?)
+        Command::Compare { table, directory } => {
+            let (kept, now) = (Table::read(table)?, read_records(directory)?);
+            Ok(comparison::write(&kept, &now, &mut out)?)
         }
     }
+}
+
+/// Reads the records of a directory, of which there is at least one.
+fn read_records(directory: &Path) -> Result<BTreeMap<String, Record>> {
+    let records = Record::read_all(directory)?;
+    if records.is_empty() {
+        bail!("{} has no records", directory.display());
+    }
+    Ok(records)
 }

@@ -2,8 +2,7 @@
 
 mod json;
 mod junit;
-mod table;
-mod tap;
+mod text;
 
 use std::io::{self, Write};
 
@@ -22,8 +21,8 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Table => table::write(report, platform, out),
-        Format::Tap => tap::write(report, platform, out),
+        Format::Table => text::table(report, platform, out),
+        Format::Tap => text::tap(report, platform, out),
         Format::Junit => junit::write(report, platform, out),
         Format::Json => json::write(report, platform, out),
         Format::Record => record(&Record::new(report, backend, platform), out),

@@ -1,4 +1,4 @@
-//! A report as it is kept: what passed, and what did not and why, on which machine.
+//! A report in the form that is kept: verdicts and reasons, with the machine's facts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Platform;
 
-/// What came of one run of the suite.
+/// The verdicts of one run of the suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// What the run was asked for: `--backend`.
+    /// The argument of `--backend`.
     pub(crate) backend: String,
     #[serde(flatten)]
     pub(crate) platform: Platform,
     pub(crate) passed: Vec<String>,
-    /// What was seen, by check.
+    /// The reasons of failures, by check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) failed: BTreeMap<String, String>,
-    /// The checks, by what was missing.
+    /// The checks, by the reason of the skip.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) skipped: BTreeMap<String, Vec<String>>,
 }
 
-/// How a check of a record ended.
+/// The verdict of a check in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending<'a> {
     Passed,
@@ -59,7 +59,7 @@ impl Record {
         record
     }
 
-    /// The records of a directory, by the names of their files.
+    /// Reads the records of a directory, by the names of their files.
     pub(crate) fn read_all(directory: &Path) -> Result<BTreeMap<String, Self>> {
         let what = || format!("cannot read {}", directory.display());
         let mut records = BTreeMap::new();
@@ -81,7 +81,7 @@ impl Record {
         Ok(records)
     }
 
-    /// Every check with its ending.
+    /// Returns every check with its verdict.
     pub(crate) fn endings(&self) -> BTreeMap<&str, Ending<'_>> {
         let passed = self.passed.iter().map(|id| (id.as_str(), Ending::Passed));
         let failed = self

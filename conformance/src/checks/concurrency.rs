@@ -6,7 +6,7 @@ use std::thread;
 use quipu_hal::{ErrorKind, Features, GroupSpec};
 
 use crate::Check;
-use crate::bench::{Bench, need_atomic, read, reading, stopped, values};
+use crate::context::{Context, need_atomic, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -63,17 +63,17 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, Outcome<T>>) -> Outcome<T> {
     }
 }
 
-fn open_and_close(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    bench.need(Features::ANY_THREAD.union(Features::MULTIPLEXING))?;
+fn open_and_close(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need(Features::ANY_THREAD.union(Features::MULTIPLEXING))?;
     thread::scope(|scope| {
         let storm = || -> Outcome {
             for _ in 0..25 {
-                let mut group = bench.open(&GroupSpec::single(event.clone()))?;
-                reading(&mut *group)?;
+                let mut group = context.open(&GroupSpec::single(event.clone()))?;
+                context.reading(&mut *group)?;
                 group.disable()?;
                 group.reset()?;
-                ensure_eq!(reading(&mut *group)?.value, 0, "the value after a reset");
+                context.ensure_value(&mut *group, 0, "the value after a reset")?;
             }
             Ok(())
         };
@@ -82,19 +82,19 @@ fn open_and_close(bench: &Bench<'_>) -> Outcome {
     })
 }
 
-fn readers_see_sense(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let event = bench.undisturbed()?;
+fn readers_see_sense(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let event = context.undisturbed()?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut readers = Vec::new();
-        for _ in 0..bench.room(3) {
-            let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+        for _ in 0..context.room(3) {
+            let mut group = context.open(&GroupSpec::single(event.clone()))?;
             let over = &over;
             readers.push(scope.spawn(move || -> Outcome {
-                let mut last = reading(&mut *group)?;
+                let mut last = context.reading(&mut *group)?;
                 while !over.load(Ordering::Relaxed) {
-                    let now = reading(&mut *group)?;
+                    let now = context.reading(&mut *group)?;
                     ensure!(
                         now.checked_since(&last).is_some(),
                         "{now:?} came after {last:?}"
@@ -104,50 +104,50 @@ fn readers_see_sense(bench: &Bench<'_>) -> Outcome {
                 Ok(())
             }));
         }
-        let worked = (0..300).try_for_each(|_| bench.cause(&event, 3));
+        let worked = (0..300).try_for_each(|_| context.cause(&event, 3));
         over.store(true, Ordering::Relaxed);
         readers.into_iter().try_for_each(join)?;
         worked
     })
 }
 
-fn snapshot_holds(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let event = bench.undisturbed()?;
-    bench.need_room(2)?;
-    let mut group = bench.open(&stopped(vec![event.clone(); 2]))?;
-    need_atomic(bench, &*group)?;
+fn snapshot_holds(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let event = context.undisturbed()?;
+    context.need_room(2)?;
+    let mut group = context.open(&stopped(vec![event.clone(); 2]))?;
+    need_atomic(context, &*group)?;
     group.enable()?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(|| -> Outcome {
             while !over.load(Ordering::Relaxed) {
-                let seen = values(&mut *group)?;
+                let seen = context.values(&mut *group)?;
                 ensure_eq!(seen[1], seen[0], "one snapshot of one event");
             }
             Ok(())
         });
-        let worked = (0..300).try_for_each(|_| bench.cause(&event, 1));
+        let worked = (0..300).try_for_each(|_| context.cause(&event, 1));
         over.store(true, Ordering::Relaxed);
         join(reader)?;
         worked
     })
 }
 
-fn moves_between_threads(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let event = bench.undisturbed()?;
-    let mut group = bench.open_stopped(&event)?;
+fn moves_between_threads(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let event = context.undisturbed()?;
+    let mut group = context.open_stopped(&event)?;
     for round in 1..=5u64 {
         group = thread::scope(|scope| {
             join(scope.spawn(move || group.enable().map(|()| group).map_err(Stop::from)))
         })?;
-        bench.cause(&event, 4)?;
+        context.cause(&event, 4)?;
         group = thread::scope(|scope| {
             join(scope.spawn(move || group.disable().map(|()| group).map_err(Stop::from)))
         })?;
         ensure_eq!(
-            reading(&mut *group)?.value,
+            context.reading(&mut *group)?.value,
             4 * round,
             "the value after {round} rounds"
         );
@@ -155,12 +155,16 @@ fn moves_between_threads(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn wrong_thread_is_said(bench: &Bench<'_>) -> Outcome {
-    if bench.capabilities().features.contains(Features::ANY_THREAD) {
+fn wrong_thread_is_said(context: &Context<'_>) -> Outcome {
+    if context
+        .capabilities()
+        .features
+        .contains(Features::ANY_THREAD)
+    {
         return Err(Missing::Inapplicable("groups can be used from any thread").into());
     }
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     let (elsewhere, mut group) = thread::scope(|scope| {
         let moved = scope.spawn(move || {
@@ -177,16 +181,16 @@ fn wrong_thread_is_said(bench: &Bench<'_>) -> Outcome {
             "the kind of \"{error}\""
         );
     }
-    read(&mut *group)?;
+    context.read(&mut *group)?;
     Ok(())
 }
 
-fn dropped_elsewhere(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let event = bench.exact()?;
-    let before = bench.resources()?;
+fn dropped_elsewhere(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let event = context.exact()?;
+    let before = context.resources()?;
     for _ in 0..10 {
-        let group = bench.open(&GroupSpec::single(event.clone()))?;
+        let group = context.open(&GroupSpec::single(event.clone()))?;
         thread::scope(|scope| {
             join(scope.spawn(move || {
                 drop(group);
@@ -194,20 +198,20 @@ fn dropped_elsewhere(bench: &Bench<'_>) -> Outcome {
             }))
         })?;
     }
-    ensure_eq!(bench.resources()?, before, "what the backend holds");
+    ensure_eq!(context.resources()?, before, "what the backend holds");
     Ok(())
 }
 
-fn exact_in_a_storm(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let event = bench.undisturbed()?;
-    bench.need_room(4)?;
-    let mut group = bench.open_stopped(&event)?;
+fn exact_in_a_storm(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let event = context.undisturbed()?;
+    context.need_room(4)?;
+    let mut group = context.open_stopped(&event)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let storm = || -> Outcome {
             while !over.load(Ordering::Relaxed) {
-                let mut other = bench.open(&GroupSpec::single(event.clone()))?;
+                let mut other = context.open(&GroupSpec::single(event.clone()))?;
                 other.disable()?;
             }
             Ok(())
@@ -215,9 +219,9 @@ fn exact_in_a_storm(bench: &Bench<'_>) -> Outcome {
         let threads: Vec<_> = (0..3).map(|_| scope.spawn(storm)).collect();
         let counted = (|| {
             group.enable()?;
-            (0..100).try_for_each(|_| bench.cause(&event, 5))?;
+            (0..100).try_for_each(|_| context.cause(&event, 5))?;
             group.disable()?;
-            reading(&mut *group)
+            context.reading(&mut *group)
         })();
         over.store(true, Ordering::Relaxed);
         threads.into_iter().try_for_each(join)?;

@@ -2,7 +2,7 @@
 
 use quipu_hal::{Error, ErrorKind, Event, GroupSpec, Target};
 
-use crate::bench::{Bench, read};
+use crate::context::Context;
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "errors.busy",
-        requires: "A device that somebody else holds is refused as busy.",
+        requires: "A device that another process holds is refused as busy.",
         source: "pctr(4), one owner; Linux msr(4) with perf_event",
         run: busy,
     },
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "errors.interference",
-        requires: "Registers changed by somebody else give an error or are left out of the count, never a wrong number.",
+        requires: "Registers changed by another process give an error or are left out of the count, never a wrong number.",
         source: "quipu_hal::ErrorKind::Interference",
         run: interference,
     },
@@ -63,24 +63,24 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn refusals(bench: &Bench<'_>) -> Outcome<Vec<(Event, Error)>> {
-    bench.unsupported()?;
-    let target = bench.subject().target();
-    bench.need_target(target.kind())?;
+fn refusals(context: &Context<'_>) -> Outcome<Vec<(Event, Error)>> {
+    context.unsupported()?;
+    let target = context.fixture().target();
+    context.need_target(target.kind())?;
     let refuse = |event: Event| {
-        let error = bench.refusal(&GroupSpec::single(event.clone()), &target)?;
+        let error = context.refusal(&GroupSpec::single(event.clone()), &target)?;
         Ok((event, error))
     };
-    bench
-        .subject()
+    context
+        .fixture()
         .unsupported_events()
         .into_iter()
         .map(refuse)
         .collect()
 }
 
-fn unsupported_event(bench: &Bench<'_>) -> Outcome {
-    for (event, error) in refusals(bench)? {
+fn unsupported_event(context: &Context<'_>) -> Outcome {
+    for (event, error) in refusals(context)? {
         ensure_eq!(
             error.kind(),
             ErrorKind::UnsupportedEvent,
@@ -90,8 +90,8 @@ fn unsupported_event(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn says_why(bench: &Bench<'_>) -> Outcome {
-    for (event, error) in refusals(bench)? {
+fn says_why(context: &Context<'_>) -> Outcome {
+    for (event, error) in refusals(context)? {
         let more = error
             .reason()
             .or(error.hint())
@@ -105,8 +105,8 @@ fn says_why(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn names_what_was_attempted(bench: &Bench<'_>) -> Outcome {
-    for (event, error) in refusals(bench)? {
+fn names_what_was_attempted(context: &Context<'_>) -> Outcome {
+    for (event, error) in refusals(context)? {
         let text = format!("{error:#}");
         if let Event::Named(name) = &event {
             ensure!(
@@ -118,14 +118,14 @@ fn names_what_was_attempted(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn member_only_when_to_blame(bench: &Bench<'_>) -> Outcome {
-    let target = bench.subject().target();
-    bench.need_target(target.kind())?;
-    let empty = bench.refusal(&GroupSpec::default(), &target)?;
+fn member_only_when_to_blame(context: &Context<'_>) -> Outcome {
+    let target = context.fixture().target();
+    context.need_target(target.kind())?;
+    let empty = context.refusal(&GroupSpec::default(), &target)?;
     ensure_eq!(empty.member(), None, "the member to blame for \"{empty}\"");
     let nowhere = Target::Cpu(1 << 20);
-    if bench.need_target(nowhere.kind()).is_ok() {
-        let error = bench.refusal(&GroupSpec::single(bench.exact()?), &nowhere)?;
+    if context.need_target(nowhere.kind()).is_ok() {
+        let error = context.refusal(&GroupSpec::single(context.exact()?), &nowhere)?;
         ensure_eq!(
             error.kind(),
             ErrorKind::NoSuchTarget,
@@ -135,39 +135,42 @@ fn member_only_when_to_blame(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn same_again(bench: &Bench<'_>) -> Outcome {
-    let (first, second) = (refusals(bench)?, refusals(bench)?);
+fn same_again(context: &Context<'_>) -> Outcome {
+    let (first, second) = (refusals(context)?, refusals(context)?);
     for ((_, first), (_, second)) in first.iter().zip(&second) {
         ensure_eq!(second, first, "the second refusal");
     }
     Ok(())
 }
 
-fn busy(bench: &Bench<'_>) -> Outcome {
-    let group = bench.open(&GroupSpec::single(bench.exact()?))?;
-    let second = bench.subject().second_owner().ok_or(Ability::SecondOwner)?;
+fn busy(context: &Context<'_>) -> Outcome {
+    let group = context.open(&GroupSpec::single(context.exact()?))?;
+    let second = context
+        .fixture()
+        .second_owner()
+        .ok_or(Ability::SecondOwner)?;
     let Err(error) = second else {
         return Err(Stop::Fail("the device was taken twice".into()));
     };
     ensure_eq!(error.kind(), ErrorKind::Busy, "the kind of \"{error}\"");
     drop(group);
-    if let Some(Err(error)) = bench.subject().second_owner() {
+    if let Some(Err(error)) = context.fixture().second_owner() {
         return Err(Stop::Fail(format!("the device is free, and: {error:#}")));
     }
     Ok(())
 }
 
-fn device_errno_is_kept(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn device_errno_is_kept(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     for errno in [5, 6, 16] {
-        if !bench.subject().inject(0, errno) {
+        if !context.fixture().inject(0, errno) {
             return Err(Ability::FaultInjection.into());
         }
-        let opened = bench
-            .subject()
-            .backend()
-            .open(&GroupSpec::single(event.clone()), &bench.subject().target());
-        bench.subject().withdraw();
+        let opened = context.fixture().backend().open(
+            &GroupSpec::single(event.clone()),
+            &context.fixture().target(),
+        );
+        context.fixture().withdraw();
         let Err(error) = opened else {
             return Err(Stop::Fail(
                 "the first operation failed, and the group is open".into(),
@@ -178,17 +181,17 @@ fn device_errno_is_kept(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn interference(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+fn interference(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
     group.disable()?;
     group.reset()?;
     group.enable()?;
-    bench.cause(&event, 10)?;
-    if !bench.subject().interfere() {
+    context.cause(&event, 10)?;
+    if !context.fixture().interfere() {
         return Err(Ability::Interference.into());
     }
-    bench.cause(&event, 10)?;
+    context.cause(&event, 10)?;
     let mut buf = group.read_buf();
     match group.read(&mut buf) {
         Err(error) => {
@@ -209,19 +212,20 @@ fn interference(bench: &Bench<'_>) -> Outcome {
         }
     }
     drop(group);
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.cause(&event, 6)?;
-    group.disable()?;
-    ensure_eq!(read(&mut *group)?.get(0, 0).value, 6, "a count afterwards");
+    let mut group = context.measure(&event, 6)?;
+    ensure_eq!(
+        context.read(&mut *group)?.get(0, 0).value,
+        6,
+        "a count afterwards"
+    );
     Ok(())
 }
 
-fn permission_has_a_way_out(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn permission_has_a_way_out(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     for target in [Target::Cpu(0), Target::AllCpus, Target::Thread(1)] {
-        match bench
-            .subject()
+        match context
+            .fixture()
             .backend()
             .open(&GroupSpec::single(event.clone()), &target)
         {

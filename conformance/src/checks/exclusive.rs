@@ -3,7 +3,7 @@
 use quipu_hal::{Attributes, ErrorKind, Features, GroupSpec};
 
 use crate::Check;
-use crate::bench::{Bench, reading};
+use crate::context::Context;
 use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -34,39 +34,34 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn exclusive(event: quipu_hal::EventSpec) -> GroupSpec {
-    GroupSpec::single(event).with_attributes(Attributes {
-        exclusive: true,
-        ..Attributes::default()
-    })
+    GroupSpec::single(event).with_attributes(Attributes::default().with_exclusive(true))
 }
 
-fn counts(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::EXCLUSIVE)?;
-    let event = bench.exact()?;
-    let mut group = bench.open(&exclusive(event.clone()))?;
+fn counts(context: &Context<'_>) -> Outcome {
+    context.need(Features::EXCLUSIVE)?;
+    let event = context.exact()?;
+    let mut group = context.open(&exclusive(event.clone()))?;
     group.disable()?;
     group.reset()?;
-    group.enable()?;
-    bench.cause(&event, 19)?;
-    group.disable()?;
+    context.count(&mut *group, &event, 19)?;
     ensure_eq!(
-        reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.scaled().exact(),
         Some(19),
         "what was counted"
     );
     Ok(())
 }
 
-fn shares_no_time(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::EXCLUSIVE.union(Features::MULTIPLEXING))?;
-    let event = bench.slot_event()?;
-    bench.need_room(2)?;
-    let from = bench.now()?;
-    let mut alone = bench.open(&exclusive(event.clone()))?;
-    let mut other = bench.open(&GroupSpec::single(event))?;
-    bench.pass_turns(50);
-    let passed = bench.now()? - from;
-    let (a, b) = (reading(&mut *alone)?, reading(&mut *other)?);
+fn shares_no_time(context: &Context<'_>) -> Outcome {
+    context.need(Features::EXCLUSIVE.union(Features::MULTIPLEXING))?;
+    let event = context.slot_event()?;
+    context.need_room(2)?;
+    let from = context.now()?;
+    let mut alone = context.open(&exclusive(event.clone()))?;
+    let mut other = context.open(&GroupSpec::single(event))?;
+    context.pass_turns(50);
+    let passed = context.now()? - from;
+    let (a, b) = (context.reading(&mut *alone)?, context.reading(&mut *other)?);
     ensure!(
         a.time_running + b.time_running <= passed,
         "in {passed} ns they ran {} and {} ns",
@@ -76,27 +71,31 @@ fn shares_no_time(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn takes_turns(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::EXCLUSIVE.union(Features::MULTIPLEXING))?;
-    let event = bench.slot_event()?;
+fn takes_turns(context: &Context<'_>) -> Outcome {
+    context.need(Features::EXCLUSIVE.union(Features::MULTIPLEXING))?;
+    let event = context.slot_event()?;
     let mut groups = [
-        bench.open(&GroupSpec::single(event.clone()))?,
-        bench.open(&exclusive(event.clone()))?,
-        bench.open(&GroupSpec::single(event))?,
+        context.open(&GroupSpec::single(event.clone()))?,
+        context.open(&exclusive(event.clone()))?,
+        context.open(&GroupSpec::single(event))?,
     ];
-    bench.pass_turns(50);
+    context.pass_turns(50);
     for (i, group) in groups.iter_mut().enumerate() {
-        let seen = reading(&mut **group)?;
+        let seen = context.reading(&mut **group)?;
         ensure!(seen.time_running > 0, "group {i} had no turn: {seen:?}");
     }
     Ok(())
 }
 
-fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
-    if bench.capabilities().features.contains(Features::EXCLUSIVE) {
+fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    if context
+        .capabilities()
+        .features
+        .contains(Features::EXCLUSIVE)
+    {
         return Err(Missing::Inapplicable("groups can be exclusive").into());
     }
-    let error = bench.refusal(&exclusive(bench.exact()?), &bench.subject().target())?;
+    let error = context.refusal(&exclusive(context.exact()?), &context.fixture().target())?;
     ensure_eq!(
         error.kind(),
         ErrorKind::UnsupportedFeature,

@@ -5,8 +5,8 @@ use quipu_hal::{
 };
 
 use crate::Check;
-use crate::bench::{Bench, reading};
 use crate::child::Waiting;
+use crate::context::Context;
 use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -43,39 +43,39 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn on_exec(event: EventSpec, enable_on_exec: bool) -> GroupSpec {
-    GroupSpec::single(event).with_attributes(Attributes {
-        disabled: true,
-        enable_on_exec,
-        ..Attributes::default()
-    })
+    GroupSpec::single(event).with_attributes(
+        Attributes::default()
+            .with_disabled(true)
+            .with_enable_on_exec(enable_on_exec),
+    )
 }
 
-fn need(bench: &Bench<'_>) -> Outcome<EventSpec> {
-    bench.need(Features::ENABLE_ON_EXEC)?;
-    bench.need_target(TargetKinds::THREAD)?;
-    bench.exact()
+fn need(context: &Context<'_>) -> Outcome<EventSpec> {
+    context.need(Features::ENABLE_ON_EXEC)?;
+    context.need_target(TargetKinds::THREAD)?;
+    context.exact()
 }
 
-fn silent_before(bench: &Bench<'_>) -> Outcome {
-    let event = need(bench)?;
+fn silent_before(context: &Context<'_>) -> Outcome {
+    let event = need(context)?;
     let mut child = Waiting::start()?;
-    let mut group = bench.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
+    let mut group = context.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
     child.stir()?;
     ensure_eq!(
-        reading(&mut *group)?,
+        context.reading(&mut *group)?,
         Reading::new(0, 0, 0),
         "a process that has not executed anything yet"
     );
     Ok(())
 }
 
-fn counts_after(bench: &Bench<'_>) -> Outcome {
-    let event = need(bench)?;
+fn counts_after(context: &Context<'_>) -> Outcome {
+    let event = need(context)?;
     let mut child = Waiting::start()?;
-    let mut group = bench.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
+    let mut group = context.open_on(&on_exec(event, true), &Target::Thread(child.id()))?;
     let status = child.finish()?;
     ensure!(status.success(), "the measured process: {status}");
-    let seen = reading(&mut *group)?;
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.value > 0 && seen.time_enabled > 0,
         "the new program was not counted: {seen:?}"
@@ -83,45 +83,45 @@ fn counts_after(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn readable_after_exit(bench: &Bench<'_>) -> Outcome {
-    let event = need(bench)?;
+fn readable_after_exit(context: &Context<'_>) -> Outcome {
+    let event = need(context)?;
     let mut child = Waiting::start()?;
-    let mut group = bench.open_on(&on_exec(event.clone(), true), &Target::Thread(child.id()))?;
+    let mut group = context.open_on(&on_exec(event.clone(), true), &Target::Thread(child.id()))?;
     child.finish()?;
-    let first = reading(&mut *group)?;
-    bench.cause(&event, 10)?;
-    ensure_eq!(reading(&mut *group)?, first, "a later reading");
+    let first = context.reading(&mut *group)?;
+    context.cause(&event, 10)?;
+    ensure_eq!(context.reading(&mut *group)?, first, "a later reading");
     // Neither has anything left to act on; neither may lose the count.
     group.disable()?;
     group.enable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
+    context.ensure_value(
+        &mut *group,
         first.value,
-        "the value after enabling it again"
-    );
+        "the value after enabling it again",
+    )?;
     Ok(())
 }
 
-fn not_enabled_without(bench: &Bench<'_>) -> Outcome {
-    let event = need(bench)?;
+fn not_enabled_without(context: &Context<'_>) -> Outcome {
+    let event = need(context)?;
     let mut child = Waiting::start()?;
-    let mut group = bench.open_on(&on_exec(event, false), &Target::Thread(child.id()))?;
+    let mut group = context.open_on(&on_exec(event, false), &Target::Thread(child.id()))?;
     child.finish()?;
     ensure_eq!(
-        reading(&mut *group)?,
+        context.reading(&mut *group)?,
         Reading::new(0, 0, 0),
         "a group that was never enabled"
     );
     Ok(())
 }
 
-fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
-    let features = bench.capabilities().features;
+fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    let features = context.capabilities().features;
     if features.contains(Features::ENABLE_ON_EXEC) {
         return Err(Missing::Inapplicable("groups can be enabled on exec").into());
     }
-    let spec = on_exec(bench.exact()?, true);
-    let error = bench.refusal(&spec, &bench.subject().target())?;
+    let spec = on_exec(context.exact()?, true);
+    let error = context.refusal(&spec, &context.fixture().target())?;
     ensure_eq!(
         error.kind(),
         ErrorKind::UnsupportedFeature,

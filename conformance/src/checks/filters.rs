@@ -2,7 +2,7 @@
 
 use quipu_hal::{ErrorKind, EventSpec, Filter};
 
-use crate::bench::{Bench, reading, stopped, values};
+use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -52,19 +52,19 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// An exact event whose work can be put at either level, and the levels.
-fn filterable(bench: &Bench<'_>) -> Outcome<EventSpec> {
+fn filterable(context: &Context<'_>) -> Outcome<EventSpec> {
     let wanted = Filter::USER.union(Filter::KERNEL);
-    for event in bench.subject().exact_events() {
-        let works = |level| bench.subject().workload_at(&event, level, 1).is_some();
+    for event in context.fixture().exact_events() {
+        let works = |level| context.fixture().workload_at(&event, level, 1).is_some();
         if !works(Filter::USER) || !works(Filter::KERNEL) {
             continue;
         }
         for level in [Filter::USER, Filter::KERNEL] {
             let filtered = event.clone().with_filter(Filter::all().with_levels(level));
-            match bench
-                .subject()
+            match context
+                .fixture()
                 .backend()
-                .open(&stopped([filtered]), &bench.subject().target())
+                .open(&stopped([filtered]), &context.fixture().target())
             {
                 Ok(group) if group.members()[0].honours.contains(wanted) => {}
                 Err(error) if error.kind() == ErrorKind::NoPermission => {
@@ -81,76 +81,80 @@ fn filterable(bench: &Bench<'_>) -> Outcome<EventSpec> {
     Err(Ability::WorkAtLevel.into())
 }
 
-fn work(bench: &Bench<'_>, event: &EventSpec, level: Filter, times: u64) -> Outcome {
-    let workload = bench.subject().workload_at(event, level, times);
+fn work(context: &Context<'_>, event: &EventSpec, level: Filter, times: u64) -> Outcome {
+    let workload = context.fixture().workload_at(event, level, times);
     workload.ok_or(Ability::WorkAtLevel)?();
     Ok(())
 }
 
 fn count(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     event: &EventSpec,
     filter: Filter,
     user: u64,
     kernel: u64,
 ) -> Outcome<u64> {
-    let mut group = bench.open_stopped(&event.clone().with_filter(filter))?;
+    let mut group = context.open_stopped(&event.clone().with_filter(filter))?;
     group.enable()?;
-    work(bench, event, Filter::USER, user)?;
-    work(bench, event, Filter::KERNEL, kernel)?;
+    work(context, event, Filter::USER, user)?;
+    work(context, event, Filter::KERNEL, kernel)?;
     group.disable()?;
-    Ok(reading(&mut *group)?.value)
+    Ok(context.reading(&mut *group)?.value)
 }
 
-fn user(bench: &Bench<'_>) -> Outcome {
-    let event = filterable(bench)?;
-    let seen = count(bench, &event, Filter::USER_ONLY, 60, 7)?;
+fn user(context: &Context<'_>) -> Outcome {
+    let event = filterable(context)?;
+    let seen = count(context, &event, Filter::USER_ONLY, 60, 7)?;
     ensure_eq!(seen, 60, "60 in user mode and 7 in the kernel");
     Ok(())
 }
 
-fn kernel(bench: &Bench<'_>) -> Outcome {
-    let event = filterable(bench)?;
+fn kernel(context: &Context<'_>) -> Outcome {
+    let event = filterable(context)?;
     let filter = Filter::all().with_levels(Filter::KERNEL);
-    let seen = count(bench, &event, filter, 60, 7)?;
+    let seen = count(context, &event, filter, 60, 7)?;
     ensure_eq!(seen, 7, "60 in user mode and 7 in the kernel");
     Ok(())
 }
 
-fn everywhere(bench: &Bench<'_>) -> Outcome {
-    let event = filterable(bench)?;
-    let seen = count(bench, &event, Filter::all(), 60, 7)?;
+fn everywhere(context: &Context<'_>) -> Outcome {
+    let event = filterable(context)?;
+    let seen = count(context, &event, Filter::all(), 60, 7)?;
     ensure_eq!(seen, 67, "60 in user mode and 7 in the kernel");
     Ok(())
 }
 
-fn each_member_its_own(bench: &Bench<'_>) -> Outcome {
-    let event = filterable(bench)?;
-    bench.need_room(3)?;
+fn each_member_its_own(context: &Context<'_>) -> Outcome {
+    let event = filterable(context)?;
+    context.need_room(3)?;
     let with = |levels| event.clone().with_filter(Filter::all().with_levels(levels));
     let members = [
         with(Filter::KERNEL),
         with(Filter::LEVELS),
         with(Filter::USER),
     ];
-    let mut group = bench.open(&stopped(members))?;
+    let mut group = context.open(&stopped(members))?;
     group.enable()?;
-    work(bench, &event, Filter::USER, 20)?;
-    work(bench, &event, Filter::KERNEL, 3)?;
+    work(context, &event, Filter::USER, 20)?;
+    work(context, &event, Filter::KERNEL, 3)?;
     group.disable()?;
-    ensure_eq!(values(&mut *group)?, [3, 23, 20], "kernel, both, user");
+    ensure_eq!(
+        context.values(&mut *group)?,
+        [3, 23, 20],
+        "kernel, both, user"
+    );
     Ok(())
 }
 
-fn refused_or_honoured(bench: &Bench<'_>) -> Outcome {
-    bench.exact()?;
-    let target = bench.subject().target();
-    bench.need_target(target.kind())?;
-    for event in bench.subject().exact_events() {
+fn refused_or_honoured(context: &Context<'_>) -> Outcome {
+    context.exact()?;
+    let target = context.fixture().target();
+    context.need_target(target.kind())?;
+    for event in context.fixture().exact_events() {
         for level in [Filter::USER, Filter::KERNEL] {
             let filter = Filter::all().with_levels(level);
             let spec = stopped([event.clone().with_filter(filter)]);
-            let mut group = match bench.subject().backend().open(&spec, &target) {
+            let mut group = match context.fixture().backend().open(&spec, &target) {
                 Ok(group) => group,
                 Err(error) => {
                     ensure!(
@@ -166,14 +170,14 @@ fn refused_or_honoured(bench: &Bench<'_>) -> Outcome {
                 }
             };
             let other = Filter::USER.union(Filter::KERNEL).difference(level);
-            let Some(workload) = bench.subject().workload_at(&event, other, 5) else {
+            let Some(workload) = context.fixture().workload_at(&event, other, 5) else {
                 continue;
             };
             if group.members()[0].honours.contains(other) {
                 group.enable()?;
                 workload();
                 group.disable()?;
-                let seen = reading(&mut *group)?.value;
+                let seen = context.reading(&mut *group)?.value;
                 ensure_eq!(seen, 0, "{level:?} only, and 5 at {other:?}");
             }
         }
@@ -181,19 +185,19 @@ fn refused_or_honoured(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn claimed_are_honoured(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
+fn claimed_are_honoured(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
     let both = Filter::USER.union(Filter::KERNEL);
-    if !bench.capabilities().filters.contains(both) {
+    if !context.capabilities().filters.contains(both) {
         return Err(Missing::Filter(both).into());
     }
     for level in [Filter::USER, Filter::KERNEL] {
         let filter = Filter::all().with_levels(level);
         let filtered = stopped([event.clone().with_filter(filter)]);
-        let opened = bench
-            .subject()
+        let opened = context
+            .fixture()
             .backend()
-            .open(&filtered, &bench.subject().target());
+            .open(&filtered, &context.fixture().target());
         match opened {
             Ok(group) => {
                 let honours = group.members()[0].honours;
@@ -214,14 +218,18 @@ fn claimed_are_honoured(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn nowhere(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let target = bench.subject().target();
-    bench.need_target(target.kind())?;
+fn nowhere(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let target = context.fixture().target();
+    context.need_target(target.kind())?;
     let nowhere = event
         .clone()
         .with_filter(Filter::all().with_levels(Filter::empty()));
-    match bench.subject().backend().open(&stopped([nowhere]), &target) {
+    match context
+        .fixture()
+        .backend()
+        .open(&stopped([nowhere]), &target)
+    {
         Err(error) => {
             let kind = error.kind();
             if matches!(
@@ -236,10 +244,8 @@ fn nowhere(bench: &Bench<'_>) -> Outcome {
             }
         }
         Ok(mut group) => {
-            group.enable()?;
-            bench.cause(&event, 33)?;
-            group.disable()?;
-            ensure_eq!(reading(&mut *group)?.value, 0, "an event counted nowhere");
+            context.count(&mut *group, &event, 33)?;
+            context.ensure_value(&mut *group, 0, "an event counted nowhere")?;
             Ok(())
         }
     }

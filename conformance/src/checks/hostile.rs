@@ -1,4 +1,4 @@
-//! Use that nobody should make of it, and somebody will.
+//! Misuse: calls in odd orders and with odd arguments, which must not crash, leak or count wrongly.
 
 use quipu_hal::{
     Breakpoint, BreakpointAccess, ErrorKind, Event, Features, GroupSpec, Part, PmuEvent, RawEvent,
@@ -6,7 +6,7 @@ use quipu_hal::{
 };
 
 use crate::Check;
-use crate::bench::{Bench, read, reading, stopped, values};
+use crate::context::{Context, stopped};
 use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -84,40 +84,34 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn enable_twice(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn enable_twice(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.cause(&event, 5)?;
-    group.enable()?;
-    bench.cause(&event, 6)?;
-    group.disable()?;
-    bench.cause(&event, 9)?;
-    let seen = reading(&mut *group)?;
+    context.cause(&event, 5)?;
+    context.count(&mut *group, &event, 6)?;
+    context.cause(&event, 9)?;
+    let seen = context.reading(&mut *group)?;
     ensure_eq!(seen.scaled().exact(), Some(11), "what was counted");
     Ok(())
 }
 
-fn disable_twice(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn disable_twice(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.disable()?;
-    group.enable()?;
-    bench.cause(&event, 5)?;
-    group.disable()?;
-    let once = reading(&mut *group)?;
-    bench.pass_turns(1);
+    context.count(&mut *group, &event, 5)?;
+    let once = context.reading(&mut *group)?;
+    context.pass_turns(1);
     group.disable()?;
     ensure_eq!(
-        reading(&mut *group)?,
+        context.reading(&mut *group)?,
         once,
         "the reading after the second time"
     );
     ensure_eq!(once.value, 5, "the value");
-    group.enable()?;
-    bench.cause(&event, 2)?;
-    group.disable()?;
-    ensure_eq!(reading(&mut *group)?.value, 7, "the value after going on");
+    context.count(&mut *group, &event, 2)?;
+    context.ensure_value(&mut *group, 7, "the value after going on")?;
     Ok(())
 }
 
@@ -137,9 +131,9 @@ fn refuses_buffer(group: &mut dyn quipu_hal::Group, buf: &mut ReadBuf) -> Outcom
     }
 }
 
-fn wrong_buffer(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+fn wrong_buffer(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
     let part = group.parts().to_vec();
     for (members, parts) in [
         (0, part.clone()),
@@ -149,81 +143,81 @@ fn wrong_buffer(bench: &Bench<'_>) -> Outcome {
     ] {
         refuses_buffer(&mut *group, &mut ReadBuf::new(members, parts))?;
     }
-    bench.cause(&event, 1)?;
-    reading(&mut *group)?;
+    context.cause(&event, 1)?;
+    context.reading(&mut *group)?;
     Ok(())
 }
 
-fn buffer_of_other_parts(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open(&GroupSpec::single(bench.exact()?))?;
+fn buffer_of_other_parts(context: &Context<'_>) -> Outcome {
+    let mut group = context.open(&GroupSpec::single(context.exact()?))?;
     refuses_buffer(
         &mut *group,
         &mut ReadBuf::new(1, vec![Part::of_thread(i32::MAX)]),
     )
 }
 
-fn any_drop_order(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    bench.need_room(4)?;
+fn any_drop_order(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_room(4)?;
     for first in 0..4 {
         let mut groups = Vec::new();
         for _ in 0..4 {
-            groups.push(bench.open_stopped(&event)?);
+            groups.push(context.open_stopped(&event)?);
         }
         groups.iter_mut().try_for_each(|g| g.enable())?;
         let mut counted = 0;
         groups.rotate_left(first);
         while let Some(mut last) = groups.pop() {
-            bench.cause(&event, 3)?;
+            context.cause(&event, 3)?;
             counted += 3;
             last.disable()?;
-            ensure_eq!(reading(&mut *last)?.value, counted, "a group of those left");
+            context.ensure_value(&mut *last, counted, "a group of those left")?;
             groups.reverse();
         }
     }
     Ok(())
 }
 
-fn closed_while_counting(bench: &Bench<'_>) -> Outcome {
-    let event = bench.undisturbed()?;
-    bench.need_room(2)?;
-    let mut stays = bench.open_stopped(&event)?;
+fn closed_while_counting(context: &Context<'_>) -> Outcome {
+    let event = context.undisturbed()?;
+    context.need_room(2)?;
+    let mut stays = context.open_stopped(&event)?;
     stays.enable()?;
     for _ in 0..20 {
-        let leaves = bench.open(&GroupSpec::single(event.clone()))?;
-        bench.cause(&event, 1)?;
+        let leaves = context.open(&GroupSpec::single(event.clone()))?;
+        context.cause(&event, 1)?;
         drop(leaves);
-        bench.cause(&event, 1)?;
+        context.cause(&event, 1)?;
     }
     stays.disable()?;
-    ensure_eq!(reading(&mut *stays)?.value, 40, "the group that stays");
+    context.ensure_value(&mut *stays, 40, "the group that stays")?;
     Ok(())
 }
 
-fn goes_on_after_refusals(bench: &Bench<'_>) -> Outcome {
-    let (event, bad) = (bench.undisturbed()?, bench.unsupported()?);
-    let target = bench.subject().target();
-    let mut group = bench.open_stopped(&event)?;
+fn goes_on_after_refusals(context: &Context<'_>) -> Outcome {
+    let (event, bad) = (context.undisturbed()?, context.unsupported()?);
+    let target = context.fixture().target();
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     for _ in 0..10 {
-        bench.cause(&event, 2)?;
-        bench.refusal(&GroupSpec::new([event.clone(), bad.clone()]), &target)?;
-        bench.refusal(&GroupSpec::default(), &target)?;
+        context.cause(&event, 2)?;
+        context.refusal(&GroupSpec::new([event.clone(), bad.clone()]), &target)?;
+        context.refusal(&GroupSpec::default(), &target)?;
         let mut wrong = ReadBuf::new(7, Vec::new());
         refuses_buffer(&mut *group, &mut wrong)?;
     }
     group.disable()?;
     ensure_eq!(
-        reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.scaled().exact(),
         Some(20),
         "what was counted"
     );
     Ok(())
 }
 
-fn odd_events(bench: &Bench<'_>) -> Outcome {
-    let target = bench.subject().target();
-    bench.need_target(target.kind())?;
+fn odd_events(context: &Context<'_>) -> Outcome {
+    let target = context.fixture().target();
+    context.need_target(target.kind())?;
     let breakpoint = |address, len, access| Breakpoint {
         address,
         len,
@@ -247,8 +241,8 @@ fn odd_events(bench: &Bench<'_>) -> Outcome {
     ];
     for event in odd {
         let spec = GroupSpec::single(event.clone());
-        match bench.subject().backend().open(&spec, &target) {
-            Ok(mut group) => drop(read(&mut *group)?),
+        match context.fixture().backend().open(&spec, &target) {
+            Ok(mut group) => drop(context.read(&mut *group)?),
             Err(error) => {
                 ensure!(!error.to_string().is_empty(), "no words for {event:?}");
                 let blamed = error.member().unwrap_or_default();
@@ -259,8 +253,8 @@ fn odd_events(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn odd_targets(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn odd_targets(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     for target in [
         Target::Thread(0),
         Target::Thread(-1),
@@ -271,7 +265,7 @@ fn odd_targets(bench: &Bench<'_>) -> Outcome {
         Target::Cpu(u32::MAX),
         Target::Cpus(vec![u32::MAX; 1_000]),
     ] {
-        let error = bench.refusal(&GroupSpec::single(event.clone()), &target)?;
+        let error = context.refusal(&GroupSpec::single(event.clone()), &target)?;
         ensure!(
             matches!(
                 error.kind(),
@@ -286,14 +280,14 @@ fn odd_targets(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn enormous_group(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let before = bench.resources()?;
+fn enormous_group(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let before = context.resources()?;
     let spec = stopped(vec![event.clone(); 1_000]);
-    match bench
-        .subject()
+    match context
+        .fixture()
         .backend()
-        .open(&spec, &bench.subject().target())
+        .open(&spec, &context.fixture().target())
     {
         Err(error) => {
             ensure!(
@@ -302,50 +296,50 @@ fn enormous_group(bench: &Bench<'_>) -> Outcome {
             );
         }
         Ok(mut group) => {
-            group.enable()?;
-            bench.cause(&event, 2)?;
-            group.disable()?;
-            ensure_eq!(values(&mut *group)?, vec![2; 1_000], "the values");
+            context.count(&mut *group, &event, 2)?;
+            ensure_eq!(context.values(&mut *group)?, vec![2; 1_000], "the values");
         }
     }
-    ensure_eq!(bench.resources()?, before, "held afterwards");
+    ensure_eq!(context.resources()?, before, "held afterwards");
     Ok(())
 }
 
-fn many_groups(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::MULTIPLEXING)?;
-    let (event, other) = (bench.undisturbed()?, bench.exact()?);
-    let mut counting = bench.open_stopped(&event)?;
+fn many_groups(context: &Context<'_>) -> Outcome {
+    context.need(Features::MULTIPLEXING)?;
+    let (event, other) = (context.undisturbed()?, context.exact()?);
+    let mut counting = context.open_stopped(&event)?;
     let mut idle = Vec::new();
     for _ in 0..100 {
-        idle.push(bench.open_stopped(&other)?);
+        idle.push(context.open_stopped(&other)?);
     }
-    counting.enable()?;
-    bench.cause(&event, 8)?;
-    counting.disable()?;
+    context.count(&mut *counting, &event, 8)?;
     ensure_eq!(
-        reading(&mut *counting)?.scaled().exact(),
+        context.reading(&mut *counting)?.scaled().exact(),
         Some(8),
         "the group that counted"
     );
     for group in &mut idle {
-        ensure_eq!(reading(&mut **group)?.value, 0, "a group that did not");
+        ensure_eq!(
+            context.reading(&mut **group)?.value,
+            0,
+            "a group that did not"
+        );
     }
     Ok(())
 }
 
-fn toggled_often(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn toggled_often(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     for round in 0..1_000 {
         group.enable()?;
         if round % 10 == 0 {
-            bench.cause(&event, 1)?;
+            context.cause(&event, 1)?;
         }
         group.disable()?;
     }
     ensure_eq!(
-        reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.scaled().exact(),
         Some(100),
         "what was counted"
     );

@@ -5,8 +5,8 @@ use std::thread;
 use quipu_hal::{Attributes, ErrorKind, EventSpec, Features, GroupSpec, Target};
 
 use crate::Check;
-use crate::bench::{Bench, reading, stopped};
 use crate::child::Waiting;
+use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -55,23 +55,20 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn inherited(event: EventSpec) -> GroupSpec {
-    GroupSpec::single(event).with_attributes(Attributes {
-        inherit: true,
-        disabled: true,
-        ..Attributes::default()
-    })
+    GroupSpec::single(event)
+        .with_attributes(Attributes::default().with_inherit(true).with_disabled(true))
 }
 
 /// An exact event that making a thread does not cause.
-fn event(bench: &Bench<'_>) -> Outcome<EventSpec> {
-    bench.need(Features::INHERIT)?;
-    bench.undisturbed()
+fn event(context: &Context<'_>) -> Outcome<EventSpec> {
+    context.need(Features::INHERIT)?;
+    context.undisturbed()
 }
 
-fn in_a_thread(bench: &Bench<'_>, event: &EventSpec, times: u64) -> Outcome {
-    let subject = bench.subject();
+fn in_a_thread(context: &Context<'_>, event: &EventSpec, times: u64) -> Outcome {
+    let fixture = context.fixture();
     let done = thread::scope(|scope| {
-        let worker = scope.spawn(|| subject.workload(event, times).map(|work| work()));
+        let worker = scope.spawn(|| fixture.workload(event, times).map(|work| work()));
         worker.join()
     });
     match done {
@@ -80,66 +77,58 @@ fn in_a_thread(bench: &Bench<'_>, event: &EventSpec, times: u64) -> Outcome {
     }
 }
 
-fn threads_are_counted(bench: &Bench<'_>) -> Outcome {
-    let event = event(bench)?;
-    let mut group = bench.open(&inherited(event.clone()))?;
+fn threads_are_counted(context: &Context<'_>) -> Outcome {
+    let event = event(context)?;
+    let mut group = context.open(&inherited(event.clone()))?;
     group.enable()?;
-    bench.cause(&event, 2)?;
-    in_a_thread(bench, &event, 30)?;
+    context.cause(&event, 2)?;
+    in_a_thread(context, &event, 30)?;
     group.disable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        32,
-        "2 here and 30 in a thread made later"
-    );
+    context.ensure_value(&mut *group, 32, "2 here and 30 in a thread made later")?;
     Ok(())
 }
 
-fn not_unless_asked(bench: &Bench<'_>) -> Outcome {
-    let event = event(bench)?;
-    let mut group = bench.open_stopped(&event)?;
+fn not_unless_asked(context: &Context<'_>) -> Outcome {
+    let event = event(context)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.cause(&event, 2)?;
-    in_a_thread(bench, &event, 30)?;
+    context.cause(&event, 2)?;
+    in_a_thread(context, &event, 30)?;
     group.disable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        2,
-        "2 here and 30 in a thread made later"
-    );
+    context.ensure_value(&mut *group, 2, "2 here and 30 in a thread made later")?;
     Ok(())
 }
 
-fn many_threads(bench: &Bench<'_>) -> Outcome {
-    let event = event(bench)?;
-    let mut group = bench.open(&inherited(event.clone()))?;
+fn many_threads(context: &Context<'_>) -> Outcome {
+    let event = event(context)?;
+    let mut group = context.open(&inherited(event.clone()))?;
     group.enable()?;
-    let subject = bench.subject();
+    let fixture = context.fixture();
     thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| subject.workload(&event, 5).map(|work| work()));
+            scope.spawn(|| fixture.workload(&event, 5).map(|work| work()));
         }
     });
     group.disable()?;
-    ensure_eq!(reading(&mut *group)?.value, 40, "5 in each of 8 threads");
+    context.ensure_value(&mut *group, 40, "5 in each of 8 threads")?;
     Ok(())
 }
 
-fn disable_reaches_children(bench: &Bench<'_>) -> Outcome {
-    let event = event(bench)?;
-    let mut group = bench.open(&inherited(event.clone()))?;
+fn disable_reaches_children(context: &Context<'_>) -> Outcome {
+    let event = event(context)?;
+    let mut group = context.open(&inherited(event.clone()))?;
     group.enable()?;
-    let subject = bench.subject();
+    let fixture = context.fixture();
     thread::scope(|scope| -> Outcome {
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel::<()>();
         let event = &event;
         scope.spawn(move || {
             // Either side may be gone when the check has failed.
-            let _ = subject.workload(event, 4).map(|work| work());
+            let _ = fixture.workload(event, 4).map(|work| work());
             let _ = ready.send(());
             let _ = wait.recv();
-            subject.workload(event, 70).map(|work| work())
+            fixture.workload(event, 70).map(|work| work())
         });
         let gone = |_| Stop::Fail("the working thread is gone".into());
         is_ready.recv().map_err(gone)?;
@@ -147,44 +136,39 @@ fn disable_reaches_children(bench: &Bench<'_>) -> Outcome {
         go.send(())
             .map_err(|_| Stop::Fail("the working thread is gone".into()))
     })?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        4,
-        "4 before disabling and 70 after"
-    );
+    context.ensure_value(&mut *group, 4, "4 before disabling and 70 after")?;
     Ok(())
 }
 
-fn reset_forgets_children(bench: &Bench<'_>) -> Outcome {
-    let event = event(bench)?;
-    let mut group = bench.open(&inherited(event.clone()))?;
+fn reset_forgets_children(context: &Context<'_>) -> Outcome {
+    let event = event(context)?;
+    let mut group = context.open(&inherited(event.clone()))?;
     group.enable()?;
-    in_a_thread(bench, &event, 30)?;
+    in_a_thread(context, &event, 30)?;
     group.reset()?;
-    bench.cause(&event, 2)?;
-    in_a_thread(bench, &event, 5)?;
+    context.cause(&event, 2)?;
+    in_a_thread(context, &event, 5)?;
     group.disable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        7,
-        "30 before the reset and 7 after"
-    );
+    context.ensure_value(&mut *group, 7, "30 before the reset and 7 after")?;
     Ok(())
 }
 
-fn processes_are_counted(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::INHERIT)?;
-    let event = bench.exact()?;
+fn processes_are_counted(context: &Context<'_>) -> Outcome {
+    context.need(Features::INHERIT)?;
+    let event = context.exact()?;
     // The witness counts at least as long as the other, and this thread only.
-    let mut witness = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
-    let mut group = bench.open_on(&inherited(event), &Target::CurrentThread)?;
+    let mut witness = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+    let mut group = context.open_on(&inherited(event), &Target::CurrentThread)?;
     witness.enable()?;
     group.enable()?;
     let status = Waiting::start()?.finish()?;
     group.disable()?;
     witness.disable()?;
     ensure!(status.success(), "the measured process: {status}");
-    let (own, all) = (reading(&mut *witness)?.value, reading(&mut *group)?.value);
+    let (own, all) = (
+        context.reading(&mut *witness)?.value,
+        context.reading(&mut *group)?.value,
+    );
     ensure!(
         all > own,
         "{all} with a process that was started, {own} without"
@@ -192,11 +176,11 @@ fn processes_are_counted(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
-    if bench.capabilities().features.contains(Features::INHERIT) {
+fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    if context.capabilities().features.contains(Features::INHERIT) {
         return Err(Missing::Inapplicable("groups can be inherited").into());
     }
-    let error = bench.refusal(&inherited(bench.exact()?), &bench.subject().target())?;
+    let error = context.refusal(&inherited(context.exact()?), &context.fixture().target())?;
     ensure_eq!(
         error.kind(),
         ErrorKind::UnsupportedFeature,

@@ -3,7 +3,7 @@
 use quipu_hal::{GroupSpec, Reading};
 
 use crate::Check;
-use crate::bench::{Bench, read, reading, stopped, values};
+use crate::context::{Context, stopped};
 use crate::verdict::{Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -81,12 +81,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn counts_from_open(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
-    let before = reading(&mut *group)?.value;
-    bench.cause(&event, 5)?;
-    let after = reading(&mut *group)?.value;
+fn counts_from_open(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    let before = context.reading(&mut *group)?.value;
+    context.cause(&event, 5)?;
+    let after = context.reading(&mut *group)?.value;
     ensure!(
         after >= before + 5,
         "5 occurrences moved the count from {before} to {after}"
@@ -94,33 +94,39 @@ fn counts_from_open(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn disabled_is_silent(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    bench.cause(&event, 9)?;
-    bench.pass_turns(1);
-    ensure_eq!(reading(&mut *group)?, Reading::default(), "before enabling");
+fn disabled_is_silent(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
+    context.cause(&event, 9)?;
+    context.pass_turns(1);
+    ensure_eq!(
+        context.reading(&mut *group)?,
+        Reading::default(),
+        "before enabling"
+    );
     Ok(())
 }
 
-fn starts_at_zero(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut earlier = bench.open(&GroupSpec::single(event.clone()))?;
-    bench.cause(&event, 3)?;
-    reading(&mut *earlier)?;
+fn starts_at_zero(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut earlier = context.open(&GroupSpec::single(event.clone()))?;
+    context.cause(&event, 3)?;
+    context.reading(&mut *earlier)?;
     drop(earlier);
-    let mut group = bench.open_stopped(&event)?;
-    ensure_eq!(reading(&mut *group)?, Reading::default(), "a new group");
+    let mut group = context.open_stopped(&event)?;
+    ensure_eq!(
+        context.reading(&mut *group)?,
+        Reading::default(),
+        "a new group"
+    );
     Ok(())
 }
 
-fn enable_starts(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&stopped(vec![event.clone(); bench.room(3)]))?;
-    group.enable()?;
-    bench.cause(&event, 4)?;
-    group.disable()?;
-    let seen = values(&mut *group)?;
+fn enable_starts(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&stopped(vec![event.clone(); context.room(3)]))?;
+    context.count(&mut *group, &event, 4)?;
+    let seen = context.values(&mut *group)?;
     ensure!(
         seen.iter().all(|&v| v == 4),
         "4 occurrences were counted as {seen:?}"
@@ -128,43 +134,38 @@ fn enable_starts(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn disable_stops(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+fn disable_stops(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
     group.disable()?;
-    let before = reading(&mut *group)?.value;
-    bench.cause(&event, 8)?;
+    let before = context.reading(&mut *group)?.value;
+    context.cause(&event, 8)?;
+    context.ensure_value(&mut *group, before, "the value while disabled")?;
+    Ok(())
+}
+
+fn disable_keeps_value(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.measure(&event, 6)?;
+    let first = context.reading(&mut *group)?;
+    ensure_eq!(first.value, 6, "the value after disabling");
+    context.pass_turns(2);
     ensure_eq!(
-        reading(&mut *group)?.value,
-        before,
-        "the value while disabled"
+        context.reading(&mut *group)?,
+        first,
+        "the same reading later"
     );
     Ok(())
 }
 
-fn disable_keeps_value(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.cause(&event, 6)?;
-    group.disable()?;
-    let first = reading(&mut *group)?;
-    ensure_eq!(first.value, 6, "the value after disabling");
-    bench.pass_turns(2);
-    ensure_eq!(reading(&mut *group)?, first, "the same reading later");
-    Ok(())
-}
-
-fn resumes(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn resumes(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     for round in 1..=5u64 {
-        group.enable()?;
-        bench.cause(&event, 2)?;
-        group.disable()?;
-        bench.cause(&event, 100)?;
+        context.count(&mut *group, &event, 2)?;
+        context.cause(&event, 100)?;
         ensure_eq!(
-            reading(&mut *group)?.value,
+            context.reading(&mut *group)?.value,
             2 * round,
             "the value after round {round}"
         );
@@ -172,10 +173,10 @@ fn resumes(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn buffer_shape(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    for members in 1..=bench.room(2) {
-        let group = bench.open(&stopped(vec![event.clone(); members]))?;
+fn buffer_shape(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    for members in 1..=context.room(2) {
+        let group = context.open(&stopped(vec![event.clone(); members]))?;
         ensure_eq!(group.members().len(), members, "members");
         let buf = group.read_buf();
         ensure_eq!(buf.members(), members, "members in the buffer");
@@ -185,14 +186,12 @@ fn buffer_shape(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn buffer_reusable(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn buffer_reusable(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     let mut buf = group.read_buf();
     for wanted in 1..=4 {
-        group.enable()?;
-        bench.cause(&event, 1)?;
-        group.disable()?;
+        context.count(&mut *group, &event, 1)?;
         group.read(&mut buf)?;
         ensure_eq!(
             buf.get(0, 0).value,
@@ -201,7 +200,7 @@ fn buffer_reusable(bench: &Bench<'_>) -> Outcome {
         );
         ensure_eq!(
             buf,
-            read(&mut *group)?,
+            context.read(&mut *group)?,
             "the reused buffer against a new one"
         );
     }
@@ -215,51 +214,44 @@ fn buffer_reusable(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn independent_groups(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    bench.need_room(3)?;
-    let mut stays = bench.open_stopped(&event)?;
-    let mut stops = bench.open_stopped(&event)?;
-    let mut closes = bench.open_stopped(&event)?;
+fn independent_groups(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_room(3)?;
+    let mut stays = context.open_stopped(&event)?;
+    let mut stops = context.open_stopped(&event)?;
+    let mut closes = context.open_stopped(&event)?;
     for group in [&mut stays, &mut stops, &mut closes] {
         group.enable()?;
     }
-    bench.cause(&event, 3)?;
+    context.cause(&event, 3)?;
     stops.disable()?;
     closes.reset()?;
     drop(closes);
-    bench.cause(&event, 4)?;
+    context.cause(&event, 4)?;
     stays.disable()?;
-    ensure_eq!(
-        reading(&mut *stays)?.value,
-        7,
-        "the group that was left alone"
-    );
-    ensure_eq!(
-        reading(&mut *stops)?.value,
-        3,
-        "the group that was disabled"
-    );
+    context.ensure_value(&mut *stays, 7, "the group that was left alone")?;
+    context.ensure_value(&mut *stops, 3, "the group that was disabled")?;
     Ok(())
 }
 
-fn reopen(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn reopen(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     for round in 0..100 {
-        let mut group = bench.open_stopped(&event)?;
-        group.enable()?;
-        bench.cause(&event, 1)?;
-        group.disable()?;
-        ensure_eq!(reading(&mut *group)?.value, 1, "the value in round {round}");
+        let mut group = context.measure(&event, 1)?;
+        ensure_eq!(
+            context.reading(&mut *group)?.value,
+            1,
+            "the value in round {round}"
+        );
     }
     Ok(())
 }
 
-fn capabilities_hold_still(bench: &Bench<'_>) -> Outcome {
-    let backend = bench.subject().backend();
+fn capabilities_hold_still(context: &Context<'_>) -> Outcome {
+    let backend = context.fixture().backend();
     let (name, before) = (backend.name(), backend.capabilities().clone());
     ensure!(!name.is_empty(), "the backend has no name");
-    let group = bench.open_stopped(&bench.exact()?)?;
+    let group = context.open_stopped(&context.exact()?)?;
     ensure_eq!(
         backend.capabilities(),
         &before,

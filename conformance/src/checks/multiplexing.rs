@@ -1,9 +1,9 @@
-//! More groups than slots: turns, times, and estimates against the truth.
+//! More groups than slots: turns, times, and estimates against expected counts.
 
-use quipu_hal::{EventSpec, Features, Group, GroupSpec, Reading, Scaled, Simultaneity, Total};
+use quipu_hal::{Count, EventSpec, Features, Group, GroupSpec, Reading, Simultaneity};
 
-use crate::bench::{Bench, BoxGroup, pinned, read, reading};
-use crate::verdict::{Outcome, ensure, ensure_eq};
+use crate::context::{BoxGroup, Context, pinned};
+use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -14,10 +14,10 @@ pub(super) const CHECKS: &[Check] = &[
         run: runs_part_of_the_time,
     },
     Check {
-        id: "multiplexing.everybody-gets-a-turn",
+        id: "multiplexing.every-group-runs",
         requires: "Every group runs before long, however many wait.",
         source: "kernel/events/core.c, rotate_ctx; perf_event_tests, multiplexing",
-        run: everybody_gets_a_turn,
+        run: every_group_runs,
     },
     Check {
         id: "multiplexing.enabled-while-waiting",
@@ -32,10 +32,10 @@ pub(super) const CHECKS: &[Check] = &[
         run: estimate_is_marked,
     },
     Check {
-        id: "multiplexing.estimate-near-truth",
-        requires: "The estimate of a steady event is within 5 % of the truth.",
+        id: "multiplexing.estimate-near-expected",
+        requires: "The estimate of a steady event is within 5 % of the expected count.",
         source: "perf_event_tests, multiplexing accuracy",
-        run: estimate_near_truth,
+        run: estimate_near_expected,
     },
     Check {
         id: "multiplexing.estimate-near-pinned",
@@ -50,16 +50,16 @@ pub(super) const CHECKS: &[Check] = &[
         run: estimate_near_work,
     },
     Check {
-        id: "multiplexing.interval-near-truth",
-        requires: "The difference of two readings scales to within 5 % of the truth of its interval.",
+        id: "multiplexing.interval-near-expected",
+        requires: "The difference of two readings scales to within 5 % of the expected count of its interval.",
         source: "quipu_hal::Reading::since",
-        run: interval_near_truth,
+        run: interval_near_expected,
     },
     Check {
-        id: "multiplexing.since-reset-near-truth",
+        id: "multiplexing.since-reset-near-expected",
         requires: "After a reset the estimate is of what happened since, by the times since.",
         source: "docs/architecture.md, \"Reading\"",
-        run: since_reset_near_truth,
+        run: since_reset_near_expected,
     },
     Check {
         id: "multiplexing.value-is-what-was-seen",
@@ -106,7 +106,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "multiplexing.totals-are-estimates",
         requires: "A total over an estimated part is an estimate.",
-        source: "quipu_hal::Total",
+        source: "quipu_hal::Count",
         run: totals_are_estimates,
     },
 ];
@@ -114,12 +114,15 @@ pub(super) const CHECKS: &[Check] = &[
 /// Turns that let everybody run often, whatever the number of groups.
 const MANY_TURNS: u64 = 1_600;
 
+/// Turns of its own that make the estimate of a group a good one.
+const ENOUGH_TURNS: u64 = 50;
+
 /// More groups of one than there are slots, all counting.
-fn crowd(bench: &Bench<'_>, event: &EventSpec) -> Outcome<Vec<BoxGroup>> {
-    bench.need(Features::MULTIPLEXING)?;
-    let size = bench.capabilities().slots.unwrap_or(16) * 2 + 1;
+fn crowd(context: &Context<'_>, event: &EventSpec) -> Outcome<Vec<BoxGroup>> {
+    context.need(Features::MULTIPLEXING)?;
+    let size = context.slots().unwrap_or(16) * 2 + 1;
     (0..size)
-        .map(|_| bench.open(&GroupSpec::single(event.clone())))
+        .map(|_| context.open(&GroupSpec::single(event.clone())))
         .collect()
 }
 
@@ -130,65 +133,69 @@ fn stop(groups: &mut [BoxGroup]) -> Outcome {
     Ok(())
 }
 
-fn runs_part_of_the_time(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(100);
+fn runs_part_of_the_time(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    context.pass_turns(100);
     let mut part = 0;
     for group in &mut groups {
-        let seen = reading(&mut **group)?;
+        let seen = context.reading(&mut **group)?;
         part += usize::from(seen.time_running < seen.time_enabled);
     }
     ensure!(part > 0, "{} groups all ran all the time", groups.len());
     Ok(())
 }
 
-fn everybody_gets_a_turn(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(4 * groups.len() as u64);
+fn every_group_runs(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    let turns = 4 * groups.len() as u64;
+    context.pass_turns_until_run(&mut groups, turns, 1)?;
     for (i, group) in groups.iter_mut().enumerate() {
-        let seen = reading(&mut **group)?;
+        let seen = context.reading(&mut **group)?;
         ensure!(seen.time_running > 0, "group {i} had no turn: {seen:?}");
     }
     Ok(())
 }
 
-fn enabled_while_waiting(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    let from = bench.now()?;
+fn enabled_while_waiting(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    let from = context.now()?;
     let mut before = Vec::new();
     for group in &mut groups {
-        before.push(reading(&mut **group)?);
+        before.push(context.reading(&mut **group)?);
     }
-    bench.pass_turns(10);
-    let passed = bench.now()? - from;
+    context.pass_turns(10);
+    let passed = context.now()? - from;
     for (group, before) in groups.iter_mut().zip(before) {
-        let now = reading(&mut **group)?;
+        let now = context.reading(&mut **group)?;
         ensure_eq!(now.since(&before).time_enabled, passed, "time enabled");
     }
     Ok(())
 }
 
-fn estimate_is_marked(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    let before = bench.occurred(&event)?;
-    bench.pass_turns(50);
-    let truth = bench.occurred(&event)? - before;
+fn estimate_is_marked(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    let before = context.expected_count(&event)?;
+    context.pass_turns(50);
+    let expected = context.expected_count(&event)? - before;
     for group in &mut groups {
-        let seen = reading(&mut **group)?;
+        let seen = context.reading(&mut **group)?;
         // It has been enabled for at least as long, so a lower value that is called exact is a lie.
         if let Some(exact) = seen.scaled().exact() {
             ensure!(
-                exact >= truth,
-                "{exact} is called exact, {truth} occurred: {seen:?}"
+                exact >= u128::from(expected),
+                "{exact} is called exact, {expected} occurred: {seen:?}"
             );
         }
     }
     let estimated = |g: &mut BoxGroup| -> Outcome<bool> {
-        Ok(matches!(reading(&mut **g)?.scaled(), Scaled::Estimated(_)))
+        Ok(matches!(
+            context.reading(&mut **g)?.scaled(),
+            Count::Estimated(_)
+        ))
     };
     for group in &mut groups {
         if estimated(group)? {
@@ -202,128 +209,143 @@ fn estimate_is_marked(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn near(reading: &Reading, truth: u64, percent: u128) -> Outcome {
+fn near(reading: &Reading, expected: u64, percent: u128) -> Outcome {
     let estimate = reading.scaled().value();
-    let truth = u128::from(truth);
-    ensure!(truth > 0, "the steady event did not occur");
+    let expected = u128::from(expected);
+    ensure!(expected > 0, "the steady event did not occur");
     ensure!(
-        estimate.is_some_and(|e| e.abs_diff(truth) * 100 <= truth * percent),
-        "{truth} occurred, estimated as {estimate:?} from {reading:?}"
+        estimate.is_some_and(|e| e.abs_diff(expected) * 100 <= expected * percent),
+        "{expected} occurred, estimated as {estimate:?} from {reading:?}"
     );
     Ok(())
 }
 
-fn estimate_near_truth(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
+fn estimate_near_expected(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let mut groups = crowd(context, &event)?;
     stop(&mut groups)?;
     for group in &mut groups {
         group.reset()?;
         group.enable()?;
     }
-    let before = bench.occurred(&event)?;
-    bench.pass_turns(MANY_TURNS);
-    let truth = bench.occurred(&event)? - before;
+    let before = context.expected_count(&event)?;
+    context.pass_turns(MANY_TURNS);
+    let expected = context.expected_count(&event)? - before;
     for group in &mut groups {
-        near(&reading(&mut **group)?, truth, 5)?;
+        near(&context.reading(&mut **group)?, expected, 5)?;
     }
     Ok(())
 }
 
-fn estimate_near_pinned(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::PINNED)?;
-    let event = bench.slot_event()?;
-    let mut witness = bench.open(&pinned([event.clone()]))?;
-    let mut groups = crowd(bench, &event)?;
-    let first = reading(&mut *witness)?;
+fn estimate_near_pinned(context: &Context<'_>) -> Outcome {
+    context.need(Features::PINNED)?;
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let mut witness = context.open(&pinned([event.clone()]))?;
+    let mut groups = crowd(context, &event)?;
+    let first = context.reading(&mut *witness)?;
     let mut before = Vec::new();
     for group in &mut groups {
-        before.push(reading(&mut **group)?);
+        before.push(context.reading(&mut **group)?);
     }
-    bench.pass_turns(MANY_TURNS);
-    let truth = reading(&mut *witness)?.since(&first).value;
+    context.pass_turns_until_run(&mut groups, MANY_TURNS, ENOUGH_TURNS)?;
+    let expected = context.reading(&mut *witness)?.since(&first).value;
     for (group, before) in groups.iter_mut().zip(before) {
-        near(&reading(&mut **group)?.since(&before), truth, 10)?;
+        near(&context.reading(&mut **group)?.since(&before), expected, 10)?;
     }
     Ok(())
 }
 
-fn estimate_near_work(bench: &Bench<'_>) -> Outcome {
+fn estimate_near_work(context: &Context<'_>) -> Outcome {
     const ROUNDS: u64 = 10_000;
     const LOOPS: u64 = 100;
-    let (once, twice) = (bench.counted_loop(ROUNDS)?, bench.counted_loop(2 * ROUNDS)?);
-    let (event, _) = bench
-        .subject()
-        .counted_loop(0)
-        .ok_or(Ability::CountedLoop)?;
-    let mut groups = crowd(bench, &event)?;
+    let (once, twice) = (
+        context.counted_loop(ROUNDS)?,
+        context.counted_loop(2 * ROUNDS)?,
+    );
+    let counted_loop = |rounds| {
+        let found = context.fixture().counted_loop(rounds);
+        found.ok_or(Stop::from(Ability::CountedLoop))
+    };
+    let (event, _) = counted_loop(0)?;
+    context.need_working_counters()?;
+    let mut groups = crowd(context, &event)?;
     let mut before = Vec::new();
     for group in &mut groups {
-        before.push(reading(&mut **group)?);
+        before.push(context.reading(&mut **group)?);
     }
-    let long = MANY_TURNS / 4 * bench.subject().rotation_interval();
-    let mut truth = 0;
-    while reading(&mut *groups[0])?.since(&before[0]).time_enabled < long {
+    let interval = context.fixture().rotation_interval();
+    let (enough, most) = (ENOUGH_TURNS * interval, MANY_TURNS * interval);
+    let mut expected = 0;
+    let (mut least_running, mut enabled) = (0, 0);
+    while least_running < enough && enabled < most {
         for _ in 0..LOOPS {
-            let (_, work) = bench
-                .subject()
-                .counted_loop(ROUNDS)
-                .ok_or(Ability::CountedLoop)?;
+            let (_, work) = counted_loop(ROUNDS)?;
             work();
-            truth += twice.saturating_sub(once);
+            expected += twice.saturating_sub(once);
+        }
+        least_running = u64::MAX;
+        for (group, before) in groups.iter_mut().zip(&before) {
+            let since = context.reading(&mut **group)?.since(before);
+            least_running = least_running.min(since.time_running);
+            enabled = since.time_enabled;
         }
     }
     for (group, before) in groups.iter_mut().zip(before) {
-        near(&reading(&mut **group)?.since(&before), truth, 5)?;
+        near(&context.reading(&mut **group)?.since(&before), expected, 5)?;
     }
     Ok(())
 }
 
-fn interval_near_truth(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
+fn interval_near_expected(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let mut groups = crowd(context, &event)?;
     for _ in 0..3 {
-        let from = bench.occurred(&event)?;
+        let from = context.expected_count(&event)?;
         let mut before = Vec::new();
         for group in &mut groups {
-            before.push(reading(&mut **group)?);
+            before.push(context.reading(&mut **group)?);
         }
-        bench.pass_turns(MANY_TURNS / 2);
-        let truth = bench.occurred(&event)? - from;
+        context.pass_turns(MANY_TURNS / 2);
+        let expected = context.expected_count(&event)? - from;
         for (group, before) in groups.iter_mut().zip(before) {
-            near(&reading(&mut **group)?.since(&before), truth, 5)?;
+            near(&context.reading(&mut **group)?.since(&before), expected, 5)?;
         }
     }
     Ok(())
 }
 
-fn since_reset_near_truth(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
+fn since_reset_near_expected(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let mut groups = crowd(context, &event)?;
     // Times from before the reset that would spoil the ratio.
-    bench.pass_turns(groups.len() as u64 + 1);
+    context.pass_turns(groups.len() as u64 + 1);
     for group in &mut groups {
         group.reset()?;
     }
-    let from = bench.occurred(&event)?;
-    bench.pass_turns(MANY_TURNS / 2);
-    let truth = bench.occurred(&event)? - from;
+    let from = context.expected_count(&event)?;
+    context.pass_turns(MANY_TURNS / 2);
+    let expected = context.expected_count(&event)? - from;
     for group in &mut groups {
-        near(&reading(&mut **group)?, truth, 5)?;
+        near(&context.reading(&mut **group)?, expected, 5)?;
     }
     Ok(())
 }
 
-fn value_is_what_was_seen(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    let (start, before) = (bench.now()?, bench.occurred(&event)?);
-    bench.pass_turns(100);
-    let passed = u128::from(bench.now()? - start);
-    let truth = u128::from(bench.occurred(&event)? - before);
+fn value_is_what_was_seen(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let mut groups = crowd(context, &event)?;
+    let (start, before) = (context.now()?, context.expected_count(&event)?);
+    context.pass_turns(100);
+    let passed = u128::from(context.now()? - start);
+    let expected = u128::from(context.expected_count(&event)? - before);
     for group in &mut groups {
-        let seen = reading(&mut **group)?;
-        let wanted = truth * u128::from(seen.time_running) / passed;
+        let seen = context.reading(&mut **group)?;
+        let wanted = expected * u128::from(seen.time_running) / passed;
         ensure!(
             u128::from(seen.value).abs_diff(wanted) <= wanted / 20 + 1,
             "{wanted} occurred while running: {seen:?}"
@@ -332,24 +354,29 @@ fn value_is_what_was_seen(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn groups_rotate_whole(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::MULTIPLEXING)?;
-    let event = bench.slot_event()?;
-    let slots = bench.slots()?;
-    bench.need_room(2)?;
+fn groups_rotate_whole(context: &Context<'_>) -> Outcome {
+    context.need(Features::MULTIPLEXING)?;
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let slots = context.slots()?;
+    context.need_room(2)?;
     let spec = GroupSpec::new(vec![event; slots / 2 + 1]);
-    let mut groups = [bench.open(&spec)?, bench.open(&spec)?, bench.open(&spec)?];
+    let mut groups = [
+        context.open(&spec)?,
+        context.open(&spec)?,
+        context.open(&spec)?,
+    ];
     // Where members start, or are read, one after the other while time goes on, they see that much
     // more; of instructions of the user's there are none in between.
-    let time_stands_still = bench.subject().now().is_some();
+    let time_stands_still = context.fixture().now().is_some();
     let in_one_moment = time_stands_still
         || groups[0].simultaneity() == Simultaneity::Atomic
-            && bench.subject().counted_loop(0).is_some();
-    bench.pass_turns(1);
+            && context.fixture().counted_loop(0).is_some();
+    context.pass_turns(1);
     for _ in 0..10 {
-        bench.pass_turns(1);
+        context.pass_turns(1);
         for group in &mut groups {
-            let buf = read(&mut **group)?;
+            let buf = context.read(&mut **group)?;
             let first = buf.get(0, 0);
             for reading in buf.part(0) {
                 ensure_eq!(
@@ -372,26 +399,26 @@ fn groups_rotate_whole(bench: &Bench<'_>) -> Outcome {
 }
 
 /// The time that every group ran, and the time that every slot had, in a stretch of many turns.
-fn running_times(bench: &Bench<'_>) -> Outcome<(Vec<u64>, u64)> {
-    let event = bench.slot_event()?;
-    let slots = bench.slots()? as u64;
-    let mut groups = crowd(bench, &event)?;
-    let from = bench.now()?;
+fn running_times(context: &Context<'_>) -> Outcome<(Vec<u64>, u64)> {
+    let event = context.slot_event()?;
+    let slots = context.slots()? as u64;
+    let mut groups = crowd(context, &event)?;
+    let from = context.now()?;
     let mut before = Vec::new();
     for group in &mut groups {
-        before.push(reading(&mut **group)?);
+        before.push(context.reading(&mut **group)?);
     }
-    bench.pass_turns(100);
-    let had = (bench.now()? - from) * slots;
+    context.pass_turns(100);
+    let had = (context.now()? - from) * slots;
     let mut ran = Vec::new();
     for (group, before) in groups.iter_mut().zip(before) {
-        ran.push(reading(&mut **group)?.since(&before).time_running);
+        ran.push(context.reading(&mut **group)?.since(&before).time_running);
     }
     Ok((ran, had))
 }
 
-fn no_slot_counts_twice(bench: &Bench<'_>) -> Outcome {
-    let (ran, had) = running_times(bench)?;
+fn no_slot_counts_twice(context: &Context<'_>) -> Outcome {
+    let (ran, had) = running_times(context)?;
     let sum: u64 = ran.iter().sum();
     ensure!(
         sum <= had,
@@ -400,8 +427,8 @@ fn no_slot_counts_twice(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn no_slot_is_idle(bench: &Bench<'_>) -> Outcome {
-    let (ran, had) = running_times(bench)?;
+fn no_slot_is_idle(context: &Context<'_>) -> Outcome {
+    let (ran, had) = running_times(context)?;
     let sum: u64 = ran.iter().sum();
     ensure!(
         sum >= had,
@@ -410,64 +437,64 @@ fn no_slot_is_idle(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-/// A group that waits for nobody.
-fn counts_all_along(bench: &Bench<'_>, group: &mut dyn Group) -> Outcome {
-    let before = reading(group)?;
-    bench.pass_turns(10);
-    let since = reading(group)?.since(&before);
+/// Fails unless a group that has the PMU to itself is exact.
+fn counts_all_along(context: &Context<'_>, group: &mut dyn Group) -> Outcome {
+    let before = context.reading(group)?;
+    context.pass_turns(10);
+    let since = context.reading(group)?.since(&before);
     ensure!(
         since.scaled().exact().is_some(),
-        "nobody is in its way, and it is not exact: {since:?}"
+        "the PMU is free, and it is not exact: {since:?}"
     );
     Ok(())
 }
 
-fn room_is_used(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(10);
+fn room_is_used(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    context.pass_turns(10);
     groups.truncate(1);
-    bench.pass_turns(2);
-    counts_all_along(bench, &mut *groups[0])
+    context.pass_turns(2);
+    counts_all_along(context, &mut *groups[0])
 }
 
-fn disabled_takes_no_turn(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(5);
+fn disabled_takes_no_turn(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    context.pass_turns(5);
     stop(&mut groups[1..])?;
-    bench.pass_turns(2);
-    counts_all_along(bench, &mut *groups[0])
+    context.pass_turns(2);
+    counts_all_along(context, &mut *groups[0])
 }
 
-fn time_stops_while_disabled(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(7);
+fn time_stops_while_disabled(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    context.pass_turns(7);
     let half = groups.len() / 2;
     stop(&mut groups[..half])?;
     let mut before = Vec::new();
     for group in &mut groups[..half] {
-        before.push(reading(&mut **group)?);
+        before.push(context.reading(&mut **group)?);
     }
-    bench.pass_turns(20);
+    context.pass_turns(20);
     for (group, before) in groups.iter_mut().zip(before) {
-        ensure_eq!(reading(&mut **group)?, before, "the reading while disabled");
+        ensure_eq!(
+            context.reading(&mut **group)?,
+            before,
+            "the reading while disabled"
+        );
     }
     Ok(())
 }
 
-fn totals_are_estimates(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut groups = crowd(bench, &event)?;
-    bench.pass_turns(40);
+fn totals_are_estimates(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut groups = crowd(context, &event)?;
+    context.pass_turns(40);
     for group in &mut groups {
-        let buf = read(&mut **group)?;
-        let wanted = match buf.get(0, 0).scaled() {
-            Scaled::Exact(v) => Total::Exact(v.into()),
-            Scaled::Estimated(v) => Total::Estimated(v),
-            Scaled::NotCounted => Total::NotCounted,
-        };
+        let buf = context.read(&mut **group)?;
+        let wanted = buf.get(0, 0).scaled();
         ensure_eq!(buf.total(0), wanted, "the total of one part");
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Groups that never get onto the PMU: they have no value, which is not the value 0.
 
-use quipu_hal::{EventSpec, Features, GroupSpec, Scaled, Total};
+use quipu_hal::{Count, EventSpec, Features, GroupSpec};
 
 use crate::Check;
-use crate::bench::{Bench, BoxGroup, pinned, read, reading};
+use crate::context::{BoxGroup, Context, pinned};
 use crate::verdict::{Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "never-scheduled.total-is-missing",
         requires: "A total over parts that never ran is not a number.",
-        source: "quipu_hal::Total",
+        source: "quipu_hal::Count",
         run: total_is_missing,
     },
     Check {
@@ -40,31 +40,31 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A pinned group in every slot.
-fn hog(bench: &Bench<'_>, event: &EventSpec) -> Outcome<BoxGroup> {
-    bench.need(Features::PINNED.union(Features::MULTIPLEXING))?;
-    bench.open(&pinned(vec![event.clone(); bench.slots()?]))
+fn hog(context: &Context<'_>, event: &EventSpec) -> Outcome<BoxGroup> {
+    context.need(Features::PINNED.union(Features::MULTIPLEXING))?;
+    context.open(&pinned(vec![event.clone(); context.slots()?]))
 }
 
-fn has_no_value(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let _hog = hog(bench, &event)?;
-    let mut group = bench.open(&GroupSpec::single(event))?;
-    bench.pass_turns(10);
-    let seen = reading(&mut *group)?;
+fn has_no_value(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let _hog = hog(context, &event)?;
+    let mut group = context.open(&GroupSpec::single(event))?;
+    context.pass_turns(10);
+    let seen = context.reading(&mut *group)?;
     ensure_eq!(
         seen.scaled(),
-        Scaled::NotCounted,
+        Count::NotCounted,
         "a group that never ran ({seen:?})"
     );
     Ok(())
 }
 
-fn is_enabled(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let _hog = hog(bench, &event)?;
-    let mut group = bench.open(&GroupSpec::single(event))?;
-    bench.pass_turns(10);
-    let seen = reading(&mut *group)?;
+fn is_enabled(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let _hog = hog(context, &event)?;
+    let mut group = context.open(&GroupSpec::single(event))?;
+    context.pass_turns(10);
+    let seen = context.reading(&mut *group)?;
     ensure!(seen.time_enabled > 0, "it was enabled: {seen:?}");
     ensure_eq!(
         (seen.time_running, seen.value),
@@ -74,46 +74,50 @@ fn is_enabled(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn total_is_missing(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let _hog = hog(bench, &event)?;
-    let mut group = bench.open(&GroupSpec::single(event))?;
-    bench.pass_turns(3);
-    ensure_eq!(read(&mut *group)?.total(0), Total::NotCounted, "the total");
+fn total_is_missing(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let _hog = hog(context, &event)?;
+    let mut group = context.open(&GroupSpec::single(event))?;
+    context.pass_turns(3);
+    ensure_eq!(
+        context.read(&mut *group)?.total(0),
+        Count::NotCounted,
+        "the total"
+    );
     Ok(())
 }
 
-fn runs_when_there_is_room(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let hog = hog(bench, &event)?;
-    let mut group = bench.open(&GroupSpec::single(event))?;
-    bench.pass_turns(5);
+fn runs_when_there_is_room(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let hog = hog(context, &event)?;
+    let mut group = context.open(&GroupSpec::single(event))?;
+    context.pass_turns(5);
     drop(hog);
-    bench.pass_turns(5);
-    let seen = reading(&mut *group)?;
+    context.pass_turns(5);
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.time_running > 0,
         "the PMU is free, and it does not run: {seen:?}"
     );
     ensure!(
-        matches!(seen.scaled(), Scaled::Estimated(_)),
+        matches!(seen.scaled(), Count::Estimated(_)),
         "half of the time was not counted: {seen:?}"
     );
     Ok(())
 }
 
-fn interval_is_missing(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
-    bench.pass_turns(3);
-    let _hog = hog(bench, &event)?;
-    bench.pass_turns(2);
-    let before = reading(&mut *group)?;
-    bench.pass_turns(3);
-    let since = reading(&mut *group)?.since(&before);
+fn interval_is_missing(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    context.pass_turns(3);
+    let _hog = hog(context, &event)?;
+    context.pass_turns(2);
+    let before = context.reading(&mut *group)?;
+    context.pass_turns(3);
+    let since = context.reading(&mut *group)?.since(&before);
     ensure_eq!(
         since.scaled(),
-        Scaled::NotCounted,
+        Count::NotCounted,
         "the interval ({since:?})"
     );
     Ok(())

@@ -3,7 +3,7 @@
 use quipu_hal::{Error, ErrorKind, Features, GroupSpec};
 
 use crate::Check;
-use crate::bench::{Bench, BoxGroup, pinned, reading};
+use crate::context::{BoxGroup, Context, pinned};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -58,12 +58,12 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Two pinned groups of which only the first fits.
-fn two(bench: &Bench<'_>) -> Outcome<(BoxGroup, BoxGroup)> {
-    bench.need(Features::PINNED)?;
-    let event = bench.slot_event()?;
-    let first = bench.open(&pinned(vec![event.clone(); bench.slots()?]))?;
-    let second = bench.open(&pinned([event]))?;
-    bench.pass_turns(3);
+fn two(context: &Context<'_>) -> Outcome<(BoxGroup, BoxGroup)> {
+    context.need(Features::PINNED)?;
+    let event = context.slot_event()?;
+    let first = context.open(&pinned(vec![event.clone(); context.slots()?]))?;
+    let second = context.open(&pinned([event]))?;
+    context.pass_turns(3);
     Ok((first, second))
 }
 
@@ -78,33 +78,31 @@ fn refused_reading(group: &mut BoxGroup) -> Outcome<Error> {
     }
 }
 
-fn counts(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::PINNED)?;
-    let event = bench.exact()?;
-    let mut group = bench.open(&pinned([event.clone()]))?;
+fn counts(context: &Context<'_>) -> Outcome {
+    context.need(Features::PINNED)?;
+    let event = context.exact()?;
+    let mut group = context.open(&pinned([event.clone()]))?;
     group.disable()?;
     group.reset()?;
-    group.enable()?;
-    bench.cause(&event, 40)?;
-    group.disable()?;
+    context.count(&mut *group, &event, 40)?;
     ensure_eq!(
-        reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.scaled().exact(),
         Some(40),
         "what was counted"
     );
     Ok(())
 }
 
-fn is_never_rotated(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::PINNED.union(Features::MULTIPLEXING))?;
-    let event = bench.slot_event()?;
+fn is_never_rotated(context: &Context<'_>) -> Outcome {
+    context.need(Features::PINNED.union(Features::MULTIPLEXING))?;
+    let event = context.slot_event()?;
     let mut others = Vec::new();
-    for _ in 0..bench.slots()? {
-        others.push(bench.open(&GroupSpec::single(event.clone()))?);
+    for _ in 0..context.slots()? {
+        others.push(context.open(&GroupSpec::single(event.clone()))?);
     }
-    let mut group = bench.open(&pinned([event]))?;
-    bench.pass_turns(20);
-    let seen = reading(&mut *group)?;
+    let mut group = context.open(&pinned([event]))?;
+    context.pass_turns(20);
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.scaled().exact().is_some(),
         "pinned, and rotated: {seen:?}"
@@ -113,26 +111,27 @@ fn is_never_rotated(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn displaces_others(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::PINNED.union(Features::MULTIPLEXING))?;
-    let event = bench.slot_event()?;
-    let slots = bench.slots()?;
+fn displaces_others(context: &Context<'_>) -> Outcome {
+    context.need(Features::PINNED.union(Features::MULTIPLEXING))?;
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let slots = context.slots()?;
     let mut others = Vec::new();
     for _ in 0..slots {
-        others.push(bench.open(&GroupSpec::single(event.clone()))?);
+        others.push(context.open(&GroupSpec::single(event.clone()))?);
     }
-    bench.pass_turns(1);
-    let mut group = bench.open(&pinned(vec![event; slots]))?;
-    bench.pass_turns(2);
-    let seen = reading(&mut *group)?;
+    context.pass_turns(1);
+    let mut group = context.open(&pinned(vec![event; slots]))?;
+    context.pass_turns(2);
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.scaled().exact().is_some_and(|v| v > 0),
         "it does not run: {seen:?}"
     );
     for other in &mut others {
-        let before = reading(&mut **other)?;
-        bench.pass_turns(1);
-        let since = reading(&mut **other)?.since(&before);
+        let before = context.reading(&mut **other)?;
+        context.pass_turns(1);
+        let since = context.reading(&mut **other)?.since(&before);
         ensure_eq!(
             since.time_running,
             0,
@@ -142,7 +141,7 @@ fn displaces_others(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-/// Whether reading the group says that it is in the error state.
+/// Fails unless reading the group says that it is in the error state.
 fn says_error_state(group: &mut BoxGroup) -> Outcome {
     let error = refused_reading(group)?;
     ensure_eq!(
@@ -153,24 +152,25 @@ fn says_error_state(group: &mut BoxGroup) -> Outcome {
     Ok(())
 }
 
-fn error_state(bench: &Bench<'_>) -> Outcome {
-    let (_first, mut second) = two(bench)?;
+fn error_state(context: &Context<'_>) -> Outcome {
+    let (_first, mut second) = two(context)?;
     says_error_state(&mut second)
 }
 
-fn error_state_lasts(bench: &Bench<'_>) -> Outcome {
-    let (first, mut second) = two(bench)?;
+fn error_state_lasts(context: &Context<'_>) -> Outcome {
+    let (first, mut second) = two(context)?;
     drop(first);
-    bench.pass_turns(5);
+    context.pass_turns(5);
     says_error_state(&mut second)
 }
 
-fn enable_recovers(bench: &Bench<'_>) -> Outcome {
-    let (first, mut second) = two(bench)?;
+fn enable_recovers(context: &Context<'_>) -> Outcome {
+    context.need_working_counters()?;
+    let (first, mut second) = two(context)?;
     drop(first);
     second.enable()?;
-    bench.pass_turns(3);
-    let seen = reading(&mut *second)?;
+    context.pass_turns(3);
+    let seen = context.reading(&mut *second)?;
     ensure!(
         seen.time_running > 0 && seen.value > 0,
         "there is room, and it waits: {seen:?}"
@@ -178,12 +178,13 @@ fn enable_recovers(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn first_is_unharmed(bench: &Bench<'_>) -> Outcome {
-    let (mut first, mut second) = two(bench)?;
+fn first_is_unharmed(context: &Context<'_>) -> Outcome {
+    context.need_working_counters()?;
+    let (mut first, mut second) = two(context)?;
     refused_reading(&mut second)?;
     second.enable()?;
-    bench.pass_turns(3);
-    let seen = reading(&mut *first)?;
+    context.pass_turns(3);
+    let seen = context.reading(&mut *first)?;
     ensure!(
         seen.scaled().exact().is_some_and(|v| v > 0),
         "it was disturbed: {seen:?}"
@@ -191,12 +192,12 @@ fn first_is_unharmed(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn refused_where_unclaimed(bench: &Bench<'_>) -> Outcome {
-    if bench.capabilities().features.contains(Features::PINNED) {
+fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    if context.capabilities().features.contains(Features::PINNED) {
         return Err(Missing::Inapplicable("groups can be pinned").into());
     }
-    let event = bench.exact()?;
-    let error = bench.refusal(&pinned([event]), &bench.subject().target())?;
+    let event = context.exact()?;
+    let error = context.refusal(&pinned([event]), &context.fixture().target())?;
     ensure_eq!(
         error.kind(),
         ErrorKind::UnsupportedFeature,

@@ -1,9 +1,9 @@
 //! Reset: clears values, keeps the raw times, and starts the others over.
 
-use quipu_hal::{GroupSpec, Scaled};
+use quipu_hal::{Count, GroupSpec};
 
 use crate::Check;
-use crate::bench::{Bench, reading, stopped, values};
+use crate::context::{Context, stopped};
 use crate::verdict::{Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -75,51 +75,50 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn clears_value(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn clears_value(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.measure(&event, 10)?;
+    context.ensure_value(&mut *group, 10, "the value before the reset")?;
+    group.reset()?;
+    context.ensure_value(&mut *group, 0, "the value after the reset")?;
+    Ok(())
+}
+
+fn every_member(context: &Context<'_>) -> Outcome {
+    let [a, b] = context.exact_pair()?;
+    let mut group = context.open(&stopped([a.clone(), b.clone()]))?;
     group.enable()?;
-    bench.cause(&event, 10)?;
+    context.cause(&a, 3)?;
+    context.cause(&b, 4)?;
     group.disable()?;
+    group.reset()?;
     ensure_eq!(
-        reading(&mut *group)?.value,
-        10,
-        "the value before the reset"
+        context.values(&mut *group)?,
+        [0, 0],
+        "the values after the reset"
     );
-    group.reset()?;
-    ensure_eq!(reading(&mut *group)?.value, 0, "the value after the reset");
+    context.count(&mut *group, &b, 2)?;
+    ensure_eq!(
+        context.values(&mut *group)?,
+        [0, 2],
+        "the values counted since"
+    );
     Ok(())
 }
 
-fn every_member(bench: &Bench<'_>) -> Outcome {
-    let [a, b] = bench.exact_pair()?;
-    let mut group = bench.open(&stopped([a.clone(), b.clone()]))?;
+fn keeps_raw_times(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.cause(&a, 3)?;
-    bench.cause(&b, 4)?;
+    context.pass_turns(2);
     group.disable()?;
-    group.reset()?;
-    ensure_eq!(values(&mut *group)?, [0, 0], "the values after the reset");
-    group.enable()?;
-    bench.cause(&b, 2)?;
-    group.disable()?;
-    ensure_eq!(values(&mut *group)?, [0, 2], "the values counted since");
-    Ok(())
-}
-
-fn keeps_raw_times(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.pass_turns(2);
-    group.disable()?;
-    let before = reading(&mut *group)?;
+    let before = context.reading(&mut *group)?;
     ensure!(
         before.raw_time_enabled > 0,
         "no time was enabled: {before:?}"
     );
     group.reset()?;
-    let after = reading(&mut *group)?;
+    let after = context.reading(&mut *group)?;
     ensure_eq!(
         after.raw_time_enabled,
         before.raw_time_enabled,
@@ -133,24 +132,24 @@ fn keeps_raw_times(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn restarts_times(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn restarts_times(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.pass_turns(3);
+    context.pass_turns(3);
     group.disable()?;
-    let before = reading(&mut *group)?;
+    let before = context.reading(&mut *group)?;
     group.reset()?;
-    let zero = reading(&mut *group)?;
+    let zero = context.reading(&mut *group)?;
     ensure_eq!(
         (zero.time_enabled, zero.time_running),
         (0, 0),
         "the times after the reset"
     );
     group.enable()?;
-    bench.pass_turns(1);
+    context.pass_turns(1);
     group.disable()?;
-    let after = reading(&mut *group)?;
+    let after = context.reading(&mut *group)?;
     ensure!(after.time_enabled > 0, "time did not go on: {after:?}");
     ensure_eq!(
         after.since(&before).raw_time_enabled,
@@ -165,25 +164,25 @@ fn restarts_times(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn while_counting(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn while_counting(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.cause(&event, 500)?;
+    context.cause(&event, 500)?;
     group.reset()?;
-    bench.cause(&event, 12)?;
+    context.cause(&event, 12)?;
     group.disable()?;
-    ensure_eq!(reading(&mut *group)?.value, 12, "the value since the reset");
+    context.ensure_value(&mut *group, 12, "the value since the reset")?;
     Ok(())
 }
 
-fn while_disabled(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn while_disabled(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.reset()?;
-    bench.cause(&event, 12)?;
-    bench.pass_turns(1);
-    let seen = reading(&mut *group)?;
+    context.cause(&event, 12)?;
+    context.pass_turns(1);
+    let seen = context.reading(&mut *group)?;
     ensure_eq!(
         (seen.value, seen.raw_time_enabled),
         (0, 0),
@@ -192,68 +191,61 @@ fn while_disabled(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn twice(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.cause(&event, 2)?;
-    group.disable()?;
+fn twice(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.measure(&event, 2)?;
     group.reset()?;
-    let once = reading(&mut *group)?;
+    let once = context.reading(&mut *group)?;
     group.reset()?;
     ensure_eq!(
-        reading(&mut *group)?,
+        context.reading(&mut *group)?,
         once,
         "the reading after the second reset"
     );
     Ok(())
 }
 
-fn other_groups_untouched(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut bystander = bench.open_stopped(&event)?;
-    bystander.enable()?;
-    bench.cause(&event, 9)?;
-    bystander.disable()?;
-    let before = reading(&mut *bystander)?;
-    let mut group = bench.open_stopped(&event)?;
+fn other_groups_untouched(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_room(2)?;
+    let mut bystander = context.measure(&event, 9)?;
+    let before = context.reading(&mut *bystander)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     group.reset()?;
     group.disable()?;
     ensure_eq!(
-        reading(&mut *bystander)?,
+        context.reading(&mut *bystander)?,
         before,
         "the other group's reading"
     );
     Ok(())
 }
 
-fn before_enable(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn before_enable(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.reset()?;
-    group.enable()?;
-    bench.cause(&event, 21)?;
-    group.disable()?;
+    context.count(&mut *group, &event, 21)?;
     ensure_eq!(
-        reading(&mut *group)?.scaled(),
-        Scaled::Exact(21),
+        context.reading(&mut *group)?.scaled(),
+        Count::Exact(21),
         "what was counted"
     );
     Ok(())
 }
 
-fn stays_exact(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
-    bench.pass_turns(1);
+fn stays_exact(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    context.pass_turns(1);
     group.disable()?;
     group.reset()?;
     group.enable()?;
-    bench.cause(&event, 6)?;
-    bench.pass_turns(1);
+    context.cause(&event, 6)?;
+    context.pass_turns(1);
     group.disable()?;
-    let seen = reading(&mut *group)?;
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.scaled().exact().is_some(),
         "alone on the PMU, and not exact: {seen:?}"
@@ -261,19 +253,15 @@ fn stays_exact(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn many(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn many(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     for _ in 0..1_000 {
         group.reset()?;
     }
-    bench.cause(&event, 3)?;
+    context.cause(&event, 3)?;
     group.disable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        3,
-        "the value since the last reset"
-    );
+    context.ensure_value(&mut *group, 3, "the value since the last reset")?;
     Ok(())
 }

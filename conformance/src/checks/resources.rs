@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use quipu_hal::{Features, GroupSpec, Target};
 
-use crate::bench::{Bench, pinned, read, stopped};
+use crate::context::{Context, pinned, stopped};
 use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.panic-gives-back",
         requires: "A panic while groups count leaves nothing held.",
-        source: "quipu_hal::Pmu::release",
+        source: "quipu_pmu::Pmu::release",
         run: panic_gives_back,
     },
     Check {
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.registers-put-back",
         requires: "Registers hold what they held before once the last group is closed.",
-        source: "quipu_hal::Pmu::release",
+        source: "quipu_pmu::Pmu::release",
         run: registers_put_back,
     },
     Check {
@@ -72,23 +72,23 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "resources.every-fault-gives-back",
         requires: "Whichever operation of the device fails, nothing stays held and the backend goes on working.",
-        source: "quipu_hal::Pmu::release",
+        source: "quipu_pmu::Pmu::release",
         run: every_fault_gives_back,
     },
 ];
 
-fn close_gives_back(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let before = bench.resources()?;
-    for members in 1..=bench.room(4) {
-        let mut group = bench.open(&stopped(vec![event.clone(); members]))?;
+fn close_gives_back(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let before = context.resources()?;
+    for members in 1..=context.room(4) {
+        let mut group = context.open(&stopped(vec![event.clone(); members]))?;
         if members % 2 == 1 {
             group.enable()?;
         }
-        ensure!(bench.resources()? > before, "an open group holds nothing");
+        ensure!(context.resources()? > before, "an open group holds nothing");
         drop(group);
         ensure_eq!(
-            bench.resources()?,
+            context.resources()?,
             before,
             "held after closing a group of {members}"
         );
@@ -96,16 +96,16 @@ fn close_gives_back(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn refusal_holds_nothing(bench: &Bench<'_>) -> Outcome {
-    let (good, bad) = (bench.exact()?, bench.unsupported()?);
-    let before = bench.resources()?;
-    let size = bench.room(4);
+fn refusal_holds_nothing(context: &Context<'_>) -> Outcome {
+    let (good, bad) = (context.exact()?, context.unsupported()?);
+    let before = context.resources()?;
+    let size = context.room(4);
     for position in 0..size {
         let mut members = vec![good.clone(); size];
         members[position] = bad.clone();
-        bench.refusal(&GroupSpec::new(members), &bench.subject().target())?;
+        context.refusal(&GroupSpec::new(members), &context.fixture().target())?;
         ensure_eq!(
-            bench.resources()?,
+            context.resources()?,
             before,
             "held after member {position} was refused"
         );
@@ -113,95 +113,94 @@ fn refusal_holds_nothing(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn refused_target_holds_nothing(bench: &Bench<'_>) -> Outcome {
+fn refused_target_holds_nothing(context: &Context<'_>) -> Outcome {
     let target = Target::Cpus(vec![0, 1 << 20]);
-    bench.need_target(target.kind())?;
-    let event = bench.exact()?;
-    let before = bench.resources()?;
-    bench.refusal(&GroupSpec::single(event), &target)?;
+    context.need_target(target.kind())?;
+    let event = context.exact()?;
+    let before = context.resources()?;
+    context.refusal(&GroupSpec::single(event), &target)?;
     ensure_eq!(
-        bench.resources()?,
+        context.resources()?,
         before,
         "held after the second CPU was refused"
     );
     Ok(())
 }
 
-fn panic_gives_back(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let before = bench.resources()?;
+fn panic_gives_back(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_room(2)?;
+    let before = context.resources()?;
     let unwound = catch_unwind(AssertUnwindSafe(|| -> Outcome {
-        let mut group = bench.open(&GroupSpec::single(event.clone()))?;
+        let mut group = context.open(&GroupSpec::single(event.clone()))?;
         group.enable()?;
-        let _second = bench.open(&GroupSpec::single(event.clone()))?;
+        let _second = context.open(&GroupSpec::single(event.clone()))?;
         resume_unwind(Box::new("deliberate"));
     }));
     if let Ok(outcome) = unwound {
         return outcome;
     }
-    ensure_eq!(bench.resources()?, before, "held after a panic");
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.cause(&event, 3)?;
-    group.disable()?;
+    ensure_eq!(context.resources()?, before, "held after a panic");
+    let mut group = context.measure(&event, 3)?;
     ensure_eq!(
-        read(&mut *group)?.get(0, 0).value,
+        context.read(&mut *group)?.get(0, 0).value,
         3,
         "a count after the panic"
     );
     Ok(())
 }
 
-fn use_takes_nothing(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn use_takes_nothing(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     let mut buf = group.read_buf();
-    let before = bench.resources()?;
+    let before = context.resources()?;
     for _ in 0..200 {
         group.enable()?;
         group.read(&mut buf)?;
         group.reset()?;
         group.disable()?;
     }
-    ensure_eq!(bench.resources()?, before, "held after 200 rounds of use");
+    ensure_eq!(context.resources()?, before, "held after 200 rounds of use");
     Ok(())
 }
 
-fn error_state_gives_back(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::PINNED)?;
-    let event = bench.slot_event()?;
-    let slots = bench.slots()?;
-    let before = bench.resources()?;
+fn error_state_gives_back(context: &Context<'_>) -> Outcome {
+    context.need(Features::PINNED)?;
+    let event = context.slot_event()?;
+    let slots = context.slots()?;
+    let before = context.resources()?;
     for _ in 0..3 {
-        let first = bench.open(&pinned(vec![event.clone(); slots]))?;
-        let second = bench.open(&pinned([event.clone()]))?;
-        bench.pass_turns(2);
+        let first = context.open(&pinned(vec![event.clone(); slots]))?;
+        let second = context.open(&pinned([event.clone()]))?;
+        context.pass_turns(2);
         drop(first);
         drop(second);
-        ensure_eq!(bench.resources()?, before, "held after closing both");
+        ensure_eq!(context.resources()?, before, "held after closing both");
     }
     Ok(())
 }
 
-fn all_parts_give_back(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let before = bench.resources()?;
+fn all_parts_give_back(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let before = context.resources()?;
     for _ in 0..5 {
-        let mut group = bench.open_on(&GroupSpec::single(event.clone()), &Target::AllCpus)?;
-        read(&mut *group)?;
+        let mut group = context.open_on(&GroupSpec::single(event.clone()), &Target::AllCpus)?;
+        context.read(&mut *group)?;
         drop(group);
-        ensure_eq!(bench.resources()?, before, "held after closing all parts");
+        ensure_eq!(context.resources()?, before, "held after closing all parts");
     }
     Ok(())
 }
 
-fn slots_come_free(bench: &Bench<'_>) -> Outcome {
-    let event = bench.slot_event()?;
-    let slots = bench.slots()?;
+fn slots_come_free(context: &Context<'_>) -> Outcome {
+    let event = context.slot_event()?;
+    context.need_working_counters()?;
+    let slots = context.slots()?;
     for round in 0..20 {
-        let mut group = bench.open(&GroupSpec::new(vec![event.clone(); slots]))?;
-        bench.pass_turns(1);
-        for reading in read(&mut *group)?.part(0) {
+        let mut group = context.open(&GroupSpec::new(vec![event.clone(); slots]))?;
+        context.pass_turns(1);
+        for reading in context.read(&mut *group)?.part(0) {
             ensure!(
                 reading.scaled().exact().is_some_and(|v| v > 0),
                 "no slot for it in round {round}: {reading:?}"
@@ -211,22 +210,22 @@ fn slots_come_free(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn registers_put_back(bench: &Bench<'_>) -> Outcome {
+fn registers_put_back(context: &Context<'_>) -> Outcome {
     let registers = || {
-        let seen = bench.subject().registers();
+        let seen = context.fixture().registers();
         seen.ok_or(Stop::from(Ability::Registers))
     };
-    let event = bench.exact()?;
-    if !bench.subject().scribble() {
+    let event = context.exact()?;
+    if !context.fixture().dirty_registers() {
         return Err(Ability::Registers.into());
     }
     let before = registers()?;
-    for members in 1..=bench.room(4) {
-        let mut group = bench.open(&GroupSpec::new(vec![event.clone(); members]))?;
-        let second = bench.open(&GroupSpec::single(event.clone()))?;
-        bench.cause(&event, 5)?;
+    for members in 1..context.room(5) {
+        let mut group = context.open(&GroupSpec::new(vec![event.clone(); members]))?;
+        let second = context.open(&GroupSpec::single(event.clone()))?;
+        context.cause(&event, 5)?;
         drop(second);
-        read(&mut *group)?;
+        context.read(&mut *group)?;
         drop(group);
         ensure_eq!(
             registers()?,
@@ -237,40 +236,37 @@ fn registers_put_back(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn closed_on_exec(bench: &Bench<'_>) -> Outcome {
+fn closed_on_exec(context: &Context<'_>) -> Outcome {
     let inheritable = || {
-        let seen = bench.subject().inheritable_resources();
+        let seen = context.fixture().inheritable_resources();
         seen.ok_or(Stop::from(Ability::InheritanceProbe))
     };
-    let event = bench.exact()?;
+    let event = context.exact()?;
     let before = inheritable()?;
-    let _group = bench.open(&GroupSpec::new(vec![event; bench.room(3)]))?;
+    let _group = context.open(&GroupSpec::new(vec![event; context.room(3)]))?;
     ensure_eq!(inheritable()?, before, "what a new program would inherit");
     Ok(())
 }
 
-fn every_fault_gives_back(bench: &Bench<'_>) -> Outcome {
+fn every_fault_gives_back(context: &Context<'_>) -> Outcome {
     /// `EIO` and where the number of steps surely ends.
     const EIO: i32 = 5;
     const MANY: u64 = 10_000;
-    let event = bench.exact()?;
-    let before = bench.resources()?;
+    let event = context.exact()?;
+    let before = context.resources()?;
     for operations in 0..MANY {
-        if !bench.subject().inject(operations, EIO) {
+        if !context.fixture().inject(operations, EIO) {
             return Err(Ability::FaultInjection.into());
         }
-        let used = use_once(bench, &event);
-        let reached = !bench.subject().withdraw();
+        let used = use_once(context, &event);
+        let reached = !context.fixture().withdraw();
         ensure_eq!(
-            bench.resources()?,
+            context.resources()?,
             before,
             "held after operation {operations} failed"
         );
-        let mut group = bench.open_stopped(&event)?;
-        group.enable()?;
-        bench.cause(&event, 2)?;
-        group.disable()?;
-        let seen = read(&mut *group)?.get(0, 0).value;
+        let mut group = context.measure(&event, 2)?;
+        let seen = context.read(&mut *group)?.get(0, 0).value;
         ensure_eq!(seen, 2, "a count after operation {operations} failed");
         if !reached {
             return used;
@@ -281,13 +277,13 @@ fn every_fault_gives_back(bench: &Bench<'_>) -> Outcome {
     )))
 }
 
-fn use_once(bench: &Bench<'_>, event: &quipu_hal::EventSpec) -> Outcome {
-    let mut group = bench.open(&GroupSpec::new(vec![event.clone(); bench.room(2)]))?;
-    bench.cause(event, 3)?;
-    read(&mut *group)?;
+fn use_once(context: &Context<'_>, event: &quipu_hal::EventSpec) -> Outcome {
+    let mut group = context.open(&GroupSpec::new(vec![event.clone(); context.room(2)]))?;
+    context.cause(event, 3)?;
+    context.read(&mut *group)?;
     group.disable()?;
     group.reset()?;
     group.enable()?;
-    read(&mut *group)?;
+    context.read(&mut *group)?;
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Targets: what is claimed can be opened, what is not is refused, and nobody else's work counts.
+//! Targets: what is claimed can be opened, what is not is refused, and no other work is counted.
 
 use std::sync::mpsc;
 use std::thread;
 
-use quipu_hal::{Cgroup, ErrorKind, EventSpec, GroupSpec, Part, Target, TargetKinds};
+use quipu_hal::{ErrorKind, EventSpec, GroupSpec, Part, Target, TargetKinds};
 
-use crate::bench::{Bench, read, reading, stopped};
+use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -108,7 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn each_kind(bench: &Bench<'_>) -> Vec<Target> {
+fn each_kind(context: &Context<'_>) -> Vec<Target> {
     let mut targets = vec![
         Target::CurrentThread,
         Target::Process(i32::try_from(std::process::id()).unwrap_or(i32::MAX)),
@@ -117,16 +117,16 @@ fn each_kind(bench: &Bench<'_>) -> Vec<Target> {
         Target::Cpus(vec![0]),
         Target::AllCpus,
     ];
-    targets.extend(bench.subject().thread_id().map(Target::Thread));
+    targets.extend(context.fixture().thread_id().map(Target::Thread));
     targets
 }
 
-fn claimed_can_be_opened(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn claimed_can_be_opened(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     let mut opened = 0;
-    for target in each_kind(bench) {
-        if bench.capabilities().targets.contains(target.kind()) {
-            let group = bench.open_on(&GroupSpec::single(event.clone()), &target)?;
+    for target in each_kind(context) {
+        if context.capabilities().targets.contains(target.kind()) {
+            let group = context.open_on(&GroupSpec::single(event.clone()), &target)?;
             ensure!(!group.parts().is_empty(), "{target} has no parts");
             opened += 1;
         }
@@ -138,19 +138,19 @@ fn claimed_can_be_opened(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn unclaimed_are_refused(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn unclaimed_are_refused(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     let cgroup = Target::Cgroup {
-        cgroup: Cgroup::Path("/".into()),
+        path: "/".into(),
         cpus: Vec::new(),
     };
     let mut refused = 0;
-    for target in each_kind(bench)
+    for target in each_kind(context)
         .into_iter()
         .chain([Target::Thread(1), cgroup])
     {
-        if !bench.capabilities().targets.contains(target.kind()) {
-            let error = bench.refusal(&GroupSpec::single(event.clone()), &target)?;
+        if !context.capabilities().targets.contains(target.kind()) {
+            let error = context.refusal(&GroupSpec::single(event.clone()), &target)?;
             ensure!(
                 matches!(
                     error.kind(),
@@ -169,9 +169,9 @@ fn unclaimed_are_refused(bench: &Bench<'_>) -> Outcome {
     }
 }
 
-fn no_such(bench: &Bench<'_>, target: &Target) -> Outcome {
-    bench.need_target(target.kind())?;
-    let error = bench.refusal(&GroupSpec::single(bench.exact()?), target)?;
+fn no_such(context: &Context<'_>, target: &Target) -> Outcome {
+    context.need_target(target.kind())?;
+    let error = context.refusal(&GroupSpec::single(context.exact()?), target)?;
     ensure_eq!(
         error.kind(),
         ErrorKind::NoSuchTarget,
@@ -180,30 +180,30 @@ fn no_such(bench: &Bench<'_>, target: &Target) -> Outcome {
     Ok(())
 }
 
-fn no_such_thread(bench: &Bench<'_>) -> Outcome {
+fn no_such_thread(context: &Context<'_>) -> Outcome {
     // Above the greatest id a kernel gives (PID_MAX_LIMIT is 2^22).
-    no_such(bench, &Target::Thread(i32::MAX - 1))
+    no_such(context, &Target::Thread(i32::MAX - 1))
 }
 
-fn no_such_cpu(bench: &Bench<'_>) -> Outcome {
-    no_such(bench, &Target::Cpu(1 << 20))?;
-    no_such(bench, &Target::Cpus(vec![0, 1 << 20]))
+fn no_such_cpu(context: &Context<'_>) -> Outcome {
+    no_such(context, &Target::Cpu(1 << 20))?;
+    no_such(context, &Target::Cpus(vec![0, 1 << 20]))
 }
 
-fn no_such_cgroup(bench: &Bench<'_>) -> Outcome {
+fn no_such_cgroup(context: &Context<'_>) -> Outcome {
     no_such(
-        bench,
+        context,
         &Target::Cgroup {
-            cgroup: Cgroup::Path("/no/such/control/group".into()),
+            path: "/no/such/control/group".into(),
             cpus: Vec::new(),
         },
     )
 }
 
-fn no_cpus(bench: &Bench<'_>) -> Outcome {
-    bench.need_target(TargetKinds::CPU)?;
+fn no_cpus(context: &Context<'_>) -> Outcome {
+    context.need_target(TargetKinds::CPU)?;
     let nothing = Target::Cpus(Vec::new());
-    let error = bench.refusal(&GroupSpec::single(bench.exact()?), &nothing)?;
+    let error = context.refusal(&GroupSpec::single(context.exact()?), &nothing)?;
     ensure_eq!(
         error.kind(),
         ErrorKind::InvalidConfiguration,
@@ -212,40 +212,40 @@ fn no_cpus(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn one_cpu_one_part(bench: &Bench<'_>) -> Outcome {
-    let group = bench.open_on(&GroupSpec::single(bench.exact()?), &Target::Cpu(0))?;
+fn one_cpu_one_part(context: &Context<'_>) -> Outcome {
+    let group = context.open_on(&GroupSpec::single(context.exact()?), &Target::Cpu(0))?;
     let seen: Vec<_> = group.parts().iter().map(|p| (p.cpu, p.thread)).collect();
     ensure_eq!(seen, [(Some(0), None)], "the parts of CPU 0");
     Ok(())
 }
 
 /// The CPUs there are, as the backend says.
-fn all_cpus(bench: &Bench<'_>, event: &EventSpec) -> Outcome<Vec<u32>> {
-    let group = bench.open_on(&stopped([event.clone()]), &Target::AllCpus)?;
+fn all_cpus(context: &Context<'_>, event: &EventSpec) -> Outcome<Vec<u32>> {
+    let group = context.open_on(&stopped([event.clone()]), &Target::AllCpus)?;
     Ok(group.parts().iter().filter_map(|p| p.cpu).collect())
 }
 
-fn cpus_in_order(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    bench.need_target(TargetKinds::CPU)?;
-    let mut cpus = all_cpus(bench, &event)?;
+fn cpus_in_order(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_target(TargetKinds::CPU)?;
+    let mut cpus = all_cpus(context, &event)?;
     if cpus.len() < 2 {
         return Err(Missing::Inapplicable("there is one CPU only").into());
     }
     cpus.reverse();
-    let group = bench.open_on(&stopped([event]), &Target::Cpus(cpus.clone()))?;
+    let group = context.open_on(&stopped([event]), &Target::Cpus(cpus.clone()))?;
     let wanted: Vec<_> = cpus.into_iter().map(Part::on_cpu).collect();
     ensure_eq!(group.parts(), wanted, "the parts");
     Ok(())
 }
 
-fn cpu_named_twice(bench: &Bench<'_>) -> Outcome {
-    bench.need_target(TargetKinds::CPU)?;
+fn cpu_named_twice(context: &Context<'_>) -> Outcome {
+    context.need_target(TargetKinds::CPU)?;
     let twice = Target::Cpus(vec![0, 0]);
-    match bench
-        .subject()
+    match context
+        .fixture()
         .backend()
-        .open(&stopped([bench.exact()?]), &twice)
+        .open(&stopped([context.exact()?]), &twice)
     {
         Ok(group) => ensure_eq!(group.parts().len(), 1, "parts of one CPU"),
         Err(error) => {
@@ -259,9 +259,9 @@ fn cpu_named_twice(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn all_cpus_once(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let cpus = all_cpus(bench, &event)?;
+fn all_cpus_once(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let cpus = all_cpus(context, &event)?;
     ensure!(!cpus.is_empty(), "there are no CPUs");
     let mut once = cpus.clone();
     once.sort_unstable();
@@ -270,32 +270,32 @@ fn all_cpus_once(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn parts_move_together(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_on(&stopped([event]), &Target::AllCpus)?;
+fn parts_move_together(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_on(&stopped([event]), &Target::AllCpus)?;
     let times = |buf: &quipu_hal::ReadBuf| -> Vec<u64> {
         buf.member(0).map(|(_, r)| r.time_enabled).collect()
     };
     ensure!(
-        times(&read(&mut *group)?).iter().all(|&t| t == 0),
+        times(&context.read(&mut *group)?).iter().all(|&t| t == 0),
         "a part is enabled already"
     );
     group.enable()?;
-    bench.pass_turns(2);
+    context.pass_turns(2);
     group.disable()?;
-    let stopped = read(&mut *group)?;
+    let stopped = context.read(&mut *group)?;
     ensure!(
         times(&stopped).iter().all(|&t| t > 0),
         "not every part was enabled: {stopped:?}"
     );
-    bench.pass_turns(2);
+    context.pass_turns(2);
     ensure_eq!(
-        read(&mut *group)?,
+        context.read(&mut *group)?,
         stopped,
         "the reading of all parts after disabling"
     );
     group.reset()?;
-    let reset = read(&mut *group)?;
+    let reset = context.read(&mut *group)?;
     ensure!(
         reset
             .member(0)
@@ -314,20 +314,20 @@ struct Worker {
 
 /// Runs `measure` with a worker beside it.
 fn with_worker<T>(
-    bench: &Bench<'_>,
+    context: &Context<'_>,
     event: &EventSpec,
     measure: impl FnOnce(&mut Worker) -> Outcome<T>,
 ) -> Outcome<T> {
-    let subject = bench.subject();
+    let fixture = context.fixture();
     thread::scope(|scope| {
         let (orders, ordered) = mpsc::channel::<u64>();
         let (finish, done) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         scope.spawn(move || {
             // The other side is gone when the check has failed.
-            let _ = tell.send(subject.thread_id());
+            let _ = tell.send(fixture.thread_id());
             for times in ordered {
-                if let Some(work) = subject.workload(event, times) {
+                if let Some(work) = fixture.workload(event, times) {
                     work();
                 }
                 if finish.send(()).is_err() {
@@ -355,33 +355,29 @@ impl Worker {
 }
 
 /// An exact event that nothing but its workload causes, so that threads can be told apart by it.
-fn event_of_threads(bench: &Bench<'_>, targets: TargetKinds) -> Outcome<EventSpec> {
-    bench.need_target(targets)?;
-    bench.undisturbed()
+fn event_of_threads(context: &Context<'_>, targets: TargetKinds) -> Outcome<EventSpec> {
+    context.need_target(targets)?;
+    context.undisturbed()
 }
 
-fn this_thread_only(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench, TargetKinds::CURRENT_THREAD)?;
-    with_worker(bench, &event, |worker| {
-        let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+fn this_thread_only(context: &Context<'_>) -> Outcome {
+    let event = event_of_threads(context, TargetKinds::CURRENT_THREAD)?;
+    with_worker(context, &event, |worker| {
+        let mut group = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
         group.enable()?;
         worker.work(40)?;
-        bench.cause(&event, 3)?;
+        context.cause(&event, 3)?;
         group.disable()?;
-        ensure_eq!(
-            reading(&mut *group)?.value,
-            3,
-            "3 here and 40 in another thread"
-        );
+        context.ensure_value(&mut *group, 3, "3 here and 40 in another thread")?;
         Ok(())
     })
 }
 
-fn another_thread(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench, TargetKinds::THREAD)?;
-    with_worker(bench, &event, |worker| {
+fn another_thread(context: &Context<'_>) -> Outcome {
+    let event = event_of_threads(context, TargetKinds::THREAD)?;
+    with_worker(context, &event, |worker| {
         let thread_id = worker.thread_id.ok_or(Ability::ThreadIds)?;
-        let mut group = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
+        let mut group = context.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
         ensure_eq!(
             group.parts()[0].thread,
             Some(thread_id),
@@ -389,41 +385,35 @@ fn another_thread(bench: &Bench<'_>) -> Outcome {
         );
         group.enable()?;
         worker.work(40)?;
-        bench.cause(&event, 3)?;
+        context.cause(&event, 3)?;
         worker.work(1)?;
         group.disable()?;
-        ensure_eq!(
-            reading(&mut *group)?.value,
-            41,
-            "3 here and 41 in the other thread"
-        );
+        context.ensure_value(&mut *group, 41, "3 here and 41 in the other thread")?;
         Ok(())
     })
 }
 
-fn thread_by_id(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench, TargetKinds::THREAD)?;
-    let thread_id = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
-    let mut by_id = bench.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
-    by_id.enable()?;
-    bench.cause(&event, 14)?;
-    by_id.disable()?;
-    ensure_eq!(reading(&mut *by_id)?.value, 14, "this thread by its id");
+fn thread_by_id(context: &Context<'_>) -> Outcome {
+    let event = event_of_threads(context, TargetKinds::THREAD)?;
+    let thread_id = context.fixture().thread_id().ok_or(Ability::ThreadIds)?;
+    let mut by_id = context.open_on(&stopped([event.clone()]), &Target::Thread(thread_id))?;
+    context.count(&mut *by_id, &event, 14)?;
+    context.ensure_value(&mut *by_id, 14, "this thread by its id")?;
     Ok(())
 }
 
-fn process_is_its_threads(bench: &Bench<'_>) -> Outcome {
-    let event = event_of_threads(bench, TargetKinds::PROCESS)?;
-    with_worker(bench, &event, |worker| {
-        let own = bench.subject().thread_id().ok_or(Ability::ThreadIds)?;
+fn process_is_its_threads(context: &Context<'_>) -> Outcome {
+    let event = event_of_threads(context, TargetKinds::PROCESS)?;
+    with_worker(context, &event, |worker| {
+        let own = context.fixture().thread_id().ok_or(Ability::ThreadIds)?;
         let other = worker.thread_id.ok_or(Ability::ThreadIds)?;
         let process = Target::Process(i32::try_from(std::process::id()).unwrap_or(i32::MAX));
-        let mut group = bench.open_on(&stopped([event.clone()]), &process)?;
+        let mut group = context.open_on(&stopped([event.clone()]), &process)?;
         group.enable()?;
         worker.work(40)?;
-        bench.cause(&event, 3)?;
+        context.cause(&event, 3)?;
         group.disable()?;
-        let buf = read(&mut *group)?;
+        let buf = context.read(&mut *group)?;
         for (thread, wanted) in [(own, 3), (other, 40)] {
             let of_thread = buf.member(0).find(|(part, _)| part.thread == Some(thread));
             let seen = of_thread.map(|(_, reading)| reading.value);
@@ -434,19 +424,15 @@ fn process_is_its_threads(bench: &Bench<'_>) -> Outcome {
     })
 }
 
-fn on_off_cpu(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+fn on_off_cpu(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
     group.enable()?;
     for _ in 0..10 {
-        bench.cause(&event, 2)?;
+        context.cause(&event, 2)?;
         thread::sleep(std::time::Duration::from_millis(1));
     }
     group.disable()?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        20,
-        "2 before each of 10 sleeps"
-    );
+    context.ensure_value(&mut *group, 20, "2 before each of 10 sleeps")?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use quipu_hal::{GroupSpec, Target, TargetKinds};
 
-use crate::bench::{Bench, need_atomic, read, reading, stopped};
+use crate::context::{Context, need_atomic, stopped};
 use crate::verdict::{Outcome, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -78,12 +78,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn advance_while_enabled(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open_stopped(&bench.exact()?)?;
+fn advance_while_enabled(context: &Context<'_>) -> Outcome {
+    let mut group = context.open_stopped(&context.exact()?)?;
     group.enable()?;
-    bench.pass_turns(2);
+    context.pass_turns(2);
     group.disable()?;
-    let seen = reading(&mut *group)?;
+    let seen = context.reading(&mut *group)?;
     ensure!(
         seen.time_enabled > 0 && seen.time_running > 0,
         "time stood still: {seen:?}"
@@ -91,28 +91,28 @@ fn advance_while_enabled(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn stop_while_disabled(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open(&GroupSpec::single(bench.exact()?))?;
-    bench.pass_turns(1);
+fn stop_while_disabled(context: &Context<'_>) -> Outcome {
+    let mut group = context.open(&GroupSpec::single(context.exact()?))?;
+    context.pass_turns(1);
     group.disable()?;
-    let before = reading(&mut *group)?;
-    bench.pass_turns(3);
+    let before = context.reading(&mut *group)?;
+    context.pass_turns(3);
     ensure_eq!(
-        reading(&mut *group)?,
+        context.reading(&mut *group)?,
         before,
         "the reading after time passed"
     );
     Ok(())
 }
 
-fn add_up(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open_stopped(&bench.exact()?)?;
-    let mut last = reading(&mut *group)?;
+fn add_up(context: &Context<'_>) -> Outcome {
+    let mut group = context.open_stopped(&context.exact()?)?;
+    let mut last = context.reading(&mut *group)?;
     for round in 0..4 {
         group.enable()?;
-        bench.pass_turns(1);
+        context.pass_turns(1);
         group.disable()?;
-        let now = reading(&mut *group)?;
+        let now = context.reading(&mut *group)?;
         ensure!(
             now.time_enabled > last.time_enabled && now.time_running > last.time_running,
             "round {round} did not add to {last:?}: {now:?}"
@@ -122,11 +122,11 @@ fn add_up(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn raw_equal_without_reset(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open(&GroupSpec::single(bench.exact()?))?;
-    bench.pass_turns(1);
+fn raw_equal_without_reset(context: &Context<'_>) -> Outcome {
+    let mut group = context.open(&GroupSpec::single(context.exact()?))?;
+    context.pass_turns(1);
     for _ in 0..3 {
-        let seen = reading(&mut *group)?;
+        let seen = context.reading(&mut *group)?;
         ensure_eq!(
             seen.time_enabled,
             seen.raw_time_enabled,
@@ -142,12 +142,12 @@ fn raw_equal_without_reset(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn alone_runs_always(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open_stopped(&bench.exact()?)?;
+fn alone_runs_always(context: &Context<'_>) -> Outcome {
+    let mut group = context.open_stopped(&context.exact()?)?;
     for _ in 0..5 {
         group.enable()?;
-        bench.pass_turns(2);
-        let seen = reading(&mut *group)?;
+        context.pass_turns(2);
+        let seen = context.reading(&mut *group)?;
         ensure!(
             seen.scaled().exact().is_some(),
             "alone, and not exact: {seen:?}"
@@ -157,18 +157,18 @@ fn alone_runs_always(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn to_the_nanosecond(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn to_the_nanosecond(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     let mut wanted = 0;
     for nanoseconds in [1, 999, 1_000, 12_345_678] {
-        bench.subject().pass(77_777);
-        let from = bench.now()?;
+        context.pass(77_777);
+        let from = context.now()?;
         group.enable()?;
-        bench.subject().pass(nanoseconds);
+        context.pass(nanoseconds);
         group.disable()?;
-        wanted += bench.now()? - from;
-        let seen = reading(&mut *group)?;
+        wanted += context.now()? - from;
+        let seen = context.reading(&mut *group)?;
         ensure_eq!(
             (seen.time_enabled, seen.time_running),
             (wanted, wanted),
@@ -178,12 +178,12 @@ fn to_the_nanosecond(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn grow_between_reads(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open(&GroupSpec::single(bench.exact()?))?;
-    let mut last = reading(&mut *group)?;
+fn grow_between_reads(context: &Context<'_>) -> Outcome {
+    let mut group = context.open(&GroupSpec::single(context.exact()?))?;
+    let mut last = context.reading(&mut *group)?;
     for _ in 0..5 {
-        bench.pass_turns(1);
-        let now = reading(&mut *group)?;
+        context.pass_turns(1);
+        let now = context.reading(&mut *group)?;
         ensure!(
             now.time_enabled > last.time_enabled && now.time_running > last.time_running,
             "time passed, and {last:?} became {now:?}"
@@ -193,35 +193,35 @@ fn grow_between_reads(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn members_share(bench: &Bench<'_>) -> Outcome {
-    let pair = bench.exact_pair()?;
-    let mut group = bench.open(&stopped(pair))?;
-    need_atomic(bench, &*group)?;
+fn members_share(context: &Context<'_>) -> Outcome {
+    let pair = context.exact_pair()?;
+    let mut group = context.open(&stopped(pair))?;
+    need_atomic(context, &*group)?;
     group.enable()?;
     for _ in 0..20 {
-        let buf = read(&mut *group)?;
+        let buf = context.read(&mut *group)?;
         let (a, b) = (buf.get(0, 0), buf.get(0, 1));
         ensure_eq!(
             (a.time_enabled, a.time_running),
             (b.time_enabled, b.time_running),
             "the times of two members"
         );
-        bench.pass_turns(1);
+        context.pass_turns(1);
     }
     Ok(())
 }
 
-fn never_backwards(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open_stopped(&bench.exact()?)?;
-    let mut last = reading(&mut *group)?;
+fn never_backwards(context: &Context<'_>) -> Outcome {
+    let mut group = context.open_stopped(&context.exact()?)?;
+    let mut last = context.reading(&mut *group)?;
     for step in 0..100 {
         match step % 4 {
             0 => group.enable()?,
-            1 => bench.subject().pass(1_000),
+            1 => context.pass(1_000),
             3 => group.disable()?,
             _ => {}
         }
-        let now = reading(&mut *group)?;
+        let now = context.reading(&mut *group)?;
         ensure!(
             now.raw_time_enabled >= last.raw_time_enabled
                 && now.raw_time_running >= last.raw_time_running,
@@ -232,17 +232,17 @@ fn never_backwards(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn sleep_is_not_enabled(bench: &Bench<'_>) -> Outcome {
+fn sleep_is_not_enabled(context: &Context<'_>) -> Outcome {
     const SLEEP: Duration = Duration::from_millis(20);
-    bench.need_target(TargetKinds::CURRENT_THREAD)?;
-    let mut group = bench.open_on(&stopped([bench.exact()?]), &Target::CurrentThread)?;
+    context.need_target(TargetKinds::CURRENT_THREAD)?;
+    let mut group = context.open_on(&stopped([context.exact()?]), &Target::CurrentThread)?;
     let start = Instant::now();
     group.enable()?;
     thread::sleep(SLEEP);
     group.disable()?;
     // However long the rest took, half of the sleep cannot have been missed.
     let awake = start.elapsed() - SLEEP / 2;
-    let enabled = Duration::from_nanos(reading(&mut *group)?.time_enabled);
+    let enabled = Duration::from_nanos(context.reading(&mut *group)?.time_enabled);
     ensure!(
         enabled < awake,
         "enabled for {enabled:?}, the sleep included"
@@ -250,21 +250,21 @@ fn sleep_is_not_enabled(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn late_enable_counts_late(bench: &Bench<'_>) -> Outcome {
-    let mut group = bench.open_stopped(&bench.exact()?)?;
-    if bench.subject().now().is_none() {
+fn late_enable_counts_late(context: &Context<'_>) -> Outcome {
+    let mut group = context.open_stopped(&context.exact()?)?;
+    if context.fixture().now().is_none() {
         return Err(Ability::ManualClock.into());
     }
-    bench.subject().pass(50_000_000);
+    context.pass(50_000_000);
     group.enable()?;
     ensure_eq!(
-        reading(&mut *group)?.time_enabled,
+        context.reading(&mut *group)?.time_enabled,
         0,
         "time enabled at the moment of enabling"
     );
-    bench.subject().pass(10);
+    context.pass(10);
     ensure_eq!(
-        reading(&mut *group)?.time_enabled,
+        context.reading(&mut *group)?.time_enabled,
         10,
         "time enabled 10 ns later"
     );

@@ -5,7 +5,7 @@ use std::thread;
 use quipu_hal::{Features, Filter, Group, GroupSpec, ReadBuf, Reading, TargetKinds, UserReads};
 
 use crate::Check;
-use crate::bench::{Bench, BoxGroup, reading, stopped};
+use crate::context::{BoxGroup, Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -59,14 +59,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// How often something that the scheduler may prevent is tried.
+/// The number of attempts at a read that a context switch can prevent.
 const TRIES: usize = 1000;
 
 /// A group of the calling thread that can be read in user space, running.
-fn open(bench: &Bench<'_>, members: usize) -> Outcome<BoxGroup> {
-    bench.need(Features::USER_READS)?;
-    let event = bench.slot_event()?;
-    let mut group = bench.open(&stopped(vec![event; members]))?;
+fn open(context: &Context<'_>, members: usize) -> Outcome<BoxGroup> {
+    context.need(Features::USER_READS)?;
+    let event = context.slot_event()?;
+    let mut group = context.open(&stopped(vec![event; members]))?;
     ways(&mut *group)?;
     group.enable()?;
     Ok(group)
@@ -103,8 +103,8 @@ fn ensure_order(earlier: &Reading, later: &Reading) -> Outcome {
     Ok(())
 }
 
-fn between_system_calls(bench: &Bench<'_>) -> Outcome {
-    let mut group = open(bench, 1)?;
+fn between_system_calls(context: &Context<'_>) -> Outcome {
+    let mut group = open(context, 1)?;
     let [mut before, mut user, mut after] = [(); 3].map(|()| group.read_buf());
     for _ in 0..TRIES {
         by_system_call(&mut *group, &mut before)?;
@@ -116,15 +116,15 @@ fn between_system_calls(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn equal_at_rest(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::USER_READS)?;
-    let mut event = bench.slot_event()?;
-    if !bench.capabilities().filters.contains(Filter::USER) {
+fn equal_at_rest(context: &Context<'_>) -> Outcome {
+    context.need(Features::USER_READS)?;
+    let mut event = context.slot_event()?;
+    if !context.capabilities().filters.contains(Filter::USER) {
         return Err(Missing::Filter(Filter::USER).into());
     }
     // Counted at no privilege level, it never occurs.
     event.filter = Filter::all().difference(Filter::LEVELS);
-    let mut group = bench.open(&GroupSpec::single(event))?;
+    let mut group = context.open(&GroupSpec::single(event))?;
     let [mut user, mut system] = [(); 2].map(|()| group.read_buf());
     for _ in 0..TRIES {
         in_user_space(&mut *group, &mut user)?;
@@ -138,8 +138,8 @@ fn equal_at_rest(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn monotone(bench: &Bench<'_>) -> Outcome {
-    let mut group = open(bench, 1)?;
+fn monotone(context: &Context<'_>) -> Outcome {
+    let mut group = open(context, 1)?;
     let [mut last, mut now] = [(); 2].map(|()| group.read_buf());
     in_user_space(&mut *group, &mut last)?;
     for round in 0..100 * TRIES {
@@ -164,10 +164,10 @@ fn monotone(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn after_reset(bench: &Bench<'_>) -> Outcome {
-    let mut group = open(bench, 1)?;
+fn after_reset(context: &Context<'_>) -> Outcome {
+    let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
-    bench.pass_turns(10);
+    context.pass_turns(10);
     in_user_space(&mut *group, &mut buf)?;
     let before = *buf.get(0, 0);
     group.reset()?;
@@ -184,8 +184,8 @@ fn after_reset(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn stopped_is_left_to_the_system(bench: &Bench<'_>) -> Outcome {
-    let mut group = open(bench, 1)?;
+fn stopped_is_left_to_the_system(context: &Context<'_>) -> Outcome {
+    let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
     in_user_space(&mut *group, &mut buf)?;
     let running = *buf.get(0, 0);
@@ -194,17 +194,17 @@ fn stopped_is_left_to_the_system(bench: &Bench<'_>) -> Outcome {
         !ways(&mut *group)?.read_in_user_space(&mut buf)?,
         "a stopped group was read in user space"
     );
-    let stopped = reading(&mut *group)?;
+    let stopped = context.reading(&mut *group)?;
     ensure_order(&running, &stopped)?;
-    ensure_eq!(reading(&mut *group)?, stopped, "a stopped group");
+    ensure_eq!(context.reading(&mut *group)?, stopped, "a stopped group");
     group.enable()?;
     in_user_space(&mut *group, &mut buf)?;
     ensure_order(&stopped, buf.get(0, 0))
 }
 
-fn other_thread(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::ANY_THREAD)?;
-    let mut group = open(bench, 1)?;
+fn other_thread(context: &Context<'_>) -> Outcome {
+    context.need(Features::ANY_THREAD)?;
+    let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
     in_user_space(&mut *group, &mut buf)?;
     let own = *buf.get(0, 0);
@@ -215,12 +215,14 @@ fn other_thread(bench: &Bench<'_>) -> Outcome {
                 !ways(&mut *group)?.read_in_user_space(&mut buf)?,
                 "another thread's counters were read in user space"
             );
-            while reading(&mut *group)?.time_enabled != reading(&mut *group)?.time_enabled {
+            while context.reading(&mut *group)?.time_enabled
+                != context.reading(&mut *group)?.time_enabled
+            {
                 thread::yield_now();
             }
-            let first = reading(&mut *group)?;
+            let first = context.reading(&mut *group)?;
             std::hint::black_box((0..10_000u64).map(std::hint::black_box).sum::<u64>());
-            Ok([first, reading(&mut *group)?])
+            Ok([first, context.reading(&mut *group)?])
         });
         match other.join() {
             Ok(outcome) => outcome,
@@ -237,9 +239,9 @@ fn other_thread(bench: &Bench<'_>) -> Outcome {
     ensure_order(&elsewhere[1], buf.get(0, 0))
 }
 
-fn whole_groups(bench: &Bench<'_>) -> Outcome {
-    let members = bench.slots().map_or(2, |slots| slots.min(4));
-    let mut group = open(bench, members)?;
+fn whole_groups(context: &Context<'_>) -> Outcome {
+    let members = context.slots().map_or(2, |slots| slots.min(4));
+    let mut group = open(context, members)?;
     let [mut before, mut user, mut after] = [(); 3].map(|()| group.read_buf());
     for _ in 0..TRIES {
         by_system_call(&mut *group, &mut before)?;
@@ -256,13 +258,13 @@ fn whole_groups(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn not_what_is_inherited(bench: &Bench<'_>) -> Outcome {
-    bench.need(Features::USER_READS.union(Features::INHERIT))?;
-    bench.need_target(TargetKinds::CURRENT_THREAD)?;
-    let event = bench.slot_event()?;
+fn not_what_is_inherited(context: &Context<'_>) -> Outcome {
+    context.need(Features::USER_READS.union(Features::INHERIT))?;
+    context.need_target(TargetKinds::CURRENT_THREAD)?;
+    let event = context.slot_event()?;
     let mut spec = GroupSpec::single(event);
     spec.attributes.inherit = true;
-    let mut group = bench.open(&spec)?;
+    let mut group = context.open(&spec)?;
     let mut buf = group.read_buf();
     ensure!(
         !ways(&mut *group)?.read_in_user_space(&mut buf)?,

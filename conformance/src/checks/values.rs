@@ -1,8 +1,8 @@
-//! Values: exact where the subject has an exact workload.
+//! Values: exact where the fixture has an exact workload.
 
 use quipu_hal::{GroupSpec, ValueKind};
 
-use crate::bench::{Bench, reading, stopped, values};
+use crate::context::{Context, stopped};
 use crate::verdict::{Outcome, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "values.every-exact-event",
-        requires: "Every event the subject can cause is counted exactly.",
+        requires: "Every event the fixture can cause is counted exactly.",
         source: "perf_event_tests, validation of exact events",
         run: every_exact_event,
     },
@@ -111,37 +111,35 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn exact(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
+fn exact(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
     for times in [0, 1, 2, 3, 10, 100, 1_000] {
-        let mut group = bench.open_stopped(&event)?;
-        group.enable()?;
-        bench.cause(&event, times)?;
-        group.disable()?;
-        let seen = reading(&mut *group)?;
-        ensure_eq!(seen.scaled().exact(), Some(times), "{times} occurrences");
+        let mut group = context.measure(&event, times)?;
+        let seen = context.reading(&mut *group)?;
+        ensure_eq!(
+            seen.scaled().exact(),
+            Some(times.into()),
+            "{times} occurrences"
+        );
     }
     Ok(())
 }
 
-fn every_exact_event(bench: &Bench<'_>) -> Outcome {
-    bench.exact()?;
-    for event in bench.subject().exact_events() {
-        let mut group = bench.open_stopped(&event)?;
-        group.enable()?;
-        bench.cause(&event, 123)?;
-        group.disable()?;
-        let seen = reading(&mut *group)?;
+fn every_exact_event(context: &Context<'_>) -> Outcome {
+    context.exact()?;
+    for event in context.fixture().exact_events() {
+        let mut group = context.measure(&event, 123)?;
+        let seen = context.reading(&mut *group)?;
         ensure_eq!(seen.scaled().exact(), Some(123), "123 x {:?}", event.event);
     }
     Ok(())
 }
 
-fn counted_loop(bench: &Bench<'_>) -> Outcome {
+fn counted_loop(context: &Context<'_>) -> Outcome {
     const ROUNDS: u64 = 10_000;
     let mut counted = [0; 3];
     for (times, counted) in (1..).zip(&mut counted) {
-        *counted = bench.counted_loop(times * ROUNDS)?;
+        *counted = context.counted_loop(times * ROUNDS)?;
     }
     let [once, twice, thrice] = counted;
     ensure!(
@@ -156,67 +154,61 @@ fn counted_loop(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn nothing_happened(bench: &Bench<'_>) -> Outcome {
-    let [quiet, busy] = bench.exact_pair()?;
-    let mut group = bench.open_stopped(&quiet)?;
-    group.enable()?;
-    bench.cause(&busy, 50)?;
-    group.disable()?;
+fn nothing_happened(context: &Context<'_>) -> Outcome {
+    let [quiet, busy] = context.exact_pair()?;
+    let mut group = context.open_stopped(&quiet)?;
+    context.count(&mut *group, &busy, 50)?;
     ensure_eq!(
-        reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.scaled().exact(),
         Some(0),
         "the event that did not occur"
     );
     Ok(())
 }
 
-fn add_up(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn add_up(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     let mut sum = 0;
     for times in [1, 20, 3, 400, 5] {
-        group.enable()?;
-        bench.cause(&event, times)?;
-        group.disable()?;
+        context.count(&mut *group, &event, times)?;
         sum += times;
-        ensure_eq!(reading(&mut *group)?.value, sum, "the running sum");
+        context.ensure_value(&mut *group, sum, "the running sum")?;
     }
     Ok(())
 }
 
-fn outside_is_not_counted(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    bench.cause(&event, 1_000)?;
-    group.enable()?;
-    bench.cause(&event, 11)?;
-    group.disable()?;
-    bench.cause(&event, 1_000)?;
-    ensure_eq!(reading(&mut *group)?.value, 11, "the value");
+fn outside_is_not_counted(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
+    context.cause(&event, 1_000)?;
+    context.count(&mut *group, &event, 11)?;
+    context.cause(&event, 1_000)?;
+    context.ensure_value(&mut *group, 11, "the value")?;
     Ok(())
 }
 
-fn reading_loses_nothing(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
+fn reading_loses_nothing(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
     let mut buf = group.read_buf();
     group.enable()?;
     for _ in 0..50 {
-        bench.cause(&event, 7)?;
+        context.cause(&event, 7)?;
         group.read(&mut buf)?;
     }
     group.disable()?;
-    ensure_eq!(reading(&mut *group)?.value, 350, "the value after 50 reads");
+    context.ensure_value(&mut *group, 350, "the value after 50 reads")?;
     Ok(())
 }
 
-fn never_backwards(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open(&GroupSpec::single(event.clone()))?;
-    let mut last = reading(&mut *group)?;
+fn never_backwards(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    let mut last = context.reading(&mut *group)?;
     for step in 0..200 {
-        bench.cause(&event, step % 3)?;
-        let now = reading(&mut *group)?;
+        context.cause(&event, step % 3)?;
+        let now = context.reading(&mut *group)?;
         ensure!(
             now.checked_since(&last).is_some(),
             "{now:?} came after {last:?}"
@@ -226,44 +218,37 @@ fn never_backwards(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn observers_agree(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    bench.need_room(2)?;
-    let mut first = bench.open_stopped(&event)?;
-    let mut second = bench.open_stopped(&event)?;
+fn observers_agree(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    context.need_room(2)?;
+    let mut first = context.open_stopped(&event)?;
+    let mut second = context.open_stopped(&event)?;
     first.enable()?;
-    second.enable()?;
-    bench.cause(&event, 77)?;
-    second.disable()?;
+    context.count(&mut *second, &event, 77)?;
     first.disable()?;
-    ensure_eq!(reading(&mut *first)?.value, 77, "the first counter");
-    ensure_eq!(reading(&mut *second)?.value, 77, "the second counter");
+    context.ensure_value(&mut *first, 77, "the first counter")?;
+    context.ensure_value(&mut *second, 77, "the second counter")?;
     Ok(())
 }
 
-fn events_apart(bench: &Bench<'_>) -> Outcome {
-    let [a, b] = bench.exact_pair()?;
-    let mut group = bench.open(&stopped([a.clone(), b.clone()]))?;
+fn events_apart(context: &Context<'_>) -> Outcome {
+    let [a, b] = context.exact_pair()?;
+    let mut group = context.open(&stopped([a.clone(), b.clone()]))?;
     group.enable()?;
-    bench.cause(&a, 30)?;
-    bench.cause(&b, 4)?;
-    bench.cause(&a, 1)?;
+    context.cause(&a, 30)?;
+    context.cause(&b, 4)?;
+    context.cause(&a, 1)?;
     group.disable()?;
-    ensure_eq!(values(&mut *group)?, [31, 4], "the values");
+    ensure_eq!(context.values(&mut *group)?, [31, 4], "the values");
     Ok(())
 }
 
-fn differences(bench: &Bench<'_>) -> Outcome {
-    let event = bench.exact()?;
-    let mut group = bench.open_stopped(&event)?;
-    group.enable()?;
-    bench.cause(&event, 5)?;
-    group.disable()?;
-    let first = reading(&mut *group)?;
-    group.enable()?;
-    bench.cause(&event, 60)?;
-    group.disable()?;
-    let second = reading(&mut *group)?;
+fn differences(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.measure(&event, 5)?;
+    let first = context.reading(&mut *group)?;
+    context.count(&mut *group, &event, 60)?;
+    let second = context.reading(&mut *group)?;
     let between = second.checked_since(&first);
     ensure_eq!(
         between.map(|r| r.scaled().exact()),
@@ -273,15 +258,15 @@ fn differences(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn wrap(bench: &Bench<'_>) -> Outcome {
-    let (event, wrap) = narrow(bench)?;
-    let mut group = bench.open_stopped(&event)?;
+fn wrap(context: &Context<'_>) -> Outcome {
+    let (event, wrap) = narrow(context)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     let step = wrap / 8 * 5;
     for round in 1..=12 {
-        bench.cause(&event, step)?;
+        context.cause(&event, step)?;
         ensure_eq!(
-            reading(&mut *group)?.value,
+            context.reading(&mut *group)?.value,
             step * round,
             "the value after {round} steps"
         );
@@ -289,31 +274,29 @@ fn wrap(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn wrap_boundary(bench: &Bench<'_>) -> Outcome {
-    let (event, wrap) = narrow(bench)?;
-    let mut group = bench.open_stopped(&event)?;
+fn wrap_boundary(context: &Context<'_>) -> Outcome {
+    let (event, wrap) = narrow(context)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    bench.cause(&event, wrap / 2)?;
-    ensure_eq!(reading(&mut *group)?.value, wrap / 2, "the value half way");
-    bench.cause(&event, wrap - wrap / 2 - 1)?;
+    context.cause(&event, wrap / 2)?;
+    context.ensure_value(&mut *group, wrap / 2, "the value half way")?;
+    context.cause(&event, wrap - wrap / 2 - 1)?;
     for wanted in [wrap - 1, wrap, wrap + 1, wrap + 2] {
-        ensure_eq!(reading(&mut *group)?.value, wanted, "the value");
-        bench.cause(&event, 1)?;
+        context.ensure_value(&mut *group, wanted, "the value")?;
+        context.cause(&event, 1)?;
     }
     Ok(())
 }
 
-fn wrap_across_disable(bench: &Bench<'_>) -> Outcome {
-    let (event, wrap) = narrow(bench)?;
-    let mut group = bench.open_stopped(&event)?;
+fn wrap_across_disable(context: &Context<'_>) -> Outcome {
+    let (event, wrap) = narrow(context)?;
+    let mut group = context.open_stopped(&event)?;
     let step = wrap / 4 * 3;
     for round in 1..=6 {
-        group.enable()?;
-        bench.cause(&event, step)?;
-        group.disable()?;
-        bench.cause(&event, wrap / 2)?;
+        context.count(&mut *group, &event, step)?;
+        context.cause(&event, wrap / 2)?;
         ensure_eq!(
-            reading(&mut *group)?.value,
+            context.reading(&mut *group)?.value,
             step * round,
             "the value after {round} rounds"
         );
@@ -321,10 +304,10 @@ fn wrap_across_disable(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn hidden_wrap(bench: &Bench<'_>) -> Outcome {
-    let hidden = bench.subject().hidden_wrap().ok_or(Ability::HiddenWrap)?;
+fn hidden_wrap(context: &Context<'_>) -> Outcome {
+    let hidden = context.fixture().hidden_wrap().ok_or(Ability::HiddenWrap)?;
     let (event, times, work) = hidden;
-    let mut group = bench.open_stopped(&event)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     work();
     let mut buf = group.read_buf();
@@ -334,33 +317,29 @@ fn hidden_wrap(bench: &Bench<'_>) -> Outcome {
     group.disable()?;
     group.reset()?;
     group.enable()?;
-    bench.cause(&event, 9)?;
-    ensure_eq!(
-        reading(&mut *group)?.value,
-        9,
-        "the value counted since a reset"
-    );
+    context.cause(&event, 9)?;
+    context.ensure_value(&mut *group, 9, "the value counted since a reset")?;
     Ok(())
 }
 
-fn beyond_32_bits(bench: &Bench<'_>) -> Outcome {
-    let (event, wrap) = narrow(bench)?;
-    let mut group = bench.open_stopped(&event)?;
+fn beyond_32_bits(context: &Context<'_>) -> Outcome {
+    let (event, wrap) = narrow(context)?;
+    let mut group = context.open_stopped(&event)?;
     group.enable()?;
     let step = (1 << 30).min(wrap / 2);
     let mut sum = 0u64;
     while sum <= 1 << 33 {
-        bench.cause(&event, step)?;
+        context.cause(&event, step)?;
         sum += step;
-        reading(&mut *group)?;
+        context.reading(&mut *group)?;
     }
-    ensure_eq!(reading(&mut *group)?.value, sum, "the value");
+    context.ensure_value(&mut *group, sum, "the value")?;
     Ok(())
 }
 
-fn narrow(bench: &Bench<'_>) -> Outcome<(quipu_hal::EventSpec, u64)> {
-    let event = bench.exact()?;
-    let wrap = bench.subject().wraps_after(&event);
+fn narrow(context: &Context<'_>) -> Outcome<(quipu_hal::EventSpec, u64)> {
+    let event = context.exact()?;
+    let wrap = context.fixture().wraps_after(&event);
     // Fewer bits than 32 no counter has, and the suite would take long over it.
     let wrap = wrap
         .filter(|&w| w >= 1 << 24)
@@ -368,10 +347,10 @@ fn narrow(bench: &Bench<'_>) -> Outcome<(quipu_hal::EventSpec, u64)> {
     Ok((event, wrap))
 }
 
-fn info(bench: &Bench<'_>) -> Outcome {
-    bench.exact()?;
-    for event in bench.subject().exact_events() {
-        let group = bench.open_stopped(&event)?;
+fn info(context: &Context<'_>) -> Outcome {
+    context.exact()?;
+    for event in context.fixture().exact_events() {
+        let group = context.open_stopped(&event)?;
         for info in group.members() {
             ensure!(!info.name.is_empty(), "{:?} has no name", event.event);
             ensure!(

@@ -1,4 +1,4 @@
-//! What CPUID says of an x86 CPU and its counters.
+//! Identification of an x86 CPU and its counters by CPUID.
 //!
 //! Intel SDM volume 2, "CPUID", leaves 0, 1, 0xA and 0x1A; AMD APM volume 3, functions 8000_0001 and
 //! 8000_0022.
@@ -20,7 +20,7 @@ pub struct CpuidLeaf {
     pub edx: u32,
 }
 
-/// The CPU this runs on.
+/// Returns the CPU this runs on.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 pub(super) fn this_cpu() -> Option<Core> {
     from_cpuid(|leaf, subleaf| {
@@ -34,13 +34,13 @@ pub(super) fn this_cpu() -> Option<Core> {
     })
 }
 
-/// The CPU this runs on: no CPUID here.
+/// Returns `None`: this architecture has no CPUID.
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 pub(super) fn this_cpu() -> Option<Core> {
     None
 }
 
-/// A core as its CPUID leaves describe it; `leaf` reads one by leaf and subleaf.
+/// Returns a core as its CPUID leaves describe it; `leaf` reads one by leaf and subleaf.
 ///
 /// `None` when leaf 1 does not exist.
 pub fn from_cpuid(leaf: impl Fn(u32, u32) -> CpuidLeaf) -> Option<Core> {
@@ -120,7 +120,7 @@ fn amd_counters(extended: u32, leaf: &impl Fn(u32, u32) -> CpuidLeaf) -> Vec<Cou
         .collect()
 }
 
-/// An identity from the vendor and the signature in EAX of CPUID leaf 1 (OpenBSD's `machdep.cpuvendor`
+/// Returns an identity from the vendor and the signature in EAX of CPUID leaf 1 (OpenBSD's `machdep.cpuvendor`
 /// and `machdep.cpuid`).
 pub fn from_signature(vendor: &str, signature: u32) -> CpuIdentity {
     let base_family = signature >> 8 & 0xf;
@@ -141,7 +141,7 @@ pub fn from_signature(vendor: &str, signature: u32) -> CpuIdentity {
     }
 }
 
-/// An identity from its text, family in decimal, model and stepping in hexadecimal:
+/// Returns an identity from its text, family in decimal, model and stepping in hexadecimal:
 /// `GenuineIntel-6-8F-8`, as Linux's perf writes it; or a main id register, `0x00000000410fd0c0`.
 pub fn from_text(text: &str) -> Option<CpuIdentity> {
     if let Some(digits) = text.strip_prefix("0x") {

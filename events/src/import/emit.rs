@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Event;
-use crate::source::model::{Bits, flag};
+use quipu_events_format::{Bits, flag};
 
-/// The `[cpu.events]` part of an event file.
+use super::Event;
+
+/// Returns the `[cpu.events]` part of an event file.
 pub(super) fn events(list: &[Event]) -> String {
     let mut by_event: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     for event in list {
@@ -25,7 +26,7 @@ pub(super) fn events(list: &[Event]) -> String {
     text + &tables
 }
 
-/// A key, in quotes where TOML wants them.
+/// Returns a key, in quotes where TOML wants them.
 fn key(name: &str) -> String {
     if super::is_plain(name) {
         name.to_owned()
@@ -34,7 +35,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// An event without masks.
+/// Returns an event without masks.
 fn bare(event: &Event) -> String {
     let mut fields = Vec::new();
     if event.bits.unit_mask != 0 {
@@ -51,7 +52,7 @@ fn bare(event: &Event) -> String {
     )
 }
 
-/// An event with its masks; what all masks have in common is said once.
+/// Writes an event with its masks; what all masks have in common is said once.
 fn table(name: &str, entries: &[&Event], text: &mut String) {
     let masks: Vec<&&Event> = entries
         .iter()
@@ -132,7 +133,7 @@ fn table(name: &str, entries: &[&Event], text: &mut String) {
     }
 }
 
-/// The event number that most masks have; the smallest of several.
+/// Returns the event number that most masks have; the smallest of several.
 fn most_frequent(masks: &[&&Event]) -> u16 {
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     for mask in masks {
@@ -145,7 +146,7 @@ fn most_frequent(masks: &[&&Event]) -> u16 {
         .map_or(0, |(code, _)| code)
 }
 
-/// Everything but event number and unit mask that is not already in `common`.
+/// Returns everything but event number and unit mask that is not already in `common`.
 fn rest(event: &Event, common: &Bits) -> Vec<String> {
     let bits = event.bits;
     let mut fields = Vec::new();

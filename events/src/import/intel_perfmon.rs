@@ -1,11 +1,11 @@
 //! Intel's lists: <https://github.com/intel/perfmon>, one file of core events per CPU, and for some CPUs a
 //! matrix of what the offcore response event takes.
 
+use quipu_events_format::{Bits, flag};
 use serde_json::Value;
 
 use super::offcore_matrix::{self, Matrix};
 use super::{Events, nth_number, number, text};
-use crate::source::model::{Bits, flag};
 
 pub(super) fn read(files: &[(&str, Vec<Value>)], events: &mut Events) {
     let (matrix, list): (Vec<&Value>, Vec<&Value>) = files
@@ -105,7 +105,7 @@ fn bits(event: &Value, all_counters: u32, first_fixed: u8) -> Result<Bits, &'sta
     Ok(bits)
 }
 
-/// The number of the fixed counter that an event is for, as the list counts them.
+/// Returns the number of the fixed counter that an event is for, as the list counts them.
 fn fixed_counter(event: &Value) -> Option<u8> {
     text(event, "Counter")
         .strip_prefix("Fixed counter ")?
@@ -113,7 +113,7 @@ fn fixed_counter(event: &Value) -> Option<u8> {
         .ok()
 }
 
-/// The counters of a list such as `0,1,2,3`.
+/// Returns the counters of a list such as `0,1,2,3`.
 fn general_counters(list: &str) -> u32 {
     list.split(',')
         .filter_map(|number| number.trim().parse::<u32>().ok())

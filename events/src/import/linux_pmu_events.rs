@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use quipu_events_format::{Bits, flag};
 use serde_json::Value;
 
 use super::{Events, number, text};
-use crate::source::model::{Bits, flag};
 
 /// The files that have the numbers of ARM's architectural events.
 const ARCHITECTURAL: [&str; 2] = ["common-and-microarch.json", "recommended.json"];

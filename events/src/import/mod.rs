@@ -12,13 +12,13 @@ mod offcore_matrix;
 
 use std::collections::HashMap;
 
+use quipu_events_format::{Bits, flag, join};
 use quipu_hal::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-use crate::source::model::{Bits, flag, join};
-
 /// A published form of event lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// The JSON of github.com/intel/perfmon.
     IntelPerfmon,
@@ -28,9 +28,9 @@ pub enum Format {
 
 impl Format {
     /// Both forms.
-    pub const ALL: [Self; 2] = [Self::IntelPerfmon, Self::LinuxPmuEvents];
+    pub const ALL: &'static [Self] = &[Self::IntelPerfmon, Self::LinuxPmuEvents];
 
-    /// The name in commands: `intel-perfmon`, `linux-pmu-events`.
+    /// Returns the name in commands: `intel-perfmon`, `linux-pmu-events`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::IntelPerfmon => "intel-perfmon",
@@ -39,18 +39,28 @@ impl Format {
     }
 }
 
-/// What an import made.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Imported {
     /// The `[cpu.events]` part of an event file.
     pub text: String,
-    /// How many events it has, each mask counted.
+    /// The number of its events, each mask counted.
     pub events: usize,
-    /// What was left out, and why.
+    /// The events that were left out, each with the reason.
     pub left_out: Vec<String>,
 }
 
 /// Imports the events of one CPU from its files, `(name, text)` each.
+///
+/// ```
+/// use quipu_events::import::{Format, import};
+///
+/// let list = r#"[{ "EventName": "ex_ret_instr", "EventCode": "0xc0" }]"#;
+/// let imported = import(Format::LinuxPmuEvents, &[("core.json", list)])?;
+/// assert_eq!(imported.text, "[cpu.events]\nex_ret_instr = 0xc0\n");
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a file is not of the form, with its name.
@@ -106,8 +116,8 @@ struct Events {
 }
 
 impl Events {
-    /// Adds an event by its published name; a second one of a name is left out, and so is what nobody
-    /// could write as a name.
+    /// Adds an event by its published name; a second one of a name is left out, and so is one
+    /// that cannot be written as a name.
     fn add(&mut self, name: &str, bits: Bits, mut errata: Vec<String>) {
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
         if !is_plain(event) || name.contains('.') && !mask.split('.').all(is_plain) {
@@ -165,13 +175,13 @@ impl Events {
     }
 }
 
-/// Whether a text is a word of letters, digits, `_` and `-`.
+/// Returns true if a text is a word of letters, digits, `_` and `-`.
 fn is_plain(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     !text.is_empty() && text.bytes().all(plain)
 }
 
-/// A field of a JSON object as text; both lists write every number as a string.
+/// Returns a field of a JSON object as text; both lists write every number as a string.
 fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object
         .get(key)
@@ -180,12 +190,12 @@ fn text<'v>(object: &'v Value, key: &str) -> &'v str {
         .trim()
 }
 
-/// The first number in a field such as `0x1a6,0x1a7`; `None` when there is none.
+/// Returns the first number in a field such as `0x1a6,0x1a7`; `None` when there is none.
 fn number(object: &Value, key: &str) -> Option<u64> {
     parse(text(object, key).split(',').next()?)
 }
 
-/// The number at a place in such a field, or the last where there are fewer.
+/// Returns the number at a place in such a field, or the last where there are fewer.
 fn nth_number(object: &Value, key: &str, nth: usize) -> Option<u64> {
     parse(text(object, key).split(',').take(nth + 1).last()?)
 }

@@ -20,7 +20,7 @@ const REQUESTS: u64 = 0xffff;
 const REQUEST: &str = "MATRIX_REQUEST";
 const RESPONSE: &str = "MATRIX_RESPONSE";
 
-/// Whether an object is a row of a matrix.
+/// Returns true if an object is a row of a matrix.
 pub(super) fn is_part(row: &Value) -> bool {
     row.get(REQUEST).is_some()
 }
@@ -49,8 +49,8 @@ pub(super) struct Combination {
 }
 
 impl Combination {
-    /// Whether the list has this event with a request bit that its register does not take by the matrix: Linux
-    /// refuses such a value (Knights Landing's; `intel_knl_extra_regs`, arch/x86/events/intel/core.c).
+    /// Returns true if the list has this event with a request bit that its register does not take by the matrix:
+    /// Linux refuses such a value (Knights Landing's; `intel_knl_extra_regs`, arch/x86/events/intel/core.c).
     pub(super) fn corrects(&self, name: &str, event: &Value) -> bool {
         let register = number(event, "MSRIndex");
         let mut known = REGISTERS.iter().zip(self.known);
@@ -61,7 +61,7 @@ impl Combination {
                 .is_some_and(|((_, known), value)| value & REQUESTS & !known != 0)
     }
 
-    /// The event of the list with this register and value.
+    /// Returns the event of the list with this register and value.
     pub(super) fn over(&self, event: &Value) -> Value {
         let mut event = event.clone();
         event["MSRIndex"] = json!(format!("{:#x}", self.register));
@@ -107,7 +107,7 @@ impl Matrix {
         }
     }
 
-    /// Every request with every response that the same register takes.
+    /// Returns every request with every response that the same register takes.
     pub(super) fn combinations(&self, events: &mut Events) -> Vec<Combination> {
         let mut all = Vec::new();
         let known = [1, 2].map(|register| {
@@ -136,7 +136,7 @@ impl Matrix {
     }
 }
 
-/// The registers of a list such as `0,1`.
+/// Returns the registers of a list such as `0,1`.
 fn registers(list: &str) -> u8 {
     list.split(',')
         .filter_map(|number| number.trim().parse::<u32>().ok())

@@ -62,21 +62,21 @@ impl X86Select {
         }
     }
 
-    /// The same with flags set.
+    /// Sets flags.
     #[must_use]
     pub fn with_flags(mut self, flags: u64) -> Self {
         self.select |= flags;
         self
     }
 
-    /// The same with another counter mask (bits 24-31).
+    /// Sets the counter mask (bits 24-31).
     #[must_use]
     pub fn with_counter_mask(mut self, mask: u8) -> Self {
         self.select = (self.select & !(0xff << 24)) | (u64::from(mask) << 24);
         self
     }
 
-    /// The same with another second unit mask (Intel, version 6: bits 40-47).
+    /// Sets the second unit mask (Intel, version 6: bits 40-47).
     #[must_use]
     pub fn with_second_unit_mask(mut self, mask: u8) -> Self {
         self.select = (self.select & !(0xff << 40)) | (u64::from(mask) << 40);

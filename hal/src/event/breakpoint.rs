@@ -9,9 +9,9 @@
 pub struct Breakpoint {
     /// The virtual address.
     pub address: u64,
-    /// How many bytes from there, 1 to 8.
+    /// Number of bytes from there, 1 to 8.
     pub len: u8,
-    /// What is counted.
+    /// The kind of access that is counted.
     pub access: BreakpointAccess,
 }
 
@@ -48,7 +48,7 @@ impl Breakpoint {
 
 impl BreakpointAccess {
     /// All four kinds.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::ReadWrite, Self::Execute];
+    pub const ALL: &[Self] = &[Self::Read, Self::Write, Self::ReadWrite, Self::Execute];
 
     /// The letters used in the text form: `r`, `w`, `rw`, `x`.
     pub const fn letters(self) -> &'static str {

@@ -9,7 +9,7 @@
 pub struct CacheEvent {
     /// Which cache.
     pub cache: Cache,
-    /// What was done to it.
+    /// The operation on it.
     pub op: CacheOp,
     /// Every access, or misses only.
     pub result: CacheResult,
@@ -56,7 +56,7 @@ pub enum CacheResult {
 
 impl Cache {
     /// Every cache, in the order of the kernel's numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &[Self] = &[
         Self::L1d,
         Self::L1i,
         Self::Ll,
@@ -95,7 +95,7 @@ impl Cache {
 
 impl CacheOp {
     /// Every operation, in the order of the kernel's numbers.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Prefetch];
+    pub const ALL: &[Self] = &[Self::Read, Self::Write, Self::Prefetch];
 
     /// The second part of the canonical name of an event that counts misses: `L1-dcache-load-misses`.
     pub const fn name(self) -> &'static str {
@@ -127,7 +127,7 @@ impl CacheOp {
 
 impl CacheResult {
     /// Both results, in the order of the kernel's numbers.
-    pub const ALL: [Self; 2] = [Self::Access, Self::Miss];
+    pub const ALL: &[Self] = &[Self::Access, Self::Miss];
 
     /// The last part of the name. Canonical names leave it out where every access is counted.
     pub const fn name(self) -> &'static str {
@@ -154,11 +154,11 @@ impl CacheEvent {
 
     /// All 42 combinations of cache, operation and result.
     pub fn all() -> impl Iterator<Item = Self> {
-        Cache::ALL.into_iter().flat_map(|cache| {
-            CacheOp::ALL.into_iter().flat_map(move |op| {
+        Cache::ALL.iter().flat_map(|&cache| {
+            CacheOp::ALL.iter().flat_map(move |&op| {
                 CacheResult::ALL
-                    .into_iter()
-                    .map(move |result| Self { cache, op, result })
+                    .iter()
+                    .map(move |&result| Self { cache, op, result })
             })
         })
     }

@@ -1,9 +1,9 @@
-//! What the generalized events count, in a few words each.
+//! Descriptions of the generalized events, in a few words each.
 
 use super::{Cache, CacheEvent, CacheResult, Event, Hardware, Software};
 
 impl Event {
-    /// What a generalized event counts, in a few words; nothing for other events, whose meaning a CPU,
+    /// Describes a generalized event in a few words; `None` for other events, whose meaning a CPU,
     /// an operating system or a program gives them.
     ///
     /// ```

@@ -30,7 +30,7 @@ pub enum Hardware {
 
 impl Hardware {
     /// Every generalized hardware event, in the order of the kernel's numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: &[Self] = &[
         Self::Cycles,
         Self::Instructions,
         Self::CacheReferences,

@@ -39,7 +39,7 @@ impl PmuEvent {
         }
     }
 
-    /// The same event with a named event of the PMU, or a one-bit field set.
+    /// Adds a named event of the PMU, or a one-bit field that is set.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>) -> Self {
         self.terms.push(Term {
@@ -49,7 +49,7 @@ impl PmuEvent {
         self
     }
 
-    /// The same event with a field set to a number.
+    /// Adds a field set to a number.
     #[must_use]
     pub fn with_value(mut self, name: impl Into<String>, value: u64) -> Self {
         self.terms.push(Term {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 /// Unlike a [`Breakpoint`](crate::Breakpoint) it takes no debug register, counts in every process
 /// that runs the code, and costs an exception each time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Probe {
     /// The program or library that the place is in; `None` for the kernel.
     pub object: Option<PathBuf>,
@@ -49,14 +50,14 @@ impl Probe {
         }
     }
 
-    /// The same, this many bytes further.
+    /// Moves it this many bytes further.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.offset = offset;
         self
     }
 
-    /// The same function's returns.
+    /// Makes it count the function's returns.
     #[must_use]
     pub fn returning(mut self) -> Self {
         self.on_return = true;

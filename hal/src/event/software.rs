@@ -35,7 +35,7 @@ pub enum Software {
 
 impl Software {
     /// Every software event, in the order of the kernel's numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: &[Self] = &[
         Self::CpuClock,
         Self::TaskClock,
         Self::PageFaults,

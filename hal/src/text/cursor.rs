@@ -2,7 +2,7 @@
 
 use crate::{Error, ErrorKind};
 
-/// How many characters of the text an error shows on either side of the fault.
+/// Number of characters of the text that an error shows on either side of the fault.
 const SHOWN: usize = 40;
 
 /// A place in the text being read.
@@ -75,7 +75,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// What is wrong with the text, and where.
+/// An error in the text, with its position.
 #[derive(Debug)]
 pub(super) struct Fault {
     at: usize,

@@ -34,7 +34,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Whether text without quotes is read as this name and nothing else.
+/// Returns true if text without quotes is read as this name only.
 fn reads_as_name(text: &str) -> bool {
     let read = take_event(&mut Cursor::new(text));
     matches!(read, Ok((Event::Named(name), _)) if name == text)

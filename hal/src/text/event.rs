@@ -10,7 +10,7 @@ use super::quoted::{is_name, is_part, is_value, is_word, take_quoted};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
-/// How `perf` and this module read a length that is not given.
+/// Length that `perf` and this module assume when none is given.
 const DEFAULT_LEN: u8 = 4;
 
 /// Reads an event and its modifiers.
@@ -204,7 +204,7 @@ fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
     Ok((Event::Tracepoint { system, name }, modifiers))
 }
 
-/// Whether a word is what a tracepoint is called without `tracepoint:` before it.
+/// Returns true if a word is the name of a tracepoint without `tracepoint:` before it.
 pub(super) fn is_tracepoint(word: &str) -> bool {
     let is_identifier = |text: &str| {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -273,7 +273,8 @@ fn take_breakpoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
 
 fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
     BreakpointAccess::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|access| access.letters() == letters)
         .or((letters == "wr").then_some(BreakpointAccess::ReadWrite))
 }
@@ -367,7 +368,7 @@ fn take_term(cursor: &mut Cursor<'_>) -> Result<Term, Fault> {
     })
 }
 
-/// Whether text stands as the value of a term without quotes.
+/// Returns true if text stands as the value of a term without quotes.
 pub(super) fn is_plain_value(text: &str) -> bool {
     text.chars().all(is_value)
         && !text.is_empty()

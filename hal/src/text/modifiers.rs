@@ -22,7 +22,7 @@ const FILTERS: [(char, Filter); 5] = [
 /// Modifiers as they were written, not yet applied to an event.
 #[derive(Debug)]
 pub(super) struct Modifiers {
-    /// Where they stand in the text; `None` when there are none.
+    /// Their position in the text; `None` when there are none.
     pub(super) at: Option<usize>,
     /// The levels and worlds that are named.
     counted: Filter,
@@ -37,7 +37,7 @@ pub(super) struct Modifiers {
     pub(super) condition: Option<String>,
 }
 
-/// Whether a last segment of a name is read as modifiers.
+/// Returns true if a last segment of a name is read as modifiers.
 pub(super) fn looks_like_modifiers(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(|c| LETTERS.contains(c))
 }

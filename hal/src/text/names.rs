@@ -10,11 +10,12 @@ macro_rules! plain_names {
             /// The event of this name or alias; letter case counts, as it does for `perf`.
             ///
             #[doc = concat!("```\nuse quipu_hal::", stringify!($kind), ";\n")]
-            #[doc = concat!("for event in ", stringify!($kind), "::ALL {")]
+            #[doc = concat!("for &event in ", stringify!($kind), "::ALL {")]
             #[doc = concat!("    assert_eq!(", stringify!($kind), "::from_name(event.name()), Some(event));\n}\n```")]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL
-                    .into_iter()
+                    .iter()
+                    .copied()
                     .find(|event| event.name() == name || event.aliases().contains(&name))
             }
         }
@@ -86,12 +87,12 @@ fn spellings<const N: usize>(
 
 /// The one of `all` whose spelling starts `text` and ends at its end or at a `-`, with what
 /// follows that `-`.
-fn take_one<T: Copy, I: Iterator<Item = &'static str>>(
-    text: &str,
-    all: impl IntoIterator<Item = T>,
+fn take_one<'a, T: Copy, I: Iterator<Item = &'static str>>(
+    text: &'a str,
+    all: &[T],
     spellings: impl Fn(T) -> I,
-) -> Option<(T, Option<&str>)> {
-    for one in all {
+) -> Option<(T, Option<&'a str>)> {
+    for &one in all {
         for spelling in spellings(one) {
             let Some((start, rest)) = text.split_at_checked(spelling.len()) else {
                 continue;
@@ -141,11 +142,11 @@ pub struct Generalized {
 /// ```
 pub fn generalized() -> impl Iterator<Item = Generalized> {
     let hardware = Hardware::ALL
-        .into_iter()
-        .map(|event| with_names(event, event.aliases()));
+        .iter()
+        .map(|&event| with_names(event, event.aliases()));
     let software = Software::ALL
-        .into_iter()
-        .map(|event| with_names(event, event.aliases()));
+        .iter()
+        .map(|&event| with_names(event, event.aliases()));
     let cache = CacheEvent::all().map(|event| with_names(event, &[]));
     hardware.chain(software).chain(cache)
 }

@@ -1,4 +1,4 @@
-//! Which names somebody may have meant.
+//! The known names nearest to a mistyped one.
 
 use std::borrow::Cow;
 use std::iter::once;
@@ -7,16 +7,16 @@ use strsim::damerau_levenshtein;
 
 use super::names::generalized;
 
-/// How many names are offered.
+/// Number of names that are offered.
 const MOST: usize = 3;
 
 /// The longest name that is compared; comparing takes time by the product of the lengths.
 const LONGEST: usize = 128;
 
-/// The names nearest to one that is not known, at most three, the nearest first.
+/// Returns the names nearest to one that is not known, at most three, the nearest first.
 ///
 /// The candidates are all generalized names with their aliases, and `extra`: a database's native
-/// names, say. [`nearest_of`] says what is near.
+/// names, say. [`nearest_of`] defines near.
 ///
 /// ```
 /// use quipu_hal::text::nearest;
@@ -35,7 +35,7 @@ pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<
     near.into_iter().map(Cow::into_owned).collect()
 }
 
-/// The candidates nearest to a name, at most three, the nearest first.
+/// Returns the candidates nearest to a name, at most three, the nearest first.
 ///
 /// A candidate is near when at most a third of the letters, and four at most, are wrong, missing,
 /// too many or swapped (Damerau-Levenshtein distance), or when it begins with the name. Letter case
@@ -84,7 +84,7 @@ fn folded(name: &str) -> String {
         .collect()
 }
 
-/// How far a candidate is from what was written, if it is near.
+/// Returns the distance of a candidate from the text, if it is near.
 fn distance(wanted: &str, candidate: &str) -> Option<usize> {
     if candidate.len() > LONGEST {
         return None;

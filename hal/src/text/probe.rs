@@ -9,12 +9,12 @@ use super::event::{take_number, take_text};
 use super::modifiers::Modifiers;
 use super::quoted::{MaybeQuoted, is_part};
 
-/// Whether a character stands in the path of a probe without quotes.
+/// Returns true if a character stands in the path of a probe without quotes.
 fn is_path(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !":,{}'".contains(c)
 }
 
-/// Whether a character stands in the symbol of a probe without quotes.
+/// Returns true if a character stands in the symbol of a probe without quotes.
 fn is_symbol(c: char) -> bool {
     is_part(c) && c != '+'
 }

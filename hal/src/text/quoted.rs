@@ -4,24 +4,24 @@ use std::fmt;
 
 use super::cursor::{Cursor, Fault};
 
-/// Whether a character stands in a word without quotes.
+/// Returns true if a character stands in a word without quotes.
 ///
 /// Letters, digits, and what names of vendors, PAPI, libpfm4, sysfs and tracefs have besides.
 pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_.-+:=@#~*?[]".contains(c)
 }
 
-/// Whether a character stands in the system or name of a tracepoint without quotes.
+/// Returns true if a character stands in the system or name of a tracepoint without quotes.
 pub(super) fn is_part(c: char) -> bool {
     is_word(c) && c != ':'
 }
 
-/// Whether a character stands in the value of a term without quotes.
+/// Returns true if a character stands in the value of a term without quotes.
 pub(super) fn is_value(c: char) -> bool {
     is_word(c) && c != '='
 }
 
-/// Whether a character stands in the name of a PMU or of a term without quotes.
+/// Returns true if a character stands in the name of a PMU or of a term without quotes.
 pub(super) fn is_name(c: char) -> bool {
     is_part(c) && is_value(c)
 }

@@ -10,7 +10,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use super::{Sample, SamplerBuilder};
 
-/// What cannot be opened.
+/// A sampler that cannot be opened.
 #[derive(Debug)]
 pub(super) struct Open(Infallible);
 

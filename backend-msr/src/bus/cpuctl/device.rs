@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 
 use quipu_hal::Result;
 
-use super::abi::{MsrArguments, READ, WRITE};
+use super::{MsrArguments, READ, WRITE};
+use crate::bus::errors::{KernelDriver, Operation, Settings};
 use crate::bus::files::CpuFiles;
-use crate::bus::refusal::{Driver, Settings, Step};
-use crate::bus::{MsrBus, Suspect, cpuid};
+use crate::bus::{self, LikelyOwner, MsrBus};
 
 /// The registers of the CPUs by way of the `cpuctl` driver, which moves to the CPU for each access.
 #[derive(Debug)]
@@ -31,19 +31,19 @@ impl Cpuctl {
             let cpu = name.to_str()?.strip_prefix("cpuctl")?.parse().ok()?;
             Some((cpu, entry.path()))
         });
-        let files = CpuFiles::new(Driver::Cpuctl, settings, nodes)?;
+        let files = CpuFiles::new(KernelDriver::Cpuctl, settings, nodes)?;
         Ok(Self { files })
     }
 
     fn access(
         &self,
         cpu: u32,
-        step: Step,
+        operation: Operation,
         request: c_ulong,
         data: &mut MsrArguments,
     ) -> Result<()> {
         let file = self.files.of(cpu)?;
-        ioctl(file, request, data).map_err(|e| self.files.refused(cpu, step, &e))
+        ioctl(file, request, data).map_err(|e| self.files.refused(cpu, operation, &e))
     }
 }
 
@@ -78,7 +78,7 @@ fn setting(name: &CStr) -> Option<c_int> {
 
 fn settings() -> Settings {
     Settings {
-        root: crate::sys::is_root(),
+        root: rustix::process::geteuid().is_root(),
         securelevel: setting(c"kern.securelevel"),
         ..Settings::default()
     }
@@ -90,28 +90,28 @@ impl MsrBus for Cpuctl {
     }
 
     fn current_cpu(&self) -> Result<u32> {
-        crate::sys::current_cpu()
+        bus::current_cpu()
     }
 
     fn read(&self, cpu: u32, address: u32) -> Result<u64> {
         let mut arguments = MsrArguments::new(address, 0);
-        self.access(cpu, Step::Read(address), READ, &mut arguments)?;
+        self.access(cpu, Operation::Read(address), READ, &mut arguments)?;
         Ok(arguments.data)
     }
 
     fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
         let mut arguments = MsrArguments::new(address, value);
-        self.access(cpu, Step::Write(address), WRITE, &mut arguments)
+        self.access(cpu, Operation::Write(address), WRITE, &mut arguments)
     }
 
     fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-        cpuid::cpuid(leaf, subleaf)
+        bus::cpuid(leaf, subleaf)
     }
 
-    fn suspect(&self) -> Suspect {
-        Suspect {
-            who: "hwpmc(4), another tool on these registers, or the hypervisor".into(),
-            remedy: "end what counts with pmcstat, or as root: kldunload hwpmc".into(),
-        }
+    fn likely_owner(&self) -> LikelyOwner {
+        LikelyOwner::new(
+            "hwpmc(4), another tool on these registers, or the hypervisor",
+            "end what counts with pmcstat, or as root: kldunload hwpmc",
+        )
     }
 }

@@ -6,11 +6,11 @@
 
 use std::fmt::Write;
 
-use super::super::aggregate::Place;
+use super::super::aggregate::AggregateId;
 use super::super::notes::Note;
-use super::super::rows::{Count, Row};
+use super::super::rows::Row;
 
-/// A remark in a line that is none of values, as perf begins its files with.
+/// Returns a remark in a line that is none of values, as perf begins its files with.
 pub(super) fn comment(note: &Note) -> String {
     format!(
         "# {}: {}: {}\n",
@@ -39,17 +39,16 @@ fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
     if let Some(time) = time {
         fields.push(format!("{time:.9}"));
     }
-    if row.place != Place::Whole {
+    if row.place != AggregateId::Whole {
         fields.push(row.place.to_string());
     }
-    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
         fields.push(row.cpus.to_string());
     }
-    fields.push(match row.count {
-        Count::NotCounted => "<not counted>".into(),
-        Count::NotSupported => "<not supported>".into(),
-        Count::Value { value, .. } if row.unit.is_plain() => value.to_string(),
-        Count::Value { .. } => {
+    fields.push(match row.count.value() {
+        None => format!("<{}>", row.no_value().unwrap_or_default()),
+        Some(value) if row.unit.is_plain() => value.to_string(),
+        Some(_) => {
             let decimals = row.unit.decimals();
             format!("{:.decimals$}", row.amount().unwrap_or(0.0))
         }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use quipu::Count;
 use serde::Serialize;
 
-use super::super::aggregate::Place;
+use super::super::aggregate::AggregateId;
 use super::super::notes::Note;
-use super::super::rows::{Count, Row, Term};
+use super::super::rows::{Row, TermCount};
 
 /// One line. perf writes values as text, because they may be `<not counted>`.
 #[derive(Debug, Default, Serialize)]
@@ -50,14 +51,14 @@ struct Line<'a> {
     core_types: BTreeMap<&'a str, String>,
     /// Quipu's own: what a preset of several events was made of.
     #[serde(skip_serializing_if = "Option::is_none")]
-    formula: Option<&'a str>,
+    formula: Option<String>,
     /// Quipu's own: whether the terms of the formula were counted in one group.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_one_group: Option<bool>,
     /// Quipu's own: what was counted of each event of the formula.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     terms: Vec<TermLine<'a>>,
-    /// Quipu's own: how somebody else got in the way, so that a span was not counted.
+    /// Quipu's own: the reason why another program kept a part of the time from being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     disturbance: Option<&'a str>,
     /// Quipu's own: how many nanoseconds it counted at a time, where it took turns with others.
@@ -68,7 +69,7 @@ struct Line<'a> {
     reason: Option<&'a str>,
 }
 
-/// What was counted of one event of a formula.
+/// The count of one event of a formula.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct TermLine<'a> {
@@ -80,7 +81,7 @@ struct TermLine<'a> {
     estimate: bool,
 }
 
-/// A remark in an object of its own.
+/// Returns a remark in an object of its own.
 pub(super) fn remark(note: &Note) -> String {
     let object = serde_json::json!({ &note.about: note.events, "reason": note.text });
     format!("{object}\n")
@@ -98,10 +99,9 @@ pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>) {
 fn line(row: &Row, time: Option<f64>) -> Line<'_> {
     let mut line = Line {
         interval: time,
-        counter_value: match row.count {
-            Count::NotCounted => "<not counted>".into(),
-            Count::NotSupported => "<not supported>".into(),
-            Count::Value { .. } => value(row, row.count),
+        counter_value: match row.no_value() {
+            Some(words) => format!("<{words}>"),
+            None => value(row, row.count),
         },
         unit: &row.unit.name,
         event: &row.name,
@@ -111,10 +111,7 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
         event_runtime: row.running,
         pcnt_running: rounded(row.percent_running(), 2),
         estimate: row.count.is_estimate(),
-        missing_parts: match row.count {
-            Count::Value { missing, .. } if missing > 0 => Some(missing),
-            _ => None,
-        },
+        missing_parts: Some(row.count.missing()).filter(|missing| *missing > 0),
         core_types: row
             .cores
             .iter()
@@ -125,29 +122,29 @@ fn line(row: &Row, time: Option<f64>) -> Line<'_> {
         reason: row.reason.as_deref(),
         ..Line::default()
     };
-    if let Some(formula) = &row.formula {
-        line.formula = Some(&formula.text);
-        line.in_one_group = Some(formula.in_one_group);
-        line.terms = formula.terms.iter().map(term).collect();
+    if let Some(preset) = &row.preset {
+        line.formula = Some(preset.formula.to_string());
+        line.in_one_group = Some(preset.in_one_group);
+        line.terms = preset.terms.iter().map(term).collect();
     }
     if let Some(metric) = &row.metric {
         line.metric_value = rounded(metric.value, 6);
         line.metric_unit = &metric.unit;
     }
     match &row.place {
-        Place::Whole => {}
-        Place::Cpu(cpu) => line.cpu = Some(cpu.to_string()),
-        Place::Core { .. } => line.core = Some(row.place.to_string()),
-        Place::Socket(_) => line.socket = Some(row.place.to_string()),
-        Place::Thread { .. } => line.thread = Some(row.place.to_string()),
+        AggregateId::Whole => {}
+        AggregateId::Cpu(cpu) => line.cpu = Some(cpu.to_string()),
+        AggregateId::Core { .. } => line.core = Some(row.place.to_string()),
+        AggregateId::Socket(_) => line.socket = Some(row.place.to_string()),
+        AggregateId::Thread { .. } => line.thread = Some(row.place.to_string()),
     }
-    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
         line.aggregate_number = Some(row.cpus);
     }
     line
 }
 
-fn term(term: &Term) -> TermLine<'_> {
+fn term(term: &TermCount) -> TermLine<'_> {
     TermLine {
         event: &term.name,
         counter_value: match term.count.value() {
@@ -160,7 +157,7 @@ fn term(term: &Term) -> TermLine<'_> {
     }
 }
 
-/// A value with six decimals, as perf writes it; a whole number with all its digits.
+/// Returns a value with six decimals, as perf writes it; a whole number with all its digits.
 fn value(row: &Row, count: Count) -> String {
     match (count.value(), row.spread) {
         (Some(value), None) if row.unit.is_plain() => format!("{value}.000000"),

@@ -1,11 +1,11 @@
 //! Numbers for people: digits in groups of three, whatever the locale.
 
-/// A whole number: `1,234,567`.
+/// Returns a whole number: `1,234,567`.
 pub(super) fn grouped(value: u128) -> String {
     group(&value.to_string())
 }
 
-/// A number with decimals: `1,234.50`.
+/// Returns a number with decimals: `1,234.50`.
 pub(super) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -17,7 +17,7 @@ pub(super) fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}{point}{fraction}", group(digits))
 }
 
-/// A size in the largest binary unit that leaves a whole part: `3.4 MiB`.
+/// Returns a size in the largest binary unit that leaves a whole part: `3.4 MiB`.
 pub(super) fn bytes(value: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut size = value as f64 / 1024.0;

@@ -1,34 +1,35 @@
 //! Reports with fixed contents, for tests.
 
-use quipu::{Event, EventSpec, Hardware, Software};
+use quipu::{Count, Event, EventSpec, Hardware, Software};
 
-use super::super::aggregate::Place;
+use super::super::aggregate::AggregateId;
 use super::super::metrics;
 use super::super::notes::Note;
 use super::super::repeat::{Merge, Samples};
-use super::super::rows::{Count, Row, Unit};
+use super::super::rows::{Row, Unit};
 use super::{CommandTimes, Report, Times};
 
-/// An exact count over the whole target, which was watched for `time` nanoseconds.
+/// Returns an exact count over the whole target, which was watched for `time` nanoseconds.
 pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
     let unit = match event {
         Event::Software(Software::TaskClock) => Unit::new("ns", 1.0),
         _ => Unit::none(),
     };
     Row {
-        place: Place::Whole,
+        place: AggregateId::Whole,
         cpus: 0,
         cgroup: None,
         name: event.to_string(),
         spec: EventSpec::new(event),
         unit,
         backend: None,
-        count: Count::exact(value),
+        count: Count::Exact(value),
+        is_unsupported: false,
         time,
         enabled: time,
         running: time,
         cores: Vec::new(),
-        formula: None,
+        preset: None,
         spread: None,
         metric: None,
         reason: None,
@@ -37,21 +38,16 @@ pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
     }
 }
 
-/// An estimate from five twelfths of a second.
+/// Returns an estimate from five twelfths of a second.
 pub(in super::super) fn estimate(event: Event, value: u128) -> Row {
     Row {
-        count: Count::Value {
-            value,
-            estimated: true,
-            missing: 0,
-            parts: 1,
-        },
+        count: Count::Estimated(value),
         running: 416_666_667,
         ..row(event, 0, 1_000_000_000)
     }
 }
 
-/// Enabled for a second, and never running.
+/// Returns a row that was enabled for a second, and never running.
 pub(in super::super) fn not_counted(event: Event) -> Row {
     Row {
         count: Count::NotCounted,
@@ -62,7 +58,8 @@ pub(in super::super) fn not_counted(event: Event) -> Row {
 
 fn not_supported(event: Event) -> Row {
     Row {
-        count: Count::NotSupported,
+        count: Count::NotCounted,
+        is_unsupported: true,
         reason: Some("cannot open it: event not supported".into()),
         ..row(event, 0, 0)
     }
@@ -100,7 +97,7 @@ fn second(event: impl Into<Event>, value: u128) -> Row {
     row(event.into(), value, 1_000_000_000)
 }
 
-/// Everything counted, all of the time.
+/// Returns a report of events that were counted all of the time.
 pub(super) fn exact() -> Report {
     report(
         vec![
@@ -116,20 +113,15 @@ pub(super) fn exact() -> Report {
     )
 }
 
-/// An estimate, a partial sum, nothing counted, nothing supported, and a hybrid machine.
+/// Returns an estimate, a partial sum, nothing counted, nothing supported, and a hybrid machine.
 pub(super) fn uncertain() -> Report {
     let mut hybrid = second(Hardware::Branches, 1_500_000);
     hybrid.cores = vec![
-        ("cpu_atom".into(), Count::exact(500_000)),
-        ("cpu_core".into(), Count::exact(1_000_000)),
+        ("cpu_atom".into(), Count::Exact(500_000)),
+        ("cpu_core".into(), Count::Exact(1_000_000)),
     ];
     let partial = Row {
-        count: Count::Value {
-            value: 77,
-            estimated: false,
-            missing: 1,
-            parts: 2,
-        },
+        count: Count::of_parts(77, false, 1, 2),
         running: 500_000_000,
         ..second(Hardware::CacheMisses, 0)
     };
@@ -161,7 +153,7 @@ pub(super) fn uncertain() -> Report {
     report
 }
 
-/// Three runs.
+/// Returns a report of three runs.
 pub(super) fn repeated() -> Report {
     let mut merge = Merge::default();
     for (clock, faults) in [(1_000_000, 48), (1_100_000, 48), (1_200_000, 54)] {
@@ -177,10 +169,10 @@ pub(super) fn repeated() -> Report {
     report
 }
 
-/// Two cores of two CPUs each, in a control group.
+/// Returns a report of two cores of two CPUs each, in a control group.
 pub(super) fn per_core() -> Report {
     let of_core = |core, value| Row {
-        place: Place::Core {
+        place: AggregateId::Core {
             socket: 0,
             die: 0,
             core,

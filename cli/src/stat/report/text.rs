@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use quipu::Count;
+
 use crate::terminal::Layout;
 
-use super::super::aggregate::Place;
+use super::super::aggregate::AggregateId;
 use super::super::metrics::Metric;
-use super::super::rows::{Count, Row};
+use super::super::rows::Row;
 use super::number::{bytes, fixed, grouped};
 use super::{Report, Times};
 
@@ -16,7 +18,7 @@ const UNIT_WIDTH: usize = 4;
 const NAME_WIDTH: usize = 24;
 const METRIC_WIDTH: usize = 9;
 const TIMES_WIDTH: usize = 18;
-/// Where remarks are broken when no terminal says how wide it is.
+/// The width of notes if there is no terminal.
 const NOTE_WIDTH: usize = 96;
 
 /// Appends the whole report.
@@ -84,7 +86,7 @@ fn is_marked(row: &Row) -> bool {
     row.count.is_estimate() || row.metric.as_ref().is_some_and(|m| m.uncertain)
 }
 
-/// Text in lines of bearable length, indented.
+/// Appends text in lines of limited length, indented.
 fn wrapped(out: &mut String, text: &str, layout: Layout) {
     const INDENT: usize = 4;
     let layout = Layout {
@@ -130,14 +132,14 @@ impl Widths {
     }
 }
 
-/// A row and, below it, the shares of core types. `time` is a column of its own.
+/// Appends a row and, below it, the shares of core types. `time` is a column of its own.
 fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout) {
     let start = out.len();
     let amount = format!("{:>width$}", value(row), width = widths.value);
     let amount = match row.count {
-        Count::Value { .. } if row.count.is_uncertain() => layout.yellow(&amount),
-        Count::Value { .. } => layout.bold(&amount),
-        _ => layout.dim(&amount),
+        Count::NotCounted => layout.dim(&amount),
+        Count::Exact(_) => layout.bold(&amount),
+        _ => layout.yellow(&amount),
     };
     let _ = write!(
         out,
@@ -159,7 +161,7 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
             metric.unit,
             width = widths.metric
         );
-    } else if row.spread.is_some() || row.count.is_uncertain() {
+    } else if row.spread.is_some() || row.is_uncertain() {
         let _ = write!(out, "{:width$}", "", width = widths.metric + 18);
     }
     if let Some(spread) = row.spread
@@ -170,9 +172,7 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
     if row.count.is_estimate() {
         let _ = write!(out, "  ({:.2}%)", row.percent_running());
     }
-    if let Count::Value { missing, parts, .. } = row.count
-        && missing > 0
-    {
+    if let Count::Partial { missing, parts, .. } = row.count {
         let _ = write!(out, "  ({missing} of {parts} parts missing)");
     }
     out.truncate(start + out[start..].trim_end().len());
@@ -193,26 +193,23 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
 
 fn place(row: &Row) -> String {
     let mut text = row.place.to_string();
-    if matches!(row.place, Place::Core { .. } | Place::Socket(_)) {
+    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
         let _ = write!(text, " {:>3}", row.cpus);
     }
     text
 }
 
 fn value(row: &Row) -> String {
-    match row.count {
-        Count::NotCounted => "<not counted>".into(),
-        Count::NotSupported => "<not supported>".into(),
-        Count::Value { value, .. } => {
-            let mark = if row.count.is_estimate() { "~" } else { "" };
-            match row.spread {
-                // A whole number would hide what happened in few of the runs.
-                Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
-                    format!("{mark}{}", fixed(spread.mean, 2))
-                }
-                _ => format!("{mark}{}", raw_value(row, value)),
-            }
+    let Some(value) = row.count.value() else {
+        return format!("<{}>", row.no_value().unwrap_or_default());
+    };
+    let mark = if row.count.is_estimate() { "~" } else { "" };
+    match row.spread {
+        // A whole number would hide an event that occurs in few of the runs.
+        Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
+            format!("{mark}{}", fixed(spread.mean, 2))
         }
+        _ => format!("{mark}{}", raw_value(row, value)),
     }
 }
 
@@ -234,7 +231,7 @@ fn metric_value(metric: &Metric) -> String {
     format!("{mark}{}{percent}", fixed(metric.value, metric.decimals))
 }
 
-/// Elapsed, user and system time, one below the other.
+/// Appends elapsed, user and system time, one below the other.
 fn times(out: &mut String, times: &Times) {
     let mut line = |samples: &super::Samples, what: &str| {
         let mean = format!("{:.9}", samples.mean());

@@ -26,7 +26,7 @@ struct Entry<'a> {
     source: &'a str,
     /// `pass`, `fail` or `skip`.
     verdict: &'a str,
-    /// What was seen or missing; absent when it passed.
+    /// The reason of a failure or skip; absent for a pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

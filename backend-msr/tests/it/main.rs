@@ -1,0 +1,13 @@
+//! Tests of the counters on model-specific registers.
+
+mod conformance;
+mod crash;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod device;
+mod others;
+mod registers;
+mod safety;
+#[path = "../../../conformance/runner/src/fixtures/simulated_msr.rs"]
+mod simulated_msr;
+mod simulation;
+mod support;

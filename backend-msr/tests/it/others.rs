@@ -1,0 +1,275 @@
+//! Counters that another program takes while Quipu counts are left alone.
+
+use quipu_hal::{Encoding, Error, ErrorKind, FixedCounter, P5Function};
+use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
+use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
+use quipu_pmu::Pmu;
+
+use crate::support::{accepts, acquired, user, values};
+
+const INTEL_V4: Generation = Generation::ALL[5];
+const AMD_V2: Generation = Generation::ALL[11];
+
+#[test]
+fn a_counter_taken_meanwhile_keeps_its_global_enable() {
+    for (generation, select, control) in
+        [(INTEL_V4, 0x188, 0x38f), (AMD_V2, 0xc001_0204, 0xc000_0301)]
+    {
+        let (bus, pmu) = acquired(generation);
+        pmu.program(0, 0, &user(0xc0)).unwrap();
+        pmu.start(0, &[0], &mut [0]).unwrap();
+        bus.write(0, select, 0x53_0076).unwrap();
+        bus.write(0, control, 0x5).unwrap();
+        pmu.stop(0, &[0], &mut [0]).unwrap();
+        pmu.release(0).unwrap();
+        assert_eq!(
+            values(&bus, [select, control]),
+            [0x53_0076, 0x4],
+            "{generation:?}"
+        );
+    }
+}
+
+#[test]
+fn an_overflow_of_a_counter_taken_meanwhile_is_left_for_its_interrupt() {
+    let (bus, pmu) = acquired(INTEL_V4);
+    bus.write(0, 0x188, 0x53_00c0).unwrap();
+    bus.write(0, 0x4c3, (1 << 48) - 1).unwrap();
+    bus.write(0, 0x38f, 0x4).unwrap();
+    let stretch = Stretch::new(Level::User, 2);
+    bus.run(0, &stretch.occurring(0xc0, 1));
+    assert_eq!(values(&bus, [0x38e]), [0x4]);
+    pmu.release(0).unwrap();
+    assert_eq!(values(&bus, [0x38e]), [0x4]);
+}
+
+#[test]
+fn a_fixed_counter_taken_for_the_same_levels_is_noticed_by_its_interrupt_and_left() {
+    let (bus, pmu) = acquired(INTEL_V4);
+    let cycles = Encoding::Fixed(FixedCounter {
+        index: 1,
+        control: FixedCounter::USER | FixedCounter::KERNEL,
+    });
+    let slot = 9;
+    pmu.program(0, slot, &cycles).unwrap();
+    pmu.start(0, &[slot], &mut [0]).unwrap();
+    pmu.verify(0, &[slot]).unwrap();
+    // The NMI watchdog, as perf programs it.
+    bus.write(0, 0x38d, 0xb0).unwrap();
+    assert_eq!(
+        pmu.verify(0, &[slot]).unwrap_err().kind(),
+        ErrorKind::Interference
+    );
+    let stopped = pmu.stop(0, &[slot], &mut [0]).unwrap_err();
+    assert_eq!(stopped.kind(), ErrorKind::Interference);
+    pmu.release(0).unwrap();
+    assert_eq!(values(&bus, [0x38d, 0x38f]), [0xb0, 0x2_0000_0000]);
+}
+
+#[test]
+fn what_a_fixed_counters_control_held_besides_is_off_while_it_counts_and_put_back() {
+    let bus = SimulatedMsrs::new(INTEL_V4, 1);
+    // Not enabled: any thread and interrupt alone.
+    bus.write(0, 0x38d, 0xc00).unwrap();
+    let pmu = MsrPmu::new(bus.clone(), &bus.model(), Options::default()).unwrap();
+    pmu.acquire(0).unwrap();
+    let control = FixedCounter::USER;
+    pmu.program(0, 10, &Encoding::Fixed(FixedCounter { index: 2, control }))
+        .unwrap();
+    assert_eq!(values(&bus, [0x38d]), [0x200]);
+    pmu.release(0).unwrap();
+    assert_eq!(values(&bus, [0x38d]), [0xc00]);
+}
+
+#[test]
+fn a_half_of_the_pentiums_register_that_was_taken_is_left() {
+    let (bus, pmu) = acquired(Generation::P5);
+    let function = Encoding::P5(P5Function::new(0x16).with_flags(P5Function::USER));
+    for slot in [0, 1] {
+        pmu.program(0, slot, &function).unwrap();
+    }
+    pmu.start(0, &[0, 1], &mut [0; 2]).unwrap();
+    bus.write(0, 0x11, 0x00d2_0096).unwrap();
+    let stopped = pmu.stop(0, &[0, 1], &mut [0; 2]).unwrap_err();
+    assert_eq!(stopped.kind(), ErrorKind::Interference);
+    assert_eq!(values(&bus, [0x11]), [0x00d2_0000]);
+    pmu.release(0).unwrap();
+    assert_eq!(values(&bus, [0x11]), [0x00d2_0000]);
+}
+
+#[test]
+fn both_counters_of_a_p6_are_left_to_whom_enables_them() {
+    let (bus, pmu) = acquired(Generation::P6);
+    pmu.program(0, 1, &user(0xc0)).unwrap();
+    pmu.start(0, &[1], &mut [0]).unwrap();
+    bus.write(0, 0x187, 0x13_00c1).unwrap();
+    bus.write(0, 0x186, 0x53_0079).unwrap();
+    let stopped = pmu.stop(0, &[1], &mut [0]).unwrap_err();
+    assert_eq!(stopped.kind(), ErrorKind::Interference);
+    assert_eq!(
+        pmu.program(0, 1, &user(0xc0)).unwrap_err().kind(),
+        ErrorKind::Busy
+    );
+    pmu.release(0).unwrap();
+    assert_eq!(values(&bus, [0x186, 0x187]), [0x53_0079, 0x13_00c1]);
+}
+
+/// Returns the registers and the journal that a process leaves that was killed while it counted.
+fn killed(
+    bus: &SimulatedMsrs,
+    journal: &std::path::Path,
+    count: impl FnOnce(&MsrPmu<SimulatedMsrs>),
+) {
+    let options = Options::default().with_journal(journal.to_owned());
+    let pmu = MsrPmu::new(bus.clone(), &bus.model(), options).unwrap();
+    count(&pmu);
+    for &cpu in pmu.cpus() {
+        // As SIGKILL would: the lock goes with the process, what is in the file stays.
+        let record = journal.join(format!("cpu{cpu}"));
+        let text = std::fs::read(&record).unwrap();
+        std::fs::remove_file(&record).unwrap();
+        std::fs::write(&record, text).unwrap();
+    }
+    std::mem::forget(pmu);
+}
+
+#[test]
+fn what_others_took_after_a_kill_is_left_by_a_restore() {
+    for (generation, slots, control) in [
+        (INTEL_V4, [0, 1, 9], 0x38f),
+        (AMD_V2, [0, 1, 2], 0xc000_0301),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = directory.path().join("quipu");
+        let bus = SimulatedMsrs::new(generation, 1);
+        let cycles = Encoding::Fixed(FixedCounter {
+            index: 1,
+            control: FixedCounter::USER | FixedCounter::KERNEL,
+        });
+        killed(&bus, &journal, |pmu| {
+            pmu.acquire(0).unwrap();
+            for slot in slots {
+                let fixed = accepts(pmu, slot, &cycles);
+                let encoding = if fixed { cycles.clone() } else { user(0xc0) };
+                pmu.program(0, slot, &encoding).unwrap();
+            }
+            pmu.start(0, &slots, &mut [0; 3]).unwrap();
+        });
+        // perf: counter 1, and the watchdog's fixed counter.
+        let (selects, counter, expected) = if generation == INTEL_V4 {
+            bus.write(0, 0x38d, 0xb0).unwrap();
+            ([0x186, 0x187], 0x4c2, 0x2_0000_0002)
+        } else {
+            ([0xc001_0200, 0xc001_0202], 0xc001_0203, 0x2)
+        };
+        bus.write(0, selects[1], 0x53_00c0).unwrap();
+        bus.write(0, counter, 0xffff_ffff_0000).unwrap();
+        let repairs = restore(bus.clone(), &bus.model(), &journal).unwrap();
+        let [Repair::Restored { cpu: 0, left, .. }] = &*repairs else {
+            panic!("{repairs:?}");
+        };
+        let names: Vec<_> = left.iter().map(ToString::to_string).collect();
+        let kept: &[_] = match generation {
+            INTEL_V4 => &["counter 1", "fixed counter 1"],
+            _ => &["counter 1"],
+        };
+        assert_eq!(names, kept);
+        assert_eq!(values(&bus, selects), [0, 0x53_00c0], "{generation:?}");
+        assert_eq!(
+            values(&bus, [counter, control]),
+            [0xffff_ffff_0000, expected]
+        );
+        if generation == INTEL_V4 {
+            assert_eq!(values(&bus, [0x38d]), [0xb0]);
+        }
+    }
+}
+
+#[test]
+fn a_counter_that_was_taken_from_its_owner_goes_back_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("quipu");
+    let bus = SimulatedMsrs::new(INTEL_V4, 1);
+    bus.write(0, 0x186, 0x53_003c).unwrap();
+    bus.write(0, 0x38d, 0xb0).unwrap();
+    bus.write(0, 0x38f, 0x2_0000_0001).unwrap();
+    let before = bus.dump(0);
+    let options = Options::default()
+        .with_journal(journal.clone())
+        .taking_enabled();
+    let pmu = MsrPmu::new(bus.clone(), &bus.model(), options).unwrap();
+    pmu.acquire(0).unwrap();
+    pmu.program(0, 0, &user(0xc0)).unwrap();
+    let record = std::fs::read(journal.join("cpu0")).unwrap();
+    std::fs::remove_file(journal.join("cpu0")).unwrap();
+    std::fs::write(journal.join("cpu0"), record).unwrap();
+    std::mem::forget(pmu);
+    let repairs = restore(bus.clone(), &bus.model(), &journal).unwrap();
+    assert!(
+        matches!(&*repairs, [Repair::Restored { left, .. }] if left.is_empty()),
+        "{repairs:?}"
+    );
+    assert_eq!(bus.dump(0), before);
+}
+
+#[test]
+fn a_cpu_that_cannot_be_reached_keeps_no_other_from_being_restored() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("quipu");
+    let bus = SimulatedMsrs::new(Generation::AmdK7, 3);
+    killed(&bus, &journal, |pmu| {
+        for cpu in 0..3 {
+            pmu.acquire(cpu).unwrap();
+            pmu.program(cpu, 0, &user(0xc0)).unwrap();
+            pmu.start(cpu, &[0], &mut [0]).unwrap();
+        }
+    });
+    bus.fail(0, libc::ENXIO);
+    let error = restore(bus.clone(), &bus.model(), &journal).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSuchTarget);
+    let selects = [0, 1, 2].map(|cpu| bus.read(cpu, 0xc001_0000).unwrap());
+    assert_eq!(selects, [0x41_00c0, 0, 0]);
+    let repairs = restore(bus.clone(), &bus.model(), &journal).unwrap();
+    assert!(
+        matches!(&*repairs, [Repair::Restored { cpu: 0, .. }]),
+        "{repairs:?}"
+    );
+    assert_eq!(values(&bus, [0xc001_0000]), [0]);
+}
+
+#[test]
+fn what_was_not_put_back_is_said() {
+    let (bus, pmu) = acquired(INTEL_V4);
+    pmu.program(0, 0, &user(0xc0)).unwrap();
+    pmu.start(0, &[0], &mut [0]).unwrap();
+    bus.refuse_writes(true);
+    pmu.release(0).unwrap_err();
+    let told = pmu.restore_failures();
+    let [error] = &*told else {
+        panic!("{told:?}");
+    };
+    assert_eq!(error.kind(), ErrorKind::Os);
+    assert_eq!(error.attempted(), "put back the counter registers of CPU 0");
+    assert!(
+        error
+            .reason()
+            .is_some_and(|r| r.starts_with("cannot write")),
+        "{error}"
+    );
+    assert_eq!(error.hint(), None, "there is no journal");
+    bus.refuse_writes(false);
+    bus.write(0, 0x186, 0x53_0076).unwrap();
+    pmu.release(0).unwrap();
+    assert_eq!(
+        pmu.restore_failures(),
+        [
+            Error::new(ErrorKind::Interference, "put back counter 0 of CPU 0")
+                .with_reason("another process has enabled it since")
+        ]
+    );
+    bus.write(0, 0x186, 0).unwrap();
+    pmu.acquire(0).unwrap();
+    pmu.program(0, 0, &user(0xc0)).unwrap();
+    pmu.release(0).unwrap();
+    assert!(pmu.restore_failures().is_empty());
+}

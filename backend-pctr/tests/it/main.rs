@@ -1,0 +1,12 @@
+//! Tests of the counters behind pctr(4), on simulated devices.
+#![cfg(unix)]
+
+mod conformance;
+mod driver;
+mod events_of_pctr4;
+mod measuring;
+mod sharing;
+#[path = "../../../conformance/runner/src/fixtures/simulated_pctr.rs"]
+mod simulated_pctr;
+mod support;
+mod user_mode;

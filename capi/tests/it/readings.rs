@@ -1,0 +1,284 @@
+//! Totals, differences and sums of readings, on a simulated PMU where they are known beforehand.
+
+use std::ffi::{CStr, CString, c_int};
+use std::ptr::null_mut;
+
+use quipu_capi::quipu_status::*;
+use quipu_capi::*;
+
+struct Simulated {
+    sim: *mut quipu_sim,
+    set: *mut quipu_set,
+    events: usize,
+    readings: usize,
+}
+
+impl Simulated {
+    /// A set on the ready-made PMU with so many counters, which counts. `MISPREDICTED` is defined in it.
+    fn new(counters: u32, target: quipu_target, events: &str) -> Self {
+        let mut machine = init!(quipu_sim_config);
+        machine.counters = counters;
+        let mut config = init!(quipu_config);
+        config.target = target as u32;
+        let text = CString::new(events).unwrap();
+        let (mut sim, mut set) = (null_mut(), null_mut());
+        let (mut events, mut readings) = (0, 0);
+        // SAFETY: good arguments.
+        unsafe {
+            assert_eq!(quipu_sim_create(&machine, &mut sim), QUIPU_OK);
+            config.sim = sim;
+            assert_eq!(quipu_set_create(&config, &mut set), QUIPU_OK);
+            let (name, formula) = (c"MISPREDICTED", c"branch-misses / branches");
+            let status = quipu_set_define(set, name.as_ptr(), formula.as_ptr());
+            assert_eq!(status, QUIPU_OK);
+            assert_eq!(quipu_set_add(set, text.as_ptr()), QUIPU_OK);
+            assert_eq!(quipu_set_open(set), QUIPU_OK);
+            assert_eq!(quipu_set_start(set), QUIPU_OK);
+            assert_eq!(quipu_set_size(set, &mut events, &mut readings), QUIPU_OK);
+        }
+        Self {
+            sim,
+            set,
+            events,
+            readings,
+        }
+    }
+
+    fn advance(&self, milliseconds: u64) {
+        // SAFETY: a handle.
+        let status = unsafe { quipu_sim_advance(self.sim, milliseconds * 1_000_000) };
+        assert_eq!(status, QUIPU_OK);
+    }
+
+    fn tick(&self) {
+        // SAFETY: a handle.
+        assert_eq!(unsafe { quipu_sim_tick(self.sim) }, QUIPU_OK);
+    }
+
+    fn read(&self) -> Vec<quipu_count> {
+        let mut counts = vec![quipu_count::default(); self.events];
+        // SAFETY: the array is as long as the set says.
+        let status = unsafe { quipu_set_read(self.set, counts.as_mut_ptr(), counts.len()) };
+        assert_eq!(status, QUIPU_OK);
+        counts
+    }
+
+    fn read_parts(&self) -> Vec<quipu_reading> {
+        let mut readings = vec![quipu_reading::default(); self.readings];
+        let (out, number) = (readings.as_mut_ptr(), readings.len());
+        // SAFETY: the array is as long as the set says.
+        let status = unsafe { quipu_set_read_parts(self.set, out, number) };
+        assert_eq!(status, QUIPU_OK);
+        readings
+    }
+
+    fn total(&self, readings: &[quipu_reading]) -> Vec<quipu_count> {
+        let mut counts = vec![quipu_count::default(); self.events];
+        let (from, number) = (readings.as_ptr(), readings.len());
+        // SAFETY: the arrays are as long as the set says.
+        let status =
+            unsafe { quipu_set_total(self.set, from, number, counts.as_mut_ptr(), self.events) };
+        assert_eq!(status, QUIPU_OK);
+        counts
+    }
+
+    fn difference(&self, now: &[quipu_reading], earlier: &[quipu_reading]) -> Vec<quipu_reading> {
+        let mut out = now.to_vec();
+        let number = out.len();
+        // SAFETY: the arrays are as long as the set says.
+        let status = unsafe {
+            quipu_set_difference(
+                self.set,
+                now.as_ptr(),
+                earlier.as_ptr(),
+                out.as_mut_ptr(),
+                number,
+            )
+        };
+        assert_eq!(status, QUIPU_OK);
+        out
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        // SAFETY: handles.
+        unsafe {
+            assert_eq!(quipu_set_close(self.set), QUIPU_OK);
+            assert_eq!(quipu_sim_close(self.sim), QUIPU_OK);
+        }
+    }
+}
+
+fn states(counts: &[quipu_count]) -> Vec<u32> {
+    counts.iter().map(|count| count.state).collect()
+}
+
+#[test]
+fn a_value_says_what_it_is() {
+    let one_counter = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions");
+    one_counter.advance(1);
+    let counts = one_counter.read();
+    assert_eq!(states(&counts), [1, 4], "exact, not counted");
+    assert_eq!((counts[0].value, counts[1].value), (3_000_000, 0));
+    one_counter.tick();
+    one_counter.advance(3);
+    let counts = one_counter.read();
+    assert_eq!(states(&counts), [2, 2], "estimated");
+    assert_eq!(
+        (counts[0].value, counts[1].value),
+        (12_000_000, 4 * 5_200_000)
+    );
+    assert_eq!(
+        counts[0].flags,
+        quipu_count_flag::QUIPU_COUNT_ESTIMATE as u32
+    );
+    assert_eq!(
+        (counts[0].time_enabled, counts[0].time_running),
+        (4_000_000, 1_000_000)
+    );
+    // What was read by parts adds up to the same.
+    let total = one_counter.total(&one_counter.read_parts());
+    assert_eq!(states(&total), [2, 2]);
+    assert_eq!(total[1].value, counts[1].value);
+}
+
+#[test]
+fn totals_are_over_all_parts() {
+    let both = Simulated::new(4, quipu_target::QUIPU_ALL_CPUS, "branches,TEMPERATURE");
+    both.advance(2);
+    let parts = both.read_parts();
+    let on = |cpu: usize| parts[cpu].value;
+    assert_eq!((on(0), on(1)), (2000 * 1030, 2000 * (451 + 68)));
+    let counts = both.read();
+    assert_eq!(counts[0].value, on(0) + on(1));
+    assert_eq!(counts[0].time_running, 4_000_000);
+    assert_eq!(
+        counts[1].status, QUIPU_EFEATURE as c_int,
+        "levels do not add up"
+    );
+    assert_eq!((parts[2].value, parts[3].value), (45, 45));
+}
+
+#[test]
+fn a_part_that_never_ran_is_missing() {
+    let both = Simulated::new(4, quipu_target::QUIPU_ALL_CPUS, "branches");
+    both.advance(2);
+    let mut parts = both.read_parts();
+    parts[1].time_running = 0;
+    let total = both.total(&parts)[0];
+    assert_eq!(
+        (total.state, total.missing),
+        (quipu_state::QUIPU_PARTIAL as u32, 1)
+    );
+    assert_eq!(total.value, 2000 * 1030);
+    parts[0].status = QUIPU_EOS as c_int;
+    let total = both.total(&parts)[0];
+    assert_eq!((total.state, total.status), (0, QUIPU_EOS as c_int));
+}
+
+#[test]
+fn a_difference_scales_by_its_own_times() {
+    let one_counter = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions");
+    one_counter.advance(1);
+    one_counter.tick();
+    one_counter.advance(1);
+    let earlier = one_counter.read_parts();
+    one_counter.advance(2);
+    let now = one_counter.read_parts();
+    let interval = one_counter.total(&one_counter.difference(&now, &earlier));
+    assert_eq!(states(&interval), [4, 1], "cycles had no counter meanwhile");
+    assert_eq!(interval[1].value, 2 * 5_200_000);
+    // The other way round the counter would run backwards.
+    let backwards = one_counter.difference(&earlier, &now);
+    assert_eq!(backwards[1].status, QUIPU_EINVAL as c_int);
+}
+
+#[test]
+fn accumulating_loses_nothing() {
+    let set = Simulated::new(4, quipu_target::QUIPU_CPU, "cycles,TEMPERATURE");
+    let mut sum = vec![quipu_reading::default(); 2];
+    let mut last = sum.clone();
+    let accumulate = |sum: &mut [quipu_reading], last: &mut [quipu_reading]| {
+        // SAFETY: the arrays are as long as the set says.
+        let status =
+            unsafe { quipu_set_accumulate(set.set, sum.as_mut_ptr(), last.as_mut_ptr(), 2) };
+        assert_eq!(status, QUIPU_OK);
+    };
+    for _ in 0..3 {
+        set.advance(2);
+        accumulate(&mut sum, &mut last);
+    }
+    assert_eq!(
+        (sum[0].value, sum[0].time_enabled),
+        (6 * 3_000_000, 6_000_000)
+    );
+    assert_eq!(sum[1].value, 45, "a level is what it is now");
+    // SAFETY: a handle.
+    assert_eq!(unsafe { quipu_set_reset(set.set) }, QUIPU_OK);
+    accumulate(&mut sum, &mut last);
+    assert_eq!(
+        sum[0].status, QUIPU_EINVAL as c_int,
+        "reset behind its back"
+    );
+}
+
+#[test]
+fn one_reading_scales_and_does_not_overflow() {
+    let scaled = |value, time_enabled, time_running| {
+        let reading = quipu_reading {
+            value,
+            time_enabled,
+            time_running,
+            ..quipu_reading::default()
+        };
+        let mut count = quipu_count::default();
+        // SAFETY: good arguments.
+        assert_eq!(unsafe { quipu_scale(&reading, &mut count) }, QUIPU_OK);
+        (count.value, count.state, count.flags)
+    };
+    assert_eq!(scaled(1000, 10, 10), (1000, 1, 0));
+    assert_eq!(scaled(1000, 10, 4), (2500, 2, 1));
+    assert_eq!(scaled(1000, 10, 0), (0, 4, 0));
+    assert_eq!(scaled(u64::MAX, 10, 4), (u64::MAX, 2, 1 | 2));
+}
+
+#[test]
+fn a_preset_has_readings_of_its_terms_and_one_total() {
+    let both = Simulated::new(4, quipu_target::QUIPU_ALL_CPUS, "cycles,MISPREDICTED");
+    both.advance(1);
+    let parts = both.read_parts();
+    let values: Vec<u64> = parts.iter().map(|part| part.value).collect();
+    assert_eq!(values[2..], [23_000, 15_000, 1_030_000, 519_000]);
+
+    let mut info = init!(quipu_event_info);
+    let mut part = init!(quipu_part_info);
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(quipu_set_event_info(both.set, 1, &mut info), QUIPU_OK);
+        assert_eq!(
+            (info.first_reading, info.readings, info.scale),
+            (2, 4, 1e-6)
+        );
+        assert_eq!(info.flags, quipu_event_flag::QUIPU_EVENT_PRESET as u32);
+        assert_eq!(quipu_set_part_info(both.set, 1, 3, &mut part), QUIPU_OK);
+        assert_eq!(CStr::from_ptr(part.term), c"branches");
+        assert_eq!((part.cpu, part.thread), (1, -1));
+        assert_eq!(quipu_set_part_info(both.set, 1, 4, &mut part), QUIPU_EINVAL);
+    }
+    // In millionths, rounded to nearest: 38000 / 1549000.
+    for count in [both.read()[1], both.total(&parts)[1]] {
+        assert_eq!(
+            (count.value, count.state),
+            (24_532, quipu_state::QUIPU_EXACT as u32)
+        );
+        assert_eq!(count.time_running, 4_000_000);
+    }
+    let interval = both.difference(&parts, &parts);
+    let nothing = both.total(&interval)[1];
+    assert_eq!(
+        nothing.state,
+        quipu_state::QUIPU_NOT_COUNTED as u32,
+        "0 / 0"
+    );
+}

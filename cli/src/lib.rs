@@ -1,0 +1,70 @@
+//! The `quipu` command as a library: [`run`] does all that the command does.
+//!
+//! ```
+//! quipu_cli::run(["quipu", "decode", "0x413f24", "--cpu", "intel-skl"]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod args;
+mod encode;
+mod events;
+mod failure;
+mod info;
+mod list;
+#[cfg(unix)]
+mod msr;
+mod names;
+#[cfg(unix)]
+mod pctr;
+#[cfg(target_os = "linux")]
+mod record;
+mod report;
+#[cfg(unix)]
+#[doc(hidden)]
+pub mod stat;
+#[cfg(unix)]
+mod target;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quipu::NativeEvents;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+/// Runs the command line `args`, whose first word is the name of the program, and returns its exit
+/// status. Writes to standard output and standard error.
+pub fn run<I>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item: Into<OsString> + Clone>,
+{
+    let command = match Cli::try_parse_from(args) {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            // Help and version are errors of this kind too, and a reader may be gone.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Failure::USAGE));
+        }
+    };
+    let outcome = match command {
+        #[cfg(unix)]
+        Command::Stat(options) => stat::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Record(options) => record::run(&options),
+        Command::Report(options) => report::run(&options),
+        Command::List(options) => list::run(&options),
+        Command::Info(options) => info::run(&options),
+        #[cfg(unix)]
+        Command::Msr(options) => msr::run(&options),
+        Command::Encode(options) => encode::encode(&options),
+        Command::Decode(options) => encode::decode(&options),
+        Command::Events(options) => events::run(&options),
+        #[cfg(unix)]
+        Command::Pctr(options) => pctr::run(&options),
+    };
+    events::warn_of_files_left_out(NativeEvents::this().skipped_files());
+    outcome.unwrap_or_else(|failure| failure.report())
+}

@@ -1,0 +1,334 @@
+//! Recording: open, begin the file, release the command, drain the rings, finish the file.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use quipu::command::{Running, SuspendedCommand};
+use quipu::{ErrorKind, Filter, Target};
+use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
+use quipu_perf_data::{EventAttr, RecordedEvent, synthesized};
+
+use crate::failure::Failure;
+use crate::stat::signals::Signals;
+use crate::stat::{any_alive, command, raise_open_file_limit};
+use crate::target::Scope;
+
+use super::existing;
+use super::machine;
+use super::output::Output;
+use super::plan::RecordPlan;
+use super::statistics::{self, Statistics};
+use super::tracepoints;
+
+/// The longest wait for one sampler before all are drained, and the command and signals checked.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest wait where there are several samplers, of which only one can be waited for.
+const DRAIN_INTERVAL_OF_MANY: Duration = Duration::from_millis(20);
+/// The time between progress messages.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// One call of `quipu record`.
+pub(super) struct Recorder<'a> {
+    plan: &'a RecordPlan,
+    signals: Signals,
+    /// The requested samples, after [`open`](Self::open) those that are taken: maybe of user mode only.
+    spec: SamplerSpec,
+    /// Notes for the user.
+    notes: Vec<String>,
+}
+
+/// A recording in progress.
+struct Recording {
+    samplers: Vec<Sampler>,
+    output: Output,
+    statistics: Statistics,
+    /// When a person was last last_progress.
+    last_progress: Instant,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(plan: &'a RecordPlan) -> Result<Self, Failure> {
+        Ok(Self {
+            plan,
+            signals: Signals::watch()?,
+            spec: plan.spec.clone(),
+            notes: plan.note.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+        let suspended = command::suspend(&self.plan.command, None)?;
+        // After the command was made, so that it keeps the limit it is used to.
+        raise_open_file_limit();
+        let targets = self
+            .plan
+            .targets(suspended.as_ref().map(SuspendedCommand::pid));
+        let samplers = self.open(&targets)?;
+        let mut recording = self.begin(samplers, &targets)?;
+        let status = match suspended {
+            Some(suspended) => {
+                let running = suspended
+                    .resume()
+                    .map_err(|e| command::not_executed(&self.plan.command[0], &e));
+                match running {
+                    Ok(running) => self.follow(running, &mut recording)?,
+                    Err(failure) => {
+                        self.finish(recording)?;
+                        return Err(failure);
+                    }
+                }
+            }
+            None => {
+                self.watch(&targets, &mut recording)?;
+                0
+            }
+        };
+        self.finish(recording)?;
+        Ok(ExitCode::from(status))
+    }
+
+    /// Opens a sampler for each target. Where the kernel may not be sampled, user mode is, if all
+    /// events occur there.
+    fn open(&mut self, targets: &[Target]) -> Result<Vec<Sampler>, Failure> {
+        let backend = &self.plan.backend;
+        let open = |spec: &SamplerSpec| -> quipu::Result<Vec<Sampler>> {
+            let samplers = targets
+                .iter()
+                .map(|target| backend.open_sampler(spec, target));
+            samplers.collect()
+        };
+        let denied = match open(&self.spec) {
+            Err(error) if error.kind() == ErrorKind::NoPermission => error,
+            other => return Ok(other?),
+        };
+        for sampled in &mut self.spec.events {
+            if !sampled.event.filter.contains(Filter::USER | Filter::KERNEL) {
+                return Err(denied.into());
+            }
+            sampled.event.filter = sampled.event.filter.with_levels(Filter::USER);
+        }
+        let samplers = open(&self.spec)?;
+        let mut infos = samplers.iter().flat_map(Sampler::events);
+        if infos.any(|info| !info.occurs_in.contains(Filter::USER)) {
+            return Err(denied.into());
+        }
+        let hint = denied.hint().unwrap_or("it is not permitted");
+        let hint = hint.trim_end_matches(", or count user mode only (:u)");
+        self.notes.push(format!("sampling user mode only: {hint}"));
+        Ok(samplers)
+    }
+
+    /// Begins the file with the state of before; from here on everything is recorded.
+    fn begin(&self, samplers: Vec<Sampler>, targets: &[Target]) -> Result<Recording, Failure> {
+        let events = recorded_events(&self.spec, &samplers)?;
+        let mut output = Output::create(&self.plan.output, events)?;
+        for note in &self.notes {
+            self.say(note);
+        }
+        if self.plan.verbose {
+            for (sampled, info) in self.spec.events.iter().zip(samplers[0].events()) {
+                self.say(&format!(
+                    "{} is sampled as {}, {:?}",
+                    sampled.event, info.name, sampled.rate
+                ));
+            }
+        }
+        if self.plan.scope != Scope::Command {
+            // First, so that later mappings are not missed.
+            samplers.iter().try_for_each(Sampler::enable)?;
+        }
+        let records = existing::records(targets, trailer_len(samplers[0].layout().sample_type()));
+        output.write(&[&records]);
+        output.finish_round();
+        Ok(Recording {
+            statistics: Statistics::new(self.spec.events.len(), &samplers),
+            samplers,
+            output,
+            last_progress: Instant::now(),
+        })
+    }
+
+    /// Records until the command has ended; returns its exit status.
+    fn follow(&self, mut running: Running, recording: &mut Recording) -> Result<u8, Failure> {
+        loop {
+            if let Some(signal) = self.signals.take_to_pass_on() {
+                running.signal(signal)?;
+            }
+            let all_ended = self.wait(recording)? == Woken::Ended;
+            // All that it did is in the rings before it is seen to have ended.
+            let timeout = if all_ended {
+                DRAIN_INTERVAL
+            } else {
+                Duration::ZERO
+            };
+            let exit = running.wait_timeout(timeout)?;
+            recording.drain()?;
+            if let Some(exit) = exit {
+                return Ok(command::exit_code(exit.status));
+            }
+        }
+    }
+
+    /// Records until a signal, or until no sampled task is left.
+    fn watch(&self, targets: &[Target], recording: &mut Recording) -> Result<(), Failure> {
+        if !self.plan.quiet && io::stderr().is_terminal() {
+            self.say("recording; press Ctrl-C to stop and write the file");
+        }
+        loop {
+            let ended = self.signals.arrived() || !any_alive(targets);
+            if !ended {
+                self.wait(recording)?;
+            }
+            recording.drain()?;
+            if ended || recording.output.is_broken() {
+                return Ok(());
+            }
+            self.progress(recording);
+        }
+    }
+
+    fn wait(&self, recording: &mut Recording) -> Result<Woken, Failure> {
+        Ok(match recording.samplers.as_mut_slice() {
+            [one] => one.wait(Some(DRAIN_INTERVAL))?,
+            [] => Woken::Ended,
+            [first, ..] => match first.wait(Some(DRAIN_INTERVAL_OF_MANY))? {
+                // The others may go on.
+                Woken::Ended => {
+                    self.signals.sleep(DRAIN_INTERVAL_OF_MANY);
+                    Woken::TimedOut
+                }
+                woken => woken,
+            },
+        })
+    }
+
+    /// Stops, writes the remaining records, and reports.
+    fn finish(&self, mut recording: Recording) -> Result<(), Failure> {
+        for sampler in &recording.samplers {
+            // Threads that have ended have nothing to stop.
+            let _ = sampler.disable();
+        }
+        recording.drain()?;
+        let lost = statistics::lost(&recording.samplers);
+        let unsaid = lost.saturating_sub(statistics::lost_records(&recording.samplers));
+        if unsaid > 0 {
+            let trailer = trailer_len(recording.samplers[0].layout().sample_type());
+            let record = synthesized::lost_samples(unsaid, trailer);
+            recording.output.write(&[&record]);
+        }
+        let mut features = machine::features();
+        features.build_ids = recording.statistics.build_ids();
+        features.sample_time = recording.statistics.times();
+        let events = self.spec.events.iter().map(|s| &s.event.event);
+        features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
+        let statistics = recording.statistics;
+        let len = recording.output.finish(&features)?;
+        if self.plan.quiet {
+            return Ok(());
+        }
+        if self.plan.verbose {
+            for (sampled, count) in self.spec.events.iter().zip(statistics.by_event()) {
+                self.say(&format!("{count} samples of {}", sampled.event));
+            }
+        }
+        self.say(&format!(
+            "{}, {lost} lost, {} in {}",
+            samples(statistics.samples()),
+            megabytes(len),
+            self.plan.output.display()
+        ));
+        if lost > 0 {
+            self.say(&format!(
+                "samples were lost because a ring buffer was full: use more pages (-m {}) or a lower rate",
+                4 * self.spec.ring_bytes / 4096
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes a progress message to a terminal that no command writes to.
+    fn progress(&self, recording: &mut Recording) {
+        if self.plan.quiet
+            || recording.last_progress.elapsed() < PROGRESS
+            || !io::stderr().is_terminal()
+        {
+            return;
+        }
+        recording.last_progress = Instant::now();
+        self.say(&format!(
+            "{} so far, {} lost, {}",
+            samples(recording.statistics.samples()),
+            statistics::lost_records(&recording.samplers),
+            megabytes(recording.output.len())
+        ));
+    }
+
+    fn say(&self, text: &str) {
+        if !self.plan.quiet {
+            // A message that cannot be written is also in the file or of no importance.
+            let _ = writeln!(io::stderr(), "[ quipu record: {text} ]");
+        }
+    }
+}
+
+impl Recording {
+    /// Writes the records in the rings as they are.
+    fn drain(&mut self) -> Result<(), Failure> {
+        for sampler in &mut self.samplers {
+            let layout = *sampler.layout();
+            for ring in sampler.rings_mut() {
+                let mut batch = ring.records();
+                if batch.remaining() == 0 {
+                    continue;
+                }
+                self.output.write(&batch.bytes());
+                for record in &mut batch {
+                    let record = record?;
+                    if !self.output.is_broken() {
+                        self.statistics.note(&record, &layout)?;
+                    }
+                }
+            }
+        }
+        self.output.finish_round();
+        Ok(())
+    }
+}
+
+/// Returns the events with the ids of all their counters.
+fn recorded_events(
+    spec: &SamplerSpec,
+    samplers: &[Sampler],
+) -> Result<Vec<RecordedEvent>, Failure> {
+    let events = spec.events.iter().enumerate();
+    events
+        .map(|(index, sampled)| {
+            let counters = samplers.iter().flat_map(Sampler::counters);
+            let own: Vec<_> = counters.filter(|c| c.event() == index).collect();
+            let attr = own.first().map(|c| c.attr_bytes()).unwrap_or_default();
+            let attr = EventAttr::from_bytes(&attr).map_err(|e| {
+                Failure::new(format_args!(
+                    "cannot describe {} in a file: {e}",
+                    sampled.event
+                ))
+            })?;
+            let ids = own.iter().map(|c| c.id()).collect();
+            Ok(RecordedEvent::new(attr, ids, sampled.event.to_string()))
+        })
+        .collect()
+}
+
+/// Returns the length of the trailer of records that are not samples, in bytes.
+fn trailer_len(sample_type: SampleType) -> usize {
+    8 * (sample_type & SampleType::TRAILER).bits().count_ones() as usize
+}
+
+fn samples(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} sample{plural}")
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.3} MB", bytes as f64 / 1e6)
+}

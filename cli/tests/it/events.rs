@@ -1,0 +1,167 @@
+//! `quipu events`, `encode`, `decode` and `list native`, run as people run them.
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// Runs `quipu` with no event files of this machine's user.
+fn quipu(home: &TempDir, args: &[&str]) -> (String, String, i32) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(args)
+        .env("XDG_CONFIG_HOME", home.path())
+        .env_remove("QUIPU_EVENTS")
+        .output()
+        .unwrap();
+    (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+        output.status.code().unwrap(),
+    )
+}
+
+#[test]
+fn an_event_is_encoded_for_every_interface_and_decoded() {
+    let home = TempDir::new().unwrap();
+    let (out, _, status) = quipu(&home, &["encode", "L2_RQSTS:MISS:u", "--cpu", "intel-skl"]);
+    assert_eq!(status, 0);
+    assert!(out.contains("linux  type 4, config 0x3f24\n"), "{out}");
+    assert!(out.contains("pctr   function 0x00413f24\n"), "{out}");
+    assert!(out.contains("msr    select 0x413f24\n"), "{out}");
+    assert!(
+        out.contains("0x0000000000010000  USR: user mode\n"),
+        "{out}"
+    );
+    let (out, _, _) = quipu(&home, &["decode", "0x413f24", "--cpu", "intel-skl"]);
+    assert_eq!(out, "intel-skl: L2_RQSTS.MISS:u\n");
+    let (out, _, _) = quipu(&home, &["decode", "0x01990056", "--cpu", "intel-p5"]);
+    assert_eq!(
+        out,
+        "intel-p5: counter 0: INSTRUCTIONS_EXECUTED:k\n\
+         intel-p5: counter 1: WRITE_BUFFER_FULL_STALL_DURATION:clocks:u\n"
+    );
+    let (out, _, _) = quipu(&home, &["decode", "0x56", "--cpu", "intel-p5"]);
+    assert_eq!(out, "intel-p5: INSTRUCTIONS_EXECUTED:k\n");
+    let (_, err, status) = quipu(&home, &["encode", "L2_RQSTS.MISSS", "--cpu", "intel-skl"]);
+    assert_eq!(status, 125);
+    assert!(err.contains("L2_RQSTS has "), "{err}");
+    let preset = [
+        "encode",
+        "PAPI_L1_TCM",
+        "--cpu",
+        "intel-skl",
+        "--for",
+        "linux",
+    ];
+    let (out, _, status) = quipu(&home, &preset);
+    assert_eq!(status, 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        lines[1],
+        "  PAPI_L1_TCM = L1D.REPLACEMENT + L2_RQSTS.ALL_CODE_RD"
+    );
+    assert_eq!(
+        lines[2..4],
+        ["L1D.REPLACEMENT", "  linux  type 4, config 0x151"]
+    );
+    assert!(
+        out.contains("\nL2_RQSTS.ALL_CODE_RD\n  linux  type 4, config 0xe424\n"),
+        "{out}"
+    );
+    let (_, err, _) = quipu(&home, &["encode", "page-faults", "--cpu", "intel-skl"]);
+    assert!(err.contains("the operating system counts it"), "{err}");
+    let (_, err, _) = quipu(&home, &["encode", "cycles", "--cpu", "intel-slk"]);
+    assert!(err.contains("did you mean intel-skl?"), "{err}");
+}
+
+#[test]
+fn files_are_checked_and_layers_told_apart() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("mine.toml");
+    let path = file.to_str().unwrap();
+    std::fs::write(
+        &file,
+        "[[cpu]]\nid = \"amd-k7\"\n[cpu.events]\nMINE = 0x100\n",
+    )
+    .unwrap();
+    let (out, _, status) = quipu(&home, &["events", "check", path]);
+    assert_eq!(status, 1);
+    let finding = "4:1: MINE: event number 0x100 is larger than the scheme's 0xff";
+    assert_eq!(out, format!("{path}:{finding}\n"));
+    std::fs::write(
+        &file,
+        "[[cpu]]\nid = \"amd-k7\"\n[cpu.events]\nMINE = 0x99\n",
+    )
+    .unwrap();
+    let (out, _, status) = quipu(&home, &["events", "check", path]);
+    assert_eq!((out, status), (format!("{path}: no errors\n"), 0));
+    let which = [
+        "events", "which", "MINE", "--cpu", "amd-k7", "--events", path,
+    ];
+    let (out, _, _) = quipu(&home, &which);
+    assert_eq!(out, format!("amd-k7: MINE in {path}:4\n"));
+    let (_, err, status) = quipu(&home, &which[..5]);
+    assert_eq!(status, 1, "{err}");
+}
+
+#[test]
+fn a_users_file_with_findings_is_left_out_loudly() {
+    let home = TempDir::new().unwrap();
+    std::fs::create_dir(home.path().join("quipu")).unwrap();
+    std::fs::write(home.path().join("quipu/events.toml"), "[[cpu]]\n").unwrap();
+    let warning = "quipu: an event file is ignored: cannot use the event file ";
+    let (out, err, status) = quipu(&home, &["encode", "cycles", "--cpu", "amd-k7"]);
+    assert!(out.starts_with("amd-k7 ") && status == 0, "{out}");
+    assert!(err.starts_with(warning), "{err}");
+    // Only a name that the database has to resolve makes anybody read event files.
+    if cfg!(target_os = "linux") {
+        let (_, err, _) = quipu(&home, &["stat", "-e", "page-faults", "true"]);
+        assert!(!err.contains(warning), "{err}");
+        let (_, err, _) = quipu(&home, &["stat", "-e", "NO_SUCH.EVENT", "true"]);
+        assert_eq!(err.matches(warning).count(), 1, "{err}");
+    }
+}
+
+#[test]
+fn native_events_of_any_cpu_are_listed() {
+    let home = TempDir::new().unwrap();
+    let (out, _, _) = quipu(&home, &["list", "l2_ld", "--cpu", "intel-p6"]);
+    assert!(
+        out.contains("  L2_LD.M  event 0x29; mask 0x08; combines\n"),
+        "{out}"
+    );
+    let (out, _, _) = quipu(
+        &home,
+        &["list", "native", "fp_assist", "--cpu", "intel-p6", "--json"],
+    );
+    let list: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(list[0]["name"], "FP_ASSIST");
+    assert_eq!(list[0]["counters"], "1");
+    let (out, _, _) = quipu(&home, &["list", "cpus"]);
+    assert!(
+        out.lines().any(|line| line.starts_with("arm-neoverse-v2 ")),
+        "{out}"
+    );
+}
+
+#[test]
+fn imports_go_to_standard_output() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("core.json");
+    std::fs::write(
+        &file,
+        r#"[{ "EventName": "a.b", "EventCode": "0x29", "UMask": "0x01" }]"#,
+    )
+    .unwrap();
+    let from = [
+        "events",
+        "import",
+        "--from",
+        "linux-pmu-events",
+        file.to_str().unwrap(),
+    ];
+    let (out, _, status) = quipu(&home, &from);
+    assert_eq!(status, 0);
+    assert!(
+        out.ends_with("[cpu.events.a]\ncode = 0x29\ncombine = true\nmasks.b = 0x01\n"),
+        "{out}"
+    );
+}

@@ -1,0 +1,174 @@
+//! `quipu list`, run as people run it, on whatever machine this is.
+
+use std::io::Write as _;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn quipu(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.arg("list").args(args);
+    command
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = quipu(args).assert().success().get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+fn json(args: &[&str]) -> Vec<Value> {
+    let args = [&["--json"], args].concat();
+    serde_json::from_str(&stdout(&args)).unwrap()
+}
+
+fn names(entries: &[Value]) -> Vec<&str> {
+    entries.iter().filter_map(|e| e["event"].as_str()).collect()
+}
+
+#[test]
+fn all_generalized_events_are_there_with_state_and_reason() {
+    let entries = json(&["--all", "hw", "sw", "cache"]);
+    let of = |kind| entries.iter().filter(|e| e["kind"] == kind).count();
+    assert_eq!((of("hardware"), of("software"), of("cache")), (10, 12, 42));
+    for entry in &entries {
+        match entry["state"].as_str() {
+            Some("opens") => assert!(entry["backend"].is_string(), "{entry}"),
+            Some("refused") => assert!(entry["reason"].is_string(), "{entry}"),
+            _ => panic!("{entry}"),
+        }
+    }
+}
+
+#[test]
+fn what_does_not_open_is_listed_only_if_asked_for() {
+    let all = json(&["--all", "hw", "sw"]);
+    let opening = json(&["hw", "sw"]);
+    assert!(opening.iter().all(|e| e["state"] == "opens"));
+    let opens = all.iter().filter(|e| e["state"] == "opens");
+    let opens: Vec<Value> = opens.cloned().collect();
+    assert_eq!(names(&opening), names(&opens));
+}
+
+#[test]
+fn words_of_perf_list_and_parts_of_names_select() {
+    assert_eq!(names(&json(&["-a", "sw", "cs"])), ["context-switches"]);
+    assert_eq!(
+        names(&json(&["-a", "sw", "*-FAULTS"])),
+        [
+            "page-faults",
+            "minor-faults",
+            "major-faults",
+            "alignment-faults",
+            "emulation-faults"
+        ]
+    );
+    assert_eq!(
+        names(&json(&["-a", "hw", "ref-cyc", "bus"])),
+        ["bus-cycles", "ref-cycles"]
+    );
+    for kind in ["pmu", "tracepoint", "raw", "breakpoint"] {
+        let entries = json(&["--all", kind]);
+        assert!(entries.iter().all(|e| e["kind"] == kind), "{kind}");
+    }
+}
+
+#[test]
+fn text_has_headings_aliases_and_no_colour_in_a_pipe() {
+    let text = stdout(&["--all", "sw"]);
+    assert!(text.starts_with("Software events: 12, "), "{text}");
+    let mut lines = text.lines();
+    let faults = lines
+        .find(|line| line.starts_with("  page-faults "))
+        .unwrap();
+    assert_eq!(
+        faults.split_whitespace().take(2).collect::<Vec<_>>(),
+        ["page-faults", "faults"]
+    );
+    assert!(!text.contains('\x1b'));
+}
+
+/// Returns true if the database knows the CPU of this machine; if not, the listing says so.
+fn knows_this_cpu(test: &str) -> bool {
+    let text = stdout(&[]);
+    let known = !text.contains("Native events: none listed");
+    if !known {
+        let _ = writeln!(std::io::stderr(), "SKIP {test}: {text}");
+    }
+    known
+}
+
+#[test]
+fn native_events_and_presets_come_with_the_others() {
+    if !knows_this_cpu("native_events_and_presets_come_with_the_others") {
+        return;
+    }
+    let text = stdout(&[]);
+    let headings = [
+        "\nSoftware events: ",
+        "\nNative events of ",
+        "\nPresets on ",
+    ];
+    let places = headings.map(|heading| text.find(heading).unwrap_or_else(|| panic!("{text}")));
+    assert!(places.is_sorted(), "{places:?}");
+
+    let entries = json(&[]);
+    let native: Vec<&Value> = entries.iter().filter(|e| e["kind"] == "native").collect();
+    let listed = text
+        .lines()
+        .filter(|line| line.contains("  event 0x"))
+        .count();
+    let countable = |e: &&&Value| e["native"]["needs_mask"] == false;
+    assert_eq!(native.iter().filter(countable).count(), listed);
+    assert!(listed > 20, "{listed}");
+
+    // Searched by a part of the name, in any letter case, and left out where another kind is asked for.
+    let name = native[listed / 2]["event"].as_str().unwrap();
+    let found = json(&["-a", &name.to_uppercase()]);
+    assert!(names(&found).contains(&name), "{name}: {found:?}");
+    quipu(&["sw", name]).assert().code(1);
+    let preset = entries.iter().find(|e| e["kind"] == "preset").unwrap();
+    let preset = preset["event"].as_str().unwrap();
+    assert!(stdout(&[&preset.to_lowercase()]).contains(&format!("  {preset} = ")));
+}
+
+#[test]
+fn nothing_found_is_told_with_what_was_perhaps_meant() {
+    let output = quipu(&["cylces"]).assert().code(1).get_output().clone();
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8(output.stderr).unwrap();
+    let expected = "no event matches cylces; did you mean cycles";
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
+fn tracepoints_are_probed_within_a_budget_and_the_rest_marked() {
+    let entries = json(&["--all", "tracepoint"]);
+    let Some(first) = entries.first() else {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP tracepoints_are_probed_within_a_budget_and_the_rest_marked: no tracefs"
+        );
+        return;
+    };
+    assert_ne!(first["state"], "not probed");
+    let known = ["opens", "refused", "not probed"];
+    for entry in &entries {
+        assert!(
+            known.iter().any(|state| entry["state"] == *state),
+            "{entry}"
+        );
+    }
+    // The first of those asked for is probed in any case.
+    let name = entries[entries.len() - 1]["event"].as_str().unwrap();
+    let last = json(&["--all", "tracepoint", name]);
+    let state = &last[0]["state"];
+    assert!(state == "opens" || state == "refused", "{}", last[0]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let script = format!("{quipu} list --all | true; exit ${{PIPESTATUS[0]}}");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).assert().success().stderr("");
+}

@@ -1,0 +1,98 @@
+//! `quipu report` of files that this test writes: on every system, from a file and from standard input.
+
+use std::io::Cursor;
+
+use assert_cmd::Command;
+use quipu_perf_data::{EventAttr, Features, RecordedEvent, Writer, synthesized};
+
+/// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
+const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 8;
+
+fn attr() -> EventAttr {
+    let mut attr = [0; 64];
+    attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
+    attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
+    EventAttr::from_bytes(&attr).expect("a good attr")
+}
+
+/// A thread's name and three samples, each of two events.
+fn records() -> Vec<Vec<u8>> {
+    let sample = |time: u64| {
+        let mut record = 9u32.to_ne_bytes().to_vec();
+        record.extend([2u16, 40].iter().flat_map(|n| n.to_ne_bytes()));
+        record.extend(0x1000u64.to_ne_bytes());
+        record.extend([7u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
+        record.extend([time, 2].iter().flat_map(|n| n.to_ne_bytes()));
+        record
+    };
+    [
+        vec![synthesized::comm(7, 7, b"worker", 0)],
+        (1..4).map(sample).collect(),
+    ]
+    .concat()
+}
+
+fn file() -> Vec<u8> {
+    let event = RecordedEvent::new(attr(), vec![], "cycles");
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    for record in records() {
+        writer.write(&[&record]).expect("memory");
+    }
+    let file = writer.finish(&Features::default());
+    file.expect("memory").into_inner()
+}
+
+/// Returns that file as `perf record -o -` writes it, where events have no names.
+fn stream() -> Vec<u8> {
+    let mut out = file()[..8].to_vec();
+    out.extend(16u64.to_ne_bytes());
+    out.extend(64u32.to_ne_bytes());
+    out.extend([0u16, 8 + 64].iter().flat_map(|n| n.to_ne_bytes()));
+    out.extend(attr().bytes());
+    out.extend(records().concat());
+    out
+}
+
+fn report(input: &str, stdin: &[u8]) -> String {
+    let mut quipu = Command::cargo_bin("quipu").expect("built");
+    let quipu = quipu
+        .args(["report", "--json", "-i", input])
+        .write_stdin(stdin);
+    let output = quipu.output().expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn a_file_is_read_by_name_and_from_standard_input() {
+    let dir = tempfile::tempdir().expect("writable");
+    let path = dir.path().join("x.data");
+    std::fs::write(&path, file()).expect("writable");
+    let by_name = report(&path.to_string_lossy(), b"");
+    assert!(by_name.contains("cycles"), "{by_name}");
+    assert_eq!(report("-", &file()), by_name);
+}
+
+#[test]
+fn a_stream_is_read_from_standard_input() {
+    let named = report("-", &file());
+    assert_eq!(
+        report("-", &stream()).replace("type 0 config 0x0", "cycles"),
+        named
+    );
+}
+
+#[test]
+fn what_is_no_recording_is_refused_by_name() {
+    let mut quipu = Command::cargo_bin("quipu").expect("built");
+    let output = quipu
+        .args(["report", "-i", "-"])
+        .write_stdin("text")
+        .output();
+    let error = String::from_utf8_lossy(&output.expect("it runs").stderr).into_owned();
+    assert!(
+        error.contains("cannot read standard input: it is no perf.data file"),
+        "{error}"
+    );
+}

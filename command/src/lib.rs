@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+#![cfg(unix)]
+
+mod exec;
+mod running;
+mod suspended;
+mod wait;
+
+use std::io;
+
+use quipu_hal::{Error, ErrorKind};
+
+pub use running::{Exit, Running};
+pub use suspended::SuspendedCommand;
+
+/// Returns the error of a failed attempt.
+fn os_error(attempted: &str, e: &io::Error) -> Error {
+    let kind = match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ErrorKind::NoSuchTarget,
+        io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
+        _ => ErrorKind::Os,
+    };
+    Error::new(kind, attempted).with_io_error(e)
+}

@@ -1,0 +1,136 @@
+//! A command that executes its program, and its end.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use quipu_hal::Result;
+
+use crate::os_error;
+use crate::wait;
+
+/// Bytes in a unit of `ru_maxrss`: kibibytes, but bytes on macOS (getrusage(2) of each).
+const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
+    1
+} else {
+    1024
+};
+
+/// A command that executes its program.
+#[derive(Debug)]
+pub struct Running {
+    pid: i32,
+    resumed: Instant,
+    exit: Option<Exit>,
+}
+
+/// The exit status and the resource usage of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exit {
+    /// Exit code, or the signal that killed it.
+    pub status: ExitStatus,
+    /// Wall time from [`resume`](crate::SuspendedCommand::resume) until it was waited for.
+    pub elapsed: Duration,
+    /// Time in user mode, its waited-for children included (wait4(2), `ru_utime`).
+    pub user_time: Duration,
+    /// Time in the kernel on its behalf, likewise (`ru_stime`).
+    pub system_time: Duration,
+    /// The most memory it or one of its waited-for children had, in bytes (`ru_maxrss`). On Linux it
+    /// is no less than what this process had of its own at the fork: until it executes its program, the
+    /// child has the same.
+    pub max_resident: u64,
+}
+
+impl Running {
+    pub(crate) fn new(pid: i32, resumed: Instant) -> Self {
+        Self {
+            pid,
+            resumed,
+            exit: None,
+        }
+    }
+
+    /// Returns the id of the process.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Sends a signal to the process; does nothing if it has been waited for.
+    ///
+    /// # Errors
+    /// When there is no such signal, or the process now belongs to another user.
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        if self.exit.is_some() {
+            return Ok(());
+        }
+        // SAFETY: the process is our child and has not been waited for, so the id is still its own.
+        if unsafe { libc::kill(self.pid, signal) } == 0 {
+            return Ok(());
+        }
+        let e = io::Error::last_os_error();
+        Err(os_error(
+            &format!("send signal {signal} to process {}", self.pid),
+            &e,
+        ))
+    }
+
+    /// Waits until the process ends. A signal that this process handles does not end the wait.
+    ///
+    /// # Errors
+    /// When other code of this process has waited for it, or SIGCHLD is ignored.
+    pub fn wait(&mut self) -> Result<Exit> {
+        loop {
+            if let Some(exit) = self.collect(0)? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Waits until the process ends, but not longer than `timeout`; returns `None` if it is still
+    /// running. A signal that this process handles ends the wait early, and so may a system that does
+    /// not report when processes end: then call it again.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Exit>> {
+        if let Some(exit) = self.collect(libc::WNOHANG)? {
+            return Ok(Some(exit));
+        }
+        wait::sleep_until_exit(self.pid, timeout);
+        self.collect(libc::WNOHANG)
+    }
+
+    fn collect(&mut self, flags: libc::c_int) -> Result<Option<Exit>> {
+        if self.exit.is_some() {
+            return Ok(self.exit);
+        }
+        match wait::wait4(self.pid, flags) {
+            Ok(None) => {}
+            Ok(Some((status, usage))) => {
+                self.exit = Some(Exit {
+                    status: ExitStatus::from_raw(status),
+                    elapsed: self.resumed.elapsed(),
+                    user_time: duration(usage.ru_utime),
+                    system_time: duration(usage.ru_stime),
+                    max_resident: unsigned(usage.ru_maxrss).saturating_mul(MAXRSS_UNIT),
+                });
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => {
+                return Err(os_error(&format!("wait for process {}", self.pid), &e));
+            }
+        }
+        Ok(self.exit)
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(unsigned(time.tv_sec)) + Duration::from_micros(unsigned(time.tv_usec))
+}
+
+/// Converts a number that the interface declares signed, though it never is negative.
+fn unsigned(number: impl TryInto<u64>) -> u64 {
+    number.try_into().unwrap_or(0)
+}

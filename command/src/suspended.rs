@@ -1,0 +1,145 @@
+//! A forked process that waits for a byte before it executes its program.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use quipu_hal::{Error, ErrorKind, Result};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::exec::{self, Program};
+use crate::os_error;
+use crate::running::Running;
+
+/// Locked while a child's end of its socket pair is open in this process.
+static SPAWNING: Mutex<()> = Mutex::new(());
+
+/// A command that has a process and does not execute its program before [`resume`](Self::resume), so
+/// that counters can be attached first, with [`enable_on_exec`] and [`inherit`].
+///
+/// It inherits the standard streams, environment and directory of this process, and starts with no
+/// signal blocked and SIGPIPE at its default. Dropping it kills the process.
+///
+/// ```
+/// # fn main() -> quipu_hal::Result<()> {
+/// use quipu_command::SuspendedCommand;
+/// use quipu_hal::{Attributes, Backend, GroupSpec, Software, Target};
+/// use quipu_posix::PosixBackend;
+///
+/// let command = SuspendedCommand::spawn("true", ["ignored"])?;
+/// let spec = GroupSpec::single(Software::PageFaults).with_attributes(
+///     Attributes::default()
+///         .with_inherit(true)
+///         .with_enable_on_exec(true)
+///         .with_disabled(true),
+/// );
+/// let mut group = PosixBackend::new().open(&spec, &Target::Thread(command.pid()))?;
+/// let exit = command.resume()?.wait()?;
+/// let mut buf = group.read_buf();
+/// group.read(&mut buf)?;
+/// println!("{}: {:?} page faults", exit.status, buf.total(0));
+/// # assert!(exit.status.success());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [`enable_on_exec`]: quipu_hal::Attributes::enable_on_exec
+/// [`inherit`]: quipu_hal::Attributes::inherit
+#[derive(Debug)]
+pub struct SuspendedCommand {
+    process: KillOnDrop,
+    /// Carries one byte to the child, which resumes it; back come the errno of a failed execve(2), or
+    /// the end of the stream once the program executes.
+    link: UnixStream,
+    program: OsString,
+}
+
+/// A child that is killed and waited for when dropped.
+#[derive(Debug)]
+struct KillOnDrop(i32);
+
+impl SuspendedCommand {
+    /// Forks the process of a command. The program is looked up in `PATH`, unless it has a `/`, as
+    /// execvp(3) does it.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when an argument contains a NUL
+    /// byte; else when there can be no further process or file. A program that does not exist is
+    /// reported by [`resume`](Self::resume).
+    pub fn spawn<A: AsRef<OsStr>>(
+        program: impl AsRef<OsStr>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Self> {
+        let program = program.as_ref();
+        let fail = |e: &io::Error| os_error(&format!("start {}", program.display()), e);
+        let mut prepared =
+            Program::new(program, arguments, std::env::vars_os()).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidConfiguration,
+                    format!("start {}", program.display()),
+                )
+                .with_reason("an argument contains a NUL byte")
+            })?;
+        // A child forked by another thread in between would inherit this child's end of the link,
+        // and keep `resume` waiting.
+        let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Both ends are close-on-exec: the child's is closed when the program executes.
+        let (link, child_link) = UnixStream::pair().map_err(|e| fail(&e))?;
+        // SAFETY: the child runs `exec::child` only, which makes async-signal-safe calls only and
+        // does not return; it uses memory that was prepared before. The parent just goes on.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            -1 => Err(fail(&io::Error::last_os_error())),
+            0 => exec::child(&mut prepared, link, &child_link),
+            pid => Ok(Self {
+                process: KillOnDrop(pid),
+                link,
+                program: program.to_owned(),
+            }),
+        }
+    }
+
+    /// Returns the id of the process, to attach counters to.
+    pub fn pid(&self) -> i32 {
+        self.process.0
+    }
+
+    /// Lets the process execute its program, and waits until that has happened.
+    ///
+    /// # Errors
+    /// When the program cannot be executed, with the errno: a shell would exit with 127 on
+    /// [`NoSuchTarget`](ErrorKind::NoSuchTarget) (it does not exist) and with 126 on any other. The
+    /// process is gone then.
+    pub fn resume(mut self) -> Result<Running> {
+        let resumed = Instant::now();
+        let mut answer = Vec::new();
+        let exchanged = self
+            .link
+            .write_all(&[0])
+            .and_then(|()| self.link.read_to_end(&mut answer));
+        let failure = match (exchanged, <[u8; 4]>::try_from(answer)) {
+            (Err(e), _) => Some(e),
+            (Ok(_), Ok(errno)) => Some(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
+            (Ok(_), Err(_)) => None,
+        };
+        if let Some(e) = failure {
+            return Err(os_error(&format!("execute {}", self.program.display()), &e));
+        }
+        let pid = self.process.0;
+        std::mem::forget(self.process);
+        Ok(Running::new(pid, resumed))
+    }
+}
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // The child has not been waited for, so the id is still its own.
+        if let Some(pid) = Pid::from_raw(self.0) {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+        }
+    }
+}

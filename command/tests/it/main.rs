@@ -1,0 +1,4 @@
+//! Tests of suspended commands.
+#![cfg(unix)]
+
+mod suspended;

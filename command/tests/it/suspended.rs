@@ -1,0 +1,128 @@
+//! Commands are suspended, resumed and waited for.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::time::Duration;
+
+use quipu_command::{Exit, SuspendedCommand};
+use quipu_hal::ErrorKind;
+use rustix::process::{Pid, test_kill_process};
+
+fn run(program: &str, arguments: &[&str]) -> Exit {
+    let suspended = SuspendedCommand::spawn(program, arguments).expect("a process");
+    let mut running = suspended.resume().expect("it executes");
+    running.wait().expect("it ends")
+}
+
+fn exists(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
+}
+
+/// Returns the text that a shell writes to the file `$1`.
+fn output_of(script: &str) -> String {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("out");
+    let path = file.to_str().expect("text");
+    assert!(run("sh", &["-c", script, "sh", path]).status.success());
+    std::fs::read_to_string(file).expect("it was written")
+}
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let exit = run("true", &[]);
+    assert!(exit.status.success());
+    assert!(exit.max_resident > 0);
+    assert_eq!(run("sh", &["-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(run("sh", &["-c", "kill -9 $$"]).status.signal(), Some(9));
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_told_with_its_errno() {
+    let fail = |program: &Path| {
+        let suspended = SuspendedCommand::spawn(program, [""; 0]).expect("a process");
+        let pid = suspended.pid();
+        let e = suspended.resume().expect_err("no such program");
+        assert!(!exists(pid), "its process is gone");
+        (e.kind(), e.errno())
+    };
+    let missing = (ErrorKind::NoSuchTarget, Some(libc::ENOENT));
+    assert_eq!(fail(Path::new("no-such-program-anywhere")), missing);
+    assert_eq!(fail(Path::new("/nowhere/at/all")), missing);
+    assert_eq!(fail(Path::new("")), missing);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("data");
+    std::fs::write(&file, "echo").expect("written");
+    let forbidden = (ErrorKind::NoPermission, Some(libc::EACCES));
+    assert_eq!(fail(&file), forbidden);
+    assert_eq!(fail(dir.path()), forbidden);
+    let nul = SuspendedCommand::spawn("true", ["a\0b"]).expect_err("a NUL");
+    assert_eq!(nul.kind(), ErrorKind::InvalidConfiguration);
+}
+
+#[test]
+fn a_script_without_an_interpreter_line_goes_to_the_shell() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("script");
+    std::fs::write(&file, "exit $(($1 + $#))\n").expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    let path = file.to_str().expect("text");
+    assert_eq!(run(path, &["3", "x"]).status.code(), Some(5));
+}
+
+#[test]
+fn dropped_while_suspended_it_is_gone() {
+    let suspended = SuspendedCommand::spawn("sleep", ["1000"]).expect("a process");
+    let pid = suspended.pid();
+    drop(suspended);
+    assert!(!exists(pid));
+}
+
+#[test]
+fn the_wait_can_end_before_the_command() {
+    let suspended = SuspendedCommand::spawn("sleep", ["1000"]).expect("a process");
+    let mut running = suspended.resume().expect("it executes");
+    let waited = running.wait_timeout(Duration::from_millis(1));
+    assert_eq!(waited, Ok(None));
+    running.signal(libc::SIGTERM).expect("it is ours");
+    let exit = running.wait().expect("it ends");
+    assert_eq!(exit.status.signal(), Some(libc::SIGTERM));
+    assert_eq!(running.wait(), Ok(exit));
+    assert_eq!(running.wait_timeout(Duration::MAX), Ok(Some(exit)));
+    assert_eq!(running.signal(libc::SIGTERM), Ok(()));
+}
+
+/// Nothing of the launcher is left in the command: no descriptor, no ignored or blocked signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_command_starts_clean() {
+    let signals = output_of("grep -E '^Sig(Blk|Ign)' /proc/self/status >\"$1\"");
+    let masks: Vec<u64> = signals
+        .lines()
+        .filter_map(|line| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok())
+        .collect();
+    let [blocked, ignored] = masks[..] else {
+        panic!("{signals}");
+    };
+    assert_eq!(blocked, 0);
+    assert_eq!(ignored >> (libc::SIGPIPE - 1) & 1, 0);
+    let descriptors = output_of("ls -l /proc/self/fd >\"$1\"");
+    for leak in ["socket", "perf_event"] {
+        assert!(!descriptors.contains(leak), "{descriptors}");
+    }
+}
+
+#[test]
+fn the_environment_and_the_arguments_are_passed_on() {
+    let path = std::env::var("PATH").expect("there is a PATH");
+    assert_eq!(output_of("printf %s \"$PATH\" >\"$1\""), path);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("out");
+    let file = file.to_str().expect("text");
+    let script = "out=$1; shift; printf '[%s]' \"$@\" >\"$out\"";
+    run("sh", &["-c", script, "sh", file, "a b", "", "ü*"]);
+    assert_eq!(
+        std::fs::read_to_string(file).expect("written"),
+        "[a b][][ü*]"
+    );
+}

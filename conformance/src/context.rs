@@ -1,0 +1,353 @@
+//! The context of a check: the fixture, and the steps that most checks have in common.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quipu_hal::{
+    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf, Reading,
+    Simultaneity, Target, TargetKinds,
+};
+
+use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
+use crate::{Ability, Fixture, WorkingCounters};
+
+/// A group chosen at run time.
+pub(crate) type BoxGroup = Box<dyn Group>;
+
+/// The fixture as checks use it: an ability that it lacks ends the check as skipped.
+pub(crate) struct Context<'a> {
+    fixture: &'a dyn Fixture,
+    jump: OnceLock<Reading>,
+    relies_on_all_counters: AtomicBool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(fixture: &'a dyn Fixture) -> Self {
+        Self {
+            fixture,
+            jump: OnceLock::new(),
+            relies_on_all_counters: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn fixture(&self) -> &'a dyn Fixture {
+        self.fixture
+    }
+
+    pub(crate) fn capabilities(&self) -> &'a Capabilities {
+        self.fixture.backend().capabilities()
+    }
+
+    pub(crate) fn need(&self, features: Features) -> Outcome {
+        let missing = features.difference(self.capabilities().features);
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Missing::Features(missing).into())
+        }
+    }
+
+    pub(crate) fn need_target(&self, kinds: TargetKinds) -> Outcome {
+        let missing = kinds.difference(self.capabilities().targets);
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Missing::Target(missing).into())
+        }
+    }
+
+    /// The first event with an exact workload.
+    pub(crate) fn exact(&self) -> Outcome<EventSpec> {
+        let events = self.fixture.exact_events();
+        events.into_iter().next().ok_or(Ability::ExactEvent.into())
+    }
+
+    /// An event with an exact workload, which nothing else causes.
+    pub(crate) fn undisturbed(&self) -> Outcome<EventSpec> {
+        let mut events = self.fixture.exact_events().into_iter();
+        let found = events.find(|event| !self.fixture.has_other_causes(event));
+        found.ok_or(Ability::UndisturbedEvent.into())
+    }
+
+    /// Two events with exact workloads.
+    pub(crate) fn exact_pair(&self) -> Outcome<[EventSpec; 2]> {
+        let mut events = self.fixture.exact_events().into_iter();
+        match (events.next(), events.next()) {
+            (Some(first), Some(second)) => Ok([first, second]),
+            _ => Err(Ability::TwoExactEvents.into()),
+        }
+    }
+
+    pub(crate) fn slot_event(&self) -> Outcome<EventSpec> {
+        self.need(Features::HARDWARE_EVENTS)?;
+        self.fixture.slot_event().ok_or(Ability::SlotEvent.into())
+    }
+
+    pub(crate) fn slots(&self) -> Outcome<usize> {
+        let slots = self.fixture.slots().or(self.capabilities().slots);
+        slots.ok_or(Missing::Slots.into())
+    }
+
+    /// Returns the number of `wanted` counters of an exact event that can be on the PMU at once.
+    pub(crate) fn room(&self, wanted: usize) -> usize {
+        let events = self.fixture.exact_events();
+        let least = events
+            .iter()
+            .filter_map(|event| self.fixture.counters_of(event));
+        let limits = least.chain(self.capabilities().slots);
+        limits.fold(wanted, usize::min)
+    }
+
+    pub(crate) fn need_room(&self, wanted: usize) -> Outcome {
+        if self.room(wanted) == wanted {
+            Ok(())
+        } else {
+            Err(Missing::Inapplicable("too few counters can count the same event at once").into())
+        }
+    }
+
+    pub(crate) fn unsupported(&self) -> Outcome<EventSpec> {
+        let events = self.fixture.unsupported_events();
+        let event = events.into_iter().next().ok_or(Ability::UnsupportedEvent)?;
+        Ok(EventSpec::new(event))
+    }
+
+    pub(crate) fn resources(&self) -> Outcome<u64> {
+        self.fixture
+            .resources()
+            .ok_or(Ability::ResourceProbe.into())
+    }
+
+    pub(crate) fn now(&self) -> Outcome<u64> {
+        self.fixture.now().ok_or(Ability::ManualClock.into())
+    }
+
+    pub(crate) fn expected_count(&self, event: &EventSpec) -> Outcome<u64> {
+        self.fixture
+            .expected_count(event)
+            .ok_or(Ability::ExpectedCount.into())
+    }
+
+    /// Lets some turns of the rotation pass.
+    pub(crate) fn pass_turns(&self, turns: u64) {
+        self.pass(turns * self.fixture.rotation_interval());
+    }
+
+    /// Lets the target run for so many nanoseconds, however much of the CPU others have meanwhile.
+    pub(crate) fn pass(&self, nanoseconds: u64) {
+        let Some(start) = self.fixture.time_on_cpu() else {
+            return self.fixture.pass(nanoseconds);
+        };
+        let mut left = nanoseconds;
+        while left > 0 {
+            self.fixture.pass(left);
+            let ran = self.fixture.time_on_cpu().unwrap_or_default() - start;
+            left = nanoseconds.saturating_sub(ran);
+        }
+    }
+
+    /// Lets so many turns pass where the clock stands still meanwhile. Elsewhere a rotation may be
+    /// late: until each group has run for `enough` turns, or for a multiple of `turns` in all.
+    pub(crate) fn pass_turns_until_run(
+        &self,
+        groups: &mut [BoxGroup],
+        turns: u64,
+        enough: u64,
+    ) -> Outcome {
+        const LATENESS: u64 = 8;
+        if self.fixture.now().is_some() {
+            self.pass_turns(turns);
+            return Ok(());
+        }
+        let mut before = Vec::new();
+        for group in &mut *groups {
+            before.push(self.reading(&mut **group)?);
+        }
+        let enough = enough * self.fixture.rotation_interval();
+        let step = groups.len() as u64;
+        for _ in 0..(turns * LATENESS).div_ceil(step) {
+            self.pass_turns(step);
+            let mut all = true;
+            for (group, before) in groups.iter_mut().zip(&before) {
+                all &= self.reading(&mut **group)?.since(before).time_running >= enough;
+            }
+            if all {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of times that the event of a counted loop occurs in so many rounds, and a
+    /// little around them: the least of several tries, as interrupts may add to it.
+    pub(crate) fn counted_loop(&self, rounds: u64) -> Outcome<u64> {
+        let mut least: Option<u64> = None;
+        for _ in 0..20 {
+            let (event, work) = self
+                .fixture
+                .counted_loop(rounds)
+                .ok_or(Ability::CountedLoop)?;
+            let mut group = self.open_stopped(&event)?;
+            group.enable()?;
+            work();
+            group.disable()?;
+            let seen = self.reading(&mut *group)?;
+            if seen.scaled().exact().is_some() {
+                least = Some(least.map_or(seen.value, |least| least.min(seen.value)));
+            }
+        }
+        least.ok_or_else(|| Stop::Fail("alone, and never on the PMU all the time".into()))
+    }
+
+    /// Makes an exact event occur.
+    pub(crate) fn cause(&self, event: &EventSpec, times: u64) -> Outcome {
+        let workload = self.fixture.workload(event, times);
+        workload.ok_or(Ability::ExactEvent)?();
+        Ok(())
+    }
+
+    /// Reads a group into a buffer of its own.
+    pub(crate) fn read(&self, group: &mut dyn Group) -> Outcome<ReadBuf> {
+        let mut buf = group.read_buf();
+        group.read(&mut buf)?;
+        self.note_jumps(&buf);
+        Ok(buf)
+    }
+
+    /// Reads the first member in the first part.
+    pub(crate) fn reading(&self, group: &mut dyn Group) -> Outcome<Reading> {
+        let buf = self.read(group)?;
+        match buf.parts().len().min(buf.members()) {
+            0 => Err(Stop::Fail("the reading is empty".into())),
+            _ => Ok(*buf.get(0, 0)),
+        }
+    }
+
+    /// Returns the values of the first part, in member order.
+    pub(crate) fn values(&self, group: &mut dyn Group) -> Outcome<Vec<u64>> {
+        let buf = self.read(group)?;
+        Ok(buf.part(0).iter().map(|r| r.value).collect())
+    }
+
+    /// Keeps the first value that no counter can have reached in the time it ran.
+    fn note_jumps(&self, buf: &ReadBuf) {
+        if !self.fixture.counters_may_jump() || self.jump.get().is_some() {
+            return;
+        }
+        let mut readings = (0..buf.parts().len()).flat_map(|part| buf.part(part));
+        if let Some(jump) = readings.find(|reading| has_jumped(reading)) {
+            self.jump.get_or_init(|| *jump);
+        }
+    }
+
+    /// Returns the first reading of an impossible value, if there was one.
+    pub(crate) fn jump(&self) -> Option<Reading> {
+        self.jump.get().copied()
+    }
+
+    /// Skips the check where some counters of the PMU are known not to count.
+    pub(crate) fn need_working_counters(&self) -> Outcome {
+        self.relies_on_all_counters.store(true, Ordering::Relaxed);
+        self.dead_counters().map_or(Ok(()), |dead| Err(dead.into()))
+    }
+
+    /// Returns true once the check has relied on every counter to count.
+    pub(crate) fn relies_on_all_counters(&self) -> bool {
+        self.relies_on_all_counters.load(Ordering::Relaxed)
+    }
+
+    /// Returns what is missing where some counters of the PMU do not count.
+    pub(crate) fn dead_counters(&self) -> Option<Missing> {
+        let WorkingCounters {
+            advertised,
+            working,
+        } = self.fixture.working_counters()?;
+        (working < advertised).then_some(Missing::WorkingCounters {
+            advertised,
+            working,
+        })
+    }
+
+    /// Counts with a group while an event occurs.
+    pub(crate) fn count(&self, group: &mut dyn Group, event: &EventSpec, times: u64) -> Outcome {
+        group.enable()?;
+        self.cause(event, times)?;
+        group.disable()?;
+        Ok(())
+    }
+
+    /// Opens a counter of an event, and counts while the event occurs.
+    pub(crate) fn measure(&self, event: &EventSpec, times: u64) -> Outcome<BoxGroup> {
+        let mut group = self.open_stopped(event)?;
+        self.count(&mut *group, event, times)?;
+        Ok(group)
+    }
+
+    /// Fails the check unless the first member says `wanted`.
+    pub(crate) fn ensure_value(&self, group: &mut dyn Group, wanted: u64, what: &str) -> Outcome {
+        ensure_eq!(self.reading(group)?.value, wanted, "{what}");
+        Ok(())
+    }
+
+    /// Opens a group on the usual target.
+    pub(crate) fn open(&self, spec: &GroupSpec) -> Outcome<BoxGroup> {
+        self.open_on(spec, &self.fixture.target())
+    }
+
+    /// Opens a group on a target that the backend must claim to have.
+    pub(crate) fn open_on(&self, spec: &GroupSpec, target: &Target) -> Outcome<BoxGroup> {
+        self.need_target(target.kind())?;
+        Ok(self.fixture.backend().open(spec, target)?)
+    }
+
+    /// Opens a group of one that does not count yet.
+    pub(crate) fn open_stopped(&self, event: &EventSpec) -> Outcome<BoxGroup> {
+        self.open(&stopped([event.clone()]))
+    }
+
+    /// The error of an opening that has to be refused.
+    pub(crate) fn refusal(&self, spec: &GroupSpec, target: &Target) -> Outcome<Error> {
+        match self.fixture.backend().open(spec, target) {
+            Err(error) => Ok(error),
+            Ok(_) => {
+                let names: Vec<_> = spec
+                    .members
+                    .iter()
+                    .map(|m| format!("{:?}", m.event))
+                    .collect();
+                Err(Stop::Fail(format!(
+                    "{} on {target} was opened instead of refused",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+/// Returns true for a value that no counter reaches in the time it ran: more than 64 events in a
+/// nanosecond.
+pub(crate) fn has_jumped(reading: &Reading) -> bool {
+    const MOST_PER_NANOSECOND: u64 = 64;
+    reading.time_running > 0 && reading.value / MOST_PER_NANOSECOND > reading.time_running
+}
+
+/// Skips the check unless readings of the group are of one moment.
+pub(crate) fn need_atomic(context: &Context<'_>, group: &dyn Group) -> Outcome {
+    match group.simultaneity() {
+        Simultaneity::Atomic => Ok(()),
+        _ if context.capabilities().simultaneity < Simultaneity::Atomic => {
+            Err(Missing::Simultaneity(Simultaneity::Atomic).into())
+        }
+        _ => Err(Missing::Inapplicable("groups of these events are not atomic").into()),
+    }
+}
+
+/// A group that does not count before it is enabled.
+pub(crate) fn stopped(members: impl IntoIterator<Item = EventSpec>) -> GroupSpec {
+    GroupSpec::new(members).with_attributes(Attributes::default().with_disabled(true))
+}
+
+/// A group that stays on the PMU.
+pub(crate) fn pinned(members: impl IntoIterator<Item = EventSpec>) -> GroupSpec {
+    GroupSpec::new(members).with_attributes(Attributes::default().with_pinned(true))
+}

@@ -1,0 +1,296 @@
+//! Reads CPU entries: the rules that recognise a CPU, and its counters.
+
+use std::cell::RefCell;
+use std::mem;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::de::DeTable;
+
+use crate::diagnostics::{Findings, Source};
+use crate::events::read_events;
+use crate::fields::{Checked, Node, Number, Numbers, Reading, shortened};
+use crate::model::{Counters, Cpu, Mapping, Rule, SCHEMES};
+
+/// The keys of a CPU entry.
+#[derive(Default, Deserialize)]
+#[serde(default, expecting = "a table")]
+struct CpuKeys {
+    id: Checked<String>,
+    name: Checked<String>,
+    scheme: Checked<String>,
+    base: Checked<String>,
+    r#match: Checked<Vec<Checked<MatchKeys>>>,
+    fallback: Checked<bool>,
+    counters: Checked<CountersKeys>,
+    backends: Checked<BackendKeys>,
+    source: Checked<String>,
+    #[serde(rename = "events")]
+    _events: IgnoredAny,
+    #[serde(rename = "generalized")]
+    _generalized: IgnoredAny,
+    #[serde(rename = "presets")]
+    _presets: IgnoredAny,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case", expecting = "a table")]
+struct MatchKeys {
+    vendor: Checked<String>,
+    family: Checked<Number<0, 0x10e>>,
+    models: Checked<Vec<Checked<Numbers<0xff>>>>,
+    steppings: Checked<Numbers<0xf>>,
+    core_type: Checked<String>,
+    native_model: Checked<Number<0, 0xff_ffff>>,
+    implementer: Checked<Number<0, 0xff>>,
+    part: Checked<Number<0, 0xfff>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case", expecting = "a table")]
+struct CountersKeys {
+    general: Checked<Number<0, 32>>,
+    general_width: Checked<Number<8, 64>>,
+    fixed: Checked<Number<0, 32>>,
+    fixed_width: Checked<Number<8, 64>>,
+}
+
+/// The backends per operating system.
+#[derive(Default, Deserialize)]
+#[serde(default, expecting = "a table")]
+struct BackendKeys {
+    linux: Checked<Vec<Checked<String>>>,
+    openbsd: Checked<Vec<Checked<String>>>,
+    freebsd: Checked<Vec<Checked<String>>>,
+    dragonfly: Checked<Vec<Checked<String>>>,
+    netbsd: Checked<Vec<Checked<String>>>,
+}
+
+/// A generalized event or preset that the CPU does not count.
+#[derive(Default, Deserialize)]
+#[serde(default, expecting = "a table")]
+struct AbsentKeys {
+    absent: Checked<String>,
+}
+
+/// The backends that count with the counters of a CPU.
+const BACKENDS: [(&str, &str); 3] = [("linux", "linux"), ("msr", "msr"), ("pctr", "pctr")];
+
+/// Reads one file, which is the file `file` of its layer.
+pub(crate) fn read_file(source: &Source<'_>, file: u32, findings: &mut Findings) -> Vec<Cpu> {
+    let reading = Reading {
+        source,
+        file,
+        findings: RefCell::new(mem::take(findings)),
+    };
+    let (document, errors) = DeTable::parse_recoverable(source.text);
+    for error in errors {
+        let at = error.span().unwrap_or(0..0);
+        let message = shortened(&error.message().replace('\n', ", "));
+        reading.note(&at, format!("not valid TOML: {message}"));
+    }
+    let document = document.get_ref();
+    reading.check_keys(document, &["cpu"]);
+    let cpus = document.get("cpu").map(|cpus| ("cpu", cpus));
+    let cpus = cpus.and_then(|cpus| reading.array(cpus));
+    let cpus = cpus.into_iter().flatten();
+    let cpus = cpus
+        .filter_map(|cpu| read_cpu(&reading, ("cpu", cpu)))
+        .collect();
+    *findings = reading.findings.into_inner();
+    cpus
+}
+
+fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
+    let keys: CpuKeys = reading.read(node)?;
+    let Some((id, id_at)) = keys.id.spanned() else {
+        reading.note(&node.1.span(), "this CPU entry has no `id`");
+        return None;
+    };
+    if !is_kebab_case(&id) {
+        reading.note(
+            &id_at,
+            format!(
+                "`{}` is no id: lower-case letters and digits in words joined by hyphens, vendor first",
+                shortened(&id)
+            ),
+        );
+    }
+    // Tables of which the file chooses the keys are read entry by entry.
+    let entries = |key| {
+        let value = node.1.get_ref().get(key)?;
+        reading.table((key, value))
+    };
+    let mappings = |key| -> Vec<Mapping> {
+        let entries = entries(key).into_iter().flatten();
+        let mapping = entries.map(|(key, value)| (key.get_ref().as_ref(), value));
+        mapping
+            .filter_map(|node| read_mapping(reading, node))
+            .collect()
+    };
+    let scheme = keys.scheme.spanned();
+    let rules = keys.r#match.items();
+    let (general, fixed) = match keys.counters.spanned() {
+        Some((keys, at)) => {
+            let pair = |number, width| read_counters(reading, &at, number, width);
+            (
+                pair(
+                    ("general", keys.general),
+                    ("general-width", keys.general_width),
+                ),
+                pair(("fixed", keys.fixed), ("fixed-width", keys.fixed_width)),
+            )
+        }
+        None => (None, None),
+    };
+    Some(Cpu {
+        location: reading.location(&id_at),
+        id,
+        name: keys.name.value(),
+        scheme: scheme.and_then(|name| reading.one_of("encoding scheme", &name, &SCHEMES)),
+        base: keys.base.value(),
+        rules: rules
+            .filter_map(|(keys, at)| read_rule(reading, keys, &at))
+            .collect(),
+        fallback: keys.fallback.value().unwrap_or(false),
+        general,
+        fixed,
+        backends: read_backends(reading, keys.backends.value().unwrap_or_default()),
+        source: keys.source.value(),
+        entries: entries("events").map_or_else(Vec::new, |table| read_events(reading, table)),
+        generalized: mappings("generalized"),
+        presets: mappings("presets"),
+    })
+}
+
+fn is_kebab_case(id: &str) -> bool {
+    id.len() <= 64
+        && id.contains('-')
+        && id.split('-').all(|word| {
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
+}
+
+fn read_backends(reading: &Reading<'_>, keys: BackendKeys) -> Vec<(String, Vec<String>)> {
+    let mut systems = Vec::new();
+    for (os, given) in [
+        ("linux", keys.linux),
+        ("openbsd", keys.openbsd),
+        ("freebsd", keys.freebsd),
+        ("dragonfly", keys.dragonfly),
+        ("netbsd", keys.netbsd),
+    ] {
+        if given.is_absent() {
+            continue;
+        }
+        let mut backends: Vec<String> = Vec::new();
+        for name in given.items() {
+            if reading.one_of("backend", &name, &BACKENDS).is_none() {
+                continue;
+            }
+            let (name, at) = name;
+            if backends.contains(&name) {
+                reading.note(&at, format!("`{name}` is there twice"));
+            } else {
+                backends.push(name);
+            }
+        }
+        systems.push((os.to_owned(), backends));
+    }
+    systems
+}
+
+/// A key and the number it has.
+type Keyed<const FIRST: u64, const LAST: u64> = (&'static str, Checked<Number<FIRST, LAST>>);
+
+fn read_counters(
+    reading: &Reading<'_>,
+    at: &Range<usize>,
+    (number_key, number): Keyed<0, 32>,
+    (width_key, width): Keyed<8, 64>,
+) -> Option<Counters> {
+    for (key, other) in [
+        (number_key, width.is_absent().then_some(width_key)),
+        (width_key, number.is_absent().then_some(number_key)),
+    ] {
+        if let Some(missing) = other
+            && number.is_absent() != width.is_absent()
+        {
+            reading.note(at, format!("`{key}` needs `{missing}` beside it"));
+        }
+    }
+    Some(Counters {
+        number: number.number()? as u8,
+        width: width.number()? as u8,
+    })
+}
+
+fn read_rule(reading: &Reading<'_>, keys: MatchKeys, at: &Range<usize>) -> Option<Rule> {
+    let arm = !(keys.implementer.is_absent() && keys.part.is_absent());
+    let x86 = !(keys.vendor.is_absent()
+        && keys.family.is_absent()
+        && keys.models.is_absent()
+        && keys.steppings.is_absent()
+        && keys.core_type.is_absent()
+        && keys.native_model.is_absent());
+    if arm && x86 {
+        reading.note(
+            at,
+            "a match is either x86 (vendor, family, ...) or ARM (implementer, part)",
+        );
+        return None;
+    }
+    if !x86 {
+        return Some(Rule::Arm {
+            implementer: keys.implementer.number().map(|number| number as u8),
+            part: keys.part.number().map(|number| number as u16),
+        });
+    }
+    if keys.vendor.is_absent() || keys.family.is_absent() {
+        reading.note(at, "an x86 match needs `vendor` and `family`");
+    }
+    let models = match keys.models {
+        Checked::Absent => vec![0..=0xff],
+        Checked::Wrong => return None,
+        Checked::Given(models, at) => {
+            if models.is_empty() {
+                reading.note(&at, "`models` lists no model; leave it out to match all");
+            }
+            let models = models.into_iter().filter_map(Checked::value);
+            models.map(|Numbers(models)| models).collect()
+        }
+    };
+    let steppings = keys.steppings.value().map_or(0..=0xf, |given| given.0);
+    Some(Rule::X86 {
+        family: keys.family.number()? as u16,
+        vendor: keys.vendor.value()?,
+        models,
+        steppings: *steppings.start() as u8..=*steppings.end() as u8,
+        core_type: keys.core_type.value(),
+        native_model: keys.native_model.number().map(|number| number as u32),
+    })
+}
+
+fn read_mapping(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Mapping> {
+    let (name, value) = node;
+    let text = if value.get_ref().is_table() {
+        let reason = reading.read::<AbsentKeys>(node)?.absent;
+        if reason.is_absent() {
+            let name = shortened(name);
+            let message = format!("`{name}` says neither what it is nor why it is absent");
+            reading.note(&value.span(), message);
+        }
+        Err(reason.value()?)
+    } else {
+        Ok(reading.read(node)?)
+    };
+    Some(Mapping {
+        name: name.to_owned(),
+        text,
+        location: reading.location(&value.span()),
+    })
+}

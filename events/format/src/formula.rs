@@ -1,0 +1,451 @@
+//! Formulas over events, of which presets are made.
+//!
+//! A formula is parsed once into a list of steps and evaluated from it; there is no code per preset.
+
+use std::fmt;
+
+use quipu_hal::{CacheEvent, Event, Hardware, Software};
+
+use crate::model::is_generalized;
+
+/// A formula over events: names, numbers, `+ - * /` and parentheses.
+///
+/// A hyphen inside a name belongs to the name (`branch-misses`); to subtract, put spaces around it.
+///
+/// ```
+/// use quipu_events_format::Formula;
+///
+/// let misses = Formula::parse("L1D.REPLACEMENT + 2 * (ICACHE.MISSES - branch-misses)").unwrap();
+/// assert_eq!(misses.events(), ["L1D.REPLACEMENT", "ICACHE.MISSES", "branch-misses"]);
+/// assert_eq!(misses.evaluate(&[10.0, 5.0, 1.0]), Some(18.0));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Formula {
+    text: String,
+    events: Vec<String>,
+    steps: Vec<Step>,
+}
+
+/// One step on a stack of numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Number(f64),
+    Event(usize),
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+/// The reason why a text is no formula.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FormulaError {
+    /// The byte offset in the text.
+    pub at: usize,
+    /// The fault at that position.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for FormulaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at character {}: {}", self.at + 1, self.reason)
+    }
+}
+
+impl std::error::Error for FormulaError {}
+
+impl Formula {
+    /// The longest formula, in bytes.
+    const LONGEST: usize = 4096;
+
+    /// Parses a formula.
+    ///
+    /// # Errors
+    /// The first fault of the text and its position, when it is no formula.
+    pub fn parse(text: &str) -> Result<Self, FormulaError> {
+        if text.len() > Self::LONGEST {
+            return Err(FormulaError {
+                at: Self::LONGEST,
+                reason: "the formula is too long",
+            });
+        }
+        let mut parser = Parser {
+            text,
+            at: 0,
+            depth: 0,
+            formula: Self {
+                text: text.trim().to_owned(),
+                events: Vec::new(),
+                steps: Vec::new(),
+            },
+        };
+        parser.expression()?;
+        match parser.peek() {
+            None => Ok(parser.formula),
+            Some(')') => Err(parser.error("this parenthesis was never opened")),
+            Some(other) => Err(parser.no_operator(other)),
+        }
+    }
+
+    /// Returns the names of its events, each once, in the order they are first named.
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// Returns the event of a formula that is one event and nothing else.
+    pub fn single(&self) -> Option<&str> {
+        match self.steps[..] {
+            [Step::Event(index)] => self.events.get(index).map(String::as_str),
+            _ => None,
+        }
+    }
+
+    /// Returns the event that each of [`events`](Self::events) stands for: a generalized event by its usual
+    /// name, else an event by the name that a CPU has for it.
+    ///
+    /// ```
+    /// use quipu_events_format::Formula;
+    /// use quipu_hal::{Event, Software};
+    ///
+    /// let formula = Formula::parse("page-faults - L1D.REPLACEMENT").unwrap();
+    /// let terms: Vec<Event> = formula.terms().collect();
+    /// assert_eq!(terms[0], Event::Software(Software::PageFaults));
+    /// assert_eq!(terms[1], Event::Named("L1D.REPLACEMENT".into()));
+    /// ```
+    pub fn terms(&self) -> impl ExactSizeIterator<Item = Event> + '_ {
+        self.events.iter().map(|name| term(name))
+    }
+
+    /// Returns true if whole numbers always give a whole number: nothing is divided, and no number has a
+    /// fraction.
+    pub fn is_whole(&self) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::Divide => false,
+            Step::Number(number) => whole(*number).is_some(),
+            _ => true,
+        })
+    }
+
+    /// Returns the unit of the formula's value for the units of its events, in the order of
+    /// [`events`](Self::events); a plain count has the unit `""`. `None` where it is no unit of theirs.
+    ///
+    /// ```
+    /// use quipu_events_format::Formula;
+    ///
+    /// let formula = Formula::parse("(A - 2 * B) / C").unwrap();
+    /// assert_eq!(formula.unit(&["ns", "ns", ""]), Some("ns"));
+    /// assert_eq!(formula.unit(&["ns", "ns", "ns"]), Some(""));
+    /// assert_eq!(formula.unit(&["ns", "", ""]), None);
+    /// ```
+    pub fn unit<'u>(&self, units: &[&'u str]) -> Option<&'u str> {
+        self.run(
+            units,
+            |_| Some(""),
+            |operator, left: &str, right| match (operator, left, right) {
+                (Step::Add | Step::Subtract, _, _) => (left == right).then_some(left),
+                (_, _, "") => Some(left),
+                (Step::Multiply, "", _) => Some(right),
+                (Step::Divide, _, _) => (left == right).then_some(""),
+                _ => None,
+            },
+        )
+    }
+
+    /// Returns the value of a [whole](Self::is_whole) formula, exactly, for one value of each event in the order
+    /// of [`events`](Self::events).
+    ///
+    /// `None` when the formula is not whole, a value is missing, or a result has more than 127 bits.
+    ///
+    /// ```
+    /// use quipu_events_format::Formula;
+    ///
+    /// let operations = Formula::parse("SCALAR + 4 * PACKED").unwrap();
+    /// let odd = (1 << 60) + 1;
+    /// assert_eq!(operations.evaluate_whole(&[odd, 1]), Some(odd + 4));
+    /// ```
+    pub fn evaluate_whole(&self, values: &[i128]) -> Option<i128> {
+        self.run(
+            values,
+            whole,
+            |operator, left: i128, right| match operator {
+                Step::Add => left.checked_add(right),
+                Step::Subtract => left.checked_sub(right),
+                Step::Multiply => left.checked_mul(right),
+                _ => None,
+            },
+        )
+    }
+
+    /// Returns the value of the formula for one value of each event, in the order of [`events`](Self::events).
+    ///
+    /// `None` when a value is missing, or where the formula divides by zero.
+    pub fn evaluate(&self, values: &[f64]) -> Option<f64> {
+        self.run(values, Some, |operator, left: f64, right| match operator {
+            Step::Add => Some(left + right),
+            Step::Subtract => Some(left - right),
+            Step::Multiply => Some(left * right),
+            _ if right == 0.0 => None,
+            _ => Some(left / right),
+        })
+    }
+
+    /// Runs the steps, in one kind of number.
+    fn run<N: Copy>(
+        &self,
+        values: &[N],
+        number: impl Fn(f64) -> Option<N>,
+        apply: impl Fn(Step, N, N) -> Option<N>,
+    ) -> Option<N> {
+        let mut stack = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let value = match *step {
+                Step::Number(value) => number(value)?,
+                Step::Event(index) => *values.get(index)?,
+                operator => {
+                    let right = stack.pop()?;
+                    let left = stack.pop()?;
+                    apply(operator, left, right)?
+                }
+            };
+            stack.push(value);
+        }
+        stack.pop()
+    }
+}
+
+/// A formula while it is parsed by recursive descent; operands and operators are pushed in postfix order.
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+    /// The number of open parentheses.
+    depth: usize,
+    formula: Formula,
+}
+
+impl Parser<'_> {
+    /// The most parentheses inside one another.
+    const DEEPEST: usize = 64;
+
+    fn error(&self, reason: &'static str) -> FormulaError {
+        FormulaError {
+            at: self.at,
+            reason,
+        }
+    }
+
+    /// Returns the next character that is no space, and moves to it.
+    fn peek(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        let space = rest.find(|c: char| !c.is_ascii_whitespace());
+        self.at += space.unwrap_or(rest.len());
+        self.text[self.at..].chars().next()
+    }
+
+    /// Parses terms joined by `+` and `-`.
+    fn expression(&mut self) -> Result<(), FormulaError> {
+        self.joined([('+', Step::Add), ('-', Step::Subtract)], Self::term)
+    }
+
+    /// Parses factors joined by `*` and `/`.
+    fn term(&mut self) -> Result<(), FormulaError> {
+        self.joined([('*', Step::Multiply), ('/', Step::Divide)], Self::factor)
+    }
+
+    fn joined(
+        &mut self,
+        operators: [(char, Step); 2],
+        operand: fn(&mut Self) -> Result<(), FormulaError>,
+    ) -> Result<(), FormulaError> {
+        operand(self)?;
+        while let Some(next) = self.peek()
+            && let Some((_, step)) = operators.iter().find(|(operator, _)| *operator == next)
+        {
+            self.at += 1;
+            operand(self)?;
+            self.formula.steps.push(*step);
+        }
+        Ok(())
+    }
+
+    /// Parses a number, a name, or an expression in parentheses.
+    fn factor(&mut self) -> Result<(), FormulaError> {
+        match self.peek() {
+            None => Err(self.error("the formula ends where something is missing")),
+            Some('(') => self.parenthesis(),
+            Some(first) if starts_word(first) => self.word(),
+            Some(')') => Err(self.error("something is missing before this")),
+            Some('+' | '-' | '*' | '/') => {
+                Err(self.error("something is missing before this operator"))
+            }
+            Some(_) => Err(self.error("this is no part of a formula")),
+        }
+    }
+
+    fn parenthesis(&mut self) -> Result<(), FormulaError> {
+        let open = self.at;
+        if self.depth == Self::DEEPEST {
+            return Err(self.error("the parentheses nest too deeply"));
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.expression()?;
+        match self.peek() {
+            Some(')') => self.at += 1,
+            Some(other) => return Err(self.no_operator(other)),
+            None => {
+                self.at = open;
+                return Err(self.error("this parenthesis is never closed"));
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn word(&mut self) -> Result<(), FormulaError> {
+        let rest = &self.text[self.at..];
+        let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        let step = if word.starts_with(|c: char| c.is_ascii_digit()) {
+            let digits = word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            let number = word.parse().ok().filter(|_| digits);
+            Step::Number(number.ok_or_else(|| self.error("this is neither a number nor a name"))?)
+        } else {
+            let events = &mut self.formula.events;
+            let known = events.iter().position(|event| event == word);
+            Step::Event(known.unwrap_or_else(|| {
+                events.push(word.to_owned());
+                events.len() - 1
+            }))
+        };
+        self.formula.steps.push(step);
+        self.at += word.len();
+        Ok(())
+    }
+
+    /// Returns the error for a character where an operator or the end belongs.
+    fn no_operator(&self, found: char) -> FormulaError {
+        self.error(match found {
+            _ if found == '(' || starts_word(found) => "an operator is missing before this",
+            _ => "this is no part of a formula",
+        })
+    }
+}
+
+impl fmt::Display for Formula {
+    /// Writes the formula as it was written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Returns a number of a formula that has no fraction. Up to 2^53, every whole number is one.
+fn whole(number: f64) -> Option<i128> {
+    const LARGEST: f64 = (1u64 << 53) as f64;
+    (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i128)
+}
+
+/// Returns the event that a name in a formula stands for.
+fn term(name: &str) -> Event {
+    let hardware = Hardware::ALL
+        .iter()
+        .copied()
+        .find(|event| event.name() == name);
+    let software = Software::ALL
+        .iter()
+        .copied()
+        .find(|event| event.name() == name);
+    let cache = || CacheEvent::from_name(name).filter(|_| is_generalized(name));
+    match (hardware, software) {
+        (Some(event), _) => event.into(),
+        (_, Some(event)) => event.into(),
+        _ => cache().map_or_else(|| Event::Named(name.to_owned()), Event::from),
+    }
+}
+
+/// Names run on over points, colons and hyphens; an operator needs space before it.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '=' | '-')
+}
+
+fn starts_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Option<f64> {
+        Formula::parse(text).unwrap().evaluate(&[7.0, 3.0])
+    }
+
+    #[test]
+    fn operators_bind_as_in_arithmetic() {
+        assert_eq!(value("A - B - 1"), Some(3.0));
+        assert_eq!(value("A - (B - 1)"), Some(5.0));
+        assert_eq!(value("1 + A * B / 2"), Some(11.5));
+        assert_eq!(value("(1 + A) * B"), Some(24.0));
+        assert_eq!(value("A/0"), None);
+    }
+
+    #[test]
+    fn a_hyphen_inside_a_name_does_not_subtract() {
+        let formula = Formula::parse("branch-misses - L2_RQSTS:MISS:c=1").unwrap();
+        assert_eq!(formula.events(), ["branch-misses", "L2_RQSTS:MISS:c=1"]);
+        assert_eq!(formula.single(), None);
+        assert_eq!(Formula::parse("(A)").unwrap().single(), Some("A"));
+    }
+
+    #[test]
+    fn whole_formulas_are_exact_and_others_are_none() {
+        let whole = |text: &str| {
+            let formula = Formula::parse(text).unwrap();
+            (formula.is_whole(), formula.evaluate_whole(&[7, 3]))
+        };
+        assert_eq!(whole("A - 4 * B"), (true, Some(-5)));
+        assert_eq!(whole("A / B"), (false, None));
+        assert_eq!(whole("A * 0.5"), (false, None));
+        assert_eq!(whole("A + 9007199254740994"), (false, None));
+        assert_eq!(whole("A + B - C"), (true, None));
+        let square = Formula::parse("A * A").unwrap();
+        assert_eq!(square.evaluate_whole(&[1 << 64]), None);
+    }
+
+    #[test]
+    fn terms_are_generalized_events_by_their_own_names_alone() {
+        let formula = Formula::parse("cycles + LLC-load-misses + cs + l1d-loads").unwrap();
+        let terms: Vec<Event> = formula.terms().collect();
+        let misses = CacheEvent::from_name("LLC-load-misses").unwrap();
+        assert_eq!(terms[..2], [Hardware::Cycles.into(), misses.into()]);
+        assert_eq!(
+            terms[2..],
+            ["cs", "l1d-loads"].map(|name| Event::Named(name.into()))
+        );
+        assert_eq!(
+            formula.to_string(),
+            "cycles + LLC-load-misses + cs + l1d-loads"
+        );
+    }
+
+    #[test]
+    fn errors_say_where() {
+        for (text, at) in [
+            ("", 0),
+            ("A +", 3),
+            ("A B", 2),
+            ("(A", 0),
+            ("A)", 1),
+            ("A + ()", 5),
+            ("A $ B", 2),
+            ("1x", 0),
+            ("* A", 0),
+        ] {
+            assert_eq!(Formula::parse(text).unwrap_err().at, at, "{text}");
+        }
+        let nested = |depth| "(".repeat(depth) + "A" + &")".repeat(depth);
+        assert_eq!(Formula::parse(&nested(64)).unwrap().single(), Some("A"));
+        assert_eq!(Formula::parse(&nested(65)).unwrap_err().at, 64);
+        assert!(Formula::parse(&"(".repeat(4000)).is_err());
+        assert!(Formula::parse(&"é".repeat(3000)).is_err());
+    }
+}

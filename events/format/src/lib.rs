@@ -1,0 +1,105 @@
+//! Event files and the binary event table.
+//!
+//! `quipu-events` and its build script share this crate: [`compile`] checks event files (TOML) and makes a
+//! binary table of them, [`packed::Table`] reads one in place, and [`name`] looks up written event names.
+//! Programs use `quipu-events`; this crate changes with it.
+//!
+//! ```
+//! use quipu_events_format::packed::Table;
+//! use quipu_events_format::{NoBase, compile};
+//!
+//! let file = "[[cpu]]\nid = \"x-a\"\nscheme = \"p6\"\n[cpu.events]\nLOADS = 0x43\n";
+//! let table = Table::new(compile(&[("mine.toml", file)], &NoBase).unwrap());
+//! let cpu = table.cpus().next().unwrap();
+//! assert_eq!(cpu.find("loads", "").unwrap().bits().code, 0x43);
+//!
+//! let findings = compile(&[("mine.toml", &file.replace("scheme", "shceme"))], &NoBase).unwrap_err();
+//! assert_eq!(findings[1].to_string(), "mine.toml:3:1: unknown key `shceme`; did you mean `scheme`?");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod cpu;
+mod diagnostics;
+mod events;
+mod fields;
+mod formula;
+mod model;
+pub mod name;
+pub mod packed;
+
+pub use diagnostics::Diagnostic;
+pub use fields::shortened;
+pub use formula::{Formula, FormulaError};
+pub use model::{Bits, Counters, SCHEMES, cache_key, flag, is_software, join};
+
+use diagnostics::{Findings, Source};
+use quipu_hal::Scheme;
+
+/// The largest event file that is read, in bytes.
+pub const LARGEST_FILE: usize = 32 << 20;
+
+/// The layers below a file: its entries may refer to theirs.
+pub trait BaseLayer {
+    /// Returns the scheme of a CPU entry, if there is such an entry.
+    fn scheme(&self, id: &str) -> Option<Scheme> {
+        let _ = id;
+        None
+    }
+
+    /// Returns the number of general and of fixed counters of a CPU entry.
+    fn counters(&self, id: &str) -> (Option<u8>, Option<u8>) {
+        let _ = id;
+        (None, None)
+    }
+
+    /// Returns an event of a CPU entry, those of its base included.
+    fn find(&self, id: &str, event: &str, mask: &str) -> Option<Bits> {
+        let _ = (id, event, mask);
+        None
+    }
+
+    /// Returns the masks of an event that are taken when none is named.
+    fn default_masks(&self, id: &str, event: &str) -> Vec<Bits> {
+        let _ = (id, event);
+        Vec::new()
+    }
+
+    /// Returns true if a CPU entry defines this generalized event.
+    fn has_generalized(&self, id: &str, name: &str) -> bool {
+        let _ = (id, name);
+        false
+    }
+}
+
+/// No layer below: the base of the embedded database.
+#[derive(Debug, Clone, Copy)]
+pub struct NoBase;
+
+impl BaseLayer for NoBase {}
+
+/// Reads and checks the files of one layer, `(name, text)` each, and returns their binary table.
+///
+/// # Errors
+/// Every finding in every file, by location.
+pub fn compile(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let mut findings = Findings::default();
+    let mut cpus = Vec::new();
+    for (index, (file, text)) in files.iter().enumerate() {
+        if text.len() > LARGEST_FILE {
+            let message = format!("the file is larger than {} MiB", LARGEST_FILE >> 20);
+            findings.add_at_line(file, 1, message);
+            continue;
+        }
+        let source = Source::new(file, text);
+        cpus.extend(cpu::read_file(&source, index as u32, &mut findings));
+    }
+    check::check(&mut cpus, files, base, &mut findings);
+    if findings.is_empty() {
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        Ok(packed::write(&cpus, &names))
+    } else {
+        Err(findings.into_sorted())
+    }
+}

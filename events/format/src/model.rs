@@ -1,0 +1,259 @@
+//! The contents of an event file: CPUs and their events.
+
+use std::ops::RangeInclusive;
+
+use quipu_hal::{CacheEvent, CacheOp, CacheResult, Hardware, Scheme, Software};
+
+/// A CPU entry, or a file's additions to one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) scheme: Option<Scheme>,
+    /// The entry whose events this one has too.
+    pub(crate) base: Option<String>,
+    pub(crate) rules: Vec<Rule>,
+    /// Considered only when no ordinary entry matches.
+    pub(crate) fallback: bool,
+    pub(crate) general: Option<Counters>,
+    pub(crate) fixed: Option<Counters>,
+    /// Backends in order of preference, per operating system.
+    pub(crate) backends: Vec<(String, Vec<String>)>,
+    pub(crate) source: Option<String>,
+    pub(crate) entries: Vec<Entry>,
+    /// Generalized event or cache event, and the native event it stands for.
+    pub(crate) generalized: Vec<Mapping>,
+    pub(crate) presets: Vec<Mapping>,
+    pub(crate) location: Location,
+}
+
+/// A number of counters of one width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counters {
+    /// The number of counters.
+    pub number: u8,
+    /// The width of each, in bits.
+    pub width: u8,
+}
+
+/// A location in the set of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Location {
+    /// The file, by position.
+    pub(crate) file: u32,
+    pub(crate) start: usize,
+    pub(crate) line: u32,
+}
+
+/// A rule that recognises a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rule {
+    X86 {
+        vendor: String,
+        family: u16,
+        models: Vec<RangeInclusive<u16>>,
+        steppings: RangeInclusive<u8>,
+        core_type: Option<String>,
+        native_model: Option<u32>,
+    },
+    Arm {
+        implementer: Option<u8>,
+        part: Option<u16>,
+    },
+}
+
+/// Names one thing with another: a generalized event with its native one, a preset with its formula.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mapping {
+    pub(crate) name: String,
+    /// The event or formula, or why there is none.
+    pub(crate) text: Result<String, String>,
+    pub(crate) location: Location,
+}
+
+/// An event, or an event with one of its unit masks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) event: String,
+    /// Empty for the event alone.
+    pub(crate) mask: String,
+    pub(crate) bits: Bits,
+    /// The entry that has the same bits on purpose.
+    pub(crate) same_as: String,
+    pub(crate) description: String,
+    pub(crate) unit: String,
+    pub(crate) errata: Vec<String>,
+    /// The event to use instead, where the entry is deprecated.
+    pub(crate) instead: String,
+    pub(crate) location: Location,
+}
+
+impl Entry {
+    /// Returns the name as it is written: `EVENT` or `EVENT.MASK`.
+    pub(crate) fn full_name(&self) -> String {
+        join(&self.event, &self.mask)
+    }
+}
+
+/// Joins the parts of a name: `EVENT` or `EVENT.MASK`.
+pub fn join(event: &str, mask: &str) -> String {
+    if mask.is_empty() {
+        event.to_owned()
+    } else {
+        format!("{event}.{mask}")
+    }
+}
+
+/// The numbers of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bits {
+    /// The event number.
+    pub code: u16,
+    /// The unit mask.
+    pub unit_mask: u8,
+    /// Intel's second unit mask.
+    pub second_mask: u8,
+    /// The counter mask.
+    pub counter_mask: u8,
+    /// The fixed counter that counts it, plus one; 0 for none.
+    pub fixed: u8,
+    /// Flags of the select word and properties of the entry; constants of [`flag`].
+    pub flags: u16,
+    /// The modifiers that a name may have; constants of [`flag`].
+    pub modifiers: u16,
+    /// The general counters that can count it; 0 for all.
+    pub counters: u32,
+    /// An extra register to write, or 0.
+    pub register: u32,
+    /// The value for the extra register.
+    pub value: u64,
+}
+
+/// The flags of [`Bits`].
+pub mod flag {
+    /// Count rising edges.
+    pub const EDGE: u16 = 1;
+    /// Invert the comparison with the counter mask.
+    pub const INVERT: u16 = 1 << 1;
+    /// Count all threads of the core.
+    pub const ANY_THREAD: u16 = 1 << 2;
+    /// In transactional regions.
+    pub const IN_TX: u16 = 1 << 3;
+    /// Without what aborted transactions counted.
+    pub const IN_TX_CP: u16 = 1 << 4;
+    /// Compare with the counter mask for equality.
+    pub const EQUAL: u16 = 1 << 5;
+    /// P5: count clocks, not events.
+    pub const CLOCKS: u16 = 1 << 6;
+    /// As a modifier: the counter mask may be given.
+    pub const COUNTER_MASK: u16 = 1 << 7;
+    /// The flags that are part of the encoding.
+    pub const ENCODED: u16 = (1 << 7) - 1;
+    /// The mask may be combined with others of its event.
+    pub const COMBINES: u16 = 1 << 8;
+    /// The mask is taken when none is named.
+    pub const DEFAULT: u16 = 1 << 9;
+    /// The vendor advises against it.
+    pub const DEPRECATED: u16 = 1 << 10;
+    /// The event alone cannot be counted; it needs a mask.
+    pub const NEEDS_MASK: u16 = 1 << 11;
+    /// The value of the extra register may be given.
+    pub const REGISTER_VALUE: u16 = 1 << 12;
+
+    /// The entry has a unit or errata.
+    pub const HAS_WORDS: u16 = 1 << 13;
+
+    /// The group of a mask among those of its event, from 1; 0 for none.
+    pub const GROUP: u16 = 3 << GROUP_SHIFT;
+    const GROUP_SHIFT: u32 = 14;
+
+    /// Returns the flags that put a mask into a group.
+    pub const fn of_group(group: u8) -> u16 {
+        (group as u16) << GROUP_SHIFT & GROUP
+    }
+
+    /// Returns the group of a mask that has these flags.
+    pub const fn group(flags: u16) -> u8 {
+        (flags >> GROUP_SHIFT) as u8
+    }
+
+    /// The flags that a file may set, with their keys.
+    pub const KEYS: [(&str, u16); 7] = [
+        ("edge", EDGE),
+        ("invert", INVERT),
+        ("any-thread", ANY_THREAD),
+        ("in-tx", IN_TX),
+        ("in-tx-cp", IN_TX_CP),
+        ("equal", EQUAL),
+        ("clocks", CLOCKS),
+    ];
+}
+
+/// The schemes by their names in files.
+pub const SCHEMES: [(&str, Scheme); 6] = [
+    ("p5", Scheme::P5),
+    ("p6", Scheme::P6),
+    ("intel-core", Scheme::IntelArchitectural),
+    ("amd-k7", Scheme::AmdK7),
+    ("amd-10h", Scheme::Amd10h),
+    ("armv8", Scheme::Armv8),
+];
+
+/// Returns the largest event number a scheme has room for.
+pub(crate) fn largest_code(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::P5 => 0x3f,
+        Scheme::Amd10h => 0xfff,
+        Scheme::Armv8 => 0xffff,
+        _ => 0xff,
+    }
+}
+
+/// Returns true if a scheme's events have unit masks, counter masks and the flags that go with them.
+pub(crate) fn has_unit_masks(scheme: Scheme) -> bool {
+    !matches!(scheme, Scheme::P5 | Scheme::Armv8)
+}
+
+/// Returns the flags a scheme has bits for.
+pub(crate) fn scheme_flags(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::P5 => flag::CLOCKS,
+        Scheme::P6 | Scheme::AmdK7 | Scheme::Amd10h => {
+            flag::EDGE | flag::INVERT | flag::COUNTER_MASK
+        }
+        Scheme::IntelArchitectural => {
+            flag::EDGE
+                | flag::INVERT
+                | flag::ANY_THREAD
+                | flag::IN_TX
+                | flag::IN_TX_CP
+                | flag::EQUAL
+                | flag::COUNTER_MASK
+        }
+        _ => 0,
+    }
+}
+
+/// Returns the name of a cache event: `L1-dcache-load-misses`.
+pub fn cache_key(event: CacheEvent) -> String {
+    let what = match (event.op, event.result) {
+        (CacheOp::Read, CacheResult::Access) => "loads",
+        (CacheOp::Read, CacheResult::Miss) => "load-misses",
+        (CacheOp::Write, CacheResult::Access) => "stores",
+        (CacheOp::Write, CacheResult::Miss) => "store-misses",
+        (CacheOp::Prefetch, CacheResult::Access) => "prefetches",
+        (CacheOp::Prefetch, CacheResult::Miss) => "prefetch-misses",
+    };
+    format!("{}-{what}", event.cache.name())
+}
+
+/// Returns true if a key names a generalized event.
+pub(crate) fn is_generalized(key: &str) -> bool {
+    Hardware::ALL.iter().any(|event| event.name() == key)
+        || CacheEvent::all().any(|event| cache_key(event) == key)
+}
+
+/// Returns true if a name is that of an event that the operating system counts, on every CPU.
+pub fn is_software(name: &str) -> bool {
+    Software::ALL.iter().any(|event| event.name() == name)
+}

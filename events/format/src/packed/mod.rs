@@ -1,0 +1,105 @@
+//! The binary form of a layer: one indexed table, read in place.
+//!
+//! The embedded database is written in it when `quipu-events` is built, and a user's layer in memory, so
+//! that there is one reader and one way to look things up. All numbers are 32-bit little-endian words.
+//! A table begins with the words of `header`; records of the kinds below follow, each of a fixed number
+//! of words, and strings last, each once.
+
+mod reader;
+mod writer;
+
+pub use reader::{CpuView, EntryView, MappingView, RuleView, Table};
+pub(crate) use writer::write;
+
+/// The first word: `QPE1`.
+const MAGIC: u32 = u32::from_le_bytes(*b"QPE1");
+
+/// Words of the header.
+mod header {
+    pub(super) const MAGIC: usize = 0;
+    /// The number of CPU records, which follow the header.
+    pub(super) const CPUS: usize = 1;
+    /// The word where the index of strings begins: the end of each in the text, which begins at 0.
+    pub(super) const STRINGS: usize = 2;
+    /// The number of strings.
+    pub(super) const STRING_COUNT: usize = 3;
+    pub(super) const WORDS: usize = 4;
+}
+
+/// Words of a CPU record.
+mod cpu {
+    pub(super) const ID: usize = 0;
+    pub(super) const NAME: usize = 1;
+    /// The position in the list of schemes plus one, or 0.
+    pub(super) const SCHEME: usize = 2;
+    pub(super) const BASE: usize = 3;
+    pub(super) const SOURCE: usize = 4;
+    pub(super) const FILE: usize = 5;
+    pub(super) const FALLBACK: usize = 6;
+    /// Number, and width in bits 8-15; 0 when nothing is said.
+    pub(super) const GENERAL: usize = 7;
+    pub(super) const FIXED: usize = 8;
+    /// First word and number of records, for each list.
+    pub(super) const RULES: usize = 9;
+    pub(super) const BACKENDS: usize = 11;
+    pub(super) const ENTRIES: usize = 13;
+    pub(super) const GENERALIZED: usize = 15;
+    pub(super) const PRESETS: usize = 17;
+    pub(super) const WORDS: usize = 19;
+}
+
+/// Words of a rule record: one for each range of models.
+mod rule {
+    /// 1 for x86, 2 for ARM.
+    pub(super) const KIND: usize = 0;
+    pub(super) const VENDOR: usize = 1;
+    pub(super) const FAMILY: usize = 2;
+    /// First, and last from bit 16.
+    pub(super) const MODELS: usize = 3;
+    pub(super) const STEPPINGS: usize = 4;
+    pub(super) const CORE_TYPE: usize = 5;
+    /// The value plus one, or 0 for any.
+    pub(super) const NATIVE_MODEL: usize = 6;
+    pub(super) const IMPLEMENTER: usize = 7;
+    pub(super) const PART: usize = 8;
+    pub(super) const WORDS: usize = 9;
+}
+
+/// Words of an entry record; entries are sorted by name in upper case.
+mod entry {
+    pub(super) const NAME: usize = 0;
+    /// The code, and the length of the event's part of the name from bit 16.
+    pub(super) const CODE: usize = 1;
+    /// Unit mask, second mask, counter mask and fixed counter, 8 bits each.
+    pub(super) const MASKS: usize = 2;
+    /// Flags, and modifiers from bit 16.
+    pub(super) const FLAGS: usize = 3;
+    pub(super) const COUNTERS: usize = 4;
+    pub(super) const REGISTER: usize = 5;
+    /// Two words, low first.
+    pub(super) const VALUE: usize = 6;
+    pub(super) const SAME_AS: usize = 8;
+    pub(super) const DESCRIPTION: usize = 9;
+    pub(super) const ERRATA: usize = 10;
+    pub(super) const INSTEAD: usize = 11;
+    pub(super) const UNIT: usize = 12;
+    pub(super) const LINE: usize = 13;
+    pub(super) const WORDS: usize = 14;
+}
+
+/// Words of a mapping record; mappings are sorted by name.
+mod mapping {
+    pub(super) const NAME: usize = 0;
+    pub(super) const TEXT: usize = 1;
+    /// 1 when the text is the reason why there is none.
+    pub(super) const ABSENT: usize = 2;
+    pub(super) const LINE: usize = 3;
+    pub(super) const WORDS: usize = 4;
+}
+
+/// Words of a backend record: operating system and backend.
+mod backend {
+    pub(super) const OS: usize = 0;
+    pub(super) const NAME: usize = 1;
+    pub(super) const WORDS: usize = 2;
+}

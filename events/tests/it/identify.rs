@@ -1,0 +1,341 @@
+//! Which CPU is which entry.
+
+use std::fs;
+use std::io::Write as _;
+
+use quipu_events::identify::{self, Core, CpuidLeaf, from_cpuid, from_signature, from_text};
+use quipu_events::{CpuTable, Database, Interface};
+use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, EventSpec, SlotClass};
+
+fn id(text: &str) -> String {
+    let core = Core::new(from_text(text).unwrap());
+    let table = Database::embedded().identify(&core);
+    table.map_or_else(|error| format!("{error:#}"), |table| table.id().to_owned())
+}
+
+#[test]
+fn cpus_are_recognised_by_family_model_and_stepping() {
+    for (text, expected) in [
+        ("GenuineIntel-5-2-1", "intel-p5"),
+        ("GenuineIntel-5-4", "intel-p5-mmx"),
+        ("GenuineIntel-6-8-6", "intel-p6"),
+        ("GenuineIntel-6-F-B", "intel-core2"),
+        ("GenuineIntel-6-55-4", "intel-skx"),
+        ("GenuineIntel-6-55-7", "intel-clx"),
+        ("GenuineIntel-6-8F-8", "intel-spr"),
+        ("GenuineIntel-6-BE", "intel-adl-atom"),
+        ("GenuineIntel-6-E", "intel-arch"),
+        ("GenuineIntel-18-1", "intel-nvl-core"),
+        ("AuthenticAMD-6-8", "amd-k7"),
+        ("AuthenticAMD-15-41", "amd-k8"),
+        ("AuthenticAMD-16-2", "amd-10h-barcelona"),
+        ("AuthenticAMD-16-A", "amd-10h-istanbul"),
+        ("AuthenticAMD-23-1", "amd-zen1"),
+        ("AuthenticAMD-23-31", "amd-zen2"),
+        ("AuthenticAMD-25-21", "amd-zen3"),
+        ("AuthenticAMD-25-11", "amd-zen4"),
+        ("AuthenticAMD-26-44", "amd-zen5"),
+        ("AuthenticAMD-26-50", "amd-zen6"),
+        ("HygonGenuine-24-0", "amd-zen1"),
+        ("0x00000000410fd083", "arm-cortex-a72"),
+        ("0x00000000413fd0c1", "arm-neoverse-n1"),
+        ("0x00000000410fd4f0", "arm-neoverse-v2"),
+        ("0x00000000610f0220", "arm-armv8"),
+    ] {
+        assert_eq!(id(text), expected, "{text}");
+    }
+    assert!(id("CentaurHauls-6-F").starts_with("cannot find CentaurHauls-6-F-0"));
+}
+
+#[test]
+fn a_relatives_table_serves_a_cpu_that_takes_the_same_bits() {
+    let database = Database::embedded();
+    // The fallback entry has no models of its own.
+    let own = |cpu: &quipu_events::CpuSummary| cpu.id != "intel-arch";
+    for cpu in database.cpus().into_iter().filter(own) {
+        let own = Core::new(database.cpu(&cpu.id).unwrap().model().identity.clone());
+        let table = database.cpu_for_core(&cpu.id, &own);
+        assert!(table.is_ok(), "{}: {table:?}", cpu.id);
+    }
+    let mut unknown = Core::new(from_text("AuthenticAMD-99-1").unwrap());
+    let bank = CounterBank {
+        class: SlotClass::General,
+        number: 9,
+        width: 48,
+    };
+    unknown.counters = vec![bank];
+    let table = database.cpu_for_core("amd-zen5", &unknown).unwrap();
+    assert_eq!(table.id(), "amd-zen5");
+    assert_eq!(table.model().identity, unknown.identity);
+    assert_eq!(table.model().counters, [bank]);
+    for (id, text, words) in [
+        ("intel-skl", "AuthenticAMD-25-11", "encoded as intel-core"),
+        ("amd-k8", "AuthenticAMD-25-11", "takes amd-10h"),
+        ("arm-neoverse-n1", "GenuineIntel-6-55", "encoded as armv8"),
+        ("intel-p6", "GenuineIntel-15-2", "it is not known"),
+        ("intel-slk", "GenuineIntel-6-55", "did you mean intel-skl?"),
+    ] {
+        let core = Core::new(from_text(text).unwrap());
+        let error = database.cpu_for_core(id, &core).unwrap_err();
+        assert!(format!("{error:#}").contains(words), "{error:#}");
+    }
+}
+
+#[test]
+fn signatures_carry_extended_family_and_model() {
+    let x86 = |family, model, stepping| CpuIdentity::X86 {
+        vendor: "V".to_owned(),
+        family,
+        model,
+        stepping,
+    };
+    assert_eq!(from_signature("V", 0x0008_06f8), x86(6, 0x8f, 8));
+    assert_eq!(from_signature("V", 0x00a1_0f11), x86(25, 0x11, 1));
+    assert_eq!(from_signature("V", 0x0000_0543), x86(5, 4, 3));
+    for text in [
+        "",
+        "V",
+        "V-6",
+        "V-6-ZZ",
+        "V-6-1-2-3",
+        "V-x-1",
+        "0xzz",
+        "-6-1",
+    ] {
+        assert_eq!(from_text(text), None, "{text}");
+    }
+}
+
+fn vendor(name: &[u8; 12], highest: u32) -> CpuidLeaf {
+    let word = |at: usize| u32::from_le_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]);
+    CpuidLeaf {
+        eax: highest,
+        ebx: word(0),
+        edx: word(4),
+        ecx: word(8),
+    }
+}
+
+#[test]
+fn counters_of_intel_come_from_leaf_0xa() {
+    let hybrid = |native: u32| {
+        from_cpuid(move |leaf, _| match leaf {
+            0 => vendor(b"GenuineIntel", 0x20),
+            1 => CpuidLeaf {
+                eax: 0x000c_0652,
+                ..CpuidLeaf::default()
+            },
+            7 => CpuidLeaf {
+                edx: 1 << 15,
+                ..CpuidLeaf::default()
+            },
+            0xa => CpuidLeaf {
+                eax: 0x0830_0805,
+                edx: 0x0000_0604,
+                ..CpuidLeaf::default()
+            },
+            0x1a => CpuidLeaf {
+                eax: native,
+                ..CpuidLeaf::default()
+            },
+            _ => CpuidLeaf::default(),
+        })
+        .unwrap()
+    };
+    let core = hybrid(0x4000_0003);
+    assert_eq!(core.core_type.as_deref(), Some("core"));
+    assert_eq!(core.perfmon_version, 5);
+    let bank = |class, number| CounterBank {
+        class,
+        number,
+        width: 48,
+    };
+    let counters = [bank(SlotClass::General, 8), bank(SlotClass::Fixed, 4)];
+    assert_eq!(core.counters, counters);
+    let database = Database::embedded();
+    let table = |core| database.identify(&core).unwrap();
+    let found = table(core);
+    assert_eq!(
+        (found.id(), &found.model().counters[..]),
+        ("intel-arl-core", &counters[..])
+    );
+    assert_eq!(table(hybrid(0x2000_0003)).id(), "intel-arl-atom");
+    assert_eq!(table(hybrid(0x2000_0002)).id(), "intel-arl-lp");
+}
+
+#[test]
+fn counters_of_amd_come_from_function_8000_0022() {
+    let amd = |perfmon: u32, number: u32| {
+        from_cpuid(move |leaf, _| match leaf {
+            0 => vendor(b"AuthenticAMD", 0x10),
+            1 => CpuidLeaf {
+                eax: 0x00a1_0f11,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0000 => CpuidLeaf {
+                eax: 0x8000_0028,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0001 => CpuidLeaf {
+                ecx: 1 << 23,
+                ..CpuidLeaf::default()
+            },
+            0x8000_0022 => CpuidLeaf {
+                eax: perfmon,
+                ebx: number,
+                ..CpuidLeaf::default()
+            },
+            _ => CpuidLeaf::default(),
+        })
+        .unwrap()
+    };
+    assert_eq!(amd(0, 0).counters[0].number, 6);
+    assert_eq!(amd(1, 8).counters[0].number, 8);
+    assert_eq!(from_cpuid(|_, _| CpuidLeaf::default()), None);
+}
+
+#[test]
+fn main_id_registers_are_read_from_sysfs_once_per_part() {
+    let sysfs = tempfile::tempdir().unwrap();
+    for (cpu, midr) in [
+        ("cpu0", "0x00000000410fd034\n"),
+        ("cpu1", "0x00000000410fd034\n"),
+        ("cpu10", "0x00000000410fd083\n"),
+        ("cpu2", "0x00000000410fd082\n"),
+        ("cpufreq", "0x1\n"),
+        ("cpu3", "junk\n"),
+    ] {
+        let folder = sysfs
+            .path()
+            .join(format!("devices/system/cpu/{cpu}/regs/identification"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("midr_el1"), midr).unwrap();
+    }
+    assert_eq!(identify::midrs(sysfs.path()), [0x410f_d034, 0x410f_d082]);
+    assert!(identify::midrs(&sysfs.path().join("none")).is_empty());
+}
+
+#[test]
+fn this_machine_is_identified_or_says_why_not() {
+    match Database::embedded().this_machine() {
+        Ok(tables) => assert!(!tables.is_empty()),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "SKIP this_machine: {error:#}");
+        }
+    }
+}
+
+/// An Intel core whose leaf 0xA has these registers.
+fn intel(signature: u32, eax: u32, ebx: u32, edx: u32) -> Core {
+    from_cpuid(move |leaf, _| match leaf {
+        0 => vendor(b"GenuineIntel", 0xa),
+        1 => CpuidLeaf {
+            eax: signature,
+            ..CpuidLeaf::default()
+        },
+        0xa => CpuidLeaf {
+            eax,
+            ebx,
+            edx,
+            ..CpuidLeaf::default()
+        },
+        _ => CpuidLeaf::default(),
+    })
+    .unwrap()
+}
+
+fn refusal(table: &CpuTable, event: &str, interface: Interface) -> Option<String> {
+    let events = table.events_for(interface);
+    let spec: EventSpec = event.parse().unwrap();
+    let error = events.resolve(&spec.event, spec.filter).err()?;
+    assert_eq!(error.kind(), ErrorKind::UnsupportedEvent, "{error:#}");
+    Some(error.to_string())
+}
+
+#[test]
+fn architectural_events_that_the_cpu_lacks_are_refused() {
+    const SKYLAKE: u32 = 0x0005_06e3;
+    const LLC_MISSES: u32 = 1 << 4;
+    const INSTRUCTIONS: u32 = 1 << 1;
+    const THREE_FIXED: u32 = 0x603;
+    let database = Database::embedded();
+    let table = |eax, ebx, edx| {
+        let core = intel(SKYLAKE, eax, ebx, edx);
+        database.identify(&core).unwrap()
+    };
+    let lacking = table(0x0730_0404, LLC_MISSES | INSTRUCTIONS, THREE_FIXED);
+    assert_eq!(lacking.id(), "intel-skl");
+    for event in ["LONGEST_LAT_CACHE.MISS", "cache-misses"] {
+        let said = refusal(&lacking, event, Interface::Linux).expect(event);
+        assert!(
+            said.contains(
+                "the CPU says that it does not count last-level cache misses (CPUID leaf 0xA, EBX bit 4)"
+            ),
+            "{said}"
+        );
+    }
+    // The fixed counter counts what the general ones do not.
+    let msr = Interface::Msr;
+    assert_eq!(refusal(&lacking, "INST_RETIRED.ANY", msr), None);
+    assert!(refusal(&lacking, "INST_RETIRED.ANY_P", msr).is_some());
+    assert!(refusal(&lacking, "INST_RETIRED.ANY", Interface::Pctr).is_some());
+    assert!(refusal(&table(0x0730_0404, 2, 0), "INST_RETIRED.ANY", msr).is_some());
+    // What is available, or not spoken of, stays.
+    assert_eq!(refusal(&lacking, "LONGEST_LAT_CACHE.REFERENCE", msr), None);
+    let silent = table(0x0430_0404, LLC_MISSES, THREE_FIXED);
+    assert_eq!(refusal(&silent, "LONGEST_LAT_CACHE.MISS", msr), None);
+}
+
+#[test]
+fn a_cpu_nobody_describes_has_the_architectural_events_it_speaks_of() {
+    const YONAH: u32 = 0x0000_06e8;
+    let database = Database::embedded();
+    let table = |listed: u32| {
+        let core = intel(YONAH, listed << 24 | 0x0028_0201, 0, 0);
+        database.identify(&core).unwrap()
+    };
+    assert_eq!(table(7).id(), "intel-arch");
+    assert_eq!(refusal(&table(7), "branch-misses", Interface::Msr), None);
+    assert!(refusal(&table(7), "TOPDOWN_SLOTS", Interface::Msr).is_some());
+    assert!(refusal(&table(6), "branch-misses", Interface::Msr).is_some());
+    assert_eq!(refusal(&table(8), "TOPDOWN_SLOTS", Interface::Msr), None);
+    // The counters are the CPU's: two general ones of 40 bits, none fixed.
+    let general = CounterBank {
+        class: SlotClass::General,
+        number: 2,
+        width: 40,
+    };
+    assert_eq!(table(7).model().counters, [general]);
+}
+
+#[test]
+fn the_rule_that_matched_is_told() {
+    let rule = |text: &str| {
+        let core = Core::new(from_text(text).unwrap());
+        let table = Database::embedded().identify(&core).unwrap();
+        table.recognised_by().unwrap().to_owned()
+    };
+    for (text, expected) in [
+        (
+            "GenuineIntel-6-55-4",
+            "GenuineIntel family 6, model 0x55, steppings 0x0-0x4",
+        ),
+        (
+            "AuthenticAMD-16-2",
+            "AuthenticAMD family 16, models 0x0-0x3",
+        ),
+        (
+            "GenuineIntel-6-E",
+            "GenuineIntel family 6, since no entry of its own matches",
+        ),
+        ("0x00000000410fd083", "implementer 0x41, part 0xd08"),
+        (
+            "0x00000000610f0220",
+            "any main id register, since no entry of its own matches",
+        ),
+    ] {
+        assert_eq!(rule(text), expected);
+    }
+    let by_id = Database::embedded().cpu("intel-skl").unwrap();
+    assert_eq!(by_id.recognised_by(), None);
+}

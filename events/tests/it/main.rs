@@ -1,0 +1,11 @@
+//! Tests of the event database through its public interface.
+
+mod check;
+mod fuzz;
+mod identify;
+mod import;
+mod layers;
+mod names;
+mod pctr;
+mod tables;
+mod targets;

@@ -1,0 +1,111 @@
+//! Counts, with how sure they are.
+
+/// A count over the whole time it was enabled, and how sure it is.
+///
+/// ```
+/// use quipu_hal::{Count, scale};
+///
+/// assert_eq!(scale(1000, 10, 10), Count::Exact(1000));
+/// assert_eq!(scale(1000, 10, 4), Count::Estimated(2500));
+/// assert_eq!(scale(0, 10, 0), Count::NotCounted);
+///
+/// let count = Count::of_parts(3500, true, 1, 4);
+/// assert_eq!(count.value(), Some(3500));
+/// assert_eq!(count.exact(), None);
+/// assert!(count.is_estimate() && !count.is_complete());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Count {
+    /// Counted all the time in every part, or never enabled: a fact.
+    Exact(u128),
+    /// Counted in every part, but in at least one for a part of the time, and scaled up there.
+    Estimated(u128),
+    /// Counted in some parts of the target only.
+    Partial {
+        /// The sum over the parts that were counted.
+        value: u128,
+        /// True if the value of any part is an estimate.
+        estimated: bool,
+        /// The number of parts that were enabled and never counted.
+        missing: usize,
+        /// The number of all parts.
+        parts: usize,
+    },
+    /// Enabled, but never counted in any part: there is no value.
+    NotCounted,
+}
+
+impl Count {
+    /// Returns the count of a target of several parts, of which `missing` were never counted;
+    /// `value` is the sum over the others.
+    #[inline]
+    #[must_use]
+    pub const fn of_parts(value: u128, estimated: bool, missing: usize, parts: usize) -> Self {
+        match (missing, estimated) {
+            (0, false) => Self::Exact(value),
+            (0, true) => Self::Estimated(value),
+            _ if missing >= parts => Self::NotCounted,
+            _ => Self::Partial {
+                value,
+                estimated,
+                missing,
+                parts,
+            },
+        }
+    }
+
+    /// Returns the value of what was counted, or `None` if no part was.
+    #[inline]
+    #[must_use]
+    pub const fn value(self) -> Option<u128> {
+        match self {
+            Self::Exact(value) | Self::Estimated(value) | Self::Partial { value, .. } => {
+                Some(value)
+            }
+            Self::NotCounted => None,
+        }
+    }
+
+    /// Returns the value if it is a fact about the whole target.
+    #[inline]
+    #[must_use]
+    pub const fn exact(self) -> Option<u128> {
+        match self {
+            Self::Exact(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the value contains an estimate.
+    #[inline]
+    #[must_use]
+    pub const fn is_estimate(self) -> bool {
+        matches!(
+            self,
+            Self::Estimated(_)
+                | Self::Partial {
+                    estimated: true,
+                    ..
+                }
+        )
+    }
+
+    /// Returns true if there is a value, and it covers every part of the target.
+    #[inline]
+    #[must_use]
+    pub const fn is_complete(self) -> bool {
+        matches!(self, Self::Exact(_) | Self::Estimated(_))
+    }
+
+    /// Returns the number of parts that were never counted, if others were.
+    #[inline]
+    #[must_use]
+    pub const fn missing(self) -> usize {
+        match self {
+            Self::Partial { missing, .. } => missing,
+            _ => 0,
+        }
+    }
+}

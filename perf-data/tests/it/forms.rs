@@ -1,0 +1,302 @@
+//! One recording in every form that it can have: file or stream, either byte order, compressed or not.
+
+use std::io::{Cursor, Read};
+
+use quipu_perf_data::record::kind;
+use quipu_perf_data::{Error, FileRecords, Reader, Record, RecordedEvent, is_stream};
+
+/// Numbers in the byte order of a machine.
+struct Out {
+    swapped: bool,
+    bytes: Vec<u8>,
+}
+
+impl Out {
+    fn new(swapped: bool) -> Self {
+        let bytes = Vec::new();
+        Self { swapped, bytes }
+    }
+
+    fn number(&mut self, mut bytes: Vec<u8>) {
+        if self.swapped {
+            bytes.reverse();
+        }
+        self.bytes.extend(bytes);
+    }
+
+    fn u16(mut self, number: u16) -> Self {
+        self.number(number.to_ne_bytes().to_vec());
+        self
+    }
+
+    fn u32(mut self, number: u32) -> Self {
+        self.number(number.to_ne_bytes().to_vec());
+        self
+    }
+
+    fn u64(mut self, number: u64) -> Self {
+        self.number(number.to_ne_bytes().to_vec());
+        self
+    }
+
+    fn words(self, numbers: &[u64]) -> Self {
+        numbers.iter().fold(self, |out, number| out.u64(*number))
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.bytes.extend(bytes);
+        self
+    }
+}
+
+/// `PERF_CONTEXT_USER`.
+const USER: u64 = -512_i64 as u64;
+const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8 | 1 << 10 | 1 << 16;
+const TEXT: &[u8] = b"/bin/a\0\0";
+
+fn record(swapped: bool, of: u32, misc: u16, body: &Out) -> Vec<u8> {
+    let size = u16::try_from(8 + body.bytes.len()).expect("short");
+    let header = Out::new(swapped).u32(of).u16(misc).u16(size);
+    header.bytes(&body.bytes).bytes
+}
+
+/// tid, time and identifier.
+fn with_trailer(out: Out, time: u64) -> Out {
+    out.u32(7).u32(8).u64(time).u64(41)
+}
+
+fn attr(swapped: bool) -> Vec<u8> {
+    let mut out = Out::new(swapped)
+        .u32(1)
+        .u32(64)
+        .words(&[0, 1000, SAMPLE_TYPE, 0]);
+    // `sample_id_all`: the bits of a byte are numbered from the other end as well.
+    let flags = (1u64 << 18).to_le_bytes();
+    let of_big_endian = swapped != cfg!(target_endian = "big");
+    out.bytes.extend(flags.map(|byte| match of_big_endian {
+        true => byte.reverse_bits(),
+        false => byte,
+    }));
+    out.u32(0).u32(0).u64(0).bytes
+}
+
+/// A mapping, and samples of several sizes.
+fn records(swapped: bool) -> Vec<Vec<u8>> {
+    let new = || Out::new(swapped);
+    let mapping = new().u32(7).u32(8).words(&[0x1000, 0x2000, 0x3000]);
+    let mapping = mapping
+        .u32(8)
+        .u32(1)
+        .words(&[77, 0])
+        .u32(5)
+        .u32(2)
+        .bytes(TEXT);
+    let mut all = vec![record(swapped, kind::MMAP2, 2, &with_trailer(mapping, 5))];
+    for i in 0..40 {
+        let out = new().words(&[41, 0x1100]).u32(7).u32(8).words(&[10 + i, 3]);
+        let out = out.words(&[2, USER, 0x1200 + i]);
+        let raw = out.u32(12).bytes(&[1; 12]);
+        all.push(record(swapped, kind::SAMPLE, 2, &raw));
+    }
+    all
+}
+
+fn data(swapped: bool) -> Vec<u8> {
+    records(swapped).concat()
+}
+
+fn file(swapped: bool, data: &[u8]) -> Vec<u8> {
+    let host = Out::new(swapped)
+        .u32(64)
+        .bytes(b"hosty")
+        .bytes(&[0; 59])
+        .bytes;
+    let (attrs, ids) = (104, 184);
+    let (start, end) = (192, 192 + data.len() as u64);
+    let header = Out::new(swapped).u64(u64::from_le_bytes(*b"PERFILE2"));
+    let header = header.words(&[104, 80, attrs, 80, start, data.len() as u64, 0, 0]);
+    let header = header.words(&[1 << 3, 0, 0, 0]).bytes(&attr(swapped));
+    let header = header.words(&[ids, 8]).u64(41).bytes(data);
+    header
+        .words(&[end + 16, host.len() as u64])
+        .bytes(&host)
+        .bytes
+}
+
+fn stream(swapped: bool, data: &[u8]) -> Vec<u8> {
+    let new = || Out::new(swapped);
+    let start = new().u64(u64::from_le_bytes(*b"PERFILE2")).u64(16);
+    let event = new().bytes(&attr(swapped)).u64(41);
+    let host = new().u64(3).u32(64).bytes(b"hosty").bytes(&[0; 59]);
+    let formats = record(swapped, kind::HEADER_TRACING_DATA, 0, &new().u32(8));
+    let start = start.bytes(&record(swapped, kind::HEADER_ATTR, 0, &event));
+    let start = start.bytes(&record(swapped, kind::HEADER_FEATURE, 0, &host));
+    start.bytes(&formats).bytes(b"formats!").bytes(data).bytes
+}
+
+/// The data in one zstd frame that does not end, in records of `piece` bytes, as perf writes it.
+#[cfg(feature = "zstd")]
+fn compressed(swapped: bool, piece: usize, with_len: bool) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("memory");
+    for record in records(swapped) {
+        encoder.write_all(&record).expect("memory");
+        encoder.flush().expect("memory");
+    }
+    let pieces = encoder.get_ref().chunks(piece).map(|piece| {
+        let out = Out::new(swapped);
+        match with_len {
+            false => record(swapped, kind::COMPRESSED, 0, &out.bytes(piece)),
+            true => {
+                let out = out.u64(piece.len() as u64).bytes(piece).bytes(&[0; 5]);
+                record(swapped, kind::COMPRESSED2, 0, &out)
+            }
+        }
+    });
+    pieces.collect::<Vec<_>>().concat()
+}
+
+/// Everything that is read, with the numbers that matter.
+fn read<R: Read>(events: &[RecordedEvent], mut records: FileRecords<'_, R>) -> Vec<[u64; 5]> {
+    let layout = events[0].attr().layout();
+    let mut all = Vec::new();
+    while let Some(record) = records.next_record().expect("good") {
+        all.push(match record.decode(&layout).expect("of the layout") {
+            Record::Mapping(mapping) => {
+                assert_eq!((mapping.path, mapping.thread.tid), (&TEXT[..6], 8));
+                let time = record.sample_id(&layout).and_then(|id| id.time);
+                [
+                    mapping.address,
+                    mapping.len,
+                    mapping.file_offset,
+                    0,
+                    time.expect("there"),
+                ]
+            }
+            Record::Sample(sample) => {
+                assert_eq!(sample.raw(), Some(&[1; 12][..]));
+                assert_eq!(sample.thread().map(|thread| thread.pid), Some(7));
+                let frame = sample.callchain().and_then(|chain| chain.frames().next());
+                let frame = frame.expect("a frame").address;
+                let [ip, period] = [sample.ip(), sample.period()].map(|n| n.expect("there"));
+                [
+                    ip,
+                    period,
+                    frame,
+                    sample.id().unwrap_or(0),
+                    sample.time().expect("there"),
+                ]
+            }
+            other => panic!("{other:?}"),
+        });
+    }
+    all
+}
+
+fn expected() -> Vec<[u64; 5]> {
+    let sample = |i: u64| [0x1100, 3, 0x1200 + i, 41, 10 + i];
+    [[0x1000, 0x2000, 0x3000, 0, 5]]
+        .into_iter()
+        .chain((0..40).map(sample))
+        .collect()
+}
+
+fn check(bytes: &[u8], form: &str) {
+    let mut reader = Reader::new(Cursor::new(bytes)).expect(form);
+    let events = reader.events().to_vec();
+    assert_eq!(
+        reader.features().host_name.as_deref(),
+        Some("hosty"),
+        "{form}"
+    );
+    assert_eq!(events[0].ids(), [41], "{form}");
+    assert_eq!(events[0].attr().period_or_frequency(), 1000, "{form}");
+    let all = read(&events, reader.records().expect("seeks"));
+    assert_eq!(all, expected(), "{form}");
+    if is_stream(bytes).expect("good") {
+        let mut reader = Reader::from_stream(bytes).expect(form);
+        assert_eq!(
+            reader.features().tracing_data.as_deref(),
+            Some(&b"formats!"[..])
+        );
+        assert_eq!(read(&events, reader.stream_records()), expected(), "{form}");
+    } else {
+        let refused = Reader::from_stream(bytes);
+        assert!(matches!(refused, Err(Error::Unsupported(_))), "{form}");
+    }
+}
+
+#[test]
+fn every_form_is_read_alike() {
+    for swapped in [false, true] {
+        let data = data(swapped);
+        check(&file(swapped, &data), &format!("file, swapped: {swapped}"));
+        check(
+            &stream(swapped, &data),
+            &format!("stream, swapped: {swapped}"),
+        );
+    }
+}
+
+#[test]
+#[cfg(feature = "zstd")]
+fn compressed_records_are_read_alike() {
+    for (swapped, with_len) in [(false, false), (false, true), (true, true)] {
+        for piece in [1, 7, 100, 60000] {
+            let data = compressed(swapped, piece, with_len);
+            let form = format!("swapped: {swapped}, with length: {with_len}, {piece} bytes each");
+            check(&file(swapped, &data), &form);
+            check(&stream(swapped, &data), &form);
+        }
+    }
+}
+
+/// Every form, cut anywhere and with every byte changed, is read or refused without a panic.
+#[test]
+fn damaged_forms_are_survived() {
+    let forms = [
+        file(true, &data(true)[..300]),
+        stream(false, &data(false)[..300]),
+        stream(true, &data(true)[..300]),
+        #[cfg(feature = "zstd")]
+        stream(false, &compressed(false, 200, true)),
+    ];
+    let drain = |bytes: &[u8]| {
+        if let Ok(mut reader) = Reader::new(Cursor::new(bytes)) {
+            let layout = reader.events()[0].attr().layout();
+            let mut records = reader.records().expect("seeks");
+            while let Ok(Some(record)) = records.next_record() {
+                let _ = record.decode(&layout);
+            }
+        }
+    };
+    for mut form in forms {
+        for len in 0..form.len() {
+            drain(&form[..len]);
+        }
+        for at in 0..form.len() {
+            form[at] ^= 0xff;
+            drain(&form);
+            form[at] ^= 0xff;
+        }
+    }
+}
+
+#[test]
+#[cfg(feature = "zstd")]
+fn damaged_compressed_data_are_an_error() {
+    let mut data = compressed(false, 60000, false);
+    // The magic number of the frame.
+    data[8] ^= 0xff;
+    let file = file(false, &data);
+    let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
+    let mut records = reader.records().expect("seeks");
+    let e = loop {
+        match records.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("nothing was damaged"),
+            Err(e) => break e,
+        }
+    };
+    assert!(matches!(e, Error::Malformed { .. }), "{e}");
+}

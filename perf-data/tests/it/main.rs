@@ -1,0 +1,10 @@
+//! Records, samples and files, from bytes.
+
+mod corpus;
+mod encoding;
+mod forms;
+mod records;
+mod records_in_sequence;
+mod round_trip;
+mod samples;
+mod trace_format;

@@ -1,0 +1,184 @@
+//! Files as a whole: written and read, cut short, and made up by chance.
+
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+
+use proptest::prelude::*;
+use quipu_perf_data::record::kind;
+use quipu_perf_data::{Error, EventAttr, Features, Reader, RecordedEvent, Writer, synthesized};
+
+fn event(ids: &[u64], name: &str) -> RecordedEvent {
+    let mut attr = vec![0; 64];
+    attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
+    let attr = EventAttr::from_bytes(&attr).expect("good");
+    RecordedEvent::new(attr, ids.to_vec(), name)
+}
+
+fn features() -> Features {
+    Features {
+        host_name: Some("host".into()),
+        command_line: vec!["quipu".into(), "record".into()],
+        ..Features::default()
+    }
+}
+
+/// A file with two events and three records.
+fn file() -> Vec<u8> {
+    let events = vec![event(&[1, 2], "a"), event(&[3], "b")];
+    let mut writer = Writer::new(Cursor::new(Vec::new()), events).expect("memory");
+    let comm = synthesized::comm(1, 1, b"first", 8);
+    let fork = synthesized::fork(2, 1, 2, 1, 8);
+    writer.write(&[&comm]).expect("memory");
+    // A record that lies around the end of a ring.
+    writer.write(&[&fork[..11], &fork[11..]]).expect("memory");
+    writer.finish_round().expect("memory");
+    writer.finish(&features()).expect("memory").into_inner()
+}
+
+/// The kinds of the records of a file.
+fn kinds(file: &[u8]) -> Result<Vec<u32>, Error> {
+    let mut reader = Reader::new(Cursor::new(file))?;
+    let mut records = reader.records()?;
+    let mut kinds = Vec::new();
+    while let Some(record) = records.next_record()? {
+        kinds.push(record.kind());
+    }
+    Ok(kinds)
+}
+
+const KINDS: [u32; 3] = [kind::COMM, kind::FORK, kind::FINISHED_ROUND];
+
+#[test]
+fn what_was_written_is_read() {
+    let file = file();
+    assert_eq!(kinds(&file).expect("good"), KINDS);
+    let reader = Reader::new(Cursor::new(file)).expect("good");
+    assert_eq!(reader.events(), [event(&[1, 2], "a"), event(&[3], "b")]);
+    assert_eq!(reader.features(), &features());
+}
+
+#[test]
+fn every_shorter_file_is_an_error() {
+    let file = file();
+    for len in 0..file.len() {
+        assert!(kinds(&file[..len]).is_err(), "{len} of {}", file.len());
+    }
+}
+
+/// A disk on which only so much fits.
+struct Disk {
+    content: Cursor<Vec<u8>>,
+    room: usize,
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let at = self.content.position() as usize;
+        let fits = self.room.saturating_sub(at).min(bytes.len());
+        if fits == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.content.write(&bytes[..fits])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Disk {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.content.seek(to)
+    }
+}
+
+impl Read for Disk {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.content.read(out)
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_the_records_that_fitted() {
+    let comm = synthesized::comm(1, 1, b"name", 0);
+    let before = file().len();
+    for room in before..before + 5 * comm.len() {
+        let disk = Disk {
+            content: Cursor::default(),
+            room,
+        };
+        let mut writer = Writer::new(disk, vec![event(&[1], "a")]).expect("it fits");
+        let mut written = 0;
+        let error = loop {
+            match writer.write(&[&comm[..10], &comm[10..]]) {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Io(e) if e.kind() == io::ErrorKind::StorageFull));
+        let (disk, end) = writer.cut().expect("the header has its place");
+        let mut file = disk.content.into_inner();
+        assert_eq!(kinds(&file).expect("good").len(), written);
+        file.truncate(end as usize);
+        assert_eq!(kinds(&file).expect("good").len(), written);
+    }
+}
+
+#[test]
+fn a_recorder_that_was_killed_leaves_what_it_wrote() {
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event(&[1], "a")]).expect("memory");
+    writer
+        .write(&[&synthesized::comm(1, 1, b"name", 0)])
+        .expect("memory");
+    let (cut, _) = writer.cut().expect("memory");
+    let mut file = cut.into_inner();
+    // As if the header had not been completed.
+    file[48..56].fill(0);
+    assert_eq!(kinds(&file).expect("good"), [kind::COMM]);
+}
+
+#[test]
+fn attributes_of_different_sizes_become_alike() {
+    let attr = |len: u32, used: usize| {
+        let mut bytes = vec![0; len as usize];
+        bytes[used] = 1;
+        bytes[4..8].copy_from_slice(&len.to_ne_bytes());
+        RecordedEvent::new(EventAttr::from_bytes(&bytes).expect("good"), vec![], "x")
+    };
+    let both = vec![attr(64, 8), attr(144, 90)];
+    let writer = Writer::new(Cursor::new(Vec::new()), both).expect("memory");
+    let file = writer.finish(&features()).expect("memory");
+    let reader = Reader::new(file).expect("good");
+    let lengths = reader.events().iter().map(|e| e.attr().bytes().len());
+    assert_eq!(lengths.collect::<Vec<_>>(), [96, 96]);
+    assert_eq!(reader.events()[1].attr().bytes()[90], 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a file says, reading it ends, in an error or not.
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        len in any::<prop::sample::Index>(),
+        cut in any::<bool>(),
+    ) {
+        let mut file = file();
+        for (at, byte) in changes {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        if cut {
+            file.truncate(len.index(file.len()));
+        }
+        let _ = kinds(&file);
+    }
+
+    /// Sections of any place and size are read within the file or refused.
+    #[test]
+    fn any_header_is_read_or_refused(word in 2usize..13, value in any::<u64>()) {
+        let mut file = file();
+        file[8 * word..8 * word + 8].copy_from_slice(&value.to_ne_bytes());
+        let _ = kinds(&file);
+    }
+}

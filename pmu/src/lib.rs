@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod assign;
+mod clock;
+mod pmu;
+mod sequence;
+mod sim;
+mod table_map;
+mod virtual_pmu;
+
+pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use pmu::{Access, Gating, Pmu, Slot};
+pub use sim::{Rate, Script, SimEvent, SimModel, SimOperation, SimPmu, SimRegister, SimSelect};
+pub use table_map::TableMap;
+pub use virtual_pmu::{Rotation, Scheduling, VirtualGroup, VirtualPmu};

@@ -1,0 +1,299 @@
+//! The interface of a register driver: [`Pmu`], bare counters without any policy.
+
+use std::fmt;
+use std::time::Duration;
+
+use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotClass, SlotSet};
+
+/// The counter registers of a machine's CPUs, all of the same make.
+///
+/// A driver only does as it is told: which event goes where, when, and for how long is decided by
+/// [`VirtualPmu`](crate::VirtualPmu), which turns any `Pmu` into a [`Backend`](quipu_hal::Backend).
+///
+/// # The caller's side
+///
+/// A slot is named by its position in [`slots`](Self::slots). On each CPU the caller first
+/// [acquires](Self::acquire) the counters, and [releases](Self::release) them in the end. In
+/// between, a slot is programmed while it does not count, cleared, started, read any number of
+/// times, and stopped. `program`, `clear`, `start`, `stop`, `acquire` and `release` of one CPU come
+/// one at a time; `read` may come from any thread at any time between `start` and the next `program`
+/// of the slot, also while other slots change. With [`Access::MeasuringThread`] every call for a CPU
+/// comes from the thread that is measured.
+///
+/// # The driver's side
+///
+/// A raw value is the register as it stands: the low [`width`](Slot::width) bits count, what is
+/// above them is ignored. While a slot counts it only goes up, modulo its width. Nothing relies on a counter being zero after anything: `start` says where
+/// it begins, `stop` where it ended, so interfaces that zero a counter when it is set, or do not,
+/// serve alike.
+///
+/// A driver that finds its registers changed by another process answers
+/// [`Interference`](quipu_hal::ErrorKind::Interference) from `read`, `verify` or `stop`; the virtual PMU
+/// then drops that span instead of counting it, and programs the slot again. A driver that can only reach
+/// the CPU it runs on, and has been moved to another, answers
+/// [`WrongThread`](quipu_hal::ErrorKind::WrongThread).
+///
+/// A driver of one counter that always counts:
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotSet};
+/// use quipu_pmu::{Access, Gating, Pmu, Slot};
+///
+/// #[derive(Default)]
+/// struct Ticks(AtomicU64);
+///
+/// impl Pmu for Ticks {
+///     fn name(&self) -> &'static str {
+///         "ticks"
+///     }
+///     fn slots(&self) -> &[Slot] {
+///         const { &[Slot::general(0, 64)] }
+///     }
+///     fn cpus(&self) -> &[u32] {
+///         &[0]
+///     }
+///     fn current_cpu(&self) -> Result<u32> {
+///         Ok(0)
+///     }
+///     fn gating(&self) -> Gating {
+///         Gating::PerSlot
+///     }
+///     fn access(&self) -> Access {
+///         Access::AnyThread
+///     }
+///     fn simultaneity(&self) -> Simultaneity {
+///         Simultaneity::Sequential
+///     }
+///     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
+///         let other = matches!(encoding, Encoding::Other { scheme: "ticks", .. });
+///         Ok(if other { SlotSet::general(1) } else { SlotSet::EMPTY })
+///     }
+///     fn acquire(&self, _cpu: u32) -> Result<()> {
+///         Ok(())
+///     }
+///     fn program(&self, _cpu: u32, _slot: usize, _encoding: &Encoding) -> Result<()> {
+///         Ok(())
+///     }
+///     fn clear(&self, _cpu: u32, _slot: usize) -> Result<()> {
+///         Ok(())
+///     }
+///     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+///         self.read(cpu, slots, raw)
+///     }
+///     fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+///         self.read(cpu, slots, raw)
+///     }
+///     fn read(&self, _cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+///         raw[..slots.len()].fill(self.0.fetch_add(1, Ordering::Relaxed));
+///         Ok(())
+///     }
+///     fn release(&self, _cpu: u32) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// let (pmu, mut raw) = (Ticks::default(), [0]);
+/// pmu.start(0, &[0], &mut raw)?;
+/// pmu.stop(0, &[0], &mut raw)?;
+/// assert_eq!(raw, [1]);
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+pub trait Pmu: Send + Sync + 'static {
+    /// Returns a short name, which the backend takes: `pctr`, `msr`, `sim`.
+    fn name(&self) -> &'static str;
+
+    /// Returns the counters of each CPU: at least one, at most 64, each class and number once.
+    fn slots(&self) -> &[Slot];
+
+    /// Returns the CPUs whose counters can be reached, each once.
+    fn cpus(&self) -> &[u32];
+
+    /// Returns the CPU the calling thread is on, one of [`cpus`](Self::cpus).
+    ///
+    /// # Errors
+    /// When it cannot be found out.
+    fn current_cpu(&self) -> Result<u32>;
+
+    /// Returns the enables: one for each slot, or one for all.
+    fn gating(&self) -> Gating;
+
+    /// Returns the threads that may call.
+    fn access(&self) -> Access;
+
+    /// Returns the simultaneity of the values of one [`read`](Self::read).
+    fn simultaneity(&self) -> Simultaneity;
+
+    /// Returns the slots that can be [programmed](Self::program) with these bits, as far as their
+    /// registers and the way to them can hold them. The virtual PMU asks once for each event of a
+    /// group, and takes of these slots those that the event map has for the event.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](quipu_hal::ErrorKind::UnsupportedEvent) with the reason why no slot can; the
+    /// set may also be empty instead, where the driver knows no reason.
+    fn prepare(&self, encoding: &Encoding) -> Result<SlotSet>;
+
+    /// Takes the counters of a CPU and remembers what they hold.
+    ///
+    /// # Errors
+    /// [`Busy`](quipu_hal::ErrorKind::Busy) when another process has them; otherwise when the
+    /// system refuses. No counter is taken then.
+    fn acquire(&self, cpu: u32) -> Result<()>;
+
+    /// Makes a slot that does not count ready to count an event that it can be
+    /// [prepared](Self::prepare) for.
+    ///
+    /// # Errors
+    /// When the system refuses; the slot does not count then.
+    fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()>;
+
+    /// Sets a slot that does not count to zero, so that it has all its width before it; a counter
+    /// that cannot be written (a time stamp counter) is left as it is.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn clear(&self, cpu: u32, slot: usize) -> Result<()>;
+
+    /// Starts programmed slots, simultaneously where the hardware can, and stores the raw value each
+    /// starts from. With [`Gating::Shared`] `slots` is everything that is to count on the CPU, and
+    /// what else was started here must not count; a slot that was never programmed is left to others.
+    ///
+    /// # Errors
+    /// When the system refuses; some of the slots may count then, and are stopped.
+    fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
+
+    /// Stops slots and stores the raw value each stopped at. With [`Gating::Shared`] `slots` is
+    /// everything that counts on the CPU.
+    ///
+    /// # Errors
+    /// When the system refuses, or [`Interference`](quipu_hal::ErrorKind::Interference); the raw values
+    /// mean nothing then.
+    fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
+
+    /// Reads the raw values of slots into the same places of `raw`. It allocates nothing and does
+    /// not block.
+    ///
+    /// # Errors
+    /// When the system refuses, or [`Interference`](quipu_hal::ErrorKind::Interference); the raw values
+    /// mean nothing then.
+    fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
+
+    /// Checks that slots that count still hold what was written to start them. The virtual PMU asks
+    /// after it has read them in the background, which is seldom, so this may take longer than a read.
+    ///
+    /// # Errors
+    /// [`Interference`](quipu_hal::ErrorKind::Interference), or when the system refuses.
+    fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        let _ = (cpu, slots);
+        Ok(())
+    }
+
+    /// Returns the longest time between two calls of [`verify`](Self::verify), or `None` for no limit.
+    fn verify_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Puts the counters of a CPU back as [`acquire`](Self::acquire) found them and gives them up.
+    /// It may be called again after it failed, and with slots still counting.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn release(&self, cpu: u32) -> Result<()>;
+
+    /// Returns an error for each register or counter that [`release`](Self::release) could not put back
+    /// so far: of kind [`Interference`](quipu_hal::ErrorKind::Interference) if another process has set
+    /// it since, and [`Os`](quipu_hal::ErrorKind::Os) otherwise.
+    fn restore_failures(&self) -> Vec<Error> {
+        Vec::new()
+    }
+}
+
+/// One physical counter of each CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// Its class.
+    pub class: SlotClass,
+    /// Its number within the class.
+    pub number: u8,
+    /// Its width in bits, 1 to 64.
+    pub width: u8,
+}
+
+impl Slot {
+    /// Returns a general counter.
+    pub const fn general(number: u8, width: u8) -> Self {
+        Self {
+            class: SlotClass::General,
+            number,
+            width,
+        }
+    }
+
+    /// Returns a fixed counter.
+    pub const fn fixed(number: u8, width: u8) -> Self {
+        Self {
+            class: SlotClass::Fixed,
+            number,
+            width,
+        }
+    }
+
+    /// Returns the bits of a raw value that count.
+    pub const fn mask(self) -> u64 {
+        if self.width >= 64 {
+            u64::MAX
+        } else {
+            (1 << self.width) - 1
+        }
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            SlotClass::General => write!(f, "counter {}", self.number),
+            SlotClass::Fixed => write!(f, "fixed counter {}", self.number),
+            SlotClass::TimeStamp => f.write_str("the time stamp counter"),
+            other => write!(f, "{other:?} counter {}", self.number),
+        }
+    }
+}
+
+/// The enables of a PMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gating {
+    /// Each slot has its own enable.
+    PerSlot,
+    /// One enable gates all slots of a CPU, as that of counter 0 does on the P6 (pctr(4)). To
+    /// change one slot the virtual PMU stops all and starts all again.
+    Shared,
+}
+
+/// The threads that may drive a PMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Any thread reaches the counters of every CPU.
+    AnyThread,
+    /// Only the counters of the CPU that the calling thread is on can be reached, so the thread
+    /// that is measured has to make the calls.
+    MeasuringThread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_as_many_bits_as_the_slot_is_wide() {
+        for width in 1..=64u8 {
+            assert_eq!(Slot::general(0, width).mask().count_ones(), width.into());
+        }
+    }
+
+    #[test]
+    fn slots_are_called_what_manuals_call_them() {
+        assert_eq!(Slot::general(0, 48).to_string(), "counter 0");
+        assert_eq!(Slot::fixed(2, 48).to_string(), "fixed counter 2");
+    }
+}

@@ -1,0 +1,142 @@
+//! An event map from a table: for the simulated PMU, and for tests.
+
+use std::collections::HashMap;
+
+use quipu_hal::text::nearest_of;
+
+use crate::SimSelect;
+use quipu_hal::{
+    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter,
+    ResolvedEvent, Result, Scheme, SlotSet,
+};
+
+/// An [`EventMap`] of simulated events.
+///
+/// An event is entered under its native name with its number, and is found by that name, by that
+/// number as a raw event, and by every event it is [also](Self::also) entered as.
+///
+/// ```
+/// use quipu_hal::{Event, EventInfo, EventMap, Filter, Hardware, SlotSet};
+/// use quipu_pmu::TableMap;
+///
+/// let map = TableMap::new()
+///     .event(7, EventInfo::counter("DIV_BUSY"), SlotSet::general(0b1))
+///     .also(Hardware::StalledCyclesBackend);
+/// let by_name = map.resolve(&Event::Named("DIV_BUSY".into()), Filter::default())?;
+/// let by_kind = map.resolve(&Hardware::StalledCyclesBackend.into(), Filter::default())?;
+/// assert_eq!(by_name, by_kind);
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TableMap {
+    cpu: CpuModel,
+    entries: Vec<Entry>,
+    index: HashMap<Event, usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    number: u32,
+    info: EventInfo,
+    slots: SlotSet,
+}
+
+impl TableMap {
+    /// Returns a map without events, for a simulated CPU.
+    pub fn new() -> Self {
+        Self {
+            cpu: CpuModel::new(
+                CpuIdentity::X86 {
+                    vendor: "QuipuSimPmu".into(),
+                    family: 0,
+                    model: 0,
+                    stepping: 0,
+                },
+                Scheme::Simulated,
+                Vec::new(),
+            ),
+            entries: Vec::new(),
+            index: HashMap::new(),
+        }
+    }
+
+    /// Sets the description of the CPU.
+    #[must_use]
+    pub fn for_cpu(mut self, cpu: CpuModel) -> Self {
+        self.cpu = cpu;
+        self
+    }
+
+    /// Adds an event: its number on the simulated PMU, its description, and the slots that can count
+    /// it. An event entered later under the same name or number hides the earlier.
+    #[must_use]
+    pub fn event(mut self, number: u32, info: EventInfo, slots: SlotSet) -> Self {
+        let entry = self.entries.len();
+        self.index.insert(Event::Named(info.name.clone()), entry);
+        let raw = quipu_hal::RawEvent::new(number.into());
+        self.index.insert(raw.into(), entry);
+        self.entries.push(Entry {
+            number,
+            info,
+            slots,
+        });
+        self
+    }
+
+    /// Makes the event that was entered last available as another event too. Does nothing while there
+    /// is none.
+    #[must_use]
+    pub fn also(mut self, event: impl Into<Event>) -> Self {
+        if let Some(last) = self.entries.len().checked_sub(1) {
+            self.index.insert(event.into(), last);
+        }
+        self
+    }
+}
+
+impl Default for TableMap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EventMap for TableMap {
+    fn cpu(&self) -> &CpuModel {
+        &self.cpu
+    }
+
+    fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
+        let Some(&entry) = self.index.get(event) else {
+            return Err(self.unknown(event));
+        };
+        let entry = &self.entries[entry];
+        let ignored = Filter::all() - filter - entry.info.honours;
+        if !ignored.is_empty() {
+            let attempted = format!("filter {}", entry.info.name);
+            return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("the simulated PMU tells only user and kernel mode apart"));
+        }
+        let mut select = SimSelect::new(entry.number);
+        select.user = filter.contains(Filter::USER);
+        select.kernel = filter.contains(Filter::KERNEL);
+        let encoding = Encoding::Simulated(select.bits());
+        Ok(ResolvedEvent::new(
+            encoding,
+            entry.slots,
+            entry.info.clone(),
+        ))
+    }
+}
+
+impl TableMap {
+    fn unknown(&self, event: &Event) -> Error {
+        let name = event.to_string();
+        let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
+            .with_reason("the simulated PMU has no such event");
+        let names = self.entries.iter().map(|entry| entry.info.name.as_str());
+        match nearest_of(&name, names).first() {
+            Some(nearest) => error.with_hint(format!("the nearest name is {nearest}")),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! The engine behind a virtual PMU and its groups: one schedule for each CPU, and who drives them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use quipu_hal::{Error, ErrorKind, Reading, Result};
+
+use super::Drive;
+use super::rotator::{RotationInterval, Rotator};
+use super::schedule::{CpuContext, NEVER, Schedule};
+use super::scheduled_group::ScheduledGroup;
+use super::times::State;
+use crate::{Access, Clock, Pmu};
+
+/// State shared by the groups of one virtual PMU. The last of them ends the rotator.
+pub(super) struct Engine<P: Pmu, C: Clock> {
+    // First, so that the thread has ended before anything else is dropped.
+    rotator: Rotator,
+    pub(super) core: Arc<Core<P, C>>,
+}
+
+/// The part that the rotator works on too.
+pub(super) struct Core<P: Pmu, C: Clock> {
+    pub(super) pmu: P,
+    pub(super) clock: C,
+    pub(super) rotation: RotationInterval,
+    pub(super) drive: Drive,
+    /// In the order of [`Pmu::cpus`].
+    cpus: Box<[Cpu]>,
+    owner: Mutex<Owner>,
+}
+
+#[derive(Debug)]
+struct Cpu {
+    number: u32,
+    schedule: Mutex<Schedule>,
+    /// Time at which the schedule has work due.
+    due: AtomicU64,
+}
+
+/// The thread that all groups belong to, where the PMU needs one.
+#[derive(Debug, Default)]
+struct Owner {
+    thread: Option<ThreadId>,
+    groups: usize,
+}
+
+/// Room for reading one group, and what has been reported of it.
+pub(super) struct Reader {
+    slots: Box<[usize]>,
+    raw: Box<[u64]>,
+    /// Time running as last reported, for each part.
+    running: Box<[u64]>,
+}
+
+impl Reader {
+    pub(super) fn new(members: usize, parts: usize) -> Self {
+        Self {
+            slots: vec![0; members].into(),
+            raw: vec![0; members].into(),
+            running: vec![0; parts].into(),
+        }
+    }
+}
+
+impl<P: Pmu, C: Clock> Engine<P, C> {
+    pub(super) fn new(pmu: P, clock: C, interval: Duration, drive: Drive) -> Self {
+        let cpus = pmu.cpus().iter().map(|&number| Cpu {
+            number,
+            schedule: Mutex::default(),
+            due: AtomicU64::new(NEVER),
+        });
+        Self {
+            rotator: Rotator::default(),
+            core: Arc::new(Core {
+                cpus: cpus.collect(),
+                rotation: RotationInterval::new(interval),
+                drive,
+                owner: Mutex::default(),
+                pmu,
+                clock,
+            }),
+        }
+    }
+
+    /// Enables a group on one CPU and says whether it was off; an error leaves it off.
+    pub(super) fn enable(&self, group: &Arc<ScheduledGroup>) -> Result<bool> {
+        let core = &self.core;
+        if core.drive == Drive::Background {
+            let core = Arc::clone(core);
+            self.rotator.start(move || core.run_due())?;
+        }
+        let due = &core.cpus[group.cpu].due;
+        let before = due.load(Ordering::Relaxed);
+        let enabled = core.with(group.cpu, |schedule, at| schedule.enable(at, group));
+        if enabled && let Some(e) = group.take_fault() {
+            core.with(group.cpu, |schedule, at| schedule.disable(at, group));
+            return Err(e);
+        }
+        if core.drive == Drive::Background && due.load(Ordering::Relaxed) < before {
+            self.rotator.wake();
+        }
+        Ok(enabled)
+    }
+}
+
+impl<P: Pmu, C: Clock> Core<P, C> {
+    /// A CPU's position, by its number.
+    pub(super) fn position(&self, number: u32) -> Option<usize> {
+        self.cpus.iter().position(|cpu| cpu.number == number)
+    }
+
+    pub(super) fn number(&self, cpu: usize) -> u32 {
+        self.cpus[cpu].number
+    }
+
+    pub(super) fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Runs `work` with the schedule of a CPU locked.
+    fn with<T>(
+        &self,
+        cpu: usize,
+        work: impl FnOnce(&mut Schedule, &CpuContext<'_, P, C>) -> T,
+    ) -> T {
+        let cpu = &self.cpus[cpu];
+        let mut schedule = lock(&cpu.schedule);
+        let at = CpuContext {
+            pmu: &self.pmu,
+            clock: &self.clock,
+            cpu: cpu.number,
+            interval: self.rotation.interval(),
+        };
+        let done = work(&mut schedule, &at);
+        cpu.due.store(schedule.due(), Ordering::Relaxed);
+        done
+    }
+
+    pub(super) fn open(&self, cpu: usize) -> Result<()> {
+        self.with(cpu, Schedule::open)
+    }
+
+    pub(super) fn close(&self, cpu: usize) {
+        self.with(cpu, Schedule::close);
+    }
+
+    pub(super) fn disable(&self, group: &Arc<ScheduledGroup>) -> Result<()> {
+        self.with(group.cpu, |schedule, at| schedule.disable(at, group));
+        group.take_fault().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn reset(&self, group: &ScheduledGroup, reader: &mut Reader) -> Result<()> {
+        self.with(group.cpu, |_, at| {
+            let raw = if group.is_active() {
+                reader.load_slots(group);
+                at.pmu.read(at.cpu, &reader.slots, &mut reader.raw)?;
+                Some(&*reader.raw)
+            } else {
+                None
+            };
+            group.reset(raw, || at.clock.now());
+            Ok(())
+        })
+    }
+
+    /// Turns every ring now, and reads the counters that are due for accumulation.
+    pub(super) fn tick(&self) {
+        for cpu in 0..self.cpus.len() {
+            self.with(cpu, |schedule, at| {
+                schedule.rotate(at);
+                schedule.refresh(at);
+            });
+        }
+    }
+
+    /// Does the work that is due on a CPU; returns true if its ring turned.
+    fn maintain(&self, cpu: usize) -> bool {
+        let mut turned = false;
+        if self.cpus[cpu].due.load(Ordering::Relaxed) <= self.clock.now() {
+            self.with(cpu, |schedule, at| {
+                turned = schedule.rotate_at() <= at.clock.now();
+                if turned {
+                    schedule.rotate(at);
+                }
+                schedule.refresh(at);
+            });
+        }
+        turned
+    }
+
+    /// Does the work that is due on every CPU, and returns the time until more is due.
+    fn run_due(&self) -> Option<Duration> {
+        let began = self.clock.now();
+        let mut turned = false;
+        for cpu in 0..self.cpus.len() {
+            turned |= self.maintain(cpu);
+        }
+        if turned {
+            self.rotation
+                .record_cost(self.clock.now().saturating_sub(began));
+        }
+        let due = self.cpus.iter().map(|cpu| cpu.due.load(Ordering::Relaxed));
+        let next = due.min().filter(|&due| due != NEVER)?;
+        // A clock that is advanced elsewhere may stand still at the moment that is waited for.
+        let ns = next.saturating_sub(self.clock.now()).max(1_000);
+        Some(Duration::from_nanos(ns))
+    }
+
+    /// Reads a group on one CPU. It takes no lock, unless something is wrong or the reading thread
+    /// is the one that rotates.
+    pub(super) fn read(
+        &self,
+        group: &Arc<ScheduledGroup>,
+        reader: &mut Reader,
+        part: usize,
+        out: &mut [Reading],
+    ) -> Result<()> {
+        if self.drive == Drive::Reads {
+            self.maintain(group.cpu);
+        }
+        let state = &group.state;
+        loop {
+            let since = state.sequence.begin();
+            if state.faulted.load(Ordering::Acquire)
+                && let Some(e) = group.take_fault()
+            {
+                return Err(e);
+            }
+            let times = state.times();
+            let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
+            let now;
+            if times.state == State::Active {
+                reader.load_slots(group);
+                let cpu = self.cpus[group.cpu].number;
+                let got = self.pmu.read(cpu, &reader.slots, &mut reader.raw);
+                now = self.clock.now();
+                overdue |= now.saturating_sub(state.last_known_at())
+                    > state.wrap_timeout.load(Ordering::Relaxed);
+                let slots = self.pmu.slots();
+                let counters = state.counters.iter().zip(&*group.members);
+                for (((counter, member), &raw), (&slot, out)) in counters
+                    .zip(&reader.raw)
+                    .zip(reader.slots.iter().zip(&mut *out))
+                {
+                    let mask = slots[slot].mask();
+                    out.value = member.count(raw, mask, || counter.widen(raw, mask));
+                }
+                if !state.sequence.unchanged(since) {
+                    continue;
+                }
+                if let Err(e) = got {
+                    return Err(self.failed(group, e));
+                }
+            } else {
+                now = self.clock.now();
+                for (counter, out) in state.counters.iter().zip(&mut *out) {
+                    out.value = counter.base.load(Ordering::Relaxed);
+                }
+                if !state.sequence.unchanged(since) {
+                    continue;
+                }
+            }
+            if times.state == State::Error {
+                return Err(self.not_scheduled(group));
+            }
+            if overdue {
+                state.wrap_missed.store(true, Ordering::Relaxed);
+                return Err(self.unknown(group));
+            }
+            if times.state == State::Active {
+                state.seen_at.store(now, Ordering::Relaxed);
+                for (counter, out) in state.counters.iter().zip(&*out) {
+                    counter.seen.store(out.value, Ordering::Relaxed);
+                }
+            }
+            let (enabled, running) = times.at(now);
+            // A CPU may read its clock a little after it has looked whether anything changed, and
+            // time must not run backwards for that.
+            let running = running.max(reader.running[part]);
+            reader.running[part] = running;
+            let reset_enabled = state.reset_enabled.load(Ordering::Relaxed);
+            let reset_running = state.reset_running.load(Ordering::Relaxed);
+            for out in out {
+                out.raw_time_enabled = enabled;
+                out.raw_time_running = running;
+                out.time_enabled = enabled.saturating_sub(reset_enabled);
+                out.time_running = running.saturating_sub(reset_running);
+            }
+            return Ok(());
+        }
+    }
+
+    /// Handles an error of the driver while reading.
+    #[cold]
+    fn failed(&self, group: &Arc<ScheduledGroup>, error: Error) -> Error {
+        if error.kind() == ErrorKind::Interference {
+            self.with(group.cpu, |schedule, at| schedule.recover(at, group));
+        }
+        error
+    }
+
+    #[cold]
+    fn not_scheduled(&self, group: &ScheduledGroup) -> Error {
+        let cpu = self.number(group.cpu);
+        Error::new(
+            ErrorKind::CounterInErrorState,
+            format!("read a pinned group on CPU {cpu}"),
+        )
+        .with_reason("it could not be put on the PMU when it was enabled")
+        .with_hint("disable other pinned groups, then enable this one again")
+    }
+
+    #[cold]
+    fn unknown(&self, group: &ScheduledGroup) -> Error {
+        let cpu = self.number(group.cpu);
+        let limit = Duration::from_nanos(group.state.wrap_timeout.load(Ordering::Relaxed));
+        Error::new(
+            ErrorKind::CounterInErrorState,
+            format!("read a group on CPU {cpu}"),
+        )
+        .with_reason(format!(
+            "its counters went unread for more than {limit:?}, in which one can have wrapped unseen"
+        ))
+        .with_hint("reset the group, and read it more often than that")
+    }
+
+    /// Registers the calling thread for a group; refuses all but the owner of a PMU that has one.
+    pub(super) fn enter(&self) -> Result<Option<ThreadId>> {
+        if self.pmu.access() == Access::AnyThread {
+            return Ok(None);
+        }
+        let me = std::thread::current().id();
+        let mut owner = lock(&self.owner);
+        if *owner.thread.get_or_insert(me) != me {
+            return Err(wrong_thread("open a group"));
+        }
+        owner.groups += 1;
+        Ok(Some(me))
+    }
+
+    /// Unregisters a group for which [`enter`](Self::enter) was called.
+    pub(super) fn leave(&self) {
+        if self.pmu.access() == Access::MeasuringThread {
+            let mut owner = lock(&self.owner);
+            owner.groups -= 1;
+            if owner.groups == 0 {
+                owner.thread = None;
+            }
+        }
+    }
+
+    /// Refuses a tick by a thread that may not drive the PMU.
+    pub(super) fn check_ticker(&self) -> Result<()> {
+        if self.pmu.access() == Access::MeasuringThread {
+            let me = std::thread::current().id();
+            if lock(&self.owner).thread.is_some_and(|owner| owner != me) {
+                return Err(wrong_thread("rotate groups"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Pmu, C: Clock> Drop for Core<P, C> {
+    /// Tries once more where giving back failed.
+    fn drop(&mut self) {
+        for cpu in &mut self.cpus {
+            let schedule = cpu.schedule.get_mut();
+            let schedule = schedule.unwrap_or_else(PoisonError::into_inner);
+            schedule.release(&self.pmu, cpu.number);
+        }
+    }
+}
+
+impl Reader {
+    /// Copies the slots of an active group.
+    fn load_slots(&mut self, group: &ScheduledGroup) {
+        for (slot, now) in self.slots.iter_mut().zip(group.slots()) {
+            *slot = now;
+        }
+    }
+}
+
+#[cold]
+pub(super) fn wrong_thread(attempted: &str) -> Error {
+    Error::new(ErrorKind::WrongThread, attempted)
+        .with_reason("these counters can only be driven by the thread that opened the first group")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

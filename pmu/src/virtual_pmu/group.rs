@@ -1,0 +1,157 @@
+//! An open group of the virtual PMU.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use quipu_hal::{
+    Attributes, Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Result, Simultaneity,
+};
+
+use super::engine::{Engine, Reader, wrong_thread};
+use super::scheduled_group::{Member, ScheduledGroup};
+use crate::{Clock, Pmu};
+
+/// A group of counters on the slots of a [`Pmu`], in a part for each CPU.
+///
+/// Made by [`VirtualPmu`](crate::VirtualPmu). Dropping it closes it; the last one on a CPU puts back
+/// what was found there. A group that only the measuring thread can drive has to be dropped by that
+/// thread; elsewhere its registers cannot be reached, and stay as they are until the backend and all
+/// its groups are gone.
+pub struct VirtualGroup<P: Pmu, C: Clock> {
+    engine: Arc<Engine<P, C>>,
+    members: Vec<EventInfo>,
+    parts: Vec<Part>,
+    scheduled: Vec<Arc<ScheduledGroup>>,
+    reader: Reader,
+    thread: Option<ThreadId>,
+}
+
+impl<P: Pmu, C: Clock> VirtualGroup<P, C> {
+    pub(super) fn open(
+        engine: &Arc<Engine<P, C>>,
+        infos: Vec<EventInfo>,
+        members: &Arc<[Member]>,
+        cpus: &[usize],
+        attributes: &Attributes,
+    ) -> Result<Self> {
+        let core = &engine.core;
+        let mut group = Self {
+            thread: core.enter()?,
+            reader: Reader::new(infos.len(), cpus.len()),
+            engine: Arc::clone(engine),
+            members: infos,
+            parts: Vec::with_capacity(cpus.len()),
+            scheduled: Vec::with_capacity(cpus.len()),
+        };
+        for &cpu in cpus {
+            core.open(cpu)?;
+            group.parts.push(Part::on_cpu(core.number(cpu)));
+            let members = Arc::clone(members);
+            let scheduled =
+                ScheduledGroup::new(cpu, members, attributes.pinned, attributes.exclusive);
+            group.scheduled.push(Arc::new(scheduled));
+        }
+        if !attributes.disabled {
+            group.enable()?;
+        }
+        Ok(group)
+    }
+
+    fn check_thread(&self, attempted: &str) -> Result<()> {
+        match self.thread {
+            Some(thread) if thread != std::thread::current().id() => Err(wrong_thread(attempted)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<P: Pmu, C: Clock> fmt::Debug for VirtualGroup<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualGroup")
+            .field("members", &self.members)
+            .field("parts", &self.parts)
+            .field("scheduled", &self.scheduled)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
+    fn members(&self) -> &[EventInfo] {
+        &self.members
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        self.engine.core.pmu.simultaneity()
+    }
+
+    fn rotation_interval(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.engine.core.rotation.interval()))
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        self.check_thread("enable a group")?;
+        let mut started: Vec<&Arc<ScheduledGroup>> = Vec::with_capacity(self.scheduled.len());
+        for group in &self.scheduled {
+            match self.engine.enable(group) {
+                Ok(true) => started.push(group),
+                Ok(false) => {}
+                Err(e) => {
+                    for group in started {
+                        // The first error is the one to tell.
+                        let _ = self.engine.core.disable(group);
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        self.check_thread("disable a group")?;
+        let mut result = Ok(());
+        for group in &self.scheduled {
+            let done = self.engine.core.disable(group);
+            result = result.and(done);
+        }
+        result
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.check_thread("reset a group")?;
+        for group in &self.scheduled {
+            self.engine.core.reset(group, &mut self.reader)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+        self.check_thread("read a group")?;
+        if out.members() != self.members.len() || out.parts() != self.parts {
+            return Err(Error::new(ErrorKind::InvalidConfiguration, "read a group")
+                .with_reason("the buffer was made by another group"));
+        }
+        for (part, group) in self.scheduled.iter().enumerate() {
+            let out = out.part_mut(part);
+            self.engine.core.read(group, &mut self.reader, part, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Pmu, C: Clock> Drop for VirtualGroup<P, C> {
+    fn drop(&mut self) {
+        for group in &self.scheduled {
+            // The error has no caller to go to; the registers are restored all the same.
+            let _ = self.engine.core.disable(group);
+            self.engine.core.close(group.cpu);
+        }
+        self.engine.core.leave();
+    }
+}

@@ -1,0 +1,402 @@
+//! The schedule of one CPU: pinned groups first, then the others in turns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quipu_hal::{ErrorKind, Result};
+
+use super::scheduled_group::ScheduledGroup;
+use super::times::State;
+use crate::assign::Matching;
+use crate::clock::nanoseconds;
+use crate::{Clock, Gating, Pmu};
+
+/// Sentinel deadline: never.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The registers of one CPU, and the clock.
+pub(super) struct CpuContext<'a, P, C> {
+    pub(super) pmu: &'a P,
+    pub(super) clock: &'a C,
+    pub(super) cpu: u32,
+    /// Nanoseconds after which waiting groups get their turn.
+    pub(super) interval: u64,
+}
+
+/// The groups of one CPU.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// Groups that are open here.
+    open: usize,
+    /// Set while the counters are acquired.
+    held: bool,
+    /// Enabled pinned groups that are not in error, in the order they were enabled.
+    pinned: Vec<Arc<ScheduledGroup>>,
+    /// Other enabled groups; the one at the front has the first choice.
+    ring: VecDeque<Arc<ScheduledGroup>>,
+    /// Groups that count.
+    placed: Vec<Arc<ScheduledGroup>>,
+    /// Time of the next rotation, if a group waits.
+    rotate_at: Option<u64>,
+    scratch: Scratch,
+}
+
+/// Buffers that are kept, so that rotating allocates nothing.
+#[derive(Debug, Default)]
+struct Scratch {
+    next: Vec<Arc<ScheduledGroup>>,
+    kept: Vec<Arc<ScheduledGroup>>,
+    leaving: Vec<Arc<ScheduledGroup>>,
+    arriving: Vec<Arc<ScheduledGroup>>,
+    ready: Vec<Arc<ScheduledGroup>>,
+    slots: Vec<usize>,
+    raw: Vec<u64>,
+}
+
+impl Schedule {
+    /// Counts an opened group; the first acquires the counters.
+    pub(super) fn open<P: Pmu, C>(&mut self, at: &CpuContext<'_, P, C>) -> Result<()> {
+        if !self.held {
+            at.pmu.acquire(at.cpu)?;
+            self.held = true;
+        }
+        self.open += 1;
+        Ok(())
+    }
+
+    /// Counts a closed group; the last releases the counters.
+    pub(super) fn close<P: Pmu, C>(&mut self, at: &CpuContext<'_, P, C>) {
+        self.open -= 1;
+        if self.open == 0 {
+            // A release that was interrupted may succeed the second time.
+            self.release(at.pmu, at.cpu);
+            self.release(at.pmu, at.cpu);
+        }
+    }
+
+    /// Restores the registers. When that fails the counters stay acquired, for the next group or the
+    /// next try.
+    pub(super) fn release<P: Pmu>(&mut self, pmu: &P, cpu: u32) {
+        if self.held {
+            self.held = pmu.release(cpu).is_err();
+        }
+    }
+
+    /// Enables a group that is off or in error: it goes on now if it fits beside those that are on.
+    /// Returns false if it was enabled already.
+    pub(super) fn enable<P: Pmu, C: Clock>(
+        &mut self,
+        at: &CpuContext<'_, P, C>,
+        group: &Arc<ScheduledGroup>,
+    ) -> bool {
+        if matches!(group.state.event_state(), State::Inactive | State::Active) {
+            return false;
+        }
+        let now = at.clock.now();
+        group.change_times(|times| times.enable(now));
+        if group.pinned {
+            self.pinned.push(Arc::clone(group));
+        } else {
+            self.ring.push_back(Arc::clone(group));
+        }
+        self.reschedule(at, Some(group));
+        true
+    }
+
+    /// Disables a group; waiting groups take its place.
+    pub(super) fn disable<P: Pmu, C: Clock>(
+        &mut self,
+        at: &CpuContext<'_, P, C>,
+        group: &Arc<ScheduledGroup>,
+    ) {
+        let counted = group.is_active();
+        self.pinned.retain(|s| !Arc::ptr_eq(s, group));
+        self.ring.retain(|s| !Arc::ptr_eq(s, group));
+        self.reschedule(at, None);
+        let now = at.clock.now();
+        let counted = counted && !group.state.faulted.load(Ordering::Relaxed);
+        if matches!(group.state.event_state(), State::Inactive) {
+            group.change_times(|times| {
+                // What counted to the end was enabled as long as it counted.
+                let end = if counted { times.stopped } else { now };
+                times.stop(end, State::Off);
+            });
+        }
+    }
+
+    /// Turns the ring by one group.
+    pub(super) fn rotate<P: Pmu, C: Clock>(&mut self, at: &CpuContext<'_, P, C>) {
+        if self.rotate_at.take().is_some() {
+            if let Some(front) = self.ring.pop_front() {
+                self.ring.push_back(front);
+            }
+            self.reschedule(at, None);
+        }
+    }
+
+    /// Reads and verifies the groups that are due for accumulation.
+    pub(super) fn refresh<P: Pmu, C: Clock>(&mut self, at: &CpuContext<'_, P, C>) {
+        let now = at.clock.now();
+        let mut lost = false;
+        let Self {
+            placed, scratch, ..
+        } = self;
+        for group in placed.iter().filter(|group| accumulate_at(group) <= now) {
+            scratch.take_slots(std::slice::from_ref(group));
+            let read = at.pmu.read(at.cpu, &scratch.slots, &mut scratch.raw);
+            match read.and_then(|()| at.pmu.verify(at.cpu, &scratch.slots)) {
+                Ok(()) => group.accumulate(at.pmu.slots(), &scratch.raw, false, || at.clock.now()),
+                Err(e) => {
+                    if e.kind() == ErrorKind::Interference {
+                        group.discard_interval();
+                        lost = true;
+                    }
+                    group.set_fault(e);
+                }
+            }
+        }
+        if lost {
+            self.reschedule(at, None);
+        }
+    }
+
+    /// Programs a group again whose registers another process has changed.
+    pub(super) fn recover<P: Pmu, C: Clock>(
+        &mut self,
+        at: &CpuContext<'_, P, C>,
+        group: &Arc<ScheduledGroup>,
+    ) {
+        if group.is_active() {
+            group.discard_interval();
+            self.reschedule(at, None);
+        }
+    }
+
+    /// Returns the time at which work is due next.
+    pub(super) fn due(&self) -> u64 {
+        let accumulate = self.placed.iter().map(|group| accumulate_at(group)).min();
+        self.rotate_at().min(accumulate.unwrap_or(NEVER))
+    }
+
+    /// Returns the time of the next rotation; [`NEVER`] while no group waits.
+    pub(super) fn rotate_at(&self) -> u64 {
+        self.rotate_at.unwrap_or(NEVER)
+    }
+
+    /// Schedules the planned groups in and all others out.
+    fn reschedule<P: Pmu, C: Clock>(
+        &mut self,
+        at: &CpuContext<'_, P, C>,
+        fresh: Option<&Arc<ScheduledGroup>>,
+    ) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let matching = self.plan(&mut scratch.next);
+        self.compare(&mut scratch, &matching, at.pmu.gating());
+        let all_at_once = at.pmu.gating() == Gating::Shared;
+        let leaving = std::mem::take(&mut scratch.leaving);
+        for groups in batches(&leaving, all_at_once) {
+            stop_groups(at, groups, &mut scratch);
+        }
+        let mut event = 0;
+        for group in &scratch.next {
+            // A group that stays has these slots already.
+            for counter in &group.state.counters {
+                let slot = matching.slot_of(event);
+                counter.slot.store(slot, Ordering::Relaxed);
+                event += 1;
+            }
+        }
+        let arriving = std::mem::take(&mut scratch.arriving);
+        for groups in batches(&arriving, all_at_once) {
+            start_groups(at, groups, fresh, &mut scratch);
+        }
+        self.placed.clear();
+        let on = scratch.next.iter().filter(|group| group.is_active());
+        self.placed.extend(on.cloned());
+        self.pinned.retain(|group| {
+            if !group.is_active() {
+                let now = at.clock.now();
+                group.change_times(|times| times.stop(now, State::Error));
+            }
+            group.is_active()
+        });
+        let waiting = self.placed.len() < self.pinned.len() + self.ring.len();
+        if !waiting {
+            self.rotate_at = None;
+        } else if self.rotate_at.is_none() {
+            self.rotate_at = Some(at.clock.now().saturating_add(at.interval));
+        }
+        scratch.leaving = leaving;
+        scratch.arriving = arriving;
+        scratch.clear();
+        self.scratch = scratch;
+    }
+
+    /// Selects the groups to be on: every pinned group that fits, and the ring from its front up to the
+    /// first that does not. So the work depends on the slots, not on the number of waiting groups.
+    fn plan(&self, next: &mut Vec<Arc<ScheduledGroup>>) -> Matching {
+        let mut matching = Matching::new();
+        let mut alone = false;
+        let mut take = |group: &Arc<ScheduledGroup>| {
+            if alone
+                || (group.exclusive && !next.is_empty())
+                || next.iter().any(|other| group.conflicts(other))
+            {
+                return false;
+            }
+            let counts = group.is_active();
+            let preferred = group.slots().map(|slot| counts.then_some(slot));
+            let events = group.members.iter().map(|member| member.allowed);
+            let fits = matching.add_all(events.zip(preferred)).is_ok();
+            if fits {
+                alone = group.exclusive;
+                next.push(Arc::clone(group));
+            }
+            fits
+        };
+        for group in &self.pinned {
+            take(group);
+        }
+        let _first_that_waits = self.ring.iter().find(|group| !take(group));
+        matching
+    }
+
+    /// Sorts groups into those that stay, leave and arrive. With one enable for all slots, any change
+    /// stops all.
+    fn compare(&self, scratch: &mut Scratch, matching: &Matching, gating: Gating) {
+        let mut event = 0;
+        for group in &scratch.next {
+            let first = event;
+            event += group.members.len();
+            let same = (first..event)
+                .map(|e| matching.slot_of(e))
+                .eq(group.slots());
+            if group.is_active() && same {
+                scratch.kept.push(Arc::clone(group));
+            } else {
+                scratch.arriving.push(Arc::clone(group));
+            }
+        }
+        let kept = &scratch.kept;
+        let stays = |group: &&Arc<ScheduledGroup>| kept.iter().any(|k| Arc::ptr_eq(k, group));
+        // A group whose interval was discarded is on the list, but does not count any more.
+        let on = self.placed.iter().filter(|group| group.is_active());
+        scratch.leaving.extend(on.filter(|s| !stays(s)).cloned());
+        let changed = !scratch.leaving.is_empty() || !scratch.arriving.is_empty();
+        if gating == Gating::Shared && changed {
+            scratch.leaving.append(&mut scratch.kept);
+            scratch.arriving.clear();
+            scratch.arriving.extend_from_slice(&scratch.next);
+        }
+    }
+}
+
+impl Scratch {
+    /// Collects the slots of these groups, one after the other, with as much room for raw values.
+    fn take_slots(&mut self, groups: &[Arc<ScheduledGroup>]) {
+        self.slots.clear();
+        self.slots
+            .extend(groups.iter().flat_map(|group| group.slots()));
+        self.raw.clear();
+        self.raw.resize(self.slots.len(), 0);
+    }
+
+    fn clear(&mut self) {
+        self.next.clear();
+        self.kept.clear();
+        self.leaving.clear();
+        self.arriving.clear();
+        self.ready.clear();
+    }
+}
+
+fn accumulate_at(group: &ScheduledGroup) -> u64 {
+    let load = |moment: &AtomicU64| moment.load(Ordering::Relaxed);
+    load(&group.state.accumulated_at).saturating_add(load(&group.state.accumulate_every))
+}
+
+/// Returns groups one by one, or all together.
+fn batches(
+    groups: &[Arc<ScheduledGroup>],
+    all_at_once: bool,
+) -> std::slice::Chunks<'_, Arc<ScheduledGroup>> {
+    groups.chunks(if all_at_once { groups.len().max(1) } else { 1 })
+}
+
+/// Stops groups and accumulates their counts.
+fn stop_groups<P: Pmu, C: Clock>(
+    at: &CpuContext<'_, P, C>,
+    groups: &[Arc<ScheduledGroup>],
+    scratch: &mut Scratch,
+) {
+    scratch.take_slots(groups);
+    match at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw) {
+        Ok(()) => {
+            let mut raw = &*scratch.raw;
+            for group in groups {
+                let own;
+                (own, raw) = raw.split_at(group.members.len());
+                group.accumulate(at.pmu.slots(), own, true, || at.clock.now());
+            }
+        }
+        Err(e) => {
+            for group in groups {
+                group.discard_interval();
+                group.set_fault(e.clone());
+            }
+        }
+    }
+}
+
+/// Programs and starts groups; one that fails waits for another turn, and its error for a caller.
+fn start_groups<P: Pmu, C: Clock>(
+    at: &CpuContext<'_, P, C>,
+    groups: &[Arc<ScheduledGroup>],
+    fresh: Option<&Arc<ScheduledGroup>>,
+    scratch: &mut Scratch,
+) {
+    scratch.ready.clear();
+    for group in groups {
+        match program(at, group) {
+            Ok(()) => scratch.ready.push(Arc::clone(group)),
+            Err(e) => group.set_fault(e),
+        }
+    }
+    let ready = std::mem::take(&mut scratch.ready);
+    scratch.take_slots(&ready);
+    let started = match &*ready {
+        [] => Ok(()),
+        _ => at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw),
+    };
+    match started {
+        Ok(()) => {
+            let verify_interval = at.pmu.verify_interval().map_or(u64::MAX, nanoseconds);
+            let mut raw = &*scratch.raw;
+            for group in &ready {
+                let own;
+                (own, raw) = raw.split_at(group.members.len());
+                let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, group));
+                group.schedule_in(at.pmu.slots(), own, verify_interval, fresh, || {
+                    at.clock.now()
+                });
+            }
+        }
+        Err(e) => {
+            // Some may count. The stop error is ignored: the start error is reported.
+            let _ = at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw);
+            for group in &ready {
+                group.set_fault(e.clone());
+            }
+        }
+    }
+    scratch.ready = ready;
+}
+
+fn program<P: Pmu, C>(at: &CpuContext<'_, P, C>, group: &ScheduledGroup) -> Result<()> {
+    for (slot, member) in group.slots().zip(&*group.members) {
+        at.pmu.program(at.cpu, slot, &member.encoding)?;
+        at.pmu.clear(at.cpu, slot)?;
+    }
+    Ok(())
+}

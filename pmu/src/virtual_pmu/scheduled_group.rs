@@ -1,0 +1,218 @@
+//! One group on one CPU, with the operations of the scheduler on it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quipu_hal::{Encoding, Error};
+
+use super::group_state::{GroupState, UNSTATED_RATE, wrap_timeout};
+use super::times::{State, Times};
+use crate::Slot;
+
+/// A group on one CPU that the scheduler places on slots.
+#[derive(Debug)]
+pub(super) struct ScheduledGroup {
+    /// The CPU's position among those of the PMU.
+    pub(super) cpu: usize,
+    pub(super) members: Arc<[Member]>,
+    pub(super) pinned: bool,
+    pub(super) exclusive: bool,
+    pub(super) state: GroupState,
+    fault: Mutex<Option<Error>>,
+}
+
+/// One event of a group, as far as the scheduler is concerned.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) encoding: Encoding,
+    /// The slots it can use, a bit each.
+    pub(super) allowed: u64,
+    pub(super) max_rate: Option<u64>,
+    pub(super) gauge: bool,
+}
+
+impl ScheduledGroup {
+    pub(super) fn new(cpu: usize, members: Arc<[Member]>, pinned: bool, exclusive: bool) -> Self {
+        Self {
+            cpu,
+            state: GroupState::new(members.len()),
+            members,
+            pinned,
+            exclusive,
+            fault: Mutex::new(None),
+        }
+    }
+
+    /// Returns true if an event of each group need different values in a shared register.
+    pub(super) fn conflicts(&self, other: &Self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| member.conflict(&other.members).is_some())
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.state.event_state() == State::Active
+    }
+
+    /// Returns the slots its members are on, in their order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
+        let counters = self.state.counters.iter();
+        counters.map(|counter| counter.slot.load(Ordering::Relaxed))
+    }
+
+    /// Keeps an error for the next caller.
+    pub(super) fn set_fault(&self, error: Error) {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.get_or_insert(error);
+        self.state.faulted.store(true, Ordering::Release);
+    }
+
+    /// Takes the error that waits for a caller, if there is one.
+    pub(super) fn take_fault(&self) -> Option<Error> {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.faulted.store(false, Ordering::Release);
+        fault.take()
+    }
+
+    /// Makes it count from these raw values on; it is verified after `verify_interval` nanoseconds.
+    pub(super) fn schedule_in(
+        &self,
+        slots: &[Slot],
+        raw: &[u64],
+        verify_interval: u64,
+        fresh: bool,
+        now: impl Fn() -> u64,
+    ) {
+        let (mut limit, mut every) = (u64::MAX, verify_interval);
+        for (slot, member) in self.slots().zip(&*self.members) {
+            if member.gauge {
+                continue;
+            }
+            let mask = slots[slot].mask();
+            if let Some(rate) = member.max_rate {
+                limit = limit.min(wrap_timeout(mask, rate));
+            }
+            every = every.min(wrap_timeout(mask, member.max_rate.unwrap_or(UNSTATED_RATE)) / 4);
+        }
+        let state = &self.state;
+        state.sequence.write(|| {
+            let now = now();
+            for (counter, &raw) in state.counters.iter().zip(raw) {
+                counter.start.store(raw, Ordering::Relaxed);
+            }
+            state.wrap_timeout.store(limit, Ordering::Relaxed);
+            state.accumulate_every.store(every, Ordering::Relaxed);
+            state.accumulated_at.store(now, Ordering::Relaxed);
+            let mut times = state.times();
+            if fresh {
+                // It was enabled for this very moment, so that it counts all the time it is enabled.
+                times.stop(times.stopped, State::Off);
+                times.enable(now);
+            }
+            times.schedule_in(now);
+            state.set_times(&times);
+        });
+    }
+
+    /// Adds the counts up to these raw values; the group goes on counting or has stopped.
+    pub(super) fn accumulate(
+        &self,
+        slots: &[Slot],
+        raw: &[u64],
+        stopped: bool,
+        now: impl Fn() -> u64,
+    ) {
+        let state = &self.state;
+        state.sequence.write(|| {
+            let now = now();
+            let counters = state.counters.iter().zip(&*self.members).zip(raw);
+            for ((counter, member), &raw) in counters {
+                let mask = slots[counter.slot.load(Ordering::Relaxed)].mask();
+                let count = member.count(raw, mask, || counter.widen(raw, mask));
+                counter.base.store(count, Ordering::Relaxed);
+                counter.start.store(raw, Ordering::Relaxed);
+            }
+            if now.saturating_sub(state.last_known_at())
+                > state.wrap_timeout.load(Ordering::Relaxed)
+            {
+                state.wrap_missed.store(true, Ordering::Relaxed);
+            }
+            state.accumulated_at.store(now, Ordering::Relaxed);
+            if stopped {
+                let mut times = state.times();
+                times.schedule_out(now);
+                state.set_times(&times);
+            }
+        });
+    }
+
+    /// Takes a stopped group off without the counts since its last read, which are unknown: that
+    /// interval is neither counted nor time running.
+    pub(super) fn discard_interval(&self) {
+        let state = &self.state;
+        state.sequence.write(|| {
+            for counter in &state.counters {
+                counter.base.store(counter.last_known(), Ordering::Relaxed);
+            }
+            let mut times = state.times();
+            times.schedule_out(state.last_known_at());
+            state.set_times(&times);
+        });
+    }
+
+    /// Sets its values to zero; its times count from here.
+    pub(super) fn reset(&self, raw: Option<&[u64]>, now: impl Fn() -> u64) {
+        let state = &self.state;
+        state.sequence.write(|| {
+            let now = now();
+            for (i, (counter, member)) in state.counters.iter().zip(&*self.members).enumerate() {
+                if !member.gauge {
+                    counter.base.store(0, Ordering::Relaxed);
+                    counter.seen.store(0, Ordering::Relaxed);
+                }
+                if let Some(raw) = raw {
+                    counter.start.store(raw[i], Ordering::Relaxed);
+                }
+            }
+            let (enabled, running) = state.times().at(now);
+            state.reset_enabled.store(enabled, Ordering::Relaxed);
+            state.reset_running.store(running, Ordering::Relaxed);
+            state.accumulated_at.store(now, Ordering::Relaxed);
+            state.wrap_missed.store(false, Ordering::Relaxed);
+        });
+    }
+
+    /// Changes its event state and times only.
+    pub(super) fn change_times(&self, change: impl FnOnce(&mut Times)) {
+        let state = &self.state;
+        state.sequence.write(|| {
+            let mut times = state.times();
+            change(&mut times);
+            state.set_times(&times);
+        });
+    }
+}
+
+impl Member {
+    /// Returns the first of other events that needs another value in a register besides its slot's, and the
+    /// register's address. Such registers are shared by all slots.
+    pub(super) fn conflict(&self, others: &[Self]) -> Option<(usize, u32)> {
+        let Encoding::X86(own) = &self.encoding else {
+            return None;
+        };
+        own.extra.iter().find_map(|mine| {
+            let differs = |other: &Self| match &other.encoding {
+                Encoding::X86(select) => select
+                    .extra
+                    .iter()
+                    .any(|theirs| theirs.address == mine.address && theirs.value != mine.value),
+                _ => false,
+            };
+            Some((others.iter().position(differs)?, mine.address))
+        })
+    }
+
+    /// Returns the value at a raw value: a gauge shows the register, a counter its widened count.
+    pub(super) fn count(&self, raw: u64, mask: u64, widen: impl FnOnce() -> u64) -> u64 {
+        if self.gauge { raw & mask } else { widen() }
+    }
+}

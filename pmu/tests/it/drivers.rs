@@ -1,0 +1,344 @@
+//! The virtual PMU over drivers with the peculiarities of real registers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_hal::{
+    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, ExtraRegister,
+    Filter, Group, GroupSpec, Hardware, ResolvedEvent, Result, Simultaneity, SlotSet, Target,
+    X86Select,
+};
+use quipu_pmu::{
+    Access, Gating, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
+};
+
+/// A driver that passes everything on to the simulated PMU, with its own quirk.
+struct Quirky {
+    sim: SimPmu,
+    quirk: Quirk,
+    slots: Vec<Slot>,
+    cpus: Vec<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Quirk {
+    None,
+    /// Raw values are sign-extended, as writes to 0xC1 and up are on the P6.
+    SignExtends,
+    /// Counters cannot be cleared, as a time stamp counter cannot.
+    KeepsCounting,
+    /// Stopping zeroes the counter, as setting the function to 0 does through pctr(4).
+    ZeroesWhenStopped,
+    /// Starting fails after the first slot.
+    StartsOnlyOne,
+    /// Looks for changes by others only when it is asked to, once a second.
+    Vigilant,
+}
+
+impl Quirky {
+    fn new(quirk: Quirk, width: u8, clock: &ManualClock) -> Self {
+        let model = SimModel {
+            slots: (0..4).map(|n| Slot::general(n, width)).collect(),
+            ..SimModel::default()
+        };
+        Self {
+            slots: model.slots.clone(),
+            cpus: model.cpus.clone(),
+            sim: SimPmu::with_model(model, clock.clone()),
+            quirk,
+        }
+    }
+
+    fn change(&self, slots: &[usize], raw: &mut [u64]) {
+        for (&slot, raw) in slots.iter().zip(raw) {
+            let slot = self.slots[slot];
+            if self.quirk == Quirk::SignExtends && *raw >> (slot.width - 1) == 1 {
+                *raw |= !slot.mask();
+            }
+        }
+    }
+}
+
+/// The event of a select word is the simulated event's number.
+fn simulated(encoding: &Encoding) -> Encoding {
+    match encoding {
+        Encoding::X86(select) => Encoding::Simulated(select.event().into()),
+        other => other.clone(),
+    }
+}
+
+impl Pmu for Quirky {
+    fn name(&self) -> &'static str {
+        "quirky"
+    }
+
+    fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    fn current_cpu(&self) -> Result<u32> {
+        self.sim.current_cpu()
+    }
+
+    fn gating(&self) -> Gating {
+        self.sim.gating()
+    }
+
+    fn access(&self) -> Access {
+        self.sim.access()
+    }
+
+    fn simultaneity(&self) -> Simultaneity {
+        Simultaneity::Sequential
+    }
+
+    fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
+        self.sim.prepare(&simulated(encoding))
+    }
+
+    fn acquire(&self, cpu: u32) -> Result<()> {
+        self.sim.acquire(cpu)
+    }
+
+    fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
+        self.sim.program(cpu, slot, &simulated(encoding))
+    }
+
+    fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
+        if self.quirk == Quirk::KeepsCounting {
+            return Ok(());
+        }
+        self.sim.clear(cpu, slot)
+    }
+
+    fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        if self.quirk == Quirk::StartsOnlyOne {
+            self.sim.start(cpu, &slots[..1], raw)?;
+            return Err(Error::new(ErrorKind::Os, "start the second").with_errno(5));
+        }
+        self.sim.start(cpu, slots, raw)?;
+        self.change(slots, raw);
+        Ok(())
+    }
+
+    fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        self.sim.stop(cpu, slots, raw)?;
+        self.change(slots, raw);
+        if self.quirk == Quirk::ZeroesWhenStopped {
+            for &slot in slots {
+                self.sim.clear(cpu, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        let read = self.sim.read(cpu, slots, raw);
+        match read {
+            Err(e) if self.quirk == Quirk::Vigilant && e.kind() == ErrorKind::Interference => {}
+            other => other?,
+        }
+        self.change(slots, raw);
+        Ok(())
+    }
+
+    fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        match self.quirk {
+            Quirk::Vigilant => self.sim.read(cpu, slots, &mut vec![0; slots.len()]),
+            _ => Ok(()),
+        }
+    }
+
+    fn verify_interval(&self) -> Option<Duration> {
+        (self.quirk == Quirk::Vigilant).then_some(Duration::from_secs(1))
+    }
+
+    fn release(&self, cpu: u32) -> Result<()> {
+        self.sim.release(cpu)
+    }
+}
+
+#[test]
+fn a_driver_that_wants_to_is_asked_to_verify_in_time() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::Vigilant, 48, &clock);
+    let (sim, map) = (pmu.sim.clone(), pmu.sim.event_map());
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+    let spec = GroupSpec::new([Hardware::Cycles]);
+    let mut group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    let mut out = group.read_buf();
+    clock.advance(Duration::from_millis(500));
+    sim.overwrite(0, 0, SimRegister::default());
+    backend.tick().unwrap();
+    group.read(&mut out).unwrap();
+    clock.advance(Duration::from_millis(500));
+    backend.tick().unwrap();
+    let error = group.read(&mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interference);
+    clock.advance(Duration::from_millis(500));
+    group.read(&mut out).unwrap();
+    let reading = out.get(0, 0);
+    assert_eq!(reading.time_running, 1_000_000_000);
+    assert_eq!(reading.time_enabled, 1_500_000_000);
+}
+
+#[test]
+fn no_quirk_of_raw_values_shows_in_readings() {
+    for quirk in [
+        Quirk::SignExtends,
+        Quirk::KeepsCounting,
+        Quirk::ZeroesWhenStopped,
+    ] {
+        let clock = ManualClock::new();
+        let pmu = Quirky::new(quirk, 32, &clock);
+        let (sim, map) = (pmu.sim.clone(), Arc::new(pmu.sim.event_map()));
+        let backend = VirtualPmu::new(pmu, clock.clone(), map).unwrap();
+        let branches = Event::Named("BRANCHES".into());
+        let open = |n| {
+            let spec = GroupSpec::new(std::iter::repeat_n(branches.clone(), n));
+            backend.open_group(&spec, &Target::Cpu(0)).unwrap()
+        };
+        let (mut one, mut two) = (open(3), open(3));
+        for _ in 0..40 {
+            // Four fifths of a wrap each time.
+            clock.advance(Duration::from_millis(3336));
+            for group in [&mut one, &mut two] {
+                let mut out = group.read_buf();
+                group.read(&mut out).unwrap();
+                let reading = out.get(0, 1);
+                let truth = sim.truth_at(3, 0, Filter::all(), reading.time_running);
+                assert_eq!(reading.value, truth);
+            }
+            backend.tick().unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_started_before_an_error_is_stopped() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::StartsOnlyOne, 48, &clock);
+    let (sim, map) = (pmu.sim.clone(), Arc::new(pmu.sim.event_map()));
+    let backend = VirtualPmu::new(pmu, clock, map).unwrap();
+    let mut spec = GroupSpec::new([Hardware::Cycles, Hardware::Instructions]);
+    spec.attributes.disabled = true;
+    let mut group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    assert_eq!(group.enable().unwrap_err().errno(), Some(5));
+    assert!(sim.registers(0).iter().all(|register| !register.counting));
+}
+
+/// Two events of one off-core response register, one that does not use it, one that counts whatever
+/// the filter says, and one whose code the driver does not take.
+struct OffCore(TableMap);
+
+impl EventMap for OffCore {
+    fn cpu(&self) -> &CpuModel {
+        self.0.cpu()
+    }
+
+    fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
+        let name = event.to_string();
+        let code = if name == "FOREIGN" { 0xff } else { 3 };
+        let mut select = X86Select::new(code, 0);
+        let value = match &*name {
+            "DEMAND_READS" => Some(0x1),
+            "DEMAND_WRITES" => Some(0x2),
+            _ => None,
+        };
+        let register = |value| ExtraRegister {
+            address: 0x1a6,
+            value,
+        };
+        select.extra.extend(value.map(register));
+        Ok(ResolvedEvent::new(
+            Encoding::X86(select),
+            SlotSet::ANY_GENERAL,
+            match &*name {
+                "CLOCKS" => EventInfo::counter(name).honouring(Filter::empty()),
+                _ => EventInfo::counter(name),
+            },
+        ))
+    }
+}
+
+#[test]
+fn events_that_disagree_on_a_shared_register_are_never_on_together() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::None, 48, &clock);
+    let map = Arc::new(OffCore(TableMap::new()));
+    let backend = VirtualPmu::new(pmu, clock.clone(), map).unwrap();
+    let open = |names: &[&str]| {
+        let events = names.iter().map(|name| Event::Named((*name).into()));
+        backend.open_group(&GroupSpec::new(events), &Target::Cpu(0))
+    };
+    let e = open(&["OTHER", "DEMAND_READS", "DEMAND_WRITES"]).unwrap_err();
+    assert_eq!((e.kind(), e.member()), (ErrorKind::TooManyEvents, Some(2)));
+    assert_eq!(
+        e.reason(),
+        Some("DEMAND_READS and DEMAND_WRITES need different values in register 0x1a6")
+    );
+    let mut groups = [
+        open(&["OTHER", "DEMAND_READS", "DEMAND_READS"]).unwrap(),
+        open(&["DEMAND_WRITES"]).unwrap(),
+    ];
+    for _ in 0..10 {
+        clock.advance(Duration::from_micros(1));
+        backend.tick().unwrap();
+    }
+    for group in &mut groups {
+        let mut out = group.read_buf();
+        group.read(&mut out).unwrap();
+        assert_eq!(out.get(0, 0).time_running, 5_000);
+    }
+}
+
+#[test]
+fn what_the_map_lets_through_and_the_registers_cannot_do_is_refused() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::None, 48, &clock);
+    let backend = VirtualPmu::new(pmu, clock, Arc::new(OffCore(TableMap::new()))).unwrap();
+    let open = |name: &str, filter| {
+        let event = EventSpec::new(Event::Named(name.into())).with_filter(filter);
+        backend.open_group(&GroupSpec::single(event), &Target::Cpu(0))
+    };
+    open("CLOCKS", Filter::all()).unwrap();
+    let e = open("CLOCKS", Filter::USER_ONLY).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
+    let reason = "it cannot leave out kernel mode and hypervisor mode";
+    assert_eq!(e.reason(), Some(reason));
+    let e = open("FOREIGN", Filter::all()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+}
+
+#[test]
+fn a_description_that_cannot_be_is_refused() {
+    let refuse = |slots: Vec<Slot>, cpus: Vec<u32>| {
+        let clock = ManualClock::new();
+        let mut pmu = Quirky::new(Quirk::None, 48, &clock);
+        (pmu.slots, pmu.cpus) = (slots, cpus);
+        let made = VirtualPmu::new(pmu, clock, Arc::new(TableMap::new()));
+        let e = made.unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidConfiguration);
+        e.reason().unwrap().to_owned()
+    };
+    let slot = |n| Slot::general(n, 48);
+    assert_eq!(refuse(vec![], vec![0]), "it has 0 slots, not 1 to 64");
+    let many = (0..65).map(slot).collect();
+    assert_eq!(refuse(many, vec![0]), "it has 65 slots, not 1 to 64");
+    assert_eq!(
+        refuse(vec![slot(0), slot(1), slot(0)], vec![0]),
+        "counter 0 is listed twice"
+    );
+    for width in [0, 65] {
+        assert_eq!(
+            refuse(vec![Slot::fixed(1, width)], vec![0]),
+            format!("fixed counter 1 is {width} bits wide")
+        );
+    }
+    assert_eq!(refuse(vec![slot(0)], vec![]), "it has no CPU");
+    assert_eq!(refuse(vec![slot(0)], vec![2, 2]), "CPU 2 is listed twice");
+}

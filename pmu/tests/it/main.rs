@@ -1,0 +1,8 @@
+//! Tests of the virtual PMU, the simulated PMU and slot assignment through their public interface.
+
+mod drivers;
+mod faults;
+mod groups;
+mod model;
+mod rotation;
+mod simulated_pmu;

@@ -1,0 +1,227 @@
+//! Descriptions of event sets.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quipu_events_format::Formula;
+use quipu_hal::{
+    Attributes, Backend, Error, ErrorKind, Event, EventSpec, GroupSpec, Result, Target,
+};
+
+use crate::expansion::ExpandedGroup;
+use crate::open::Opener;
+use crate::{EventSet, IntoGroups, Machine, SetEvent};
+
+/// A description of an [`EventSet`], from which any number of sets can be opened.
+///
+/// ```
+/// use quipu::{EventSet, Target};
+///
+/// // One set for each of four threads, all of the same events.
+/// let mut faults = EventSet::builder();
+/// faults.events("minor-faults,major-faults")?.target(Target::CurrentThread);
+/// let counts: Vec<_> = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (0..4)
+///         .map(|_| {
+///             scope.spawn(|| {
+///                 let mut set = faults.open()?;
+///                 let mut counts = set.counts();
+///                 set.enable()?;
+///                 set.read(&mut counts)?;
+///                 Ok(counts)
+///             })
+///         })
+///         .collect();
+///     threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+/// });
+/// # counts.into_iter().collect::<quipu::Result<Vec<quipu::Counts>>>()?;
+/// # Ok::<(), quipu::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct EventSetBuilder {
+    requests: Vec<GroupSpec>,
+    target: Target,
+    attributes: Attributes,
+    user_mode_fallback: bool,
+    cpu_fallback: bool,
+    backends: Option<Vec<Arc<dyn Backend>>>,
+    machine: Option<Arc<Machine>>,
+    presets: Vec<(String, Formula)>,
+}
+
+impl EventSetBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: Vec::new(),
+            target: Target::CurrentThread,
+            attributes: Attributes::default().with_disabled(true),
+            user_mode_fallback: false,
+            cpu_fallback: false,
+            backends: None,
+            machine: None,
+            presets: Vec::new(),
+        }
+    }
+
+    /// Adds events and groups, in order; may be called again.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if a text is malformed.
+    pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
+        self.requests.extend(events.into_groups()?);
+        Ok(self)
+    }
+
+    /// Sets what is measured; the calling thread by default.
+    pub fn target(&mut self, target: Target) -> &mut Self {
+        self.target = target;
+        self
+    }
+
+    /// Sets how groups are opened; by default without counting. Attributes that a group has by itself
+    /// (`:D`, `:e`) are added.
+    pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// Sets the fallback to user mode, group by group, where counting in the kernel is not permitted and
+    /// the events occur in user mode ([`SetEvent::fell_back_to_user`](crate::SetEvent::fell_back_to_user)).
+    /// Off by default.
+    pub fn user_mode_fallback(&mut self, yes: bool) -> &mut Self {
+        self.user_mode_fallback = yes;
+        self
+    }
+
+    /// Sets the fallback to CPUs, for a thread or process on a backend that counts whole CPUs only, as
+    /// bare registers do: all CPUs if the backend reaches them all, else the one that the calling thread
+    /// is on ([`SetEvent::fell_back_to_cpus`](crate::SetEvent::fell_back_to_cpus)). Such a group
+    /// heeds neither [`inherit`](Attributes::inherit) nor
+    /// [`enable_on_exec`](Attributes::enable_on_exec); where the others rely on the latter,
+    /// [`EventSet::enable_on_cpus`] starts it. Off by default.
+    pub fn cpu_fallback(&mut self, yes: bool) -> &mut Self {
+        self.cpu_fallback = yes;
+        self
+    }
+
+    /// Sets the backends to try, in order; by default the usable ones of [`Machine::this`].
+    pub fn backends(&mut self, backends: impl IntoIterator<Item = Arc<dyn Backend>>) -> &mut Self {
+        self.backends = Some(backends.into_iter().collect());
+        self
+    }
+
+    /// Sets the machine whose backends and presets are used; by default [`Machine::this`]. With
+    /// [`backends`](Self::backends), only its presets are.
+    pub fn machine(&mut self, machine: Arc<Machine>) -> &mut Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// Defines a name for a formula over events, for this set; it hides other events of that name. The
+    /// events of the formula are not presets themselves.
+    ///
+    /// ```
+    /// use quipu::EventSet;
+    ///
+    /// let mut set = EventSet::builder()
+    ///     .preset("ALL_FAULTS", "minor-faults + major-faults")?
+    ///     .events("ALL_FAULTS:u")?
+    ///     .open()?;
+    /// let mut counts = set.counts();
+    /// set.read(&mut counts)?;
+    /// println!("{:?}", counts.by_name("ALL_FAULTS:u").map(|faults| faults.total()));
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if the text is no formula, or one
+    /// without events.
+    pub fn preset(&mut self, name: impl Into<String>, formula: &str) -> Result<&mut Self> {
+        let name = name.into();
+        let refused = |reason: String| {
+            Error::new(ErrorKind::InvalidConfiguration, format!("define {name}"))
+                .with_reason(reason)
+        };
+        let formula = Formula::parse(formula).map_err(|error| refused(error.to_string()))?;
+        if formula.events().is_empty() {
+            return Err(refused("the formula counts no event".into()));
+        }
+        self.presets.push((name, formula));
+        Ok(self)
+    }
+
+    /// Opens every group on the first backend that can count it.
+    ///
+    /// A preset of several events is opened as one group if there are counters for that, otherwise
+    /// event by event; in a group with others, its events become members of that group.
+    ///
+    /// # Errors
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) if there is no backend at all. Groups that cannot be
+    /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
+    pub fn open(&self) -> Result<EventSet> {
+        let given = self.machine.as_deref();
+        let (backends, unusable) = match self.backends.clone() {
+            Some(backends) => (backends, None),
+            None => {
+                let machine = given.unwrap_or_else(|| Machine::this());
+                (machine.require()?, machine.unusable_first().cloned())
+            }
+        };
+        let opener = Opener {
+            backends,
+            unusable,
+            target: &self.target,
+            user_mode_fallback: self.user_mode_fallback,
+            cpu_fallback: self.cpu_fallback,
+        };
+        let mut events = Vec::new();
+        let mut groups = Vec::new();
+        for (request, asked) in self.requests.iter().enumerate() {
+            let formulas: Result<Vec<_>> = asked.members.iter().map(|m| self.formula(m)).collect();
+            let formulas = match formulas {
+                Ok(formulas) => formulas,
+                Err(error) => {
+                    let members = asked.members.iter();
+                    let refused = |spec| SetEvent::new(spec, request, false, Err(error.clone()));
+                    events.extend(members.map(refused));
+                    continue;
+                }
+            };
+            let expanded = ExpandedGroup::new(asked, formulas, self.attributes);
+            let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
+            events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
+            groups.extend(outcome.into_iter().flatten());
+        }
+        Ok(EventSet::new(events, groups))
+    }
+
+    /// Returns the formula that an event is a name for, if it is one.
+    fn formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+        let Event::Named(name) = &spec.event else {
+            return Ok(None);
+        };
+        let own = self.presets.iter().rev().find(|(own, _)| own == name);
+        match (own, &self.machine, &self.backends) {
+            (Some((_, formula)), ..) => Ok(Some(formula.clone())),
+            (None, Some(machine), _) => machine.native.formula(name),
+            (None, None, None) => Machine::this().native.formula(name),
+            (None, None, Some(_)) => Ok(None),
+        }
+    }
+}
+
+impl fmt::Debug for EventSetBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let backends = self.backends.as_deref();
+        let names = backends.map(|all| all.iter().map(Backend::name).collect::<Vec<_>>());
+        f.debug_struct("EventSetBuilder")
+            .field("requests", &self.requests)
+            .field("target", &self.target)
+            .field("attributes", &self.attributes)
+            .field("user_mode_fallback", &self.user_mode_fallback)
+            .field("cpu_fallback", &self.cpu_fallback)
+            .field("backends", &names)
+            .field("presets", &self.presets)
+            .finish_non_exhaustive()
+    }
+}

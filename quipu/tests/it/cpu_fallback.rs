@@ -1,0 +1,73 @@
+//! A backend that counts CPUs only, asked for a task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu::{Attributes, Count, ErrorKind, EventSet, EventSetBuilder, Hardware, Target};
+use quipu_hal::{Backend, TargetKinds};
+use quipu_pmu::{ManualClock, SimPmu, VirtualPmu};
+
+/// Cycles of a task, on a simulated PMU of two CPUs: one has 3000 a microsecond, the other 1504.
+fn cycles(clock: &ManualClock) -> EventSetBuilder {
+    let pmu = SimPmu::new(clock.clone());
+    let map = Arc::new(pmu.event_map());
+    let backend: Arc<dyn Backend> =
+        Arc::new(VirtualPmu::new(pmu, clock.clone(), map).expect("a PMU"));
+    assert!(
+        backend
+            .capabilities()
+            .targets
+            .contains(TargetKinds::ALL_CPUS)
+    );
+    let mut builder = EventSet::builder();
+    builder
+        .events(Hardware::Cycles)
+        .expect("an event")
+        .target(Target::CurrentThread)
+        .attributes(
+            Attributes::default()
+                .with_inherit(true)
+                .with_enable_on_exec(true)
+                .with_disabled(true),
+        )
+        .backends([backend]);
+    builder
+}
+
+#[test]
+fn without_the_fallback_a_task_is_refused() {
+    let set = cycles(&ManualClock::new()).open().expect("a set");
+    let refused = set.events()[0].error().expect("no registers follow tasks");
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    assert_eq!(set.events()[0].fell_back_to_cpus(), None);
+}
+
+#[test]
+fn with_it_the_cpus_are_counted_from_when_they_are_started() {
+    let clock = ManualClock::new();
+    let mut set = cycles(&clock).cpu_fallback(true).open().expect("a set");
+    assert_eq!(set.events()[0].fell_back_to_cpus(), Some(&Target::AllCpus));
+    clock.advance(Duration::from_millis(1));
+    set.enable_on_cpus().expect("it starts");
+    clock.advance(Duration::from_millis(2));
+    let mut counts = set.counts();
+    set.read(&mut counts).expect("its own buffer");
+    assert_eq!(
+        counts.get(0).unwrap().total(),
+        Ok(Count::Exact(2_000 * (3_000 + 1_504)))
+    );
+}
+
+/// A target that the backend does count is left as it is.
+#[test]
+fn cpus_need_no_fallback() {
+    let clock = ManualClock::new();
+    let set = cycles(&clock)
+        .cpu_fallback(true)
+        .attributes(Attributes::default())
+        .target(Target::CurrentCpu)
+        .open()
+        .expect("a set");
+    assert!(set.events()[0].error().is_none());
+    assert_eq!(set.events()[0].fell_back_to_cpus(), None);
+}

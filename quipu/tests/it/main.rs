@@ -1,0 +1,12 @@
+//! The facade over scripted, simulated and real backends.
+
+#[cfg(unix)]
+mod children;
+#[cfg(target_os = "linux")]
+mod commands;
+mod cpu_fallback;
+mod event_set;
+#[cfg(unix)]
+mod msr;
+mod presets;
+mod sampler;

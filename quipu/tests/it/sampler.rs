@@ -1,0 +1,116 @@
+//! Sampling through the facade.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use quipu::{ErrorKind, SampleRate, Sampler};
+
+/// A sampler of this thread's page faults, each with its address; `None` where that is not permitted.
+fn page_faults(test: &str) -> Option<Sampler> {
+    let mut builder = Sampler::builder();
+    builder.events("page-faults:u").expect("an event");
+    builder.rate(SampleRate::Period(1)).addresses(true);
+    match builder.call_chains(true).open() {
+        Ok(sampler) => Some(sampler),
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "SKIP {test}: {why:#}");
+            None
+        }
+    }
+}
+
+#[test]
+fn every_page_that_is_touched_is_sampled_once_with_its_address() {
+    const PAGES: u64 = 200;
+    const PAGE: u64 = 64 << 10; // The largest that a Linux machine has.
+    let Some(mut sampler) = page_faults("every_page_that_is_touched_is_sampled_once") else {
+        return;
+    };
+    // Fresh zeros from the kernel, of which the allocator has touched the first page at most.
+    let mut memory = vec![0u8; (PAGES * PAGE) as usize];
+    let start = memory.as_ptr() as u64;
+    let first = start.next_multiple_of(PAGE) + PAGE;
+    let touched: BTreeSet<u64> = (0..PAGES - 3).map(|i| first + i * PAGE).collect();
+    sampler.enable().expect("it is open");
+    for address in &touched {
+        std::hint::black_box(&mut memory)[(address - start) as usize] = 1;
+    }
+    sampler.disable().expect("it is open");
+
+    let own = i32::try_from(std::process::id()).expect("a pid");
+    let mut seen = Vec::new();
+    let mut last = 0;
+    sampler
+        .drain(|sample| {
+            let address = sample.address.expect("it was asked for");
+            if (first..first + (PAGES - 3) * PAGE).contains(&address) {
+                seen.push(address);
+            }
+            assert_eq!((sample.event, sample.pid, sample.period), (0, own, 1));
+            assert!(!sample.in_kernel && sample.ip != 0 && sample.tid > 0);
+            assert!(sample.time >= last, "in the order of their times");
+            last = sample.time;
+        })
+        .expect("records");
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if huge.is_ok_and(|text| text.contains("[always]")) {
+        // One fault brings many pages; each is sampled at most once all the same.
+        let once: BTreeSet<u64> = seen.iter().copied().collect();
+        assert!(once.len() == seen.len() && !seen.is_empty());
+    } else {
+        // A page may be taken away and come back; none is missed.
+        assert_eq!(seen.iter().copied().collect::<BTreeSet<_>>(), touched);
+    }
+    assert_eq!(sampler.lost(), 0);
+    let mut again = 0;
+    sampler.drain(|_| again += 1).expect("records");
+    assert_eq!(again, 0, "samples are handed out once");
+}
+
+#[test]
+fn what_found_no_room_is_counted() {
+    if page_faults("what_found_no_room_is_counted").is_none() {
+        return;
+    }
+    let mut sampler = Sampler::builder()
+        .events("page-faults:u")
+        .expect("an event")
+        .rate(SampleRate::Period(1))
+        .room(1)
+        .open()
+        .expect("it opened before");
+    sampler.enable().expect("it is open");
+    let mut memory = vec![0u8; 64 << 20];
+    for at in (0..memory.len()).step_by(4096) {
+        std::hint::black_box(&mut memory)[at] = 1;
+    }
+    sampler.disable().expect("it is open");
+    let mut taken = 0;
+    sampler.drain(|_| taken += 1).expect("records");
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !huge.is_ok_and(|text| text.contains("[always]")) {
+        assert!(
+            taken > 0 && sampler.lost() > 0,
+            "{taken}, {}",
+            sampler.lost()
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_sampled_is_refused() {
+    let kind = |builder: &quipu::SamplerBuilder| builder.open().expect_err("refused").kind();
+    assert_eq!(kind(&Sampler::builder()), ErrorKind::InvalidConfiguration);
+    let mut builder = Sampler::builder();
+    let group = builder.events("{cs,faults}").expect_err("a group");
+    assert_eq!(group.kind(), ErrorKind::InvalidConfiguration);
+    builder.events("cpu-clock:u").expect("an event");
+    assert_eq!(
+        kind(builder.backend("posix")),
+        ErrorKind::UnsupportedFeature
+    );
+    assert_eq!(
+        kind(builder.backend("nobody")),
+        ErrorKind::InvalidConfiguration
+    );
+}

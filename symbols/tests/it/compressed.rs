@@ -1,0 +1,95 @@
+//! Debug information in compressed sections, as a C compiler writes it.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
+
+const SOURCE: &str = "\
+static inline __attribute__((always_inline)) int inner(int n) { return n * n + 7; }
+int outer(int n) { return inner(n) / 3; }
+";
+
+/// A library with compressed debug information, if there is a compiler for it.
+fn library(dir: &Path, compression: &str) -> Option<std::path::PathBuf> {
+    let (source, library) = (dir.join("a.c"), dir.join("a.so"));
+    std::fs::write(&source, SOURCE).expect("writable");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O2", "-g", compression, "-o"]);
+    let made = cc.arg(&library).arg(&source).output().ok()?;
+    made.status.success().then_some(library)
+}
+
+/// The names of the functions at every offset of a file that has two at least.
+fn inlined(library: &Path) -> Option<(String, String)> {
+    const START: u64 = 0x10_0000;
+    let len = library.metadata().expect("there").len();
+    let mut processes = Processes::new();
+    let mapped = Mapped {
+        start: START,
+        end: START + len,
+        offset: 0,
+        path: library.to_string_lossy().as_bytes().into(),
+    };
+    processes.map(1, mapped);
+    let mut symbolizer = Symbolizer::new().with_lines(true);
+    (START..START + len).find_map(|address| {
+        let mut functions = Vec::new();
+        symbolizer.resolve(
+            &processes,
+            AddressOwner::Process(1),
+            address,
+            &mut functions,
+        );
+        let [inner, outer] = &functions[..] else {
+            return None;
+        };
+        Some((inner.name.as_deref()?.into(), outer.name.as_deref()?.into()))
+    })
+}
+
+#[test]
+fn inlined_functions_are_found_in_compressed_sections() {
+    for compression in ["-gz=none", "-gz=zlib", "-gz=zstd"] {
+        let dir = tempfile::tempdir().expect("writable");
+        let Some(library) = library(dir.path(), compression) else {
+            let name = "inlined_functions_are_found_in_compressed_sections";
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIP {name}: no C compiler takes {compression}"
+            );
+            continue;
+        };
+        let expected = ("inner".to_owned(), "outer".to_owned());
+        assert_eq!(inlined(&library), Some(expected), "{compression}");
+    }
+}
+
+/// A section that claims to be thousands of times as long as it is in the file is not decompressed.
+#[test]
+fn sections_that_claim_too_much_are_passed_over() {
+    let dir = tempfile::tempdir().expect("writable");
+    let Some(library) = library(dir.path(), "-gz=zlib") else {
+        let name = "sections_that_claim_too_much_are_passed_over";
+        let _ = writeln!(std::io::stderr(), "SKIP {name}: no C compiler compresses");
+        return;
+    };
+    if cfg!(any(target_endian = "big", target_pointer_width = "32")) {
+        return;
+    }
+    // `Elf64_Chdr` of type zlib, alignment 1: its length is in the middle.
+    let mut bytes = std::fs::read(&library).expect("readable");
+    let is_header = |at: &usize| {
+        let word = |i: usize| Some(u64::from_le_bytes(*bytes.get(at + 8 * i..)?.first_chunk()?));
+        let zlib = bytes.get(at + 24..).is_some_and(|b| b.starts_with(&[0x78]));
+        zlib && word(0) == Some(1) && matches!(word(2), Some(1 | 8))
+    };
+    let headers: Vec<usize> = (0..bytes.len()).filter(is_header).collect();
+    assert!(!headers.is_empty());
+    for at in headers {
+        bytes[at + 8..at + 16].copy_from_slice(&(3u64 << 30).to_le_bytes());
+    }
+    std::fs::write(&library, &bytes).expect("writable");
+    assert_eq!(inlined(&library), None);
+}

@@ -1,0 +1,4 @@
+//! Functions at addresses of programs.
+
+mod compressed;
+mod own_program;

@@ -1,0 +1,119 @@
+//! This program's own functions, found by their addresses in its own mappings.
+
+use std::io::Write as _;
+
+use quipu_symbols::{AddressOwner, Function, KernelSymbols, Processes, Symbolizer, build_id_of};
+
+/// This process, as one that runs.
+fn own_processes() -> Processes {
+    let mut processes = Processes::new();
+    processes.read(own_pid());
+    processes
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).expect("a pid")
+}
+
+fn resolve(symbolizer: &mut Symbolizer, place: AddressOwner, address: u64) -> Vec<Function> {
+    let mut functions = Vec::new();
+    symbolizer.resolve(&own_processes(), place, address, &mut functions);
+    functions
+}
+
+fn name(function: &Function) -> &str {
+    function.name.as_deref().unwrap_or("[unknown]")
+}
+
+#[inline(never)]
+fn outer() -> u64 {
+    std::hint::black_box(inner())
+}
+
+#[inline(always)]
+fn inner() -> u64 {
+    std::hint::black_box(7)
+}
+
+#[test]
+fn a_function_of_this_program_has_its_name() {
+    let functions = resolve(
+        &mut Symbolizer::new(),
+        AddressOwner::Process(own_pid()),
+        outer as fn() -> u64 as usize as u64,
+    );
+    assert_eq!(functions.len(), 1);
+    assert_eq!(name(&functions[0]), "it::own_program::outer");
+    let own = std::env::current_exe().expect("it runs");
+    assert_eq!(&*functions[0].object, own.to_string_lossy());
+    assert_eq!(outer(), 7);
+}
+
+#[test]
+fn a_function_that_was_inlined_is_told() {
+    let mut symbolizer = Symbolizer::new().with_lines(true);
+    let start = outer as fn() -> u64 as usize as u64;
+    let inlined = (start..start + 64)
+        .map(|address| resolve(&mut symbolizer, AddressOwner::Process(own_pid()), address))
+        .find(|functions| functions.len() == 2)
+        .expect("inner is somewhere in outer");
+    // Line tables alone have no full names.
+    assert!(name(&inlined[0]).ends_with("inner"), "{inlined:?}");
+    assert!(inlined[0].inlined && !inlined[1].inlined);
+    assert_eq!(name(&inlined[1]), "it::own_program::outer");
+    let (file, line) = inlined[0].source.clone().expect("debug information");
+    assert!(
+        file.ends_with("own_program.rs") && line > 0,
+        "{file}:{line}"
+    );
+}
+
+#[test]
+fn a_file_with_another_build_id_is_left_out() {
+    let own = std::env::current_exe().expect("it runs");
+    let Some(id) = build_id_of(&own) else {
+        let reason = "the linker makes no build ids";
+        let name = "a_file_with_another_build_id_is_left_out";
+        let _ = writeln!(std::io::stderr(), "SKIP {name}: {reason}");
+        return;
+    };
+    let path = own.to_string_lossy().into_owned().into_bytes();
+    let address = outer as fn() -> u64 as usize as u64;
+    let with = |id: Vec<u8>| {
+        let mut symbolizer = Symbolizer::new().with_build_ids([(path.clone(), id)]);
+        let functions = resolve(&mut symbolizer, AddressOwner::Process(own_pid()), address);
+        (functions[0].name.is_some(), symbolizer.changed().count())
+    };
+    assert_eq!(with(id.clone()), (true, 0));
+    let mut other = id;
+    other[0] ^= 1;
+    assert_eq!(with(other), (false, 1));
+}
+
+#[test]
+fn what_is_not_known_has_no_name() {
+    let mut symbolizer = Symbolizer::new();
+    for (place, address, object) in [
+        (AddressOwner::Process(own_pid()), 1, "[unknown]"),
+        (AddressOwner::Process(-1), 1, "[unknown]"),
+        (AddressOwner::Other, 1, "[unknown]"),
+        (AddressOwner::Kernel, u64::MAX, "[kernel.kallsyms]"),
+    ] {
+        let functions = resolve(&mut symbolizer, place, address);
+        assert_eq!((&*functions[0].object, &functions[0].name), (object, &None));
+    }
+}
+
+#[test]
+fn kernel_functions_are_found_where_they_may_be_seen() {
+    let text = "ff00 T _text\nff10 T a_function\nff80 t in_module\t[module]\n";
+    let kernel = KernelSymbols::parse(text);
+    let mut symbolizer = Symbolizer::new().with_kernel(kernel);
+    let functions = resolve(&mut symbolizer, AddressOwner::Kernel, 0xff12);
+    assert_eq!(name(&functions[0]), "a_function");
+    let functions = resolve(&mut symbolizer, AddressOwner::Kernel, 0xff81);
+    assert_eq!(
+        (name(&functions[0]), &*functions[0].object),
+        ("in_module", "[module]")
+    );
+}
