@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     drop(pages);
 
     for (member, info) in group.members().iter().enumerate() {
-        let spent = after.get(0, member).since(before.get(0, member));
+        let spent = after[0][member].since(&before[0][member]);
         println!("{:?} {} {}", spent.scaled(), info.unit, info.name);
     }
     Ok(())

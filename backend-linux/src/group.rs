@@ -32,7 +32,7 @@ use crate::kernel_group::{KernelGroup, ReadFailure};
 /// std::hint::black_box(vec![1u8; 1 << 20]);
 /// group.read(&mut after)?;
 /// for (i, member) in group.members().iter().enumerate() {
-///     let difference = after.part(0)[i].since(&before.part(0)[i]);
+///     let difference = after[0][i].since(&before[0][i]);
 ///     println!("{}: {}", member.name, difference.value);
 /// }
 /// # Ok(())
@@ -205,7 +205,7 @@ impl Group for LinuxGroup {
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_shape(out)?;
         for (i, group) in self.kernel_groups.iter().enumerate() {
-            if let Err(failure) = group.read(&mut self.words, out.part_mut(i)) {
+            if let Err(failure) = group.read(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }
         }
@@ -221,13 +221,13 @@ impl UserReads for LinuxGroup {
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
         self.check_shape(out)?;
         let mut groups = self.kernel_groups.iter().enumerate();
-        Ok(groups.all(|(i, group)| group.try_user_space(out.part_mut(i))))
+        Ok(groups.all(|(i, group)| group.try_user_space(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_shape(out)?;
         for (i, group) in self.kernel_groups.iter().enumerate() {
-            if let Err(failure) = group.read_by_system_call(&mut self.words, out.part_mut(i)) {
+            if let Err(failure) = group.read_by_system_call(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }
         }

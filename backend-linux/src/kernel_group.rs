@@ -66,13 +66,12 @@ impl Counter {
     /// between CPUs; they stop at zero here.
     #[inline(always)]
     fn since_reset(&self, value: u64, enabled: u64, running: u64) -> Reading {
-        Reading {
-            value: value.saturating_sub(self.value),
-            time_enabled: enabled.saturating_sub(self.enabled),
-            time_running: running.saturating_sub(self.running),
-            raw_time_enabled: enabled,
-            raw_time_running: running,
-        }
+        Reading::new(
+            value.saturating_sub(self.value),
+            enabled.saturating_sub(self.enabled),
+            running.saturating_sub(self.running),
+        )
+        .with_raw_times(enabled, running)
     }
 }
 

@@ -39,6 +39,6 @@ fn show<D: PctrDevice, C: Clock>(
     work();
     let mut counts = group.read_buf();
     group.read(&mut counts)?;
-    println!("tsc: {:?}", counts.get(0, 0).scaled());
+    println!("tsc: {:?}", counts[0][0].scaled());
     Ok(())
 }

@@ -35,7 +35,7 @@ use crate::sys;
 /// let mut counts = group.read_buf();
 /// let pages = vec![1u8; 64 << 12];
 /// group.read(&mut counts)?;
-/// println!("{} faults for {} bytes", counts.get(0, 1).value, pages.len());
+/// println!("{} faults for {} bytes", counts[0][1].value, pages.len());
 /// # Ok::<(), quipu_hal::Error>(())
 /// ```
 #[derive(Debug, Clone)]

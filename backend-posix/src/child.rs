@@ -120,16 +120,10 @@ impl Ended {
         } else {
             time
         };
-        let all = Reading::new(self.usage.value(quantity), time, running);
-        if self.was_reset {
-            Reading {
-                value: 0,
-                time_enabled: 0,
-                time_running: 0,
-                ..all
-            }
-        } else {
-            all
-        }
+        let since_reset = match self.was_reset {
+            true => Reading::default(),
+            false => Reading::new(self.usage.value(quantity), time, running),
+        };
+        since_reset.with_raw_times(time, running)
     }
 }

@@ -121,19 +121,14 @@ impl Group for PosixGroup {
                     .with_reason("the buffer was made by another group"),
             );
         }
-        let out = out.part_mut(0);
+        let out = &mut out[0];
         match &mut self.kind {
             Kind::Own(meter, thread) => {
                 let metered = Kind::meter(meter, *thread)?.read()?;
                 let (time, raw) = (metered.usage.cpu, metered.cpu_since_opening);
                 for (out, quantity) in out.iter_mut().zip(&self.quantities) {
-                    *out = Reading {
-                        value: metered.usage.value(*quantity),
-                        time_enabled: time,
-                        time_running: time,
-                        raw_time_enabled: raw,
-                        raw_time_running: raw,
-                    };
+                    let value = metered.usage.value(*quantity);
+                    *out = Reading::new(value, time, time).with_raw_times(raw, raw);
                 }
                 Ok(())
             }

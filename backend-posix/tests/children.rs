@@ -40,7 +40,7 @@ fn spawn(script: &str) -> (Child, PosixGroup) {
 fn scaled(group: &mut PosixGroup) -> Vec<Count> {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    buf.part(0).iter().map(Reading::scaled).collect()
+    buf[0].iter().map(Reading::scaled).collect()
 }
 
 fn exact(value: u64) -> Count {
@@ -137,5 +137,5 @@ fn a_child_has_the_numbers_of_wait4_once_it_was_waited_for() {
     let told = wait4(sh("exit 0"));
     let mut buf = with_children.read_buf();
     with_children.read(&mut buf).unwrap();
-    assert!(buf.get(0, 0).value >= told[2]);
+    assert!(buf[0][0].value >= told[2]);
 }

@@ -186,7 +186,7 @@ impl OpenSet {
         let at = self.events[index].index;
         let buffer = at.and_then(|at| Some((self.counts.buffer(at.group)?, at.member)));
         match buffer {
-            Some((Ok(buffer), member)) => quipu_count::of(buffer.get(0, member)),
+            Some((Ok(buffer), member)) => quipu_count::of(&buffer[0][member]),
             _ => self.composed(index),
         }
     }
@@ -216,7 +216,7 @@ impl OpenSet {
                 None => {}
                 Some(Ok(buffer)) => {
                     for part in 0..buffer.parts().len() {
-                        let members = buffer.part(part);
+                        let members = &buffer[part];
                         for span in spans {
                             each(span.first + part, span.form, (&members[span.member]).into());
                         }

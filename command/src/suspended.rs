@@ -40,7 +40,7 @@ static SPAWNING: Mutex<()> = Mutex::new(());
 /// let exit = command.resume()?.wait()?;
 /// let mut buf = group.read_buf();
 /// group.read(&mut buf)?;
-/// println!("{}: {:?} page faults", exit.status, buf.total(0));
+/// println!("{}: {:?} page faults", exit.status, buf[0][0].scaled());
 /// # assert!(exit.status.success());
 /// # Ok(())
 /// # }

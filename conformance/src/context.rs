@@ -219,14 +219,14 @@ impl<'a> Context<'a> {
         let buf = self.read(group)?;
         match buf.parts().len().min(buf.members()) {
             0 => Err(Stop::Fail("the reading is empty".into())),
-            _ => Ok(*buf.get(0, 0)),
+            _ => Ok(buf[0][0]),
         }
     }
 
     /// Returns the values of the first part, in member order.
     pub(crate) fn values(&self, group: &mut dyn Group) -> Outcome<Vec<u64>> {
         let buf = self.read(group)?;
-        Ok(buf.part(0).iter().map(|r| r.value).collect())
+        Ok(buf[0].iter().map(|r| r.value).collect())
     }
 
     /// Keeps the first value that no counter can have reached in the time it ran.
@@ -234,7 +234,7 @@ impl<'a> Context<'a> {
         if !self.fixture.counters_may_jump() || self.jump.get().is_some() {
             return;
         }
-        let mut readings = (0..buf.parts().len()).flat_map(|part| buf.part(part));
+        let mut readings = (0..buf.parts().len()).flat_map(|part| &buf[part]);
         if let Some(jump) = readings.find(|reading| has_jumped(reading)) {
             self.jump.get_or_init(|| *jump);
         }

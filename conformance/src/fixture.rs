@@ -39,7 +39,7 @@ impl WorkingCounters {
             group.disable().ok()?;
             let mut buf = group.read_buf();
             group.read(&mut buf).ok()?;
-            let readings = buf.part(0);
+            let readings = &buf[0];
             let possible = |reading: &&Reading| !has_jumped(reading);
             let most = readings.iter().filter(possible).map(|r| r.value).max()?;
             if most == 0 {

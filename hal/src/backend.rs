@@ -114,7 +114,7 @@ impl fmt::Debug for dyn Backend + '_ {
 /// use quipu_hal::{Backend, Count, GroupSpec, Hardware, Result, Target};
 ///
 /// /// Counts the cycles of some work on this thread, with any backend.
-/// fn cycles(backend: &dyn Backend, work: impl FnOnce()) -> Result<Count> {
+/// fn cycles(backend: &dyn Backend, work: impl FnOnce()) -> Result<Option<Count>> {
 ///     let mut group = backend.open(&GroupSpec::new([Hardware::Cycles]), &Target::CurrentThread)?;
 ///     let mut readings = group.read_buf();
 ///     work();

@@ -61,6 +61,8 @@ pub struct Capabilities {
     pub simultaneity: Simultaneity,
     /// Number of counters that can be on the PMU at the same time, where it is known.
     pub slots: Option<usize>,
+    /// Number of those that were shown to count, where it was tested; a hypervisor may hold the others.
+    pub counting_slots: Option<usize>,
 }
 
 impl Capabilities {
@@ -72,6 +74,7 @@ impl Capabilities {
             filters: Filter::empty(),
             simultaneity: Simultaneity::None,
             slots: None,
+            counting_slots: None,
         }
     }
 }

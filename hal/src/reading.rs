@@ -1,8 +1,9 @@
 //! Readings: what a counter says, per part, and the buffer they are read into.
 
 use std::fmt;
+use std::ops::{Index, IndexMut};
 
-use crate::{Count, scale, total};
+use crate::{Count, Error, ErrorKind, Result, scale, total};
 
 /// A counter at one moment: its value, and the times for which it was enabled and really counted.
 ///
@@ -10,6 +11,7 @@ use crate::{Count, scale, total};
 /// system's own times, which a reset does not touch, are the `raw_` ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Reading {
     /// The count, in the event's own unit ([`EventInfo::unit`](crate::EventInfo)).
     pub value: u64,
@@ -24,7 +26,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A reading of a counter that was never reset.
+    /// Returns the reading of a counter that was never reset.
+    #[inline]
     pub const fn new(value: u64, time_enabled: u64, time_running: u64) -> Self {
         Self {
             value,
@@ -33,6 +36,15 @@ impl Reading {
             raw_time_enabled: time_enabled,
             raw_time_running: time_running,
         }
+    }
+
+    /// Sets the times since opening, of a counter that was reset.
+    #[must_use]
+    #[inline]
+    pub const fn with_raw_times(mut self, time_enabled: u64, time_running: u64) -> Self {
+        self.raw_time_enabled = time_enabled;
+        self.raw_time_running = time_running;
+        self
     }
 
     /// Returns the difference to an earlier reading of the same counter, of the value and of the
@@ -163,14 +175,17 @@ impl fmt::Display for Part {
 /// A buffer for the readings of a group: one [`Reading`] for each part and member, preallocated and reusable.
 ///
 /// Made by [`Group::read_buf`](crate::Group::read_buf). Cloning it keeps a reading for
-/// [`Reading::since`].
+/// [`Reading::since`]. An index gives the readings of all members in a part, in member order; it panics, as that
+/// of a slice does, where there is no such part.
 ///
 /// ```
 /// use quipu_hal::{Part, ReadBuf, Reading, Count};
 ///
 /// let mut buf = ReadBuf::new(2, vec![Part::on_cpu(0), Part::on_cpu(1)]);
-/// buf.part_mut(1)[0] = Reading::new(7, 100, 100);
-/// assert_eq!(buf.get(1, 0).scaled(), Count::Exact(7));
+/// buf[1][0] = Reading::new(7, 100, 100);
+/// assert_eq!(buf[1][0].scaled(), Count::Exact(7));
+/// assert_eq!(buf.total(0), Some(Count::Exact(7)));
+/// assert_eq!(buf.get(2, 0), None);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadBuf {
@@ -180,7 +195,7 @@ pub struct ReadBuf {
 }
 
 impl ReadBuf {
-    /// A buffer of zeros for `members` counters in each of `parts`.
+    /// Returns a buffer of zeros for `members` counters in each of `parts`.
     pub fn new(members: usize, parts: impl Into<Box<[Part]>>) -> Self {
         let parts = parts.into();
         Self {
@@ -196,78 +211,73 @@ impl ReadBuf {
         self.members
     }
 
-    /// The parts, in the order of the readings.
+    /// Returns the parts, in the order of the readings.
     #[inline]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The reading of a member in a part.
-    ///
-    /// # Panics
-    /// When `part` or `member` is out of range, as indexing does.
+    /// Returns the reading of a member in a part, if there are both.
     #[inline]
-    pub fn get(&self, part: usize, member: usize) -> &Reading {
-        &self.part(part)[member]
+    pub fn get(&self, part: usize, member: usize) -> Option<&Reading> {
+        let members = self.readings.chunks_exact(self.members.max(1)).nth(part)?;
+        members.get(member)
     }
 
-    /// The readings of all members in a part, in member order.
-    ///
-    /// # Panics
-    /// When `part` is out of range, as indexing does.
+    /// Returns the readings of one member in every part, if there is such a member.
     #[inline]
-    pub fn part(&self, part: usize) -> &[Reading] {
-        &self.readings[part * self.members..][..self.members]
+    pub fn member(
+        &self,
+        member: usize,
+    ) -> Option<impl ExactSizeIterator<Item = (&Part, &Reading)>> {
+        if member >= self.members {
+            return None;
+        }
+        let readings = self.readings.get(member..).unwrap_or_default();
+        Some(self.parts.iter().zip(readings.iter().step_by(self.members)))
     }
 
-    /// The readings of all members in a part, for a backend to fill.
-    ///
-    /// # Panics
-    /// When `part` is out of range, as indexing does.
+    /// Returns the total of one member over all parts, each scaled by its own times, if there is such a member.
     #[inline]
-    pub fn part_mut(&mut self, part: usize) -> &mut [Reading] {
-        &mut self.readings[part * self.members..][..self.members]
-    }
-
-    /// The readings of one member in every part.
-    ///
-    /// # Panics
-    /// When `member` is out of range, as indexing does.
-    pub fn member(&self, member: usize) -> impl ExactSizeIterator<Item = (&Part, &Reading)> {
-        assert!(
-            member < self.members,
-            "the group has {} members",
-            self.members
-        );
-        let step = self.members;
-        self.parts
-            .iter()
-            .enumerate()
-            .map(move |(i, part)| (part, &self.readings[i * step + member]))
-    }
-
-    /// The total of one member over all parts, each scaled by its own times.
-    ///
-    /// # Panics
-    /// When `member` is out of range, as indexing does.
-    pub fn total(&self, member: usize) -> Count {
-        total(self.member(member))
+    pub fn total(&self, member: usize) -> Option<Count> {
+        self.member(member).map(total)
     }
 
     /// Turns the readings of one member into their difference from `earlier`, a buffer of the same
     /// group ([`Reading::since`]).
     ///
-    /// # Panics
-    /// When the buffers have different shapes, or `member` is out of range.
-    pub fn subtract(&mut self, member: usize, earlier: &Self) {
-        assert_eq!(
-            (self.members, self.parts.len()),
-            (earlier.members, earlier.parts.len()),
-            "buffers of different groups"
-        );
-        for part in 0..self.parts.len() {
-            let now = &mut self.part_mut(part)[member];
-            *now = now.since(earlier.get(part, member));
+    /// # Errors
+    /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) when the buffers have different
+    /// parts or numbers of members, or there is no such member.
+    pub fn subtract(&mut self, member: usize, earlier: &Self) -> Result<()> {
+        let same_shape = (self.members, &self.parts) == (earlier.members, &earlier.parts);
+        if member >= self.members || !same_shape {
+            return Err(
+                Error::new(ErrorKind::InvalidConfiguration, "subtract readings").with_reason(
+                    "the buffers are of different groups, or the group has no such member",
+                ),
+            );
         }
+        let pairs = self.readings.iter_mut().zip(&earlier.readings);
+        for (now, then) in pairs.skip(member).step_by(self.members) {
+            *now = now.since(then);
+        }
+        Ok(())
+    }
+}
+
+impl Index<usize> for ReadBuf {
+    type Output = [Reading];
+
+    #[inline]
+    fn index(&self, part: usize) -> &[Reading] {
+        &self.readings[part * self.members..][..self.members]
+    }
+}
+
+impl IndexMut<usize> for ReadBuf {
+    #[inline]
+    fn index_mut(&mut self, part: usize) -> &mut [Reading] {
+        &mut self.readings[part * self.members..][..self.members]
     }
 }

@@ -118,7 +118,7 @@ impl Counts {
         }
         for event in self.events.iter().flat_map(SetEvent::counted) {
             if let (Ok(at), false) = (event.index(), event.is_gauge()) {
-                self.bufs[at.group].subtract(at.member, &earlier.bufs[at.group]);
+                self.bufs[at.group].subtract(at.member, &earlier.bufs[at.group])?;
             }
         }
         Ok(())
@@ -150,10 +150,10 @@ impl<'a> EventCount<'a> {
         }
         let (buf, member) = self.read()?;
         if !self.event.is_gauge() {
-            return Ok(buf.total(member));
+            return buf.total(member).ok_or_else(no_such_member);
         }
         match buf.parts().len() {
-            1 => Ok(buf.get(0, member).level()),
+            1 => Ok(buf[0][member].level()),
             parts => Err(Error::new(
                 ErrorKind::UnsupportedFeature,
                 format!("add up {}", self.name()),
@@ -216,7 +216,7 @@ impl<'a> EventCount<'a> {
                 .with_reason("it is a formula over several events; each of them has readings"));
         }
         let (buf, member) = self.read()?;
-        Ok(buf.member(member))
+        buf.member(member).ok_or_else(no_such_member)
     }
 
     /// Returns the buffer of the event's group, and its member there.
@@ -264,6 +264,12 @@ impl serde::Serialize for Counts {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.events())
     }
+}
+
+#[cold]
+fn no_such_member() -> Error {
+    Error::new(ErrorKind::InvalidConfiguration, "read a group")
+        .with_reason("the buffer that the backend made for it lacks members")
 }
 
 #[cold]

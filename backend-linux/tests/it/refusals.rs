@@ -30,7 +30,7 @@ fn failed_open_leaves_other_groups_usable() {
     assert_eq!(e.member(), Some(1), "{e:#}");
     assert_eq!(e.kind(), ErrorKind::UnsupportedEvent, "{e:#}");
     FreshPages::map(10).touch();
-    assert!(read(&mut group).get(0, 0).value >= 10);
+    assert!(read(&mut group)[0][0].value >= 10);
 }
 
 #[test]
@@ -43,17 +43,17 @@ fn drop_of_one_group_leaves_others_readable() {
     ) else {
         return;
     };
-    let before = *read(&mut kept).get(0, 0);
+    let before = read(&mut kept)[0][0];
     drop(dropped);
     let pages = FreshPages::map(10);
     let mut buf = kept.read_buf();
     kept.read(&mut buf).expect("still open");
-    let start = *buf.get(0, 0);
+    let start = buf[0][0];
     assert!(start.value >= before.value);
     pages.touch();
     kept.read(&mut buf).expect("still open");
-    assert_eq!(buf.get(0, 0).since(&start).value, 10);
-    assert_eq!(buf.get(0, 1).value, buf.get(0, 0).value);
+    assert_eq!(buf[0][0].since(&start).value, 10);
+    assert_eq!(buf[0][1].value, buf[0][0].value);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_pmu_without_filters_says_so() {
     let Some(mut group) = open(name, &everywhere, &Target::CurrentThread) else {
         return;
     };
-    assert!(read(&mut group).get(0, 0).value > 0);
+    assert!(read(&mut group)[0][0].value > 0);
     assert_eq!(group.members()[0].honours, Filter::empty());
     let e = refusal(name, &GroupSpec::single(user(tsc)), &Target::CurrentThread);
     let e = e.expect("a backend");
@@ -189,5 +189,5 @@ fn pinned_software_counts() {
         return;
     };
     FreshPages::map(5).touch();
-    assert!(read(&mut group).get(0, 0).value >= 5);
+    assert!(read(&mut group)[0][0].value >= 5);
 }

@@ -21,7 +21,7 @@ fn fresh_pages_fault_once_each() {
         group.read(&mut before).expect("read");
         pages.touch();
         group.read(&mut after).expect("read");
-        after.get(0, 0).since(before.get(0, 0)).scaled()
+        after[0][0].since(&before[0][0]).scaled()
     };
     let tries: Vec<_> = (0..5)
         .map(|_| {
@@ -60,7 +60,7 @@ fn context_switches_agree_with_getrusage() {
         let before = switches();
         group.read(&mut buf).expect("read");
         if switches() == before {
-            return (before, buf.get(0, 0).value);
+            return (before, buf[0][0].value);
         }
     };
     let (usage, counted) = both();
@@ -93,7 +93,7 @@ fn members_share_their_times_and_start_together() {
     assert_eq!(group.simultaneity(), Simultaneity::Sequential);
     FreshPages::map(100).touch();
     let buf = read(&mut group);
-    let [clock, faults, minor] = buf.part(0) else {
+    let [clock, faults, minor] = &buf[0] else {
         panic!("three members");
     };
     assert!(clock.time_enabled > 0);
@@ -124,9 +124,9 @@ fn disabling_stops_values_and_times_and_enabling_goes_on() {
     let pages = FreshPages::map(10);
     pages.touch();
     let after = read(&mut group);
-    assert!(after.get(0, 1).value >= stopped.get(0, 1).value + 10);
-    assert_eq!(after.get(0, 1).value, after.get(0, 2).value);
-    assert!(after.get(0, 0).time_enabled > stopped.get(0, 0).time_enabled);
+    assert!(after[0][1].value >= stopped[0][1].value + 10);
+    assert_eq!(after[0][1].value, after[0][2].value);
+    assert!(after[0][0].time_enabled > stopped[0][0].time_enabled);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_group_opened_disabled_counts_nothing_until_enabled() {
     assert_eq!(read(&mut group), group.read_buf());
     group.enable().expect("enable");
     FreshPages::map(10).touch();
-    assert!(read(&mut group).get(0, 1).value >= 10);
+    assert!(read(&mut group)[0][1].value >= 10);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn reset_clears_values_and_starts_times_over_but_not_the_raw_ones() {
         group.reset().expect("reset");
         let after = read(&mut group);
         for member in 0..3 {
-            let (before, after) = (before.get(0, member), after.get(0, member));
+            let (before, after) = (before[0][member], after[0][member]);
             assert_eq!(
                 (after.value, after.time_enabled, after.time_running),
                 (0, 0, 0)
@@ -169,12 +169,12 @@ fn reset_clears_values_and_starts_times_over_but_not_the_raw_ones() {
     let pages = FreshPages::map(10);
     pages.touch();
     group.disable().expect("disable");
-    let after = *read(&mut group).get(0, 1);
+    let after = read(&mut group)[0][1];
     assert!(after.value >= 10);
     let enabled = after.time_enabled;
     assert_eq!(
         after.raw_time_enabled,
-        before.get(0, 1).raw_time_enabled + enabled
+        before[0][1].raw_time_enabled + enabled
     );
 }
 
@@ -198,12 +198,8 @@ fn members_say_what_they_honour() {
     assert_eq!(switches.honours, Filter::KERNEL);
     std::thread::sleep(Duration::from_millis(1));
     let buf = read(&mut group);
-    assert!(buf.get(0, 0).value > 0);
-    assert_eq!(
-        buf.get(0, 1).value,
-        0,
-        "the sleep was a switch in the kernel"
-    );
+    assert!(buf[0][0].value > 0);
+    assert_eq!(buf[0][1].value, 0, "the sleep was a switch in the kernel");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn differences_in_user_space_are_those_of_system_calls() {
             read(&mut before);
             spin(rounds);
             read(&mut after);
-            after.get(0, 0).since(before.get(0, 0)).value
+            after[0][0].since(&before[0][0]).value
         };
         (0..20).map(|_| once()).min().expect("there are 20")
     };
@@ -114,7 +114,7 @@ fn read_takes_the_short_way_and_claims_no_snapshot() {
     let mut buf = group.read_buf();
     assert_eq!(group.read_in_user_space(&mut buf).ok(), Some(false));
     group.read(&mut buf).expect("by system call");
-    let (first, second) = (buf.get(0, 0), buf.get(0, 1));
+    let (first, second) = (buf[0][0], buf[0][1]);
     assert_eq!(first.time_running, second.time_running, "a snapshot");
 }
 
@@ -170,12 +170,12 @@ fn migration_between_cpus_is_noticed() {
         crate::machine::move_to_cpu(cpus[round % cpus.len()]);
         in_user_space(&mut group, &mut now);
         group.read_by_system_call(&mut check).expect("a read");
-        let (from, seen, to) = (last.get(0, 0), now.get(0, 0), check.get(0, 0));
+        let (from, seen, to) = (last[0][0], now[0][0], check[0][0]);
         assert!(
-            seen.checked_since(from).is_some(),
+            seen.checked_since(&from).is_some(),
             "{seen:?} after {from:?}"
         );
-        assert!(to.checked_since(seen).is_some(), "{to:?} after {seen:?}");
+        assert!(to.checked_since(&seen).is_some(), "{to:?} after {seen:?}");
         last.clone_from(&now);
     }
 }
@@ -208,10 +208,10 @@ fn long_counters_are_read_too() {
                         group.read_by_system_call(&mut before).expect("a read");
                         in_user_space(&mut group, &mut seen);
                         group.read_by_system_call(&mut after).expect("a read");
-                        assert!(seen.get(0, 0).checked_since(before.get(0, 0)).is_some());
-                        assert!(after.get(0, 0).checked_since(seen.get(0, 0)).is_some());
+                        assert!(seen[0][0].checked_since(&before[0][0]).is_some());
+                        assert!(after[0][0].checked_since(&seen[0][0]).is_some());
                     }
-                    println!("{name}, config1={config1}: {:?}", seen.get(0, 0));
+                    println!("{name}, config1={config1}: {:?}", seen[0][0]);
                 }
                 Err(error) => skip(test, format!("{name}, config1={config1}: {error:#}")),
             }

@@ -138,7 +138,7 @@ fn fixed_counters_count_their_event_where_their_bits_say() {
         bus.run(0, &Stretch::new(Level::Kernel, 1).occurring(0xc0, 3));
         let mut out = group.read_buf();
         group.read(&mut out).unwrap();
-        let values = [0, 1, 2].map(|member| out.get(0, member).value);
+        let values = [0, 1, 2].map(|member| out[0][member].value);
         assert_eq!(values, [33, 11, 33], "{generation:?}");
         drop(group);
         assert_eq!(bus.dump(0), before, "{generation:?}");

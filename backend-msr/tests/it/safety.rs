@@ -132,8 +132,8 @@ fn counters_in_use_are_left_alone_and_the_others_serve() {
     );
     let mut out = group.read_buf();
     group.read(&mut out).unwrap();
-    assert_eq!(out.get(1, 3).value, 10);
-    assert_eq!(out.get(0, 3).value, 0);
+    assert_eq!(out[1][3].value, 10);
+    assert_eq!(out[0][3].value, 0);
     drop(group);
     let after: Vec<_> = (0..2).map(|cpu| bus.dump(cpu)).collect();
     let own = |dump: &[(u32, u64)]| -> Vec<_> {
@@ -209,7 +209,7 @@ fn a_counter_that_another_program_takes_during_a_measurement_is_given_up() {
         let error = group.disable().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interference, "{error}");
         group.read(&mut out).unwrap();
-        let reading = out.get(0, 0);
+        let reading = out[0][0];
         assert_eq!((reading.value, reading.time_running), (7, 100_000_000));
         drop(group);
         assert_eq!(bus.read(0, select).unwrap(), 0x43_00ff, "{generation:?}");
@@ -420,10 +420,6 @@ fn user_and_kernel_are_counted_apart_on_every_generation() {
         bus.run(0, &Stretch::new(Level::Kernel, 50).occurring(0x10, 1));
         let mut out = group.read_buf();
         group.read(&mut out).unwrap();
-        assert_eq!(
-            [0, 1].map(|m| out.get(0, m).value),
-            [3, 50],
-            "{generation:?}"
-        );
+        assert_eq!([0, 1].map(|m| out[0][m].value), [3, 50], "{generation:?}");
     }
 }

@@ -23,7 +23,7 @@ fn every_event_of_the_pentium_is_programmed_and_read_back() {
             machine.occur(code ^ 1, 0, Level::User, 77);
             let mut buf = group.read_buf();
             group.read(&mut buf).unwrap();
-            assert_eq!(buf.get(0, 0).value, 1_000 + u64::from(code), "{name}");
+            assert_eq!(buf[0][0].value, 1_000 + u64::from(code), "{name}");
         }
     }
 }
@@ -54,7 +54,7 @@ fn every_event_of_the_p6_is_programmed_and_read_back_on_each_counter_that_can() 
             machine.occur(code ^ 1, 0, Level::Kernel, 77);
             let mut buf = group.read_buf();
             group.read(&mut buf).unwrap();
-            assert_eq!(buf.get(0, 0).value, 500, "{name}");
+            assert_eq!(buf[0][0].value, 500, "{name}");
             drop(group);
 
             let twice =

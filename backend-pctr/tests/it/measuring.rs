@@ -161,7 +161,7 @@ fn more_events_than_counters_take_turns_at_the_readers_ticks() {
     for group in &mut groups {
         let mut buf = group.read_buf();
         group.read(&mut buf).unwrap();
-        let reading = buf.get(0, 0);
+        let reading = buf[0][0];
         assert_eq!(reading.time_enabled, 30_000_000);
         assert_eq!(reading.time_running, 20_000_000);
         assert_eq!(reading.scaled(), Count::Estimated(30_000_000));

@@ -44,11 +44,11 @@ fn a_function_changed_by_another_program_is_told_and_not_counted() {
             "{era:?} {processor:?}"
         );
         group.read(&mut buf).unwrap();
-        assert!(buf.get(0, 0).value <= 10, "{era:?} {processor:?}");
+        assert!(buf[0][0].value <= 10, "{era:?} {processor:?}");
         machine.occur(code, 0, Level::User, 5);
-        let before = buf.get(0, 0).value;
+        let before = buf[0][0].value;
         group.read(&mut buf).unwrap();
-        assert_eq!(buf.get(0, 0).value, before + 5, "it counts again");
+        assert_eq!(buf[0][0].value, before + 5, "it counts again");
     }
 }
 
@@ -267,10 +267,10 @@ fn a_gate_that_another_program_closes_is_told_and_opened_again() {
     let told = group.read(&mut buf).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::Interference);
     group.read(&mut buf).unwrap();
-    let before = buf.get(0, 0).value;
+    let before = buf[0][0].value;
     machine.occur(0x12, 0, Level::User, 4);
     group.read(&mut buf).unwrap();
-    assert_eq!(buf.get(0, 0).value, before + 4, "it counts again");
+    assert_eq!(buf[0][0].value, before + 4, "it counts again");
     drop(group);
     assert_eq!(machine.functions(0), [0; 4], "as they left it");
     assert_eq!(backend.pmu().unrestored_counters(), []);

@@ -234,5 +234,5 @@ pub(crate) fn values(group: &mut SimGroup) -> Vec<u64> {
         Count::Exact(_) => r.value,
         other => panic!("{other:?}"),
     };
-    buf.part(0).iter().map(exact).collect()
+    buf[0].iter().map(exact).collect()
 }

@@ -41,7 +41,7 @@ fn open(machine: &SimMachine, names: &[&str]) -> SimGroup {
 fn values(group: &mut SimGroup) -> Vec<u64> {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    buf.part(0).iter().map(|reading| reading.value).collect()
+    buf[0].iter().map(|reading| reading.value).collect()
 }
 
 #[test]

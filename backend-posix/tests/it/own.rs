@@ -26,7 +26,7 @@ fn open(events: &[Quantity], target: &Target, attributes: Attributes) -> PosixGr
 fn values(group: &mut PosixGroup) -> Vec<u64> {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    buf.part(0).iter().map(|r| r.value).collect()
+    buf[0].iter().map(|r| r.value).collect()
 }
 
 /// Maps fresh pages, touches each once, and unmaps them.
@@ -168,11 +168,11 @@ fn both_times_are_the_task_clock_and_go_on_over_a_reset() {
     let mut group = open(&[Quantity::TaskClock], &me(), Attributes::default());
     let mut buf = group.read_buf();
     let spin = |group: &mut PosixGroup, buf: &mut ReadBuf| {
-        let from = buf.get(0, 0).value;
-        while buf.get(0, 0).value < from + 1_000_000 {
+        let from = buf[0][0].value;
+        while buf[0][0].value < from + 1_000_000 {
             group.read(buf).unwrap();
         }
-        *buf.get(0, 0)
+        buf[0][0]
     };
     let first = spin(&mut group, &mut buf);
     assert_eq!(
@@ -182,13 +182,13 @@ fn both_times_are_the_task_clock_and_go_on_over_a_reset() {
     assert_eq!(first.raw_time_enabled, first.value);
     group.disable().unwrap();
     group.read(&mut buf).unwrap();
-    let stopped = *buf.get(0, 0);
+    let stopped = buf[0][0];
     assert!(stopped.value >= first.value);
     group.read(&mut buf).unwrap();
-    assert_eq!(*buf.get(0, 0), stopped);
+    assert_eq!(buf[0][0], stopped);
     group.reset().unwrap();
     group.read(&mut buf).unwrap();
-    let reset = *buf.get(0, 0);
+    let reset = buf[0][0];
     assert_eq!((reset.value, reset.time_enabled), (0, 0));
     assert_eq!(reset.raw_time_running, stopped.raw_time_running);
     group.enable().unwrap();
@@ -205,7 +205,7 @@ fn a_group_that_was_never_enabled_has_counted_exactly_nothing() {
     let mut group = open(&[Quantity::WallTime, Quantity::UserTime], &me(), disabled());
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    assert_eq!(buf.get(0, 0).scaled(), Count::Exact(0));
+    assert_eq!(buf[0][0].scaled(), Count::Exact(0));
     assert_eq!(group.simultaneity(), Simultaneity::Sequential);
 }
 

@@ -318,14 +318,9 @@ impl<T: Transport> Group for ThreadGroup<T> {
                 .with_reason("the buffer is of another group"));
         }
         self.update()?;
-        for (reading, &value) in out.part_mut(0).iter_mut().zip(&self.values) {
-            *reading = Reading {
-                value,
-                time_enabled: self.enabled,
-                time_running: self.enabled,
-                raw_time_enabled: self.raw_enabled,
-                raw_time_running: self.raw_enabled,
-            };
+        for (reading, &value) in out[0].iter_mut().zip(&self.values) {
+            *reading = Reading::new(value, self.enabled, self.enabled)
+                .with_raw_times(self.raw_enabled, self.raw_enabled);
         }
         Ok(())
     }

@@ -202,7 +202,7 @@ fn interference(context: &Context<'_>) -> Outcome {
             );
         }
         Ok(()) => {
-            let seen = buf.get(0, 0);
+            let seen = buf[0][0];
             let exact = seen.scaled().exact();
             ensure!(seen.value <= 20, "20 occurred, {} were counted", seen.value);
             ensure!(
@@ -214,7 +214,7 @@ fn interference(context: &Context<'_>) -> Outcome {
     drop(group);
     let mut group = context.measure(&event, 6)?;
     ensure_eq!(
-        context.read(&mut *group)?.get(0, 0).value,
+        context.read(&mut *group)?[0][0].value,
         6,
         "a count afterwards"
     );

@@ -168,7 +168,7 @@ fn failure_leaves_room(context: &Context<'_>) -> Outcome {
     }
     let mut group = context.open(&GroupSpec::new(vec![good; slots]))?;
     context.pass_turns(2);
-    for reading in context.read(&mut *group)?.part(0) {
+    for reading in &context.read(&mut *group)?[0] {
         ensure!(
             reading.scaled().exact().is_some(),
             "the PMU is not free: {reading:?}"
@@ -242,7 +242,7 @@ fn full(context: &Context<'_>) -> Outcome {
     group.disable()?;
     let wanted = context.expected_count(&event)? - before;
     ensure!(wanted > 0, "the steady event did not occur");
-    for (slot, reading) in context.read(&mut *group)?.part(0).iter().enumerate() {
+    for (slot, reading) in context.read(&mut *group)?[0].iter().enumerate() {
         ensure_eq!(
             reading.scaled().exact(),
             Some(wanted.into()),

@@ -193,11 +193,7 @@ fn buffer_reusable(context: &Context<'_>) -> Outcome {
     for wanted in 1..=4 {
         context.count(&mut *group, &event, 1)?;
         group.read(&mut buf)?;
-        ensure_eq!(
-            buf.get(0, 0).value,
-            wanted,
-            "the value in the reused buffer"
-        );
+        ensure_eq!(buf[0][0].value, wanted, "the value in the reused buffer");
         ensure_eq!(
             buf,
             context.read(&mut *group)?,
@@ -207,7 +203,7 @@ fn buffer_reusable(context: &Context<'_>) -> Outcome {
     group.reset()?;
     group.read(&mut buf)?;
     ensure_eq!(
-        buf.get(0, 0).value,
+        buf[0][0].value,
         0,
         "the value in the reused buffer after a reset"
     );

@@ -377,8 +377,8 @@ fn groups_rotate_whole(context: &Context<'_>) -> Outcome {
         context.pass_turns(1);
         for group in &mut groups {
             let buf = context.read(&mut **group)?;
-            let first = buf.get(0, 0);
-            for reading in buf.part(0) {
+            let first = buf[0][0];
+            for reading in &buf[0] {
                 ensure_eq!(
                     reading.time_running,
                     first.time_running,
@@ -494,8 +494,8 @@ fn totals_are_estimates(context: &Context<'_>) -> Outcome {
     context.pass_turns(40);
     for group in &mut groups {
         let buf = context.read(&mut **group)?;
-        let wanted = buf.get(0, 0).scaled();
-        ensure_eq!(buf.total(0), wanted, "the total of one part");
+        let wanted = buf[0][0].scaled();
+        ensure_eq!(buf.total(0), Some(wanted), "the total of one part");
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ fn total_is_missing(context: &Context<'_>) -> Outcome {
     context.pass_turns(3);
     ensure_eq!(
         context.read(&mut *group)?.total(0),
-        Count::NotCounted,
+        Some(Count::NotCounted),
         "the total"
     );
     Ok(())

@@ -73,7 +73,7 @@ fn refused_reading(group: &mut BoxGroup) -> Outcome<Error> {
         Err(error) => Ok(error),
         Ok(()) => Err(Stop::Fail(format!(
             "a pinned group that is not on the PMU reads {:?}",
-            buf.get(0, 0)
+            buf[0][0]
         ))),
     }
 }

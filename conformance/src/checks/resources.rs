@@ -143,7 +143,7 @@ fn panic_gives_back(context: &Context<'_>) -> Outcome {
     ensure_eq!(context.resources()?, before, "held after a panic");
     let mut group = context.measure(&event, 3)?;
     ensure_eq!(
-        context.read(&mut *group)?.get(0, 0).value,
+        context.read(&mut *group)?[0][0].value,
         3,
         "a count after the panic"
     );
@@ -200,7 +200,7 @@ fn slots_come_free(context: &Context<'_>) -> Outcome {
     for round in 0..20 {
         let mut group = context.open(&GroupSpec::new(vec![event.clone(); slots]))?;
         context.pass_turns(1);
-        for reading in context.read(&mut *group)?.part(0) {
+        for reading in &context.read(&mut *group)?[0] {
             ensure!(
                 reading.scaled().exact().is_some_and(|v| v > 0),
                 "no slot for it in round {round}: {reading:?}"
@@ -266,7 +266,7 @@ fn every_fault_gives_back(context: &Context<'_>) -> Outcome {
             "held after operation {operations} failed"
         );
         let mut group = context.measure(&event, 2)?;
-        let seen = context.read(&mut *group)?.get(0, 0).value;
+        let seen = context.read(&mut *group)?[0][0].value;
         ensure_eq!(seen, 2, "a count after operation {operations} failed");
         if !reached {
             return used;

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use quipu_hal::{ErrorKind, EventSpec, GroupSpec, Part, Target, TargetKinds};
+use quipu_hal::{Count, ErrorKind, EventSpec, GroupSpec, Part, Target, TargetKinds};
 
 use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
@@ -274,7 +274,8 @@ fn parts_move_together(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open_on(&stopped([event]), &Target::AllCpus)?;
     let times = |buf: &quipu_hal::ReadBuf| -> Vec<u64> {
-        buf.member(0).map(|(_, r)| r.time_enabled).collect()
+        let of_member = buf.member(0).into_iter().flatten();
+        of_member.map(|(_, r)| r.time_enabled).collect()
     };
     ensure!(
         times(&context.read(&mut *group)?).iter().all(|&t| t == 0),
@@ -297,9 +298,8 @@ fn parts_move_together(context: &Context<'_>) -> Outcome {
     group.reset()?;
     let reset = context.read(&mut *group)?;
     ensure!(
-        reset
-            .member(0)
-            .all(|(_, r)| r.value == 0 && r.time_enabled == 0),
+        (0..reset.parts().len())
+            .all(|part| (reset[part][0].value, reset[part][0].time_enabled) == (0, 0)),
         "not every part was reset: {reset:?}"
     );
     Ok(())
@@ -415,11 +415,12 @@ fn process_is_its_threads(context: &Context<'_>) -> Outcome {
         group.disable()?;
         let buf = context.read(&mut *group)?;
         for (thread, wanted) in [(own, 3), (other, 40)] {
-            let of_thread = buf.member(0).find(|(part, _)| part.thread == Some(thread));
-            let seen = of_thread.map(|(_, reading)| reading.value);
+            let is_of_thread = |(part, _): &(&Part, _)| part.thread == Some(thread);
+            let seen = buf.member(0).and_then(|mut parts| parts.find(is_of_thread));
+            let seen = seen.map(|(_, reading)| reading.value);
             ensure_eq!(seen, Some(wanted), "the part of thread {thread}");
         }
-        ensure_eq!(buf.total(0).exact(), Some(43), "the total");
+        ensure_eq!(buf.total(0).and_then(Count::exact), Some(43), "the total");
         Ok(())
     })
 }

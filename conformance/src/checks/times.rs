@@ -200,7 +200,7 @@ fn members_share(context: &Context<'_>) -> Outcome {
     group.enable()?;
     for _ in 0..20 {
         let buf = context.read(&mut *group)?;
-        let (a, b) = (buf.get(0, 0), buf.get(0, 1));
+        let (a, b) = (buf[0][0], buf[0][1]);
         ensure_eq!(
             (a.time_enabled, a.time_running),
             (b.time_enabled, b.time_running),

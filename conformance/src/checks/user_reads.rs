@@ -110,8 +110,8 @@ fn between_system_calls(context: &Context<'_>) -> Outcome {
         by_system_call(&mut *group, &mut before)?;
         in_user_space(&mut *group, &mut user)?;
         by_system_call(&mut *group, &mut after)?;
-        ensure_order(before.get(0, 0), user.get(0, 0))?;
-        ensure_order(user.get(0, 0), after.get(0, 0))?;
+        ensure_order(&before[0][0], &user[0][0])?;
+        ensure_order(&user[0][0], &after[0][0])?;
     }
     Ok(())
 }
@@ -130,8 +130,8 @@ fn equal_at_rest(context: &Context<'_>) -> Outcome {
         in_user_space(&mut *group, &mut user)?;
         by_system_call(&mut *group, &mut system)?;
         ensure_eq!(
-            user.get(0, 0).value,
-            system.get(0, 0).value,
+            user[0][0].value,
+            system[0][0].value,
             "the value in user space"
         );
     }
@@ -154,9 +154,9 @@ fn monotone(context: &Context<'_>) -> Outcome {
                 in_user_space(&mut *group, &mut now)?;
             }
         }
-        ensure_order(last.get(0, 0), now.get(0, 0))?;
+        ensure_order(&last[0][0], &now[0][0])?;
         ensure!(
-            now.get(0, 0).value > last.get(0, 0).value,
+            now[0][0].value > last[0][0].value,
             "{now:?}: the event had to occur since {last:?}"
         );
         last.clone_from(&now);
@@ -169,10 +169,10 @@ fn after_reset(context: &Context<'_>) -> Outcome {
     let mut buf = group.read_buf();
     context.pass_turns(10);
     in_user_space(&mut *group, &mut buf)?;
-    let before = *buf.get(0, 0);
+    let before = buf[0][0];
     group.reset()?;
     in_user_space(&mut *group, &mut buf)?;
-    let after = *buf.get(0, 0);
+    let after = buf[0][0];
     ensure!(
         after.value < before.value && after.time_enabled < before.time_enabled,
         "{after:?} after a reset at {before:?}"
@@ -188,7 +188,7 @@ fn stopped_is_left_to_the_system(context: &Context<'_>) -> Outcome {
     let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
     in_user_space(&mut *group, &mut buf)?;
-    let running = *buf.get(0, 0);
+    let running = buf[0][0];
     group.disable()?;
     ensure!(
         !ways(&mut *group)?.read_in_user_space(&mut buf)?,
@@ -199,7 +199,7 @@ fn stopped_is_left_to_the_system(context: &Context<'_>) -> Outcome {
     ensure_eq!(context.reading(&mut *group)?, stopped, "a stopped group");
     group.enable()?;
     in_user_space(&mut *group, &mut buf)?;
-    ensure_order(&stopped, buf.get(0, 0))
+    ensure_order(&stopped, &buf[0][0])
 }
 
 fn other_thread(context: &Context<'_>) -> Outcome {
@@ -207,7 +207,7 @@ fn other_thread(context: &Context<'_>) -> Outcome {
     let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
     in_user_space(&mut *group, &mut buf)?;
-    let own = *buf.get(0, 0);
+    let own = buf[0][0];
     // The measured thread waits meanwhile, so what it has counted stands still.
     let elsewhere = thread::scope(|scope| {
         let other = scope.spawn(|| -> Outcome<[Reading; 2]> {
@@ -236,7 +236,7 @@ fn other_thread(context: &Context<'_>) -> Outcome {
         "the counts of a thread that waits"
     );
     in_user_space(&mut *group, &mut buf)?;
-    ensure_order(&elsewhere[1], buf.get(0, 0))
+    ensure_order(&elsewhere[1], &buf[0][0])
 }
 
 fn whole_groups(context: &Context<'_>) -> Outcome {
@@ -248,11 +248,11 @@ fn whole_groups(context: &Context<'_>) -> Outcome {
         in_user_space(&mut *group, &mut user)?;
         by_system_call(&mut *group, &mut after)?;
         for member in 0..members {
-            ensure_order(before.get(0, member), user.get(0, member))?;
-            ensure_order(user.get(0, member), after.get(0, member))?;
+            ensure_order(&before[0][member], &user[0][member])?;
+            ensure_order(&user[0][member], &after[0][member])?;
         }
         // One event in each member: they are read in order, so none is behind the one before it.
-        let values: Vec<_> = user.part(0).iter().map(|r| r.value).collect();
+        let values: Vec<_> = user[0].iter().map(|r| r.value).collect();
         ensure!(values.is_sorted(), "{values:?} are not in the order read");
     }
     Ok(())

@@ -312,7 +312,7 @@ fn hidden_wrap(context: &Context<'_>) -> Outcome {
     work();
     let mut buf = group.read_buf();
     if group.read(&mut buf).is_ok() {
-        ensure_eq!(buf.get(0, 0).value, times, "the value");
+        ensure_eq!(buf[0][0].value, times, "the value");
     }
     group.disable()?;
     group.reset()?;

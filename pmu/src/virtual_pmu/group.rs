@@ -138,7 +138,7 @@ impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
                 .with_reason("the buffer was made by another group"));
         }
         for (part, group) in self.scheduled.iter().enumerate() {
-            let out = out.part_mut(part);
+            let out = &mut out[part];
             self.engine.core.read(group, &mut self.reader, part, out)?;
         }
         Ok(())

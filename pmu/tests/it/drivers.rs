@@ -181,7 +181,7 @@ fn a_driver_that_wants_to_is_asked_to_verify_in_time() {
     assert_eq!(error.kind(), ErrorKind::Interference);
     clock.advance(Duration::from_millis(500));
     group.read(&mut out).unwrap();
-    let reading = out.get(0, 0);
+    let reading = out[0][0];
     assert_eq!(reading.time_running, 1_000_000_000);
     assert_eq!(reading.time_enabled, 1_500_000_000);
 }
@@ -209,7 +209,7 @@ fn no_quirk_of_raw_values_shows_in_readings() {
             for group in [&mut one, &mut two] {
                 let mut out = group.read_buf();
                 group.read(&mut out).unwrap();
-                let reading = out.get(0, 1);
+                let reading = out[0][1];
                 let truth = sim.truth_at(3, 0, Filter::all(), reading.time_running);
                 assert_eq!(reading.value, truth);
             }
@@ -292,7 +292,7 @@ fn events_that_disagree_on_a_shared_register_are_never_on_together() {
     for group in &mut groups {
         let mut out = group.read_buf();
         group.read(&mut out).unwrap();
-        assert_eq!(out.get(0, 0).time_running, 5_000);
+        assert_eq!(out[0][0].time_running, 5_000);
     }
 }
 

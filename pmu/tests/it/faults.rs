@@ -79,7 +79,7 @@ fn session(
 /// Three cycles a nanosecond on CPU 0, and not one more.
 fn check(out: &ReadBuf, pmu: &SimPmu) {
     for (part, cpu) in [(0, 0), (1, 1)] {
-        for reading in out.part(part) {
+        for reading in &out[part] {
             let truth = pmu.truth_at(1, cpu, quipu_hal::Filter::all(), reading.time_running);
             assert_eq!(reading.value, truth, "{reading:?}");
         }
@@ -153,12 +153,12 @@ fn enabling_that_fails_leaves_the_group_off() {
     let mut out = group.read_buf();
     group.read(&mut out).unwrap();
     for part in 0..2 {
-        assert_eq!(*out.get(part, 0), quipu_hal::Reading::default());
+        assert_eq!(out[part][0], quipu_hal::Reading::default());
     }
     group.enable().unwrap();
     clock.advance(Duration::from_micros(1));
     group.read(&mut out).unwrap();
-    assert_eq!(out.get(0, 0).value, 3000);
+    assert_eq!(out[0][0].value, 3000);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn read(group: &mut SimGroup) -> ReadBuf {
 /// Value, time enabled and time running of the first member on the first CPU.
 fn first(group: &mut SimGroup) -> (u64, u64, u64) {
     let out = read(group);
-    let r = out.get(0, 0);
+    let r = out[0][0];
     (r.value, r.time_enabled, r.time_running)
 }
 
@@ -97,7 +97,7 @@ fn a_group_that_fits_counts_exactly() {
     m.micros(1234);
     let out = read(&mut group);
     for (member, event) in (1..=3).enumerate() {
-        let r = out.get(0, member);
+        let r = out[0][member];
         assert_eq!(r.value, m.pmu.truth(event, 0) - before[member]);
         assert_eq!((r.time_enabled, r.time_running), (1_234_000, 1_234_000));
         assert_eq!(r.scaled(), Count::Exact(r.value.into()));
@@ -125,7 +125,7 @@ fn values_and_times_stand_still_while_disabled_and_reset_keeps_raw_times() {
     assert_eq!(first(&mut group), (0, 0, 0));
     m.micros(2);
     let out = read(&mut group);
-    let r = out.get(0, 0);
+    let r = out[0][0];
     assert_eq!(
         (r.value, r.time_enabled, r.raw_time_enabled),
         (6_000, 2_000, 17_000)
@@ -155,9 +155,9 @@ fn every_cpu_is_a_part() {
     let out = read(&mut all);
     let cpus: Vec<_> = out.parts().iter().map(|part| part.cpu).collect();
     assert_eq!(cpus, [Some(0), Some(1)]);
-    assert_eq!(out.get(0, 0).value, m.pmu.truth(1, 0));
-    assert_eq!(out.get(1, 0).value, m.pmu.truth(1, 1));
-    assert_ne!(out.get(0, 0).value, out.get(1, 0).value);
+    assert_eq!(out[0][0].value, m.pmu.truth(1, 0));
+    assert_eq!(out[1][0].value, m.pmu.truth(1, 1));
+    assert_ne!(out[0][0].value, out[1][0].value);
     assert_eq!(first(&mut one).0, m.pmu.truth(1, 1));
     assert_eq!(first(&mut current).0, m.pmu.truth(1, 1));
 }
@@ -176,7 +176,7 @@ fn filters_leave_out_what_they_say() {
     ]));
     m.micros(10);
     let out = read(&mut group);
-    let values: Vec<u64> = out.part(0).iter().map(|r| r.value).collect();
+    let values: Vec<u64> = out[0].iter().map(|r| r.value).collect();
     assert_eq!(values, [30_000, 20_000, 10_000, 0]);
     let all = m.pmu.truth_at(1, 0, Filter::USER, 10_000);
     assert_eq!(values[1], all);
@@ -285,7 +285,7 @@ fn groups_take_turns_and_each_estimate_is_exact_for_a_steady_event() {
     m.ticks(60);
     for group in &mut groups {
         let out = read(group);
-        let r = out.get(0, 2);
+        let r = out[0][2];
         assert_eq!((r.time_enabled, r.time_running), (6_000_000, 1_000_000));
         assert_eq!(r.scaled(), Count::Estimated(18_000_000));
     }
@@ -310,7 +310,7 @@ fn nothing_rotates_while_everything_fits() {
     let mut a = m.open(&named(&["CYCLES", "FLOPS"]));
     let mut b = m.open(&named(&["BRANCHES", "CACHE_MISSES"]));
     m.ticks(10);
-    assert_eq!(read(&mut a).get(0, 1).scaled(), Count::Exact(1_600_000));
+    assert_eq!(read(&mut a)[0][1].scaled(), Count::Exact(1_600_000));
     assert_eq!(first(&mut b), (1_030_000, 1_000_000, 1_000_000));
 }
 
@@ -335,7 +335,7 @@ fn a_group_that_has_had_no_turn_is_not_counted() {
     let _on = m.open(&named(&["CYCLES"; 4]));
     let mut waits = m.open(&named(&["CYCLES"]));
     m.micros(5);
-    assert_eq!(read(&mut waits).get(0, 0).scaled(), Count::NotCounted);
+    assert_eq!(read(&mut waits)[0][0].scaled(), Count::NotCounted);
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn an_exclusive_group_counts_alone() {
     let _pinned = m.open(&pinned(&["FLOPS"]));
     alone.reset().unwrap();
     m.ticks(20);
-    assert_eq!(read(&mut alone).get(0, 0).scaled(), Count::NotCounted);
+    assert_eq!(read(&mut alone)[0][0].scaled(), Count::NotCounted);
 }
 
 #[test]
@@ -392,10 +392,10 @@ fn a_shared_gate_lets_nothing_count_that_shall_not() {
     b.disable().unwrap();
     m.micros(10);
     let out = read(&mut a);
-    let (r, enabled) = (out.get(0, 0), 1_020_000);
+    let (r, enabled) = (out[0][0], 1_020_000);
     assert_eq!(r.time_enabled, enabled);
     assert_eq!(r.value, r.time_running * 3);
-    assert_eq!(read(&mut b).get(0, 0).value, 7_000);
+    assert_eq!(read(&mut b)[0][0].value, 7_000);
     let (value, _, running) = first(&mut c);
     assert_eq!(value, running * 1030 / 1000);
     assert_eq!(r.time_running, 20_000 + 500_000);
@@ -576,7 +576,7 @@ fn a_span_with_interference_is_told_and_not_counted() {
     assert_eq!(e.kind(), ErrorKind::Interference);
     m.micros(10);
     let out = read(&mut group);
-    let r = out.get(0, 0);
+    let r = out[0][0];
     assert_eq!(
         (r.value, r.time_enabled, r.time_running),
         (60_000, 40_000, 20_000)

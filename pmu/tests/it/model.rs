@@ -202,7 +202,7 @@ fn check(groups: &mut Groups, model: &Model, index: usize) -> Result<(), TestCas
         return Ok(());
     }
     got.unwrap();
-    for (reading, &value) in out.part(0).iter().zip(&expected.values) {
+    for (reading, &value) in out[0].iter().zip(&expected.values) {
         prop_assert_eq!(reading.value, value);
         prop_assert_eq!(reading.raw_time_enabled, expected.enabled);
         prop_assert_eq!(reading.raw_time_running, expected.running);

@@ -45,7 +45,7 @@ fn ten_thousand_rotations(events: &[Hardware]) {
     for group in &mut groups {
         let mut out = group.read_buf();
         group.read(&mut out).unwrap();
-        let reading = out.get(0, 0);
+        let reading = out[0][0];
         let Count::Estimated(estimate) = reading.scaled() else {
             panic!("{reading:?} is no estimate");
         };
@@ -133,7 +133,7 @@ fn reads_rotate_where_only_the_measuring_thread_may() {
     let running = |group: &mut VirtualGroup<_, _>| {
         let mut own = group.read_buf();
         group.read(&mut own).unwrap();
-        own.get(0, 0).time_running
+        own[0][0].time_running
     };
     clock.advance(Duration::from_micros(99));
     assert_eq!((running(&mut one), running(&mut two)), (99_000, 0));
@@ -169,8 +169,8 @@ fn reads_that_follow_a_narrow_counter_do_not_turn_the_ring_early() {
         clock.advance(Duration::from_millis(100));
         groups[0].read(&mut out).unwrap();
     }
-    assert_eq!(out.get(0, 0).value, pmu.truth(3, 0));
-    assert_eq!(out.get(0, 0).time_running, 9_900_000_000);
+    assert_eq!(out[0][0].value, pmu.truth(3, 0));
+    assert_eq!(out[0][0].time_running, 9_900_000_000);
 }
 
 #[test]
@@ -181,10 +181,10 @@ fn a_group_that_always_fits_is_exact_on_a_real_clock_too() {
     let mut out = group.read_buf();
     for _ in 0..100 {
         group.read(&mut out).unwrap();
-        assert!(matches!(out.get(0, 0).scaled(), Count::Exact(_)));
+        assert!(matches!(out[0][0].scaled(), Count::Exact(_)));
         group.disable().unwrap();
         group.read(&mut out).unwrap();
-        let reading = out.get(0, 0);
+        let reading = out[0][0];
         assert_eq!(reading.time_enabled, reading.time_running);
         group.enable().unwrap();
     }
@@ -213,14 +213,14 @@ fn readers_and_the_rotator_do_not_disturb_each_other() {
                 while !done.load(Ordering::Relaxed) {
                     group.read(&mut out).unwrap();
                     let truth = pmu.truth(1, 0);
-                    let [first, others @ ..] = out.part(0) else {
+                    let [first, others @ ..] = &out[0] else {
                         panic!("no members");
                     };
                     assert!(others.iter().all(|other| other == first), "{out:?}");
                     assert!(first.value <= truth);
                     assert!(first.time_running <= first.time_enabled);
                     assert!(
-                        first.checked_since(last.get(0, 0)).is_some(),
+                        first.checked_since(&last[0][0]).is_some(),
                         "{last:?} {out:?}"
                     );
                     std::mem::swap(&mut out, &mut last);
@@ -264,5 +264,5 @@ fn narrow_counters_are_read_in_time_in_the_background() {
         return;
     }
     let most = pmu.truth(1, 0) - early;
-    assert!((least..=most).contains(&out.get(0, 0).value));
+    assert!((least..=most).contains(&out[0][0].value));
 }

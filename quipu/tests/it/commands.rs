@@ -35,14 +35,14 @@ fn counters_start_with_the_program() {
     };
     let mut buf = group.read_buf();
     group.read(&mut buf).expect("an open group can be read");
-    assert_eq!(*buf.get(0, 0), Reading::default());
+    assert_eq!(buf[0][0], Reading::default());
     let exit = suspended
         .resume()
         .and_then(|mut r| r.wait())
         .expect("it ends");
     assert!(exit.status.success());
     group.read(&mut buf).expect("an open group can be read");
-    let (clock, faults) = (buf.get(0, 0), buf.get(0, 1));
+    let (clock, faults) = (buf[0][0], buf[0][1]);
     assert!(clock.value > 0 && faults.value > 0);
     assert!(clock.time_enabled >= clock.value);
     assert_eq!(clock.time_enabled, clock.time_running);

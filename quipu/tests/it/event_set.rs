@@ -124,7 +124,7 @@ impl Group for ScriptedGroup {
             return Err(Error::new(ErrorKind::CounterInErrorState, "read the group"));
         }
         for part in 0..self.parts.len() {
-            for (member, reading) in out.part_mut(part).iter_mut().enumerate() {
+            for (member, reading) in out[part].iter_mut().enumerate() {
                 *reading = Reading::new(10 * self.reads + member as u64, 5, 5);
             }
         }

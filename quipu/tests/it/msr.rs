@@ -29,7 +29,7 @@ fn instructions_are_counted_by_level_on_every_generation() {
             bus.run(0, &Stretch::new(Level::Kernel, 100).occurring(event, 5));
             let mut out = group.read_buf();
             group.read(&mut out).unwrap();
-            assert_eq!(out.get(0, 0).value, counted, "{generation:?}");
+            assert_eq!(out[0][0].value, counted, "{generation:?}");
         }
     }
 }

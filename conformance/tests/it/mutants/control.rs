@@ -105,7 +105,7 @@ impl Defect for Drops {
         group.disable()?;
         let mut buf = group.read_buf();
         group.read(&mut buf)?;
-        self.less = buf.part(0).iter().map(|r| r.value).collect();
+        self.less = buf[0].iter().map(|r| r.value).collect();
         for (less, read) in self.less.iter_mut().zip(&self.read) {
             *less = less.saturating_sub(*read);
         }
@@ -119,10 +119,10 @@ impl Defect for Drops {
 
     fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
         group.read(out)?;
-        for (reading, less) in out.part_mut(0).iter_mut().zip(&self.less) {
+        for (reading, less) in out[0].iter_mut().zip(&self.less) {
             reading.value = reading.value.saturating_sub(*less);
         }
-        self.read = out.part(0).iter().map(|r| r.value).collect();
+        self.read = out[0].iter().map(|r| r.value).collect();
         Ok(())
     }
 }
@@ -142,7 +142,7 @@ impl Defect for NoStop {
         if self.0 > 0 {
             self.0 += 1;
         }
-        for reading in out.part_mut(0) {
+        for reading in &mut out[0] {
             reading.time_enabled += self.0;
             reading.raw_time_enabled += self.0;
             reading.time_running += self.0;
@@ -189,14 +189,14 @@ impl Defect for LeaderOnly {
     fn reset(&mut self, group: &mut dyn Group) -> Result<()> {
         let mut buf = group.read_buf();
         self.read(group, &mut buf)?;
-        self.0 = buf.part(0).iter().map(|r| r.value).collect();
+        self.0 = buf[0].iter().map(|r| r.value).collect();
         self.0[0] = 0;
         group.reset()
     }
 
     fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
         group.read(out)?;
-        for (reading, more) in out.part_mut(0).iter_mut().zip(&self.0) {
+        for (reading, more) in out[0].iter_mut().zip(&self.0) {
             reading.value += more;
         }
         Ok(())
@@ -211,13 +211,13 @@ impl Defect for KeepsTimes {
     fn reset(&mut self, group: &mut dyn Group) -> Result<()> {
         let mut buf = group.read_buf();
         self.read(group, &mut buf)?;
-        self.0 = *buf.get(0, 0);
+        self.0 = buf[0][0];
         group.reset()
     }
 
     fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
         group.read(out)?;
-        for reading in out.part_mut(0) {
+        for reading in &mut out[0] {
             reading.time_enabled += self.0.time_enabled;
             reading.time_running += self.0.time_running;
         }

@@ -86,7 +86,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "readings come in the wrong order",
             |buf| {
                 for part in 0..buf.parts().len() {
-                    buf.part_mut(part).reverse();
+                    buf[part].reverse();
                 }
             },
         ),
@@ -95,14 +95,14 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "every member has the leader's value",
             |buf| {
                 for part in 0..buf.parts().len() {
-                    let leader = buf.get(part, 0).value;
-                    buf.part_mut(part).iter_mut().for_each(|r| r.value = leader);
+                    let leader = buf[part][0].value;
+                    buf[part].iter_mut().for_each(|r| r.value = leader);
                 }
             },
         ),
         whole("leader-alone-timed", "only the leader has times", |buf| {
             for part in 0..buf.parts().len() {
-                for reading in buf.part_mut(part).iter_mut().skip(1) {
+                for reading in buf[part].iter_mut().skip(1) {
                     *reading = Reading::new(reading.value, 0, 0);
                 }
             }
@@ -175,7 +175,7 @@ impl Defect for Falsified {
         group.read(out)?;
         (self.0)(out);
         for part in 0..out.parts().len() {
-            out.part_mut(part).iter_mut().for_each(self.1);
+            out[part].iter_mut().for_each(self.1);
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Defect for Torn {
         if let Some(before) = &self.0 {
             for part in 0..out.parts().len() {
                 for member in (1..out.members()).step_by(2) {
-                    out.part_mut(part)[member] = *before.get(part, member);
+                    out[part][member] = before[part][member];
                 }
             }
         }
@@ -205,7 +205,7 @@ struct Stale;
 
 impl Defect for Stale {
     fn read(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<()> {
-        let used = out.parts().len() * out.members() > 0 && out.get(0, 0).value > 0;
+        let used = out.parts().len() * out.members() > 0 && out[0][0].value > 0;
         if used { Ok(()) } else { group.read(out) }
     }
 }
@@ -218,7 +218,7 @@ impl Defect for Backwards {
         group.read(out)?;
         self.0 = !self.0;
         if self.0 {
-            for reading in out.part_mut(0) {
+            for reading in &mut out[0] {
                 reading.value = reading.value.saturating_sub(1);
             }
         }
@@ -236,9 +236,9 @@ impl Defect for LateTimes {
         for (part, member) in each_place(out) {
             let mut late = before
                 .as_ref()
-                .map_or(Reading::default(), |b| *b.get(part, member));
-            late.value = out.get(part, member).value;
-            out.part_mut(part)[member] = late;
+                .map_or(Reading::default(), |b| b[part][member]);
+            late.value = out[part][member].value;
+            out[part][member] = late;
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Defect for AnyBuffer {
         group.read(&mut own)?;
         for (part, member) in each_place(out) {
             if part < own.parts().len() && member < own.members() {
-                out.part_mut(part)[member] = *own.get(part, member);
+                out[part][member] = own[part][member];
             }
         }
         Ok(())

@@ -24,7 +24,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "user-reads-too-high",
             "values in user space are one too high",
             falsified(|now, _| {
-                for reading in now.part_mut(0) {
+                for reading in &mut now[0] {
                     reading.value += 1;
                 }
             }),
@@ -38,7 +38,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "user-reads-reversed",
             "members in user space come in the wrong order",
             falsified(|now, _| {
-                for (i, reading) in now.part_mut(0).iter_mut().rev().enumerate() {
+                for (i, reading) in now[0].iter_mut().rev().enumerate() {
                     reading.value += i as u64;
                 }
             }),
@@ -47,7 +47,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "user-reads-ignore-reset",
             "times in user space go on over a reset",
             falsified(|now, _| {
-                for reading in now.part_mut(0) {
+                for reading in &mut now[0] {
                     reading.time_enabled = reading.raw_time_enabled;
                     reading.time_running = reading.raw_time_running;
                 }
