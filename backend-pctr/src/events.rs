@@ -33,22 +33,6 @@ impl PctrEvents {
             map,
         }
     }
-
-    /// Keeps of an event's counters those that the map has for its bits, which raw bits may be.
-    fn narrow(&self, kind: CounterKind, mut resolved: ResolvedEvent) -> Result<ResolvedEvent> {
-        // Of the Pentium and the P6 the check of the word knows more than a map.
-        if let Some(map) = &self.map
-            && matches!(kind, CounterKind::Core | CounterKind::Amd)
-        {
-            let slots = map.slots_of(&resolved.encoding).map_err(|e| {
-                let attempted = format!("count {}", resolved.info.name);
-                Error::new(ErrorKind::UnsupportedEvent, attempted)
-                    .with_reason(e.reason().unwrap_or_default())
-            })?;
-            resolved.slots = resolved.slots.intersection(slots);
-        }
-        Ok(resolved)
-    }
 }
 
 impl fmt::Debug for PctrEvents {
@@ -81,15 +65,29 @@ impl EventMap for PctrEvents {
             Error::new(ErrorKind::UnsupportedEvent, format!("count {event}"))
                 .with_reason("there is no map of this CPU's events")
         };
+        // An event that the CPU does not have is reported as such first.
         let resolved = self.map.as_ref().map(|map| map.resolve(event, filter));
-        match (self.unavailable, self.kind, resolved) {
-            // An event that the CPU does not have is reported as such first.
-            (_, _, Some(Err(e))) => Err(e),
-            (Some(unavailable), _, _) => Err(unavailable.error(format!("count {event}"))),
-            (None, Some(kind), Some(Ok(resolved))) => self.narrow(kind, resolved),
+        match (self.unavailable, &self.map, resolved.transpose()?) {
+            (Some(unavailable), ..) => Err(unavailable.error(format!("count {event}"))),
+            (None, Some(map), Some(resolved)) if self.kind.is_some() => narrow(&**map, resolved),
             _ => Err(unsupported()),
         }
     }
+}
+
+/// Keeps of an event's counters those that the map has for its bits, which raw bits may be.
+fn narrow(map: &dyn EventMap, mut resolved: ResolvedEvent) -> Result<ResolvedEvent> {
+    let slots = map.slots_of(&resolved.encoding).map_err(|e| {
+        let attempted = format!("count {}", resolved.info.name);
+        let error = Error::new(ErrorKind::UnsupportedEvent, attempted)
+            .with_reason(e.reason().unwrap_or_default());
+        match e.hint() {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    })?;
+    resolved.slots = resolved.slots.intersection(slots);
+    Ok(resolved)
 }
 
 /// Returns an unknown CPU.

@@ -130,8 +130,8 @@ impl<D: PctrDevice> PctrPmu<D> {
     #[must_use]
     pub fn reading_in_user_mode(mut self) -> Self {
         let driver = self.control.device().driver();
-        self.reads_in_user_mode = driver.scope == SetScope::AllCpus
-            && !matches!(self.kind, None | Some(CounterKind::P5 { .. }));
+        self.reads_in_user_mode =
+            driver.scope == SetScope::AllCpus && !matches!(self.kind, None | Some(CounterKind::P5));
         self
     }
 
@@ -422,24 +422,14 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         Simultaneity::Sequential
     }
 
+    /// Knows no events: which counters can count one is the event map's to say.
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
         if *encoding == Encoding::TimeStamp {
             return Ok(SlotSet::one(SlotClass::TimeStamp, 0));
         }
         let kind = self.known_kind()?;
-        let word = kind.word(encoding)?;
-        let mut slots = SlotSet::EMPTY;
-        let mut refused = None;
-        for counter in 0..self.counters as u8 {
-            match function::check(kind, counter, word, ENABLE) {
-                Ok(()) => slots = slots.with(SlotClass::General, counter),
-                Err(e) => refused = Some(e),
-            }
-        }
-        match refused {
-            Some(e) if slots.is_empty() => Err(e),
-            _ => Ok(slots),
-        }
+        function::check(kind, 0, kind.word(encoding)?, ENABLE)?;
+        Ok(SlotSet::general((1 << self.counters) - 1))
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {

@@ -253,9 +253,9 @@ impl CpuEvents {
                 Encoding::X86(word)
             }
         };
-        let slots = match &encoding {
-            Encoding::X86(word) if !self.table.is_fallback() => self
-                .slots_of_number(word.event(), word.unit_mask())
+        let slots = match numbers(&encoding) {
+            Some((number, unit_mask)) if !self.table.is_fallback() => self
+                .slots_of_number(number, unit_mask)
                 .intersection(SlotSet::ANY_GENERAL),
             _ => SlotSet::EMPTY,
         };
@@ -287,6 +287,21 @@ impl CpuEvents {
         self.table.find_entry(states).is_some()
     }
 
+    /// Returns the event with a number that counts nothing with the unit mask 0: no entry has both.
+    fn needing_mask(&self, number: u16) -> Option<String> {
+        let mut event = None;
+        for (_, entry) in self.table.entries() {
+            let bits = entry.bits();
+            if bits.code == number && bits.fixed == 0 {
+                if bits.unit_mask == 0 && bits.flags & flag::NEEDS_MASK == 0 {
+                    return None;
+                }
+                event.get_or_insert_with(|| entry.event().to_owned());
+            }
+        }
+        event
+    }
+
     /// Returns the counters for a number and unit mask: those of the entries that have both, or else of all that
     /// have the number.
     fn slots_of_number(&self, number: u16, unit_mask: u8) -> SlotSet {
@@ -316,6 +331,15 @@ impl CpuEvents {
             bits.code == word.event() && bits.unit_mask == word.unit_mask() && bits.register != 0
         })?;
         Some(entry.bits().register)
+    }
+}
+
+/// Returns the number and the unit mask of an encoding for registers.
+fn numbers(encoding: &Encoding) -> Option<(u16, u8)> {
+    match encoding {
+        Encoding::X86(word) => Some((word.event(), word.unit_mask())),
+        Encoding::P5(function) => Some((function.event().into(), 0)),
+        _ => None,
     }
 }
 
@@ -372,32 +396,34 @@ impl EventMap for CpuEvents {
     }
 
     fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
-        let Encoding::X86(word) = encoding else {
+        let Some((number, unit_mask)) = numbers(encoding) else {
             return Ok(SlotSet::ANY_GENERAL);
         };
         if self.table.is_fallback() {
             return Ok(SlotSet::ANY_GENERAL);
         }
-        let refuse = |reason: &str| {
-            Err(self
-                .unsupported(&format!("event {:#x}", word.event()))
-                .with_reason(reason))
-        };
+        let what = format!("event {number:#x}");
+        let refuse = |reason: &str| Err(self.unsupported(&what).with_reason(reason));
         let unknown = |e: &Error| e.kind() == ErrorKind::UnsupportedEvent;
         if self.table.decode(encoding).is_err_and(|e| unknown(&e)) {
             return refuse("the CPU has no such event");
         }
-        if self.merges_counters() && word.event() == LARGE_INCREMENT {
+        if self.merges_counters() && number == LARGE_INCREMENT {
             return refuse(
                 "it may grow by more than 15 in a cycle, which takes two counters, merged",
             );
         }
-        if word.unit_mask() & CACHE_STATES == 0 && self.counts_by_cache_state(word.event()) {
+        if unit_mask & CACHE_STATES == 0 && self.counts_by_cache_state(number) {
             return refuse(
                 "this event counts accesses by cache state, and no state (M, E, S, I) is asked for",
             );
         }
-        Ok(self.slots_of_number(word.event(), word.unit_mask()))
+        if unit_mask == 0
+            && let Some(event) = self.needing_mask(number)
+        {
+            return Err(self.name_error(&what, &NameError::NeedsMask { event }));
+        }
+        Ok(self.slots_of_number(number, unit_mask))
     }
 
     fn has_event(&self, name: &str) -> bool {

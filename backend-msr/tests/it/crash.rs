@@ -1,58 +1,34 @@
 //! A process that is killed after any one of its writes leaves nothing that a restore does not repair.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quipu_hal::{Encoding, P5Function, Result, X86Select};
 use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
 use quipu_pmu::Pmu;
 
-/// The registers as a process sees them that is killed after so many writes: what it does later does
-/// not happen, and its record stays as it was then.
-struct Dying {
-    bus: SimulatedMsrs,
+use crate::support::Rewritten;
+
+/// A process that is killed after so many writes: what it does later does not happen, and its record
+/// stays as it was then.
+struct Victim {
     record: PathBuf,
     writes: AtomicU64,
     left: Mutex<Option<Vec<u8>>>,
 }
 
-impl MsrBus for &'static Dying {
-    fn cpus(&self) -> &[u32] {
-        self.bus.cpus()
-    }
-
-    fn current_cpu(&self) -> Result<u32> {
-        self.bus.current_cpu()
-    }
-
-    fn read(&self, cpu: u32, address: u32) -> Result<u64> {
-        self.bus.read(cpu, address)
-    }
-
-    fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
-        let lives = self
-            .writes
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                left.checked_sub(1)
-            });
-        match lives {
-            Ok(_) => self.bus.write(cpu, address, value),
-            Err(_) => {
-                let mut left = self.left.lock().unwrap();
-                left.get_or_insert_with(|| std::fs::read(&self.record).unwrap());
-                Ok(())
-            }
+impl Victim {
+    fn write(&self, bus: &SimulatedMsrs, cpu: u32, address: u32, value: u64) -> Result<()> {
+        let less = |left: u64| left.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if self.writes.fetch_update(order, order, less).is_ok() {
+            return bus.write(cpu, address, value);
         }
-    }
-
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-        self.bus.cpuid(leaf, subleaf)
-    }
-
-    fn exercise(&self, cpu: u32) -> Result<()> {
-        self.bus.exercise(cpu)
+        let mut left = self.left.lock().unwrap();
+        left.get_or_insert_with(|| std::fs::read(&self.record).unwrap());
+        Ok(())
     }
 }
 
@@ -65,7 +41,7 @@ fn encoding(generation: Generation) -> Encoding {
 }
 
 /// Counts with two counters; a dead process returns no errors.
-fn count(pmu: &MsrPmu<&'static Dying>, generation: Generation) -> Result<()> {
+fn count(pmu: &MsrPmu<impl MsrBus>, bus: &SimulatedMsrs, generation: Generation) -> Result<()> {
     pmu.acquire(0)?;
     for slot in [0, 1] {
         pmu.program(0, slot, &encoding(generation))?;
@@ -73,7 +49,7 @@ fn count(pmu: &MsrPmu<&'static Dying>, generation: Generation) -> Result<()> {
     }
     pmu.start(0, &[0, 1], &mut [0; 2])?;
     let stretch = Stretch::new(Level::User, 7).occurring(generation.instructions(), 1);
-    pmu.bus().bus.run(0, &stretch);
+    bus.run(0, &stretch);
     pmu.stop(0, &[0, 1], &mut [0; 2])?;
     pmu.release(0)
 }
@@ -119,25 +95,29 @@ fn a_restore_repairs_what_a_kill_after_any_write_leaves() {
             let bus = SimulatedMsrs::new(generation, 1);
             occupy(&bus, generation);
             let before = settings(&bus);
-            let dying: &'static Dying = Box::leak(Box::new(Dying {
-                bus: bus.clone(),
+            let victim = Arc::new(Victim {
                 record: journal.join("cpu0"),
                 writes: AtomicU64::new(writes),
                 left: Mutex::default(),
-            }));
+            });
+            let writer = Arc::clone(&victim);
+            let dying = Rewritten {
+                bus: bus.clone(),
+                write: move |bus: &_, cpu, address, value| writer.write(bus, cpu, address, value),
+            };
             let options = Options::default()
                 .with_journal(journal.clone())
                 .taking_enabled();
             let pmu = MsrPmu::new(dying, &bus.model(), options).unwrap();
-            let counted = count(&pmu, generation);
+            let counted = count(&pmu, &bus, generation);
             drop(pmu);
-            let Some(left) = dying.left.lock().unwrap().take() else {
+            let Some(left) = victim.left.lock().unwrap().take() else {
                 counted.unwrap();
                 assert!(writes > 8, "{generation:?}: no more than {writes} writes");
                 assert_eq!(settings(&bus), before, "{generation:?}");
                 break;
             };
-            std::fs::write(&dying.record, left).unwrap();
+            std::fs::write(&victim.record, left).unwrap();
             let repairs = restore(bus.clone(), &bus.model(), &journal).unwrap();
             assert!(
                 matches!(&*repairs, [Repair::Restored { left, .. }] if left.is_empty()),

@@ -10,44 +10,19 @@ use quipu_msr::sim::{EventNames, Generation};
 use quipu_msr::{LinuxMsr, MsrBus, MsrPmu, Options};
 use quipu_pmu::{MonotonicClock, VirtualPmu};
 
+use crate::support::Rewritten;
+
 /// The distance from its highest value at which a counter begins.
 const BELOW_THE_TOP: u64 = 1000;
 /// The time stamp counter: each CPU with registers has it.
 const TIME_STAMP: u32 = 0x10;
 
-/// The real registers, and counters that begin at 0 or shortly before they wrap.
-struct Device {
-    bus: LinuxMsr,
-    beginning: u64,
-}
-
-impl MsrBus for Device {
-    fn cpus(&self) -> &[u32] {
-        self.bus.cpus()
-    }
-
-    fn current_cpu(&self) -> Result<u32> {
-        self.bus.current_cpu()
-    }
-
-    fn read(&self, cpu: u32, address: u32) -> Result<u64> {
-        self.bus.read(cpu, address)
-    }
-
-    fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
-        let general = matches!(address, 0xc1..=0xc8 | 0xc001_0004..=0xc001_0007)
-            || matches!(address, 0xc001_0201..=0xc001_020b) && address % 2 == 1;
-        let value = if general && value == 0 {
-            self.beginning
-        } else {
-            value
-        };
-        self.bus.write(cpu, address, value)
-    }
-
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-        self.bus.cpuid(leaf, subleaf)
-    }
+/// Writes a register; a counter that is to begin at 0 begins at `beginning`.
+fn write(bus: &LinuxMsr, beginning: u64, (cpu, address, value): (u32, u32, u64)) -> Result<()> {
+    let general = matches!(address, 0xc1..=0xc8 | 0xc001_0004..=0xc001_0007)
+        || matches!(address, 0xc001_0201..=0xc001_020b) && address % 2 == 1;
+    let begins = general && value == 0;
+    bus.write(cpu, address, if begins { beginning } else { value })
 }
 
 fn skip(name: &str, why: impl std::fmt::Display) {
@@ -142,7 +117,11 @@ fn a_counter_that_wraps_loses_nothing_and_is_put_back() {
         };
         stay_on(cpu).unwrap();
         let map = EventNames::new(model.clone()).any("INSTRUCTIONS", 0xc0);
-        let pmu = MsrPmu::new(Device { bus, beginning }, &model, Options::default()).unwrap();
+        let bus = Rewritten {
+            bus,
+            write: move |bus: &_, cpu, address, value| write(bus, beginning, (cpu, address, value)),
+        };
+        let pmu = MsrPmu::new(bus, &model, Options::default()).unwrap();
         let backend = VirtualPmu::new(pmu, MonotonicClock::new(), Arc::new(map)).unwrap();
         let event = EventSpec::new(Event::Named("INSTRUCTIONS".into()));
         let spec = GroupSpec::new([event.with_filter(Filter::USER_ONLY)]);

@@ -28,7 +28,7 @@ pub(crate) const RAPID_P5: &str = "Pipeline flushes";
 pub(crate) const RAPID_RATE: u64 = 5_000_000_000;
 
 /// An event number that no CPU has.
-pub(crate) const UNKNOWN: u16 = 0xff;
+pub(crate) const UNKNOWN: u8 = 0xff;
 
 /// The events of a simulated CPU, by the names of pctr(4) and pctr(1), and raw ones.
 pub(crate) struct Events {
@@ -103,13 +103,8 @@ fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
         }
         Processor::P6 => {
             let (code, _, on, unit_mask) = P6_EVENTS.into_iter().find(|(_, n, ..)| *n == name)?;
-            let slots = match on {
-                On::Any => any,
-                On::Counter0 => SlotSet::one(SlotClass::General, 0),
-                On::Counter1 => SlotSet::one(SlotClass::General, 1),
-            };
             let mesi = if unit_mask == UnitMask::Mesi { 0xf } else { 0 };
-            Some((code, mesi, slots))
+            Some((code, mesi, counters(on)))
         }
         Processor::Core => match name {
             "INST_RETIRED" => Some((0xc0, 0, any)),
@@ -181,17 +176,42 @@ impl EventMap for Events {
     }
 
     fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
-        match encoding {
-            Encoding::X86(select) if select.event() == UNKNOWN => {
-                let error = Error::new(ErrorKind::UnsupportedEvent, "count it");
-                Err(error.with_reason("the CPU has no such event"))
+        let refuse = |reason: &str| {
+            Err(Error::new(ErrorKind::UnsupportedEvent, "count it").with_reason(reason))
+        };
+        let (event, unit_mask) = match encoding {
+            Encoding::P5(function) => (function.event(), 0),
+            Encoding::X86(select) => (select.event() as u8, select.unit_mask()),
+            _ => return Ok(SlotSet::ANY_GENERAL),
+        };
+        let found = match self.processor {
+            Processor::P5 => P5_EVENTS
+                .into_iter()
+                .find(|(code, _)| *code == event)
+                .map(|_| (On::Any, UnitMask::None)),
+            Processor::P6 => P6_EVENTS
+                .into_iter()
+                .find(|(code, ..)| *code == event)
+                .map(|(_, _, on, unit_mask)| (on, unit_mask)),
+            _ if event == UNKNOWN => None,
+            Processor::Core if event == 0x12 => Some((On::Counter1, UnitMask::None)),
+            _ => Some((On::Any, UnitMask::None)),
+        };
+        match found {
+            None => refuse("the CPU has no such event"),
+            Some((_, UnitMask::Mesi)) if unit_mask & 0xf == 0 => {
+                refuse("no cache state is asked for")
             }
-            // MUL of the Core.
-            Encoding::X86(select) if select.event() == 0x12 => {
-                Ok(SlotSet::one(SlotClass::General, 1))
-            }
-            _ => Ok(SlotSet::ANY_GENERAL),
+            Some((on, _)) => Ok(counters(on)),
         }
+    }
+}
+
+fn counters(on: On) -> SlotSet {
+    match on {
+        On::Any => SlotSet::ANY_GENERAL,
+        On::Counter0 => SlotSet::one(SlotClass::General, 0),
+        On::Counter1 => SlotSet::one(SlotClass::General, 1),
     }
 }
 

@@ -6,7 +6,6 @@ use quipu_hal::{
     Encoding, Event, EventMap, Filter, P5Function, ResolvedEvent, SlotClass, SlotSet, X86Select,
 };
 use quipu_pctr::CounterKind;
-use quipu_pctr::function::needs_cache_states;
 
 use crate::failure::Failure;
 
@@ -122,10 +121,7 @@ pub(super) fn word(
         Encoding::X86(select) => Encoding::X86(x86(select, flags)?),
         other => other,
     };
-    // Of a number of the Pentium and the P6 the check of the word knows more.
-    if matches!(kind, CounterKind::Core | CounterKind::Amd) {
-        slots = slots.intersection(events.slots_of(&encoding)?);
-    }
+    slots = slots.intersection(events.slots_of(&encoding)?);
     if !slots.contains(SlotClass::General, counter) {
         let others = (0..4).filter(|n| slots.contains(SlotClass::General, *n));
         let others: Vec<String> = others.map(|n| n.to_string()).collect();
@@ -140,27 +136,24 @@ pub(super) fn word(
 /// Returns an event by its number, in user and kernel mode, with the unit mask it has when it is asked
 /// for by name.
 fn numbered(number: u8, events: &CpuEvents, kind: CounterKind) -> Result<Encoding, Failure> {
-    if let CounterKind::P5 { .. } = kind {
+    if let CounterKind::P5 = kind {
         if number > 0x3f {
             return Err(Failure::usage("a Pentium's events go from 0 to 3f"));
         }
         let levels = P5Function::USER | P5Function::KERNEL;
         return Ok(Encoding::P5(P5Function::new(number).with_flags(levels)));
     }
-    let table = events.table();
-    let mask = match kind {
-        CounterKind::P6 if needs_cache_states(kind, number) => CACHE_STATES,
-        CounterKind::P6 => 0,
-        _ => table
-            .events()
-            .iter()
-            .filter(|e| (e.code, e.unit_mask, e.mask.as_str()) == (number.into(), 0, ""))
-            .find_map(|e| match named(&e.name, events).ok()?.encoding {
-                Encoding::X86(select) => Some(select.unit_mask()),
-                _ => None,
-            })
-            .unwrap_or(0),
-    };
+    let mut own = events.table().events();
+    own.retain(|e| (e.code, e.mask.as_str()) == (number.into(), ""));
+    let alone = own.len() == 1;
+    let mask = own
+        .iter()
+        .filter(|e| e.unit_mask == 0 || alone)
+        .find_map(|e| match named(&e.name, events).ok()?.encoding {
+            Encoding::X86(select) => Some(select.unit_mask()),
+            _ => None,
+        })
+        .unwrap_or(0);
     let levels = X86Select::USER | X86Select::KERNEL;
     Ok(Encoding::X86(
         X86Select::new(number.into(), mask).with_flags(levels),

@@ -15,7 +15,7 @@ pub(super) fn status(status: &Status, counters: u8, table: Option<&CpuTable>) ->
         let (value, word) = (status.counters[counter], status.functions[counter]);
         let function = match kind {
             _ if word == 0 => "not set".to_owned(),
-            Some(CounterKind::P5 { .. }) => p5(word),
+            Some(CounterKind::P5) => p5(word),
             _ => x86(word),
         };
         let name = match (kind, table) {
@@ -84,7 +84,7 @@ fn x86(word: u32) -> String {
 /// Returns the name of what a word counts on a counter; nothing when the CPU has no such event.
 fn name(word: u32, counter: u8, kind: CounterKind, table: &CpuTable) -> Option<String> {
     let encoding = match kind {
-        CounterKind::P5 { .. } => Encoding::P5(P5Function((word & kind.word_mask()) as u16)),
+        CounterKind::P5 => Encoding::P5(P5Function((word & kind.word_mask()) as u16)),
         _ => Encoding::X86(X86Select {
             select: u64::from(word) & !X86Select::ENABLE,
             extra: Vec::new(),

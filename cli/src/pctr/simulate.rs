@@ -32,7 +32,7 @@ impl Simulated {
     pub(crate) fn cpu_id(self) -> Option<&'static str> {
         match self.processor {
             Processor::P5 => Some("intel-p5"),
-            Processor::P6 => Some("intel-p6"),
+            Processor::P6 => Some("intel-piii"),
             Processor::Core => Some("intel-core2"),
             Processor::K8 => Some("amd-k8"),
             _ => None,

@@ -18,7 +18,10 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
     for (text, expected) in [
         ("GenuineIntel-5-2-1", "intel-p5"),
         ("GenuineIntel-5-4", "intel-p5-mmx"),
-        ("GenuineIntel-6-8-6", "intel-p6"),
+        ("GenuineIntel-6-1-9", "intel-p6"),
+        ("GenuineIntel-6-6-5", "intel-pii"),
+        ("GenuineIntel-6-8-6", "intel-piii"),
+        ("GenuineIntel-6-D-8", "intel-pm"),
         ("GenuineIntel-6-F-B", "intel-core2"),
         ("GenuineIntel-6-55-4", "intel-skx"),
         ("GenuineIntel-6-55-7", "intel-clx"),

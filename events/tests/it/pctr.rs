@@ -210,23 +210,41 @@ fn every_event_of_every_table_encodes_and_decodes_back() {
     }
 }
 
-/// Every event of the tables is known by its bits; what is left of 256 numbers is not.
+/// Every event of the tables is known by its bits; what is left of the numbers is not.
 #[test]
 fn a_map_knows_the_numbers_of_its_cpus_events() {
-    for cpu in ["intel-core2", "amd-k8", "intel-skl"] {
+    for cpu in [
+        "intel-p5",
+        "intel-p5-mmx",
+        "intel-p6",
+        "intel-pii",
+        "intel-piii",
+        "intel-pm",
+        "intel-core2",
+        "amd-k8",
+        "intel-skl",
+    ] {
         let table = Database::embedded().cpu(cpu).unwrap();
         let map = table.events_for(Interface::Pctr);
-        let word = |code, mask| Encoding::X86(X86Select::new(code, mask));
-        let knows = |code| map.slots_of(&word(code, 0x01)).is_ok();
-        let known: Vec<u16> = (0..256).filter(|code| knows(*code)).collect();
+        let p5 = cpu.starts_with("intel-p5");
+        let encoding = |code: u16| {
+            if p5 {
+                Encoding::P5(P5Function::new(code as u8))
+            } else {
+                Encoding::X86(X86Select::new(code, 0x01))
+            }
+        };
+        let knows = |code: &u16| map.slots_of(&encoding(*code)).is_ok();
+        let numbers = if p5 { 64 } else { 256 };
+        let known: Vec<u16> = (0..numbers).filter(knows).collect();
         let mut listed: Vec<u16> = table.events().iter().map(|event| event.code).collect();
         // By the number 0 Intel's tables list what the fixed counters count, which no word selects.
-        let first = u16::from(cpu.starts_with("intel"));
+        let first = u16::from(!p5 && cpu.starts_with("intel"));
         listed.retain(|code| (first..256).contains(code));
         listed.sort_unstable();
         listed.dedup();
         assert_eq!(known, listed, "{cpu}");
-        assert!(known.len() < 256, "{cpu}");
+        assert!(known.len() < usize::from(numbers), "{cpu}");
     }
     let any = Database::embedded().cpu("intel-arch").unwrap();
     assert!(any.is_fallback());
@@ -235,6 +253,114 @@ fn a_map_knows_the_numbers_of_its_cpus_events() {
         map.slots_of(&Encoding::X86(X86Select::new(0xff, 0)))
             .is_ok()
     );
+}
+
+/// Each P6 has the events that its part of Intel's list names, and no other's.
+#[test]
+fn the_events_of_later_p6_are_theirs_alone() {
+    let mmx = [0xb1, 0xb2, 0xb3, 0xcc, 0xcd, 0xd4, 0xd5, 0xd6].as_slice();
+    let sse = [0x07, 0x4b, 0xd8, 0xd9].as_slice();
+    let mut mobile: Vec<u16> = (0x88..=0x94).collect();
+    mobile.extend([0x58, 0x59, 0xce, 0xd3, 0xd7, 0xda, 0xdb, 0xf0, 0xf8]);
+    let of_pro: Vec<u16> = rows()
+        .filter(|row| row.cpu == "intel-p6")
+        .map(|row| row.code)
+        .chain([0x44])
+        .collect();
+    let mut seen = Vec::new();
+    for (cpu, own) in [
+        ("intel-p6", vec![]),
+        ("intel-pii", [mmx, &[0xb0, 0xce]].concat()),
+        ("intel-piii", [mmx, sse].concat()),
+        ("intel-pm", [mmx, sse, &mobile].concat()),
+    ] {
+        let mut expected = [&of_pro[..], &own].concat();
+        expected.sort_unstable();
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let mut codes: Vec<u16> = table.events().iter().map(|event| event.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes, expected, "{cpu}");
+        seen.extend(own);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 35);
+}
+
+/// A counter for each event of a P5 or P6, whether it is given by name or by number.
+#[test]
+fn numbers_have_the_counters_of_their_names() {
+    for cpu in [
+        "intel-p5",
+        "intel-p5-mmx",
+        "intel-p6",
+        "intel-pii",
+        "intel-pm",
+    ] {
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let map = table.events_for(Interface::Pctr);
+        for event in table.events() {
+            let Ok(resolved) = map.resolve(&named(&event.name), Filter::all()) else {
+                continue;
+            };
+            let Ok(slots) = map.slots_of(&resolved.encoding) else {
+                assert!(event.name.ends_with("PREFETCH"), "{cpu} {}", event.name);
+                continue;
+            };
+            assert_eq!(slots.intersection(resolved.slots), resolved.slots);
+            let narrow = |n| {
+                slots.contains(SlotClass::General, n) != event.slots.contains(SlotClass::General, n)
+            };
+            if (0..2).any(narrow) {
+                assert_eq!(
+                    (cpu, slots),
+                    ("intel-p5-mmx", SlotSet::general(0b11)),
+                    "{}",
+                    event.name
+                );
+            }
+        }
+    }
+}
+
+/// What a name is refused for, its number is refused for in the same words.
+#[test]
+fn numbers_that_count_nothing_without_a_unit_mask_are_refused_like_their_names() {
+    let mut refused = 0;
+    for (cpu, numbers) in [
+        (
+            "intel-core2",
+            &[0x09, 0x0c, 0x3b, 0x43, 0x45, 0x49, 0x82, 0xaa, 0xab, 0xb3][..],
+        ),
+        (
+            "intel-skl",
+            &[0x08, 0x09, 0x24, 0x60, 0x83, 0x85, 0xa1, 0xab, 0xd1, 0xd4][..],
+        ),
+        ("intel-piii", &[0xb3][..]),
+    ] {
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let map = table.events_for(Interface::Pctr);
+        for &number in numbers {
+            let by_number = map
+                .slots_of(&Encoding::X86(X86Select::new(number, 0)))
+                .unwrap_err();
+            assert_eq!(by_number.kind(), ErrorKind::UnsupportedEvent);
+            let reason = by_number.reason().unwrap().to_owned();
+            let event = reason.split(' ').next().unwrap();
+            if table.event(event).is_some_and(|event| event.needs_mask) {
+                let by_name = map.resolve(&named(event), Filter::all()).unwrap_err();
+                assert_eq!(by_name.reason(), by_number.reason(), "{cpu} {number:#x}");
+                assert_eq!(by_name.hint(), by_number.hint(), "{cpu} {number:#x}");
+                refused += 1;
+            }
+        }
+        assert!(
+            map.slots_of(&Encoding::X86(X86Select::new(0xc0, 0)))
+                .is_ok()
+        );
+    }
+    assert!(refused >= 15, "{refused}");
 }
 
 /// Raw bits are held to what is known of the event that they select.
