@@ -48,6 +48,7 @@ cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod attr;
         mod aux_area;
+        mod batch;
         mod counter;
         mod open;
         mod ring;
@@ -55,8 +56,9 @@ cfg_if::cfg_if! {
         mod sampler_error;
         mod spec;
 
+        pub use batch::{Batch, BatchIter, Losses};
         pub use counter::SampledCounter;
-        pub use ring::{Batch, BatchIter, Losses, Ring, WhenFull};
+        pub use ring::{Ring, WhenFull};
         pub use sampler::{Sampler, Woken};
         pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup};
     }

@@ -1,6 +1,6 @@
 //! One sampled counter, and what can be done with it while it is open.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use quipu_hal::{Breakpoint, Error, ErrorKind, Reading, Result};
 
@@ -216,11 +216,5 @@ impl SampledCounter {
 impl AsFd for SampledCounter {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-impl AsRawFd for SampledCounter {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.raw()
     }
 }

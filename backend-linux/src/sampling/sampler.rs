@@ -1,6 +1,5 @@
 //! An open sampler: its counters and rings, on every part of the target.
 
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +76,7 @@ impl Sampler {
         let waiting = first
             .iter()
             .map(|counter| libc::pollfd {
-                fd: counters[*counter].as_raw_fd(),
+                fd: counters[*counter].fd().raw(),
                 events: libc::POLLIN,
                 revents: 0,
             })
