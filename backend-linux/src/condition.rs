@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use quipu_hal::{Error, ErrorKind, Event, EventSpec, Result};
 
-use crate::nearest::did_you_mean;
+use crate::hint::did_you_mean;
 use crate::sys::CounterFd;
 use crate::tracefs::Tracefs;
 

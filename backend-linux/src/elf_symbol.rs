@@ -7,8 +7,8 @@ use object::read::ReadCache;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::hint::did_you_mean;
 use crate::kernel_file;
-use crate::nearest::did_you_mean;
 
 /// The byte of an ELF file at which a function starts, by the names of its symbol tables as they
 /// stand there (mangled).

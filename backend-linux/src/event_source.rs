@@ -232,163 +232,164 @@ pub(crate) fn unsupported(event: &Event) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use std::path::Path;
 
     use quipu_hal::{PerfConfig, RawEvent};
 
-    /// A directory of PMUs: name, type, and the files `cpus` or `cpumask`.
-    fn sysfs(pmus: &[(&str, u32, &str, &str)]) -> tempfile::TempDir {
+    /// A machine of PMUs: name, type, and the files of each with their text.
+    pub(crate) struct Machine {
+        pub(crate) source: EventSource,
+        _root: tempfile::TempDir,
+    }
+
+    pub(crate) fn machine(pmus: &[(&str, u32, &[(&str, &str)])]) -> Machine {
         let root = tempfile::tempdir().expect("a directory");
-        for (name, type_, file, cpus) in pmus {
-            let dir = root.path().join(name);
-            std::fs::create_dir(&dir).expect("new");
-            std::fs::write(dir.join("type"), format!("{type_}\n")).expect("written");
-            if !file.is_empty() {
-                std::fs::write(dir.join(file), format!("{cpus}\n")).expect("written");
+        for (name, type_, files) in pmus {
+            let type_ = ("type", &*type_.to_string());
+            for (file, text) in files.iter().copied().chain([type_]) {
+                let path = root.path().join(name).join(file);
+                std::fs::create_dir_all(path.parent().expect("the PMU's")).expect("new");
+                std::fs::write(path, format!("{text}\n")).expect("written");
             }
         }
-        root
+        Machine {
+            source: EventSource::new(SysfsPmus::at(root.path())),
+            _root: root,
+        }
     }
 
-    fn source(root: &Path) -> EventSource {
-        EventSource::new(SysfsPmus::at(root))
+    impl Machine {
+        pub(crate) fn placed(&self, event: impl Into<Event>) -> Result<Placement> {
+            let resolved = self.source.resolve(&EventSpec::new(event));
+            resolved.map(|resolved| resolved.placement)
+        }
+
+        pub(crate) fn named(&self, name: &str) -> Result<Placement> {
+            self.placed(Event::Named(name.into()))
+        }
     }
 
-    fn hybrid() -> (tempfile::TempDir, EventSource) {
-        let root = sysfs(&[
-            ("cpu_core", 4, "cpus", "0-1"),
-            ("cpu_atom", 10, "cpus", "2-3"),
-            ("uncore_imc_0", 20, "cpumask", "0"),
-        ]);
-        let source = source(root.path());
-        (root, source)
-    }
-
-    fn config(type_: u32, config: u64) -> EventBits {
+    pub(crate) fn config(type_: u32, config: u64) -> EventBits {
         EventBits::of(PerfConfig::new(type_, config))
     }
 
-    fn placed(source: &EventSource, event: impl Into<Event>) -> Placement {
-        source
-            .resolve(&EventSpec::new(event))
-            .expect("resolves")
-            .placement
+    pub(crate) fn cores<const N: usize>(cores: [(usize, EventBits); N]) -> Result<Placement> {
+        Ok(Placement::Cores(cores.into()))
     }
 
     #[test]
     fn one_core_pmu_is_left_to_the_kernel() {
-        let root = sysfs(&[("cpu", 4, "", "")]);
-        let source = source(root.path());
-        assert_eq!(source.cores(), []);
-        assert_eq!(
-            placed(&source, Hardware::Cycles),
-            Placement::Anywhere(config(0, 0))
-        );
-        let raw = placed(&source, RawEvent::new(0x1c0));
-        assert_eq!(raw, Placement::Anywhere(config(4, 0x1c0)));
+        let machine = machine(&[("cpu", 4, &[])]);
+        assert_eq!(machine.source.cores(), []);
+        let anywhere = |bits| Ok(Placement::Anywhere(bits));
+        assert_eq!(machine.placed(Hardware::Cycles), anywhere(config(0, 0)));
+        let raw = machine.placed(RawEvent::new(0x1c0));
+        assert_eq!(raw, anywhere(config(4, 0x1c0)));
     }
 
     #[test]
     fn several_core_pmus_get_bits_each() {
-        let (_root, source) = hybrid();
-        let each = |a, b| Placement::Cores(vec![(0, a), (1, b)]);
+        let machine = machine(&[
+            ("cpu_core", 4, &[("cpus", "0-1")]),
+            ("cpu_atom", 10, &[("cpus", "2-3")]),
+            ("uncore_imc_0", 20, &[("cpumask", "0")]),
+        ]);
+        let each = |a, b| cores([(0, a), (1, b)]);
         assert_eq!(
-            placed(&source, Hardware::Instructions),
+            machine.placed(Hardware::Instructions),
             each(config(0, 4 << 32 | 1), config(0, 10 << 32 | 1))
         );
         assert_eq!(
-            placed(&source, RawEvent::new(0xc0)),
+            machine.placed(RawEvent::new(0xc0)),
             each(config(4, 0xc0), config(10, 0xc0))
         );
-        let atom = PmuEvent::new("cpu_atom").with_value("config", 7);
-        assert_eq!(
-            placed(&source, atom),
-            Placement::Cores(vec![(1, config(10, 7))])
-        );
-        let uncore = PmuEvent::new("uncore_imc_0").with_value("config", 7);
-        assert_eq!(
-            placed(&source, uncore),
-            Placement::Cpus(vec![0], config(20, 7))
-        );
+        let of = |pmu| machine.placed(PmuEvent::new(pmu).with_value("config", 7));
+        assert_eq!(of("cpu_atom"), cores([(1, config(10, 7))]));
+        let uncore = Placement::Cpus(vec![0], config(20, 7));
+        assert_eq!(of("uncore_imc_0"), Ok(uncore));
     }
 
     #[test]
     fn arm_core_pmus_get_their_own_type() {
-        let root = sysfs(&[
-            ("armv8_cortex_a53", 8, "cpus", "0-3"),
-            ("armv8_cortex_a72", 9, "cpus", "4-5"),
+        let machine = machine(&[
+            (
+                "armv8_cortex_a53",
+                8,
+                &[
+                    ("cpus", "0-3"),
+                    ("format/event", "config:0-15"),
+                    ("events/inst_retired", "event=0x08"),
+                ],
+            ),
+            (
+                "armv8_cortex_a72",
+                9,
+                &[
+                    ("cpus", "4-5"),
+                    ("format/event", "config:0-15"),
+                    ("events/inst_retired", "event=0x08"),
+                    ("events/br_retired", "event=0x21"),
+                    ("events/pc_write_retired", "event=0x0c"),
+                ],
+            ),
         ]);
-        for (pmu, event, code) in [
-            ("armv8_cortex_a53", "inst_retired", "0x08"),
-            ("armv8_cortex_a72", "inst_retired", "0x08"),
-            ("armv8_cortex_a72", "br_retired", "0x21"),
-            ("armv8_cortex_a72", "pc_write_retired", "0x0c"),
-        ] {
-            let dir = root.path().join(pmu);
-            for (sub, file, text) in [
-                ("format", "event", "config:0-15"),
-                ("events", event, &format!("event={code}")),
-            ] {
-                std::fs::create_dir_all(dir.join(sub)).expect("made");
-                std::fs::write(dir.join(sub).join(file), text).expect("written");
-            }
-        }
-        let source = source(root.path());
-        let each = |a, b| Placement::Cores(vec![(0, a), (1, b)]);
         assert_eq!(
-            placed(&source, Hardware::Instructions),
-            each(config(8, 8), config(9, 8))
+            machine.placed(Hardware::Instructions),
+            cores([(0, config(8, 8)), (1, config(9, 8))])
         );
         // The first does not show it: the kernel is asked in the other way.
         assert_eq!(
-            placed(&source, Hardware::Branches),
-            each(config(0, 8 << 32 | 4), config(9, 0x21))
+            machine.placed(Hardware::Branches),
+            cores([(0, config(0, 8 << 32 | 4)), (1, config(9, 0x21))])
         );
     }
 
     /// As perf has it: `slots` is `cpu_core/slots/`.
     #[test]
     fn names_of_core_pmus_need_no_pmu() {
-        let name = |root: &Path, pmu: &str, name: &str, bits: &str| {
-            let dir = root.join(pmu);
-            std::fs::create_dir_all(dir.join("format")).expect("new");
-            std::fs::create_dir_all(dir.join("events")).expect("new");
-            std::fs::write(dir.join("format/event"), "config:0-7\n").expect("written");
-            std::fs::write(dir.join("events").join(name), bits).expect("written");
-        };
-        let named = |name: &str| Event::Named(name.into());
-        let (root, source) = hybrid();
-        name(root.path(), "cpu_core", "slots", "event=0x4\n");
-        name(root.path(), "cpu_core", "loads", "event=0xd0\n");
-        name(root.path(), "cpu_atom", "loads", "event=0xd1\n");
-        name(root.path(), "uncore_imc_0", "clockticks", "event=0x1\n");
+        let event = ("format/event", "config:0-7");
+        let hybrid = machine(&[
+            (
+                "cpu_core",
+                4,
+                &[
+                    ("cpus", "0-1"),
+                    event,
+                    ("events/slots", "event=0x4"),
+                    ("events/loads", "event=0xd0"),
+                ],
+            ),
+            (
+                "cpu_atom",
+                10,
+                &[("cpus", "2-3"), event, ("events/loads", "event=0xd1")],
+            ),
+            (
+                "uncore_imc_0",
+                20,
+                &[("cpumask", "0"), event, ("events/clockticks", "event=0x1")],
+            ),
+        ]);
+        assert_eq!(hybrid.named("slots"), cores([(0, config(4, 4))]));
         assert_eq!(
-            placed(&source, named("slots")),
-            Placement::Cores(vec![(0, config(4, 4))])
+            hybrid.named("loads"),
+            cores([(0, config(4, 0xd0)), (1, config(10, 0xd1))])
         );
-        let loads = vec![(0, config(4, 0xd0)), (1, config(10, 0xd1))];
-        assert_eq!(placed(&source, named("loads")), Placement::Cores(loads));
         // Neither another PMU's event nor a field is a name.
         for unknown in ["clockticks", "event"] {
-            let e = source.resolve(&EventSpec::new(named(unknown)));
-            assert_eq!(e.expect_err(unknown).kind(), ErrorKind::UnsupportedEvent);
+            let e = hybrid.named(unknown).expect_err(unknown);
+            assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         }
-
-        let root = sysfs(&[("armv8_pmuv3", 8, "cpus", "0")]);
-        name(root.path(), "armv8_pmuv3", "inst_retired", "event=0x8\n");
-        assert_eq!(
-            placed(&self::source(root.path()), named("inst_retired")),
-            Placement::Anywhere(config(8, 8))
-        );
+        let files: [(&str, &str); 3] = [("cpus", "0"), event, ("events/inst_retired", "event=0x8")];
+        let arm = machine(&[("armv8_pmuv3", 8, &files)]);
+        let anywhere = Placement::Anywhere(config(8, 8));
+        assert_eq!(arm.named("inst_retired"), Ok(anywhere));
     }
 
     #[test]
     fn an_unknown_name_has_a_hint() {
-        let root = sysfs(&[]);
-        let unknown = EventSpec::new(Event::Named("cylces".into()));
-        let e = source(root.path()).resolve(&unknown).expect_err("a typo");
+        let e = machine(&[]).named("cylces").expect_err("a typo");
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         assert_eq!(e.hint(), Some("did you mean cycles?"));
     }

@@ -344,30 +344,34 @@ mod tests {
     }
 
     #[test]
-    fn short_read_is_an_error() {
-        for (plan, ids) in [(ReadPlan::Single, &[1][..]), (ReadPlan::Snapshot, &[1, 2])] {
+    fn what_the_kernel_should_not_write_is_an_error() {
+        use ReadPlan::{OneByOne, Single, Snapshot};
+        for (plan, ids, words, failure) in [
+            // Too short.
+            (Single, &[1][..], &[2, 100][..], ReadFailure::Malformed),
+            (Snapshot, &[1, 2], &[2, 100], ReadFailure::Malformed),
+            // Members of another group: too many, and one that is not this group's.
+            (
+                Snapshot,
+                &[1, 2],
+                &[3, 100, 90, 5, 1, 6, 2],
+                ReadFailure::Malformed,
+            ),
+            (
+                Snapshot,
+                &[1, 2],
+                &[2, 100, 90, 5, 1, 6, 9],
+                ReadFailure::Malformed,
+            ),
+            (Single, &[1], &[], ReadFailure::ErrorState),
+            (Snapshot, &[1], &[], ReadFailure::ErrorState),
+            (OneByOne, &[1], &[], ReadFailure::ErrorState),
+        ] {
             let (mut pipe, group) = from_pipe(plan, ids);
-            write(&mut pipe, &[2, 100]);
-            assert_eq!(read(&group), Err(ReadFailure::Malformed));
-        }
-    }
-
-    #[test]
-    fn end_of_file_is_the_error_state() {
-        for plan in [ReadPlan::Single, ReadPlan::Snapshot, ReadPlan::OneByOne] {
-            let (pipe, group) = from_pipe(plan, &[1]);
+            write(&mut pipe, words);
             drop(pipe);
-            assert_eq!(read(&group), Err(ReadFailure::ErrorState));
+            assert_eq!(read(&group), Err(failure), "{plan:?} {words:?}");
         }
-    }
-
-    #[test]
-    fn foreign_members_are_an_error() {
-        let (mut pipe, group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
-        write(&mut pipe, &[3, 100, 90, 5, 1, 6, 2]);
-        assert_eq!(read(&group), Err(ReadFailure::Malformed));
-        write(&mut pipe, &[2, 100, 90, 5, 1, 6, 9]);
-        assert_eq!(read(&group), Err(ReadFailure::Malformed));
     }
 
     #[test]

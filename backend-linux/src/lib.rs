@@ -12,10 +12,10 @@ cfg_if::cfg_if! {
         mod event_bits;
         mod event_source;
         mod group;
+        mod hint;
         mod kernel_file;
         mod kernel_group;
         mod native;
-        mod nearest;
         mod open;
         mod open_error;
         mod own_counters;

@@ -190,25 +190,17 @@ mod tests {
         PerfConfig, ResolvedEvent, Scheme, SlotSet,
     };
 
-    use crate::sysfs::SysfsPmus;
+    use crate::event_source::tests::{Machine, config, cores, machine};
 
-    /// A machine with these core PMUs: name, type and CPUs.
-    fn machine(pmus: &[(&str, u32, &str)]) -> (tempfile::TempDir, EventSource) {
-        let root = tempfile::tempdir().expect("a directory");
-        for (name, type_, cpus) in pmus {
-            let dir = root.path().join(name);
-            std::fs::create_dir(&dir).expect("new");
-            std::fs::write(dir.join("type"), format!("{type_}\n")).expect("written");
-            std::fs::write(dir.join("cpus"), format!("{cpus}\n")).expect("written");
-        }
-        let source = EventSource::new(SysfsPmus::at(root.path()));
-        (root, source)
-    }
+    type Files = &'static [(&'static str, &'static str)];
 
-    const HYBRID: [(&str, u32, &str); 2] = [("cpu_core", 4, "0-1"), ("cpu_atom", 10, "2-3")];
-    const BIG_LITTLE: [(&str, u32, &str); 2] = [
-        ("armv8_cortex_a53", 8, "0-3"),
-        ("armv8_cortex_a72", 9, "4-5"),
+    const HYBRID: [(&str, u32, Files); 2] = [
+        ("cpu_core", 4, &[("cpus", "0-1")]),
+        ("cpu_atom", 10, &[("cpus", "2-3")]),
+    ];
+    const BIG_LITTLE: [(&str, u32, Files); 2] = [
+        ("armv8_cortex_a53", 8, &[("cpus", "0-3")]),
+        ("armv8_cortex_a72", 9, &[("cpus", "4-5")]),
     ];
 
     /// A map that knows some names, for one kind of core.
@@ -239,110 +231,93 @@ mod tests {
         }
     }
 
-    fn map(
-        core_type: Option<&str>,
+    fn map<const N: usize>(
+        core_type: &str,
         midr: u64,
-        known: Vec<(&'static str, Encoding)>,
+        known: [(&'static str, Encoding); N],
     ) -> Arc<dyn EventMap> {
+        let core_type = (!core_type.is_empty()).then(|| core_type.to_owned());
         Arc::new(Names {
             cpu: CpuModel::new(CpuIdentity::Arm { midr }, Scheme::Simulated, Vec::new())
-                .with_core_type(core_type.map(str::to_owned)),
-            known,
+                .with_core_type(core_type),
+            known: known.into(),
         })
     }
 
-    fn with(mut source: EventSource, maps: Maps) -> EventSource {
-        source.set_native(NativeNames::new(move || Ok(maps.clone())));
-        source
+    fn with(pmus: &[(&str, u32, Files)], maps: Maps) -> Machine {
+        let mut machine = machine(pmus);
+        let native = NativeNames::new(move || Ok(maps.clone()));
+        machine.source.set_native(native);
+        machine
     }
 
     fn select(event: u16, unit_mask: u8) -> Encoding {
         Encoding::X86(X86Select::new(event, unit_mask))
     }
 
-    fn raw(type_: u32, config: u64) -> EventBits {
-        EventBits::of(PerfConfig::new(type_, config))
-    }
-
-    fn placed(source: &EventSource, name: &str) -> Result<Placement> {
-        let spec = EventSpec::new(Event::Named(name.into()));
-        source.resolve(&spec).map(|resolved| resolved.placement)
+    fn offcore<const N: usize>(values: [u64; N]) -> Encoding {
+        let address = 0x1a6;
+        let extra = values.map(|value| ExtraRegister { address, value });
+        let mut select = X86Select::new(0xb7, 1);
+        select.extra = extra.into();
+        Encoding::X86(select)
     }
 
     #[test]
     fn native_names_come_from_the_map_as_the_kernel_takes_them() {
         let all_flags = X86Select::USER | X86Select::ENABLE | X86Select::EDGE;
-        let mut offcore = X86Select::new(0xb7, 1);
-        offcore.extra.push(ExtraRegister {
-            address: 0x1a6,
-            value: 0x10001,
-        });
+        let edge = Encoding::X86(X86Select::new(0xc0, 2).with_flags(all_flags));
         let fixed = |index| Encoding::Fixed(FixedCounter { index, control: 3 });
-        for (encoding, config, config1) in [
-            (
-                Encoding::X86(X86Select::new(0xc0, 2).with_flags(all_flags)),
-                0x4_02c0,
-                0,
-            ),
-            (Encoding::X86(offcore), 0x1b7, 0x10001),
-            (fixed(0), 0xc0, 0),
-            (fixed(2), 0x300, 0),
-            (Encoding::Armv8(Armv8Event::new(8)), 8, 0),
+        let p5 = Encoding::P5(P5Function::default());
+        for (encoding, wanted) in [
+            (edge, Ok((0x4_02c0, 0))),
+            (offcore([0x10001]), Ok((0x1b7, 0x10001))),
+            (fixed(0), Ok((0xc0, 0))),
+            (fixed(2), Ok((0x300, 0))),
+            (Encoding::Armv8(Armv8Event::new(8)), Ok((8, 0))),
+            // Linux cannot take these.
+            (offcore([1, 2]), Err(ErrorKind::UnsupportedFeature)),
+            (p5, Err(ErrorKind::UnsupportedEvent)),
+            (Encoding::Simulated(1), Err(ErrorKind::UnsupportedEvent)),
         ] {
-            let (_root, source) = machine(&[]);
-            let source = with(source, vec![map(None, 0, vec![("NAME", encoding)])]);
-            let bits = PerfConfig::new(4, config).with_config1(config1);
-            let wanted = Placement::Anywhere(EventBits::of(bits));
-            assert_eq!(placed(&source, "NAME"), Ok(wanted));
+            let machine = with(&[], vec![map("", 0, [("NAME", encoding)])]);
+            let wanted = wanted.map(|(config, config1)| {
+                let bits = PerfConfig::new(4, config).with_config1(config1);
+                Placement::Anywhere(EventBits::of(bits))
+            });
+            assert_eq!(machine.named("NAME").map_err(|e| e.kind()), wanted);
         }
     }
 
     #[test]
     fn a_native_event_goes_to_the_core_types_that_have_it() {
-        let (_root, source) = machine(&HYBRID);
-        let core = vec![("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
-        let atom = vec![("BOTH", select(0xc0, 0)), ("ATOM", select(0x71, 0))];
-        let source = with(
-            source,
-            vec![map(Some("core"), 0, core), map(Some("atom"), 0, atom)],
-        );
-        for (name, wanted) in [
-            ("BOTH", vec![(0, raw(4, 0x1c0)), (1, raw(10, 0xc0))]),
-            ("CORE", vec![(0, raw(4, 0x1a4))]),
-            ("ATOM", vec![(1, raw(10, 0x71))]),
-        ] {
-            assert_eq!(
-                placed(&source, name),
-                Ok(Placement::Cores(wanted)),
-                "{name}"
-            );
-        }
-        let e = placed(&source, "NEITHER").expect_err("in no map");
+        let core = [("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
+        let atom = [("BOTH", select(0xc0, 0)), ("ATOM", select(0x71, 0))];
+        let machine = with(&HYBRID, vec![map("core", 0, core), map("atom", 0, atom)]);
+        let both = cores([(0, config(4, 0x1c0)), (1, config(10, 0xc0))]);
+        assert_eq!(machine.named("BOTH"), both);
+        assert_eq!(machine.named("CORE"), cores([(0, config(4, 0x1a4))]));
+        assert_eq!(machine.named("ATOM"), cores([(1, config(10, 0x71))]));
+        let e = machine.named("NEITHER").expect_err("in no map");
         assert_eq!(e.hint(), Some("the map's own hint"));
         // Known to both, and countable on neither: never on a part of the cores in silence.
-        let e = placed(&source, "SUM").expect_err("no single event");
+        let e = machine.named("SUM").expect_err("no single event");
         assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
     }
 
     #[test]
     fn a_core_type_without_a_pmu_counts_nothing() {
-        let (_root, source) = machine(&HYBRID);
-        let known = || vec![("NAME", select(0xc0, 0))];
-        let maps = vec![map(Some("atom"), 0, known()), map(Some("tiny"), 0, known())];
-        let on_atom = Placement::Cores(vec![(1, raw(10, 0xc0))]);
-        assert_eq!(placed(&with(source, maps), "NAME"), Ok(on_atom));
-        let (_root, source) = machine(&HYBRID);
-        let maps = vec![
-            map(Some("atom"), 0, Vec::new()),
-            map(Some("tiny"), 0, known()),
-        ];
-        let e = placed(&with(source, maps), "NAME").expect_err("no such PMU");
+        let known = || [("NAME", select(0xc0, 0))];
+        let maps = vec![map("atom", 0, known()), map("tiny", 0, known())];
+        let on_atom = cores([(1, config(10, 0xc0))]);
+        assert_eq!(with(&HYBRID, maps).named("NAME"), on_atom);
+        let maps = vec![map("atom", 0, []), map("tiny", 0, known())];
+        let e = with(&HYBRID, maps).named("NAME").expect_err("no such PMU");
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
     }
 
     #[test]
     fn arm_cores_are_told_apart_by_their_main_id_register() {
-        let (_root, mut source) = machine(&BIG_LITTLE);
         let cpus = tempfile::tempdir().expect("a directory");
         for (cpu, midr) in [(0, "0x00000000410fd034\n"), (4, "0x00000000410fd083\n")] {
             let dir = cpus.path().join(format!("cpu{cpu}/regs/identification"));
@@ -350,65 +325,42 @@ mod tests {
             std::fs::write(dir.join("midr_el1"), midr).expect("written");
         }
         let event = |code| Encoding::Armv8(Armv8Event::new(code));
-        let a72 = vec![("BOTH", event(0x11)), ("A72", event(0x50))];
+        let a72 = [("BOTH", event(0x11)), ("A72", event(0x50))];
         let maps = vec![
-            map(None, 0x410f_d080, a72),
-            map(None, 0x410f_d030, vec![("BOTH", event(0x12))]),
+            map("", 0x410f_d080, a72),
+            map("", 0x410f_d030, [("BOTH", event(0x12))]),
         ];
         let mut native = NativeNames::new(move || Ok(maps.clone()));
         cpus.path().clone_into(&mut native.cpus);
-        source.set_native(native);
-        let both = Placement::Cores(vec![(1, raw(9, 0x11)), (0, raw(8, 0x12))]);
-        assert_eq!(placed(&source, "BOTH"), Ok(both));
-        let a72 = Placement::Cores(vec![(1, raw(9, 0x50))]);
-        assert_eq!(placed(&source, "A72"), Ok(a72));
+        let mut machine = machine(&BIG_LITTLE);
+        machine.source.set_native(native);
+        let both = cores([(1, config(9, 0x11)), (0, config(8, 0x12))]);
+        assert_eq!(machine.named("BOTH"), both);
+        assert_eq!(machine.named("A72"), cores([(1, config(9, 0x50))]));
     }
 
     #[test]
     fn maps_are_made_once_and_by_native_names_only() {
         let made = Arc::new(AtomicUsize::new(0));
-        let (_root, mut source) = machine(&[]);
+        let mut machine = machine(&[]);
         let counted = Arc::clone(&made);
-        source.set_native(NativeNames::new(move || {
+        machine.source.set_native(NativeNames::new(move || {
             counted.fetch_add(1, Ordering::Relaxed);
             Err(Error::new(ErrorKind::NoSuchDevice, "identify the CPU").with_hint("look at it"))
         }));
         for portable in ["cycles", "page-faults", "L1-dcache-loads", "r1c0"] {
             let spec: EventSpec = portable.parse().expect("an event");
-            source.resolve(&spec).expect("needs no map");
+            machine.placed(spec.event).expect("needs no map");
         }
         assert_eq!(made.load(Ordering::Relaxed), 0);
         for _ in 0..2 {
-            let e = placed(&source, "NOBODY_KNOWS.THIS").expect_err("no map");
+            let e = machine.named("NOBODY_KNOWS.THIS").expect_err("no map");
             assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
             assert!(e.to_string().contains("cannot identify the CPU"), "{e}");
             assert_eq!(e.hint(), Some("look at it"));
         }
-        let e = placed(&source, "cylces").expect_err("a typo");
+        let e = machine.named("cylces").expect_err("a typo");
         assert_eq!(e.hint(), Some("did you mean cycles?"));
         assert_eq!(made.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn encodings_linux_cannot_take_are_refused() {
-        let extra = |value| ExtraRegister {
-            address: 0x1a6,
-            value,
-        };
-        let mut two = X86Select::new(0xb7, 1);
-        two.extra = vec![extra(1), extra(2)];
-        for (encoding, kind) in [
-            (Encoding::X86(two), ErrorKind::UnsupportedFeature),
-            (
-                Encoding::P5(P5Function::default()),
-                ErrorKind::UnsupportedEvent,
-            ),
-            (Encoding::Simulated(1), ErrorKind::UnsupportedEvent),
-        ] {
-            let (_root, source) = machine(&[]);
-            let source = with(source, vec![map(None, 0, vec![("NAME", encoding)])]);
-            let e = placed(&source, "NAME").expect_err("no such counter");
-            assert_eq!(e.kind(), kind, "{e:#}");
-        }
     }
 }

@@ -191,20 +191,19 @@ fn unsupported_setting(
         less.flags -= flags;
         less.flags != attr.flags && opens(&less, refused.attach)
     };
-    if without(AttrFlags::EXCLUSIONS) {
-        return Some((
-            K::UnsupportedFeature,
+    let settings = [
+        (
+            AttrFlags::EXCLUSIONS,
             "this PMU takes no filter: it counts in every mode",
-        ));
-    }
-    if without(AttrFlags::precise_ip(3)) {
-        return Some((
-            K::UnsupportedFeature,
+        ),
+        (
+            AttrFlags::precise_ip(3),
             "this event cannot be counted this precisely",
-        ));
-    }
-    if without(AttrFlags::INHERIT) {
-        return Some((K::UnsupportedFeature, "this event cannot be inherited"));
+        ),
+        (AttrFlags::INHERIT, "this event cannot be inherited"),
+    ];
+    if let Some((_, reason)) = settings.into_iter().find(|(flags, _)| without(*flags)) {
+        return Some((K::UnsupportedFeature, reason));
     }
     if refused.attach.cpu < 0 && opens(&attr, Attach::cpu(0)) {
         return Some((K::UnsupportedFeature, "this PMU counts CPUs, not threads"));
@@ -352,28 +351,6 @@ mod tests {
     use super::*;
     use quipu_hal::{Hardware, PmuEvent, RawEvent};
 
-    const EVERY_ERRNO: [i32; 19] = [
-        libc::E2BIG,
-        libc::EACCES,
-        libc::EBADF,
-        libc::EBUSY,
-        libc::EFAULT,
-        libc::EINTR,
-        libc::EINVAL,
-        libc::EMFILE,
-        libc::ENFILE,
-        libc::ENODEV,
-        libc::ENOENT,
-        libc::ENOMEM,
-        libc::ENOSPC,
-        libc::ENOSYS,
-        libc::ENXIO,
-        libc::EOPNOTSUPP,
-        libc::EOVERFLOW,
-        libc::EPERM,
-        libc::ESRCH,
-    ];
-
     fn refused(type_: u32, member: usize) -> RefusedMember {
         RefusedMember {
             member,
@@ -392,64 +369,75 @@ mod tests {
         privileges
     }
 
+    fn unprivileged() -> Privileges {
+        let mut privileges = machine(true);
+        privileges.capabilities = Some(0);
+        privileges.perf_event_paranoid = Some(2);
+        privileges.seccomp = None;
+        privileges
+    }
+
     #[test]
     fn every_errno_has_its_kind() {
         use ErrorKind as K;
-        let expected = [
-            K::UnsupportedFeature,
-            K::NoPermission,
-            K::Os,
-            K::Busy,
-            K::Os,
-            K::Busy,
-            K::InvalidConfiguration,
-            K::Os,
-            K::Os,
-            K::UnsupportedFeature,
-            K::UnsupportedEvent,
-            K::Os,
-            K::Busy,
-            K::NoSuchDevice,
-            K::UnsupportedEvent,
-            K::UnsupportedEvent,
-            K::InvalidConfiguration,
-            K::NoPermission,
-            K::NoSuchTarget,
-        ];
         let event = Event::Hardware(Hardware::Cycles);
-        for (errno, kind) in EVERY_ERRNO.into_iter().zip(expected) {
-            let refused = refused(event_type::HARDWARE, 0);
-            let got = meaning(errno, &refused, &event, &machine(false), |_, _| false);
-            assert_eq!(got.0, kind, "{}", std::io::Error::from_raw_os_error(errno));
+        for (kind, errnos) in [
+            (K::NoPermission, &[libc::EACCES, libc::EPERM][..]),
+            (K::Busy, &[libc::EBUSY, libc::EINTR, libc::ENOSPC]),
+            (K::InvalidConfiguration, &[libc::EINVAL, libc::EOVERFLOW]),
+            (K::UnsupportedFeature, &[libc::E2BIG, libc::ENODEV]),
+            (
+                K::UnsupportedEvent,
+                &[libc::ENOENT, libc::ENXIO, libc::EOPNOTSUPP],
+            ),
+            (K::NoSuchDevice, &[libc::ENOSYS]),
+            (K::NoSuchTarget, &[libc::ESRCH]),
+            (
+                K::Os,
+                &[
+                    libc::EBADF,
+                    libc::EFAULT,
+                    libc::EMFILE,
+                    libc::ENFILE,
+                    libc::ENOMEM,
+                ],
+            ),
+        ] {
+            for errno in errnos {
+                let refused = refused(event_type::HARDWARE, 0);
+                let got = meaning(*errno, &refused, &event, &machine(false), |_, _| false);
+                assert_eq!(got.0, kind, "{}", std::io::Error::from_raw_os_error(*errno));
+            }
         }
     }
 
     #[test]
     fn a_missing_event_is_told_from_a_missing_pmu() {
-        let event = Event::Hardware(Hardware::Cycles);
-        let reason = |type_, event: &Event, pmu| {
-            meaning(
-                libc::ENOENT,
-                &refused(type_, 0),
-                event,
-                &machine(pmu),
-                |_, _| false,
-            )
-            .1
-        };
-        assert_eq!(
-            reason(event_type::HARDWARE, &event, false),
-            "this machine shows no CPU PMU"
-        );
-        assert_eq!(
-            reason(event_type::HARDWARE, &event, true),
-            "the CPU's PMU does not have this event"
-        );
-        let event = Event::Software(Software::CgroupSwitches);
-        assert_eq!(
-            reason(event_type::SOFTWARE, &event, false),
-            "this kernel does not have this event"
-        );
+        let (cycles, switches) = (Hardware::Cycles.into(), Software::CgroupSwitches.into());
+        for (type_, event, pmu, reason) in [
+            (
+                event_type::HARDWARE,
+                &cycles,
+                false,
+                "this machine shows no CPU PMU",
+            ),
+            (
+                event_type::HARDWARE,
+                &cycles,
+                true,
+                "the CPU's PMU does not have this event",
+            ),
+            (
+                event_type::SOFTWARE,
+                &switches,
+                false,
+                "this kernel does not have this event",
+            ),
+        ] {
+            let refused = refused(type_, 0);
+            let got = meaning(libc::ENOENT, &refused, event, &machine(pmu), |_, _| false);
+            assert_eq!(got.1, reason);
+        }
     }
 
     /// Each setting is found by taking it away.
@@ -482,9 +470,7 @@ mod tests {
 
     #[test]
     fn permission_hints_name_the_setting_that_is_in_the_way() {
-        let mut privileges = machine(true);
-        privileges.capabilities = Some(0);
-        privileges.perf_event_paranoid = Some(2);
+        let privileges = unprivileged();
         let mut refused = refused(event_type::HARDWARE, 0);
         let text = |refused: &RefusedMember, p: &Privileges| {
             hint(libc::EACCES, refused, p, Instead::UserMode).unwrap_or_default()
@@ -506,10 +492,7 @@ mod tests {
     /// No setting permits it, so none is named.
     #[test]
     fn a_foreign_process_takes_a_capability() {
-        let mut privileges = machine(true);
-        privileges.capabilities = Some(0);
-        privileges.perf_event_paranoid = Some(2);
-        privileges.seccomp = None;
+        let privileges = unprivileged();
         let mut refused = refused(event_type::HARDWARE, 0);
         refused.attach = Attach::thread(1);
         let text = |refused: &RefusedMember| {
@@ -546,9 +529,7 @@ mod tests {
         let named = Event::Named("sched:sched_switch".into());
         assert!(!opens_in_user_mode(&tracepoint, &named, |_, _| true));
 
-        let mut privileges = machine(false);
-        privileges.capabilities = Some(0);
-        privileges.perf_event_paranoid = Some(2);
+        let privileges = unprivileged();
         let reason = |event, opens: bool| {
             meaning(libc::EACCES, &refused, event, &privileges, |_, _| opens).1
         };

@@ -137,103 +137,81 @@ mod tests {
     }
 
     fn thread(tid: i32) -> Attachment {
-        Attachment {
-            attach: Attach {
-                pid: tid,
-                cpu: -1,
-                cgroup: false,
-            },
-            part: Part::of_thread(tid),
-        }
+        crate::targets::thread(tid)
     }
 
     fn cpu(n: u32) -> Attachment {
         Attachment {
-            attach: Attach {
-                pid: -1,
-                cpu: n as i32,
-                cgroup: false,
-            },
+            attach: Attach::cpu(n),
             part: Part::on_cpu(n),
         }
     }
 
-    fn shape(parts: &[PlannedPart]) -> Vec<(String, Vec<u64>)> {
-        parts
-            .iter()
-            .map(|p| {
-                let configs = p.bits.iter().map(|b| b.config.config).collect();
-                (p.part.to_string(), configs)
-            })
-            .collect()
+    /// Asserts that a group goes to these parts, with these configs.
+    #[track_caller]
+    fn goes_to(members: &[Placement], attachments: &[Attachment], parts: &[(&str, &[u64])]) {
+        let planned = plan(members, &hybrid(), attachments);
+        let shape = |p: &PlannedPart| {
+            let configs: Vec<u64> = p.bits.iter().map(|b| b.config.config).collect();
+            (p.part.to_string(), configs)
+        };
+        let wanted = |(part, configs): &(&str, &[u64])| ((*part).to_owned(), configs.to_vec());
+        let planned: Vec<_> = planned.iter().map(shape).collect();
+        assert_eq!(planned, parts.iter().map(wanted).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_thread_on_a_hybrid_machine_has_a_part_for_each_core_type() {
-        let members = [on_every_core(Hardware::Instructions), anywhere()];
-        let planned = plan(&members, &hybrid(), &[thread(7), thread(8)]);
         let (p, e) = (4 << 32 | 1, 10 << 32 | 1);
-        assert_eq!(
-            shape(&planned),
-            [
-                ("thread 7, cpu_core".into(), vec![p, 1]),
-                ("thread 7, cpu_atom".into(), vec![e, 1]),
-                ("thread 8, cpu_core".into(), vec![p, 1]),
-                ("thread 8, cpu_atom".into(), vec![e, 1]),
-            ]
+        goes_to(
+            &[on_every_core(Hardware::Instructions), anywhere()],
+            &[thread(7), thread(8)],
+            &[
+                ("thread 7, cpu_core", &[p, 1]),
+                ("thread 7, cpu_atom", &[e, 1]),
+                ("thread 8, cpu_core", &[p, 1]),
+                ("thread 8, cpu_atom", &[e, 1]),
+            ],
         );
     }
 
     #[test]
     fn a_cpu_has_a_part_for_its_own_core_type_only() {
-        let attachments = [cpu(0), cpu(1), cpu(2)];
-        let planned = plan(&[on_every_core(Hardware::Cycles)], &hybrid(), &attachments);
-        assert_eq!(
-            shape(&planned),
-            [
-                ("CPU 0, cpu_core".into(), vec![4 << 32]),
-                ("CPU 1, cpu_core".into(), vec![4 << 32]),
-                ("CPU 2, cpu_atom".into(), vec![10 << 32]),
-            ]
+        goes_to(
+            &[on_every_core(Hardware::Cycles)],
+            &[cpu(0), cpu(1), cpu(2)],
+            &[
+                ("CPU 0, cpu_core", &[4 << 32]),
+                ("CPU 1, cpu_core", &[4 << 32]),
+                ("CPU 2, cpu_atom", &[10 << 32]),
+            ],
         );
     }
 
     #[test]
     fn events_that_no_core_owns_are_not_split() {
-        let planned = plan(&[anywhere()], &hybrid(), &[thread(7), cpu(2)]);
-        assert_eq!(
-            shape(&planned),
-            [("thread 7".into(), vec![1]), ("CPU 2".into(), vec![1])]
-        );
+        let parts: [(&str, &[u64]); 2] = [("thread 7", &[1]), ("CPU 2", &[1])];
+        goes_to(&[anywhere()], &[thread(7), cpu(2)], &parts);
     }
 
     #[test]
     fn an_event_of_one_core_type_takes_the_group_there() {
-        let atom = EventBits::hardware(Hardware::Cycles).on_core(10);
-        let members = [
-            on_every_core(Hardware::Cycles),
-            Placement::Cores(vec![(1, atom)]),
-        ];
-        let planned = plan(&members, &hybrid(), &[thread(7), cpu(0), cpu(2)]);
-        assert_eq!(
-            shape(&planned),
-            [
-                ("thread 7, cpu_atom".into(), vec![10 << 32; 2]),
-                ("CPU 2, cpu_atom".into(), vec![10 << 32; 2]),
-            ]
+        let cycles = EventBits::hardware(Hardware::Cycles);
+        let only = |core, type_| Placement::Cores(vec![(core, cycles.on_core(type_))]);
+        goes_to(
+            &[on_every_core(Hardware::Cycles), only(1, 10)],
+            &[thread(7), cpu(0), cpu(2)],
+            &[
+                ("thread 7, cpu_atom", &[10 << 32; 2]),
+                ("CPU 2, cpu_atom", &[10 << 32; 2]),
+            ],
         );
-        let core = EventBits::hardware(Hardware::Cycles).on_core(4);
-        let members = [
-            Placement::Cores(vec![(0, core)]),
-            Placement::Cores(vec![(1, atom)]),
-        ];
-        assert_eq!(plan(&members, &hybrid(), &[thread(7)]), []);
+        goes_to(&[only(0, 4), only(1, 10)], &[thread(7)], &[]);
     }
 
     #[test]
     fn an_uncore_event_is_counted_once_for_each_box() {
         let uncore = Placement::Cpus(vec![0], EventBits::default());
-        let planned = plan(&[uncore], &[], &[cpu(0), cpu(1), cpu(2)]);
-        assert_eq!(shape(&planned), [("CPU 0".into(), vec![0])]);
+        goes_to(&[uncore], &[cpu(0), cpu(1), cpu(2)], &[("CPU 0", &[0])]);
     }
 }

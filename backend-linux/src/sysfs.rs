@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use quipu_hal::text::parse_cpu_list;
 use quipu_hal::{Error, ErrorKind, PmuEvent, Result};
 
+use crate::hint::did_you_mean;
 use crate::kernel_file;
-use crate::nearest::did_you_mean;
 
 /// The directory of PMUs. Nothing is kept: every call reads what is there now.
 ///

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::hint::did_you_mean;
 use crate::kernel_file;
-use crate::nearest::did_you_mean;
 
 /// A mounted tracefs.
 ///

@@ -2,9 +2,9 @@
 
 use quipu_hal::Result;
 
+use super::Words;
 use super::record::{RawRecord, kind, no_record};
 use super::ring::WhenFull;
-use super::Words;
 use crate::sys::{Mapping, page_size};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).

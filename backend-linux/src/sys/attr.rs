@@ -285,51 +285,20 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn flag_bits_are_the_kernels() {
-        let golden = [
-            (AttrFlags::DISABLED, 1 << 0),
-            (AttrFlags::INHERIT, 1 << 1),
-            (AttrFlags::PINNED, 1 << 2),
-            (AttrFlags::EXCLUSIVE, 1 << 3),
-            (AttrFlags::EXCLUDE_USER, 1 << 4),
-            (AttrFlags::EXCLUDE_KERNEL, 1 << 5),
-            (AttrFlags::EXCLUDE_HV, 1 << 6),
-            (AttrFlags::EXCLUDE_IDLE, 1 << 7),
-            (AttrFlags::MMAP, 1 << 8),
-            (AttrFlags::COMM, 1 << 9),
-            (AttrFlags::FREQ, 1 << 10),
-            (AttrFlags::ENABLE_ON_EXEC, 1 << 12),
-            (AttrFlags::TASK, 1 << 13),
-            (AttrFlags::WATERMARK, 1 << 14),
-            (AttrFlags::precise_ip(1), 1 << 15),
-            (AttrFlags::precise_ip(2), 2 << 15),
-            (AttrFlags::precise_ip(3), 3 << 15),
-            (AttrFlags::MMAP_DATA, 1 << 17),
-            (AttrFlags::SAMPLE_ID_ALL, 1 << 18),
-            (AttrFlags::EXCLUDE_HOST, 1 << 19),
-            (AttrFlags::EXCLUDE_GUEST, 1 << 20),
-            (AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, 1 << 21),
-            (AttrFlags::EXCLUDE_CALLCHAIN_USER, 1 << 22),
-            (AttrFlags::MMAP2, 1 << 23),
-            (AttrFlags::COMM_EXEC, 1 << 24),
-            (AttrFlags::USE_CLOCKID, 1 << 25),
-            (AttrFlags::CONTEXT_SWITCH, 1 << 26),
-            (AttrFlags::WRITE_BACKWARD, 1 << 27),
-            (AttrFlags::NAMESPACES, 1 << 28),
-            (AttrFlags::KSYMBOL, 1 << 29),
-            (AttrFlags::BPF_EVENT, 1 << 30),
-            (AttrFlags::AUX_OUTPUT, 1 << 31),
-            (AttrFlags::CGROUP, 1 << 32),
-            (AttrFlags::TEXT_POKE, 1 << 33),
-            (AttrFlags::BUILD_ID, 1 << 34),
-            (AttrFlags::INHERIT_THREAD, 1 << 35),
-            (AttrFlags::REMOVE_ON_EXEC, 1 << 36),
-            (AttrFlags::SIGTRAP, 1 << 37),
-            (AttrFlags::DEFER_CALLCHAIN, 1 << 38),
-            (AttrFlags::DEFER_OUTPUT, 1 << 39),
-        ];
-        for (flags, bits) in golden {
-            assert_eq!(flags.bits(), bits, "{flags:?}");
+        let names = "DISABLED INHERIT PINNED EXCLUSIVE EXCLUDE_USER EXCLUDE_KERNEL EXCLUDE_HV \
+                     EXCLUDE_IDLE MMAP COMM FREQ - ENABLE_ON_EXEC TASK WATERMARK PRECISE_LOW \
+                     PRECISE_HIGH MMAP_DATA SAMPLE_ID_ALL EXCLUDE_HOST EXCLUDE_GUEST \
+                     EXCLUDE_CALLCHAIN_KERNEL EXCLUDE_CALLCHAIN_USER MMAP2 COMM_EXEC USE_CLOCKID \
+                     CONTEXT_SWITCH WRITE_BACKWARD NAMESPACES KSYMBOL BPF_EVENT AUX_OUTPUT CGROUP \
+                     TEXT_POKE BUILD_ID INHERIT_THREAD REMOVE_ON_EXEC SIGTRAP DEFER_CALLCHAIN \
+                     DEFER_OUTPUT";
+        let in_order = names.split_whitespace().enumerate();
+        for (i, name) in in_order.filter(|(_, name)| *name != "-") {
+            let flag = AttrFlags::from_name(name).expect(name);
+            assert_eq!(flag.bits(), 1 << i, "{name}");
         }
+        assert_eq!(AttrFlags::all().bits(), (1 << 40) - 1 - (1 << 11));
+        assert_eq!(AttrFlags::precise_ip(2).bits(), 2 << 15);
     }
 
     #[test]

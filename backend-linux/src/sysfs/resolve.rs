@@ -10,8 +10,8 @@ use quipu_hal::{
 
 use super::named_event::{self, DefinedValue};
 use super::{ConfigWord, Field, SysfsPmus, is_core_name};
+use crate::hint::did_you_mean;
 use crate::kernel_file;
-use crate::nearest::did_you_mean;
 
 /// An event of a PMU, ready for perf_event_open(2).
 #[derive(Debug, Clone, PartialEq)]
@@ -34,31 +34,9 @@ pub struct ResolvedPmuEvent {
 }
 
 /// Terms that perf itself acts on; they are no bits of the event.
-const PERF_TERMS: [&str; 23] = [
-    "aux-action",
-    "aux-output",
-    "aux-sample-size",
-    "branch_type",
-    "call-graph",
-    "cpu",
-    "driver-config",
-    "freq",
-    "inherit",
-    "max-events",
-    "max-stack",
-    "metric-id",
-    "nr",
-    "no-inherit",
-    "no-overwrite",
-    "overwrite",
-    "percore",
-    "period",
-    "raw",
-    "ratio-to-prev",
-    "stack-size",
-    "time",
-    "no-time",
-];
+const PERF_TERMS: &str = "aux-action aux-output aux-sample-size branch_type call-graph cpu driver-config freq inherit \
+     max-events max-stack metric-id nr no-inherit no-overwrite overwrite percore period raw \
+     ratio-to-prev stack-size time no-time";
 
 pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuEvent> {
     let text = event.to_string();
@@ -186,7 +164,7 @@ impl Request<'_> {
         if self.is_event(&term.name) {
             return self.invalid(format!("{} is an event and takes no value", shown(term)));
         }
-        if PERF_TERMS.contains(&term.name.as_str()) {
+        if PERF_TERMS.split(' ').any(|name| name == term.name) {
             let reason = format!(
                 "{} tells perf how to record; it is no part of the event",
                 shown(term)

@@ -138,6 +138,33 @@ fn privileges_of_a_process_in_a_container() {
     assert_eq!(p.virtual_machine, Some(true));
 }
 
+fn may(p: &Privileges) -> [bool; 4] {
+    [
+        p.may_count_user(),
+        p.may_count_kernel(),
+        p.may_count_cpus(),
+        p.may_count_raw_tracepoints(),
+    ]
+}
+
+#[test]
+fn paranoia_takes_away_what_capabilities_of_the_initial_user_namespace_give_back() {
+    let mut p = Privileges::read();
+    p.initial_user_namespace = Some(true);
+    p.capabilities = Some(1 << Capability::SysPtrace.number());
+    for (level, allowed) in [(-1, 4), (0, 3), (1, 2), (2, 1), (3, 0), (4, 0)] {
+        p.perf_event_paranoid = Some(level);
+        assert_eq!(may(&p), [0, 1, 2, 3].map(|i| i < allowed), "{level}");
+    }
+    for capability in [Capability::Perfmon, Capability::SysAdmin] {
+        p.capabilities = Some(1 << capability.number());
+        p.initial_user_namespace = Some(true);
+        assert_eq!(may(&p), [true; 4]);
+        p.initial_user_namespace = Some(false);
+        assert_eq!(may(&p), [false; 4]);
+    }
+}
+
 #[test]
 fn privileges_where_nothing_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,6 +174,12 @@ fn privileges_where_nothing_can_be_read() {
         (None, None, None)
     );
     assert!(!p.may_count_user() && !p.has_cpu_pmu);
+    write(
+        dir.path(),
+        "proc/self/limits",
+        "Max locked memory         lots                 8388608              bytes\n",
+    );
+    assert_eq!(Privileges::read_under(dir.path()).locked_memory, None);
     write(
         dir.path(),
         "proc/cpuinfo",

@@ -65,6 +65,24 @@ fn an_empty_group_is_refused() {
 }
 
 #[test]
+fn targets_that_mean_nothing_are_refused() {
+    let name = "targets_that_mean_nothing_are_refused";
+    let clock = GroupSpec::single(user(Software::TaskClock));
+    let (path, cpus) = ("/nowhere/at/all".into(), vec![]);
+    for (target, kind) in [
+        (Target::Thread(0), ErrorKind::InvalidConfiguration),
+        (Target::Process(-1), ErrorKind::InvalidConfiguration),
+        (Target::Cpus(vec![]), ErrorKind::InvalidConfiguration),
+        (Target::Process(i32::MAX), ErrorKind::NoSuchTarget),
+        (Target::Cgroup { path, cpus }, ErrorKind::NoSuchTarget),
+    ] {
+        if let Some(e) = refusal(name, &clock, &target) {
+            assert_eq!(e.kind(), kind, "{e:#}");
+        }
+    }
+}
+
+#[test]
 fn targets_that_do_not_exist_are_told_from_events_that_do_not() {
     let name = "targets_that_do_not_exist_are_told_from_events_that_do_not";
     let clock = GroupSpec::single(user(Software::TaskClock));

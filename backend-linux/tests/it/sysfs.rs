@@ -212,8 +212,18 @@ fn values_are_spread_from_the_lowest_bit_up_and_replace_what_was_there() {
 #[test]
 fn what_is_not_a_field_is_refused() {
     for text in [
-        "", "config", "config:", "config4:0-63", "konfig:0", "config:64", "config:0-64",
-        "config:8-7", "config:0,,1", "config:-1", "config:1-", "config:99999999999999999999",
+        "",
+        "config",
+        "config:",
+        "config4:0-63",
+        "konfig:0",
+        "config:64",
+        "config:0-64",
+        "config:8-7",
+        "config:0,,1",
+        "config:-1",
+        "config:1-",
+        "config:99999999999999999999",
         "config:0x1",
     ] {
         let e = text.parse::<Field>().unwrap_err();
@@ -385,7 +395,10 @@ fn files_that_make_no_sense_are_errors_and_hide_nothing_else() {
             "bad/event=1/ bad/empty=1/ bad/word=1/ bad/commas=1/ bad/text/ bad/unknown/ \
              bad/badscale/ bad/infinite/",
         ),
-        (K::Os, "bad/bytes=1/ bad/directory=1/ letters/ok=1/ wide/ok=1/"),
+        (
+            K::Os,
+            "bad/bytes=1/ bad/directory=1/ letters/ok=1/ wide/ok=1/",
+        ),
         (K::InvalidConfiguration, "odd/config=1/ bad/large/"),
         (K::UnsupportedEvent, "nothing/x/"),
     ] {

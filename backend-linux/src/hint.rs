@@ -30,16 +30,19 @@ mod tests {
 
     #[test]
     fn near_names_or_else_a_few() {
-        let names: Vec<String> = ["event", "umask", "edge", "inv", "cmask", "ldlat"]
-            .map(String::from)
-            .into();
-        let hint = |wanted, names| did_you_mean(wanted, names, "there are");
-        assert_eq!(hint("evnt", &names), "did you mean event?");
-        assert_eq!(hint("zzz", &names[..2]), "there are event, umask");
-        assert_eq!(
-            hint("zzz", &names),
-            "there are event, umask, edge, inv, cmask and 1 more"
-        );
-        assert_eq!(hint("x", &[]), "there are none");
+        let names = "event umask edge inv cmask ldlat".split(' ');
+        let names: Vec<String> = names.map(String::from).collect();
+        for (wanted, names, hint) in [
+            ("evnt", &names[..], "did you mean event?"),
+            ("zzz", &names[..2], "there are event, umask"),
+            (
+                "zzz",
+                &names,
+                "there are event, umask, edge, inv, cmask and 1 more",
+            ),
+            ("x", &[], "there are none"),
+        ] {
+            assert_eq!(did_you_mean(wanted, names, "there are"), hint);
+        }
     }
 }
