@@ -3,7 +3,8 @@
 use quipu_hal::{Error, ErrorKind, Event, Result, Software};
 
 use crate::event_bits::EventBits;
-use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::open::idle_attr;
+use crate::sys::{Attach, CounterFd, OpenFailure, perf_event_open};
 
 /// Software counters that are open and count nothing, one for each kind of event.
 ///
@@ -57,13 +58,7 @@ impl Anchors {
 
 fn open(kind: Software) -> Result<CounterFd> {
     let bits = EventBits::software(kind);
-    let attr = PerfEventAttr {
-        type_: bits.config.type_,
-        config: bits.config.config,
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..PerfEventAttr::default()
-    };
-    perf_event_open(&attr, Attach::thread(0), None).map_err(|failure| {
+    perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
         let errno = match failure {
             OpenFailure::Errno(errno) => errno,
             OpenFailure::AttrTooNew { .. } => libc::E2BIG,

@@ -9,8 +9,9 @@ use quipu_hal::{
 };
 
 use crate::event_bits::{EventBits, HARDWARE_FILTER};
+use crate::open::idle_attr;
 use crate::privileges::{Privileges, Seccomp};
-use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::topology::Topology;
 use crate::tracefs::Tracefs;
@@ -127,14 +128,5 @@ fn knows_cgroups(bits: EventBits) -> bool {
 
 /// Opens a counter of user mode that does not count, and closes it again.
 fn try_open(bits: EventBits, attach: Attach) -> Result<(), OpenFailure> {
-    let attr = PerfEventAttr {
-        type_: bits.config.type_,
-        config: bits.config.config,
-        config1: bits.config.config1,
-        config2: bits.config.config2,
-        bp_type: bits.bp_type,
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..PerfEventAttr::default()
-    };
-    perf_event_open(&attr, attach, None).map(drop)
+    perf_event_open(&idle_attr(bits), attach, None).map(drop)
 }

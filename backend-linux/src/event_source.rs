@@ -237,13 +237,16 @@ pub(crate) mod tests {
 
     use quipu_hal::{PerfConfig, RawEvent};
 
-    /// A machine of PMUs: name, type, and the files of each with their text.
+    /// A machine with some PMUs.
     pub(crate) struct Machine {
         pub(crate) source: EventSource,
         _root: tempfile::TempDir,
     }
 
-    pub(crate) fn machine(pmus: &[(&str, u32, &[(&str, &str)])]) -> Machine {
+    /// Name and type of a PMU, and its files with their text.
+    pub(crate) type Pmu<'a> = (&'a str, u32, &'a [(&'a str, &'a str)]);
+
+    pub(crate) fn machine(pmus: &[Pmu<'_>]) -> Machine {
         let root = tempfile::tempdir().expect("a directory");
         for (name, type_, files) in pmus {
             let type_ = ("type", &*type_.to_string());

@@ -190,15 +190,13 @@ mod tests {
         PerfConfig, ResolvedEvent, Scheme, SlotSet,
     };
 
-    use crate::event_source::tests::{Machine, config, cores, machine};
+    use crate::event_source::tests::{Machine, Pmu, config, cores, machine};
 
-    type Files = &'static [(&'static str, &'static str)];
-
-    const HYBRID: [(&str, u32, Files); 2] = [
+    const HYBRID: [Pmu<'_>; 2] = [
         ("cpu_core", 4, &[("cpus", "0-1")]),
         ("cpu_atom", 10, &[("cpus", "2-3")]),
     ];
-    const BIG_LITTLE: [(&str, u32, Files); 2] = [
+    const BIG_LITTLE: [Pmu<'_>; 2] = [
         ("armv8_cortex_a53", 8, &[("cpus", "0-3")]),
         ("armv8_cortex_a72", 9, &[("cpus", "4-5")]),
     ];
@@ -244,7 +242,7 @@ mod tests {
         })
     }
 
-    fn with(pmus: &[(&str, u32, Files)], maps: Maps) -> Machine {
+    fn with(pmus: &[Pmu<'_>], maps: Maps) -> Machine {
         let mut machine = machine(pmus);
         let native = NativeNames::new(move || Ok(maps.clone()));
         machine.source.set_native(native);

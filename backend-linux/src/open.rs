@@ -161,6 +161,14 @@ pub(crate) fn event_attr(bits: EventBits) -> PerfEventAttr {
     }
 }
 
+/// An attr of user mode that does not count yet: it opens wherever the event does.
+pub(crate) fn idle_attr(bits: EventBits) -> PerfEventAttr {
+    PerfEventAttr {
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..event_attr(bits)
+    }
+}
+
 /// Returns the exclusion flags of a filter.
 pub(crate) fn exclusions(filter: Filter) -> AttrFlags {
     let mut flags = AttrFlags::empty();

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target};
 
 use crate::event_bits::EventBits;
-use crate::open::RefusedMember;
+use crate::open::{RefusedMember, idle_attr};
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
 use crate::probes;
@@ -248,13 +248,7 @@ fn is_foreign_process(
 
 /// An event that counts nothing, and opens wherever any does.
 fn nothing() -> PerfEventAttr {
-    let dummy = EventBits::software(Software::Dummy).config;
-    PerfEventAttr {
-        type_: dummy.type_,
-        config: dummy.config,
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..PerfEventAttr::default()
-    }
+    idle_attr(EventBits::software(Software::Dummy))
 }
 
 /// Returns true if the CPU does not exist or is offline. Where sysfs does not tell, a dummy event is

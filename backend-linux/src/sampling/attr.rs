@@ -93,20 +93,15 @@ pub(super) fn attr(
 }
 
 fn differences(asked: SamplerFlags) -> AttrFlags {
+    use SamplerFlags as S;
     translate(
         asked,
         &[
-            (
-                SamplerFlags::NO_KERNEL_FRAMES,
-                AttrFlags::EXCLUDE_CALLCHAIN_KERNEL,
-            ),
-            (
-                SamplerFlags::NO_USER_FRAMES,
-                AttrFlags::EXCLUDE_CALLCHAIN_USER,
-            ),
-            (SamplerFlags::DEFER_USER_FRAMES, AttrFlags::DEFER_CALLCHAIN),
-            (SamplerFlags::THREADS_ONLY, AttrFlags::INHERIT_THREAD),
-            (SamplerFlags::REMOVE_ON_EXEC, AttrFlags::REMOVE_ON_EXEC),
+            (S::NO_KERNEL_FRAMES, AttrFlags::EXCLUDE_CALLCHAIN_KERNEL),
+            (S::NO_USER_FRAMES, AttrFlags::EXCLUDE_CALLCHAIN_USER),
+            (S::DEFER_USER_FRAMES, AttrFlags::DEFER_CALLCHAIN),
+            (S::THREADS_ONLY, AttrFlags::INHERIT_THREAD),
+            (S::REMOVE_ON_EXEC, AttrFlags::REMOVE_ON_EXEC),
         ],
     )
 }

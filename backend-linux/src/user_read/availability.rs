@@ -7,7 +7,8 @@ use quipu_hal::{Error, ErrorKind, Hardware, Result};
 use super::{CpuRegisters, PageCapabilities, UserCounters};
 use crate::event_bits::EventBits;
 use crate::kernel_file;
-use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::open::idle_attr;
+use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 
 /// The setting that lets user mode read the counters of 64-bit ARM
@@ -75,27 +76,21 @@ pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
 /// permission.
 pub fn available() -> Result<()> {
     let bits = EventBits::hardware(Hardware::Cycles).readable_in_user_space(false);
-    let attr = PerfEventAttr {
-        type_: bits.config.type_,
-        config: bits.config.config,
-        config1: bits.config.config1,
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..PerfEventAttr::default()
-    };
-    let counter = perf_event_open(&attr, Attach::thread(0), None).map_err(|failure| {
-        let error = |kind| Error::new(kind, ATTEMPTED);
-        match failure {
-            OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
-                error(ErrorKind::NoPermission).with_errno(errno)
+    let counter =
+        perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
+            let error = |kind| Error::new(kind, ATTEMPTED);
+            match failure {
+                OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
+                    error(ErrorKind::NoPermission).with_errno(errno)
+                }
+                OpenFailure::Errno(errno) => error(ErrorKind::UnsupportedFeature)
+                    .with_errno(errno)
+                    .with_reason("the kernel counts no cycles of the CPU"),
+                OpenFailure::AttrTooNew { .. } => {
+                    error(ErrorKind::UnsupportedFeature).with_reason("the kernel is too old")
+                }
             }
-            OpenFailure::Errno(errno) => error(ErrorKind::UnsupportedFeature)
-                .with_errno(errno)
-                .with_reason("the kernel counts no cycles of the CPU"),
-            OpenFailure::AttrTooNew { .. } => {
-                error(ErrorKind::UnsupportedFeature).with_reason("the kernel is too old")
-            }
-        }
-    })?;
+        })?;
     UserCounters::map(&[counter]).map(drop).map_err(explain)
 }
 
