@@ -1,6 +1,5 @@
 //! ELF files: their functions, where they are loaded, and their build ids.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +16,6 @@ use crate::table::{SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
 const LONGEST_TABLE: u64 = 2 << 30;
-/// No name is longer than this: what takes longer to read than to write is not what it seems.
-const LONGEST_NAME: usize = 64 << 10;
 /// Directory in which distributions put debug information apart from programs.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
@@ -191,11 +188,9 @@ where
                     _ => false,
                 };
                 let name = symbol.st_name(endian) as usize;
-                let name_len = name_at(strings, name).map(str::len);
-                let (true, false, Some(name_len)) = (is_function, index == SHN_UNDEF, name_len)
-                else {
+                if !is_function || index == SHN_UNDEF || !is_name(strings, name) {
                     continue;
-                };
+                }
                 // Names may share their ends: they are kept once, as the file has them.
                 let from = *kept.get_or_insert_with(|| builder.add_names(strings)) + name;
                 // The lowest bit says that it is Thumb code.
@@ -211,7 +206,7 @@ where
                     start,
                     symbol.st_size(endian).into(),
                     4 * typed + binding,
-                    (from, from + name_len),
+                    from,
                 );
                 last = last.max(home.map_or(0, |home| {
                     let end: u64 = home.sh_addr(endian).into();
@@ -227,19 +222,19 @@ where
     Some(builder.build(last))
 }
 
-/// The name at an offset of a string table, if it is one that a person would know.
-fn name_at(strings: &[u8], offset: usize) -> Option<&str> {
-    let rest = strings.get(offset..)?;
-    let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
-    let name = CStr::from_bytes_until_nul(rest).ok()?.to_str().ok()?;
-    // Mapping symbols of ARM and RISC-V, and labels that an assembler made.
-    let invented = name.is_empty() || name.starts_with('$') || name.starts_with(".L");
-    (!invented).then_some(name)
+/// Returns true if what begins at an offset of a string table is a name that a person would know, and
+/// no mapping symbol of ARM or RISC-V or label that an assembler made.
+fn is_name(strings: &[u8], offset: usize) -> bool {
+    match strings.get(offset..) {
+        None | Some([] | [0 | b'$', ..] | [b'.', b'L', ..]) => false,
+        Some(_) => true,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::LONGEST_NAME;
     use std::io::Cursor;
 
     fn own_file() -> Vec<u8> {

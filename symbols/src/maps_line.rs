@@ -2,6 +2,7 @@
 
 /// One mapping of a process that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MapsLine<'a> {
     /// The first address.
     pub start: u64,

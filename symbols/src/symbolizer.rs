@@ -43,6 +43,7 @@ pub enum AddressOwner {
 
 /// Function at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Function {
     /// Object that it is in: the path of a file, or a name in brackets.
     pub object: Arc<str>,

@@ -1,7 +1,16 @@
 //! Symbols in the order of their addresses.
 
+use std::cmp::{Ordering, Reverse};
+use std::ffi::CStr;
+
+/// No name is longer than this: what takes longer to read than to write is not what it seems.
+pub(crate) const LONGEST_NAME: usize = 64 << 10;
+/// As much of a name decides which of several for one address stays.
+const COMPARED: usize = 256;
+
 /// A function of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Symbol<'a> {
     /// Its position in the table: the same for the same function.
     pub index: usize,
@@ -12,8 +21,19 @@ pub struct Symbol<'a> {
 }
 
 /// Functions, found by an address in them.
+///
+/// ```
+/// use quipu_symbols::TableBuilder;
+///
+/// let mut builder = TableBuilder::default();
+/// builder.add(0x1000, 0x20, 0, "main");
+/// let table = builder.build(u64::MAX);
+/// assert_eq!(table.find(0x101f).map(|symbol| symbol.name), Some("main"));
+/// assert_eq!(table.find(0x1020), None);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable {
+    /// Ended by NUL; where several share their ends they are kept once.
     pub(crate) names: Vec<u8>,
     entries: Vec<Entry>,
 }
@@ -24,8 +44,8 @@ struct Entry {
     /// The first address that does not belong to it any more.
     end: u64,
     /// The entry around it that ends later, if there is one.
-    around: Option<usize>,
-    name: (usize, usize),
+    around: Option<u32>,
+    name: u32,
 }
 
 /// Collects the symbols of a [`SymbolTable`] in any order.
@@ -38,19 +58,20 @@ pub struct TableBuilder {
 #[derive(Debug)]
 struct Found {
     start: u64,
-    /// `None` when it goes as far as the next one.
-    len: Option<u64>,
+    /// 0 when it goes as far as the next one.
+    len: u64,
+    name: u32,
     /// Which of several names for one address is taken: the largest.
     rank: u8,
-    name: (usize, usize),
 }
 
 impl TableBuilder {
     /// Adds a symbol. A length of 0 means that it goes on to the next symbol. Of several at the same
     /// address the one with the largest `rank` stays.
     pub fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
-        let from = self.add_names(name.as_bytes());
-        self.add_named(start, len, rank, (from, self.names.len()));
+        let at = self.add_names(name.as_bytes());
+        self.names.push(0);
+        self.add_named(start, len, rank, at);
     }
 
     /// Adds bytes of which parts are names, and returns where they begin.
@@ -60,62 +81,42 @@ impl TableBuilder {
         from
     }
 
-    /// Adds a symbol as [`add`](Self::add), whose name is a part of what was added before, so that names
-    /// that overlap take no more room.
-    pub(crate) fn add_named(&mut self, start: u64, len: u64, rank: u8, name: (usize, usize)) {
-        self.found.push(Found {
-            start,
-            len: (len > 0).then_some(len),
-            rank,
-            name,
-        });
+    /// Adds a symbol as [`add`](Self::add), whose name was added before, so that names that overlap
+    /// take no more room.
+    pub(crate) fn add_named(&mut self, start: u64, len: u64, rank: u8, name: usize) {
+        if let Ok(name) = u32::try_from(name) {
+            self.found.push(Found {
+                start,
+                len,
+                name,
+                rank,
+            });
+        }
     }
 
-    /// The table. The last symbol without a length goes on to `end`.
+    /// Returns the table. The last symbol without a length goes on to `end`.
     pub fn build(mut self, end: u64) -> SymbolTable {
         let names = std::mem::take(&mut self.names);
-        let name = |range: (usize, usize)| names.get(range.0..range.1).unwrap_or_default();
-        // Of equals: those that know their length, then the plainest and shortest name.
-        self.found.sort_by(|a, b| {
-            /// More than a name that means something begins with.
-            const MOST: usize = 16;
-            let underscores = |s: &Found| {
-                let first = name(s.name).iter().take(MOST);
-                first.take_while(|c| **c == b'_').count()
-            };
-            let others = || {
-                (underscores(a), a.name.1 - a.name.0).cmp(&(underscores(b), b.name.1 - b.name.0))
-            };
-            a.start
-                .cmp(&b.start)
-                .then(b.len.is_some().cmp(&a.len.is_some()))
-                .then(b.rank.cmp(&a.rank))
-                .then_with(others)
-                .then_with(|| match a.name == b.name {
-                    true => std::cmp::Ordering::Equal,
-                    false => name(a.name).cmp(name(b.name)),
-                })
-        });
+        self.found.sort_unstable_by(|a, b| by_place(a, b, &names));
         self.found.dedup_by_key(|symbol| symbol.start);
         let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
-        let nexts: Vec<u64> = starts.chain([end]).collect();
+        let nexts = starts.chain([end]);
         let mut entries: Vec<Entry> = Vec::with_capacity(self.found.len());
         for (symbol, next) in self.found.iter().zip(nexts) {
             let end = match symbol.len {
-                Some(len) => symbol.start.saturating_add(len),
-                None => next.max(symbol.start),
+                0 => next.max(symbol.start),
+                len => symbol.start.saturating_add(len),
             };
             let mut around = entries.len().checked_sub(1);
-            while let Some(i) = around {
-                if entries[i].end > symbol.start {
-                    break;
-                }
-                around = entries[i].around;
+            while let Some(i) = around
+                && entries[i].end <= symbol.start
+            {
+                around = entries[i].around.map(|i| i as usize);
             }
             entries.push(Entry {
                 start: symbol.start,
                 end,
-                around,
+                around: around.and_then(|i| u32::try_from(i).ok()),
                 name: symbol.name,
             });
         }
@@ -123,21 +124,48 @@ impl TableBuilder {
     }
 }
 
+/// Compares by address; of equals those that know their length come first, then the plainest and
+/// shortest name.
+fn by_place(a: &Found, b: &Found, names: &[u8]) -> Ordering {
+    let names = || {
+        [a, b].map(|symbol| {
+            let name = name_at(names, symbol.name, COMPARED);
+            let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+            (underscores, name.len(), name)
+        })
+    };
+    let known = |s: &Found| Reverse((s.len > 0, s.rank));
+    let place = a.start.cmp(&b.start);
+    place.then_with(|| known(a).cmp(&known(b))).then_with(|| {
+        let [a, b] = names();
+        a.cmp(&b)
+    })
+}
+
+/// Returns the bytes of a name, `longest` at most.
+fn name_at(names: &[u8], at: u32, longest: usize) -> &[u8] {
+    let rest = names.get(at as usize..).unwrap_or_default();
+    let rest = rest.get(..longest).unwrap_or(rest);
+    CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
+}
+
 impl SymbolTable {
-    /// The innermost function that an address belongs to.
+    /// Returns the innermost function that an address belongs to.
     pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.entries.partition_point(|e| e.start <= address);
         let mut candidate = after.checked_sub(1);
         while let Some(index) = candidate {
             let entry = self.entries.get(index)?;
             if address < entry.end {
+                let name = name_at(&self.names, entry.name, LONGEST_NAME);
+                let name = Some(name).filter(|name| name.len() < LONGEST_NAME)?;
                 return Some(Symbol {
                     index,
                     start: entry.start,
-                    name: std::str::from_utf8(self.names.get(entry.name.0..entry.name.1)?).ok()?,
+                    name: std::str::from_utf8(name).ok()?,
                 });
             }
-            candidate = entry.around;
+            candidate = entry.around.map(|i| i as usize);
         }
         None
     }
