@@ -24,7 +24,7 @@ use quipu_hal::{
 /// bus.run(0, &Stretch::new(Level::User, 100).occurring(0xd0 | 1 << 32, 3));
 /// let mut out = group.read_buf();
 /// group.read(&mut out)?;
-/// assert_eq!(out.get(0, 0).value, 300);
+/// assert_eq!(out[0][0].value, 300);
 /// # Ok::<(), quipu_hal::Error>(())
 /// ```
 #[derive(Debug, Clone)]
