@@ -79,7 +79,7 @@ fn four() -> GroupSpec {
     GroupSpec::new((0..4).map(|_| Event::Named("cycles".into())))
 }
 
-fn backend<B: MsrBus>(bus: B, model: CpuModel) -> VirtualPmu<MsrPmu<B>, MonotonicClock> {
+fn backend<B: MsrBus>(bus: B, model: CpuModel) -> VirtualPmu<MsrPmu<B>> {
     let pmu = MsrPmu::new(bus, &model, Options::default()).expect("working counters");
     let scheduling = Scheduling {
         rotation: Rotation::Manual,
@@ -188,7 +188,7 @@ fn opening() {
         backend(bus, model)
     };
     let (one, many) = (machine(1), machine(MANY));
-    let open = |backend: &VirtualPmu<_, _>| {
+    let open = |backend: &VirtualPmu<_>| {
         drop(
             backend
                 .open_group(&four(), &Target::AllCpus)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quipu_hal::{Backend, Event, GroupSpec, Result, Target};
 use quipu_pctr::simulation::{Era, Processor, SimMachine};
 use quipu_pctr::{PctrDevice, PctrPmu};
-use quipu_pmu::{Clock, Pmu, VirtualPmu};
+use quipu_pmu::{Pmu, VirtualPmu};
 
 fn main() -> Result<()> {
     match std::env::args_os().nth(1) {
@@ -25,10 +25,7 @@ fn main() -> Result<()> {
 }
 
 /// Prints what there is, and what was counted while `work` was done.
-fn show<D: PctrDevice, C: Clock>(
-    backend: &VirtualPmu<PctrPmu<D>, C>,
-    work: impl FnOnce(),
-) -> Result<()> {
+fn show<D: PctrDevice>(backend: &VirtualPmu<PctrPmu<D>>, work: impl FnOnce()) -> Result<()> {
     let pmu = backend.pmu();
     println!("this is CPU {}", pmu.current_cpu()?);
     for slot in pmu.slots() {

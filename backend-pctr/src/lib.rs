@@ -25,7 +25,7 @@ pub use node::{DEFAULT_PATH, NodeDevice};
 pub use pmu::{PctrPmu, UnrestoredCounter};
 
 /// The backend over a device node.
-pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>, MonotonicClock>;
+pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>>;
 
 /// The backend over the device at `path`, with the events of this machine's CPU from `map`.
 ///
@@ -52,11 +52,11 @@ pub fn open(path: &Path, map: Option<Arc<dyn EventMap>>) -> Result<PctrBackend> 
 ///
 /// # Errors
 /// When the device does not speak the protocol of pctr(4).
-pub fn with_device<D: PctrDevice, C: Clock>(
+pub fn with_device<D: PctrDevice>(
     device: D,
     map: Option<Arc<dyn EventMap>>,
-    clock: C,
-) -> Result<VirtualPmu<PctrPmu<D>, C>> {
+    clock: impl Clock,
+) -> Result<VirtualPmu<PctrPmu<D>>> {
     let pmu = PctrPmu::new(device, map.as_deref().map(EventMap::cpu))?;
     let events = PctrEvents::new(&pmu, map);
     VirtualPmu::new(pmu, clock, Arc::new(events))

@@ -21,10 +21,11 @@ pub struct quipu_sim {
 
 static SIMS: Table<Sim> = Table::new(3, "simulated PMU");
 
-type Simulated = VirtualPmu<SimPmu, ManualClock>;
+type Simulated = VirtualPmu<SimPmu>;
 
 struct Sim {
     backend: Arc<Simulated>,
+    clock: ManualClock,
     events: Vec<SimEvent>,
 }
 
@@ -160,9 +161,19 @@ pub unsafe extern "C" fn quipu_sim_create(
         let clock = ManualClock::new();
         let pmu = SimPmu::with_model(model, clock.clone());
         let map = Arc::new(pmu.event_map());
-        let backend = Arc::new(VirtualPmu::new(pmu, clock, map)?);
+        let backend = Arc::new(VirtualPmu::new(pmu, clock.clone(), map)?);
         // SAFETY: the caller's promise.
-        unsafe { boundary::export(&SIMS, Sim { backend, events }, out) }
+        unsafe {
+            boundary::export(
+                &SIMS,
+                Sim {
+                    backend,
+                    clock,
+                    events,
+                },
+                out,
+            )
+        }
     })
 }
 
@@ -170,9 +181,7 @@ pub unsafe extern "C" fn quipu_sim_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sim_advance(sim: *mut quipu_sim, nanoseconds: u64) -> quipu_status {
     with_sim(sim, |sim| {
-        sim.backend
-            .clock()
-            .advance(Duration::from_nanos(nanoseconds));
+        sim.clock.advance(Duration::from_nanos(nanoseconds));
         Ok(())
     })
 }

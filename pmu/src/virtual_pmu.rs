@@ -68,8 +68,8 @@ use crate::{Access, Clock, Pmu};
 /// assert_eq!(out[0][0].scaled(), Count::Exact(3_000_000));
 /// # Ok::<(), quipu_hal::Error>(())
 /// ```
-pub struct VirtualPmu<P: Pmu, C: Clock> {
-    engine: Arc<Engine<P, C>>,
+pub struct VirtualPmu<P: Pmu> {
+    engine: Arc<Engine<P>>,
     map: Arc<dyn EventMap>,
     capabilities: Capabilities,
 }
@@ -115,14 +115,14 @@ enum Drive {
     Manual,
 }
 
-impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
+impl<P: Pmu> VirtualPmu<P> {
     /// Returns a backend over `pmu`, with times from `clock` and events from `map`.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the driver describes a PMU
     /// that cannot be: no slot or CPU or more than 64 slots, one of them twice, or a width out of
     /// range.
-    pub fn new(pmu: P, clock: C, map: Arc<dyn EventMap>) -> Result<Self> {
+    pub fn new(pmu: P, clock: impl Clock, map: Arc<dyn EventMap>) -> Result<Self> {
         Self::with_scheduling(pmu, clock, map, Scheduling::default())
     }
 
@@ -132,7 +132,7 @@ impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
     /// As [`new`](Self::new).
     pub fn with_scheduling(
         pmu: P,
-        clock: C,
+        clock: impl Clock,
         map: Arc<dyn EventMap>,
         scheduling: Scheduling,
     ) -> Result<Self> {
@@ -146,7 +146,12 @@ impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
         };
         Ok(Self {
             capabilities: capabilities(&pmu),
-            engine: Arc::new(Engine::new(pmu, clock, scheduling.interval, drive)),
+            engine: Arc::new(Engine::new(
+                pmu,
+                Box::new(clock),
+                scheduling.interval,
+                drive,
+            )),
             map,
         })
     }
@@ -155,7 +160,7 @@ impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
     ///
     /// # Errors
     /// As [`Backend::open`].
-    pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<VirtualGroup<P, C>> {
+    pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<VirtualGroup<P>> {
         let core = &self.engine.core;
         request::check_attributes(spec)?;
         let cpus = request::cpus(core, target)?;
@@ -185,14 +190,9 @@ impl<P: Pmu, C: Clock> VirtualPmu<P, C> {
     pub fn pmu(&self) -> &P {
         &self.engine.core.pmu
     }
-
-    /// Returns the clock.
-    pub fn clock(&self) -> &C {
-        &self.engine.core.clock
-    }
 }
 
-impl<P: Pmu, C: Clock> fmt::Debug for VirtualPmu<P, C> {
+impl<P: Pmu> fmt::Debug for VirtualPmu<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VirtualPmu")
             .field("name", &self.pmu().name())
@@ -201,7 +201,7 @@ impl<P: Pmu, C: Clock> fmt::Debug for VirtualPmu<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> Backend for VirtualPmu<P, C> {
+impl<P: Pmu> Backend for VirtualPmu<P> {
     fn name(&self) -> &'static str {
         self.pmu().name()
     }

@@ -16,7 +16,7 @@ pub use quipu_msr::{
 };
 
 /// The backend over the registers of this machine.
-pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>, MonotonicClock>;
+pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>>;
 
 /// The backend over the registers of this machine, with the events of its CPU and a journal in
 /// [`runtime_directory`]. Nothing is written before a group is opened.

@@ -28,7 +28,7 @@ fn spec(names: &[&str]) -> GroupSpec {
 fn backend(
     bus: &SimulatedMsrs,
     options: Options,
-) -> (VirtualPmu<MsrPmu<SimulatedMsrs>, ManualClock>, ManualClock) {
+) -> (VirtualPmu<MsrPmu<SimulatedMsrs>>, ManualClock) {
     let map = EventNames::new(bus.model())
         .any("A", 0x10)
         .any("B", 0x11)

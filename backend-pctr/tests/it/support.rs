@@ -11,14 +11,14 @@ use quipu_hal::{
 };
 use quipu_pctr::simulation::{Era, Processor, SimDevice, SimMachine};
 use quipu_pctr::{PctrPmu, with_device};
-use quipu_pmu::{ManualClock, VirtualGroup, VirtualPmu};
+use quipu_pmu::{VirtualGroup, VirtualPmu};
 
 use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
 
 /// The backend over a simulated device.
-pub(crate) type SimBackend = VirtualPmu<PctrPmu<SimDevice>, ManualClock>;
+pub(crate) type SimBackend = VirtualPmu<PctrPmu<SimDevice>>;
 /// A group on it.
-pub(crate) type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
+pub(crate) type SimGroup = VirtualGroup<PctrPmu<SimDevice>>;
 
 /// An event that is stated to occur at most [`RAPID_RATE`] times a second, on a P6 and later.
 pub(crate) const RAPID: &str = "RAPID";

@@ -7,9 +7,9 @@ use crate::support::Events;
 use quipu_hal::{Encoding, ErrorKind, Event, Group, GroupSpec, Target, X86Select};
 use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
 use quipu_pctr::{PctrEvents, PctrPmu};
-use quipu_pmu::{ManualClock, Pmu, VirtualGroup, VirtualPmu};
+use quipu_pmu::{Pmu, VirtualGroup, VirtualPmu};
 
-type SimGroup = VirtualGroup<PctrPmu<SimDevice>, ManualClock>;
+type SimGroup = VirtualGroup<PctrPmu<SimDevice>>;
 
 /// An event that any counter counts, and its code.
 fn event_of(processor: Processor) -> (&'static str, u8) {

@@ -34,7 +34,7 @@ fn reason() -> String {
     }
 }
 
-type Simulated = VirtualPmu<SimPmu, ManualClock>;
+type Simulated = VirtualPmu<SimPmu>;
 
 fn simulated(access: Access) -> Simulated {
     let clock = ManualClock::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quipu::Target;
 use quipu::msr::{self, MsrBus, MsrPmu};
 use quipu_hal::Backend;
-use quipu_pmu::{Clock, VirtualPmu};
+use quipu_pmu::VirtualPmu;
 
 use crate::failure::Failure;
 use crate::target::Scope;
@@ -62,7 +62,7 @@ impl Backends {
     }
 
     /// Returns a backend over model-specific registers.
-    pub fn on_registers<B: MsrBus, C: Clock>(backend: Arc<VirtualPmu<MsrPmu<B>, C>>) -> Self {
+    pub fn on_registers<B: MsrBus>(backend: Arc<VirtualPmu<MsrPmu<B>>>) -> Self {
         Self {
             counting: Some(vec![Arc::clone(&backend) as Arc<dyn Backend>]),
             registers: Some(backend),
@@ -74,7 +74,7 @@ impl Backends {
     }
 }
 
-impl<B: MsrBus, C: Clock> Registers for VirtualPmu<MsrPmu<B>, C> {
+impl<B: MsrBus> Registers for VirtualPmu<MsrPmu<B>> {
     fn taken_over(&self) -> Option<Note> {
         let taken = self.pmu().taken_over();
         let names = taken

@@ -26,9 +26,9 @@ const SELECT_1: u32 = 0x187;
 const COUNTER_1: u32 = 0xc2;
 const GLOBAL_CONTROL: u32 = 0x38f;
 
-type Registers<B, C> = Arc<VirtualPmu<MsrPmu<B>, C>>;
+type Registers<B> = Arc<VirtualPmu<MsrPmu<B>>>;
 
-fn registers<B: MsrBus, C: Clock>(bus: B, clock: C, options: msr::Options) -> Registers<B, C> {
+fn registers<B: MsrBus>(bus: B, clock: impl Clock, options: msr::Options) -> Registers<B> {
     let model = GENERATION.model();
     let map = EventNames::new(model.clone()).any("A", 0x10).any("B", 0x11);
     let pmu = MsrPmu::new(bus, &model, options).expect("counters that work");
@@ -47,7 +47,7 @@ fn options<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Options {
 struct Measurement {
     bus: SimulatedMsrs,
     clock: ManualClock,
-    registers: Registers<SimulatedMsrs, ManualClock>,
+    registers: Registers<SimulatedMsrs>,
     backends: Backends,
     sets: Sets,
 }

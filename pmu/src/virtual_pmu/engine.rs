@@ -15,16 +15,16 @@ use super::times::State;
 use crate::{Access, Clock, Pmu};
 
 /// State shared by the groups of one virtual PMU. The last of them ends the rotator.
-pub(super) struct Engine<P: Pmu, C: Clock> {
+pub(super) struct Engine<P: Pmu> {
     // First, so that the thread has ended before anything else is dropped.
     rotator: Rotator,
-    pub(super) core: Arc<Core<P, C>>,
+    pub(super) core: Arc<Core<P>>,
 }
 
 /// The part that the rotator works on too.
-pub(super) struct Core<P: Pmu, C: Clock> {
+pub(super) struct Core<P: Pmu> {
     pub(super) pmu: P,
-    pub(super) clock: C,
+    pub(super) clock: Box<dyn Clock>,
     pub(super) rotation: RotationInterval,
     pub(super) drive: Drive,
     /// In the order of [`Pmu::cpus`].
@@ -65,8 +65,8 @@ impl Reader {
     }
 }
 
-impl<P: Pmu, C: Clock> Engine<P, C> {
-    pub(super) fn new(pmu: P, clock: C, interval: Duration, drive: Drive) -> Self {
+impl<P: Pmu> Engine<P> {
+    pub(super) fn new(pmu: P, clock: Box<dyn Clock>, interval: Duration, drive: Drive) -> Self {
         let cpus = pmu.cpus().iter().map(|&number| Cpu {
             number,
             schedule: Mutex::default(),
@@ -106,7 +106,7 @@ impl<P: Pmu, C: Clock> Engine<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> Core<P, C> {
+impl<P: Pmu> Core<P> {
     /// A CPU's position, by its number.
     pub(super) fn position(&self, number: u32) -> Option<usize> {
         self.cpus.iter().position(|cpu| cpu.number == number)
@@ -121,16 +121,12 @@ impl<P: Pmu, C: Clock> Core<P, C> {
     }
 
     /// Runs `work` with the schedule of a CPU locked.
-    fn with<T>(
-        &self,
-        cpu: usize,
-        work: impl FnOnce(&mut Schedule, &CpuContext<'_, P, C>) -> T,
-    ) -> T {
+    fn with<T>(&self, cpu: usize, work: impl FnOnce(&mut Schedule, &CpuContext<'_, P>) -> T) -> T {
         let cpu = &self.cpus[cpu];
         let mut schedule = lock(&cpu.schedule);
         let at = CpuContext {
             pmu: &self.pmu,
-            clock: &self.clock,
+            clock: &*self.clock,
             cpu: cpu.number,
             interval: self.rotation.interval(),
         };
@@ -364,7 +360,7 @@ impl<P: Pmu, C: Clock> Core<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> Drop for Core<P, C> {
+impl<P: Pmu> Drop for Core<P> {
     /// Tries once more where giving back failed.
     fn drop(&mut self) {
         for cpu in &mut self.cpus {

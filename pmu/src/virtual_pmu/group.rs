@@ -11,7 +11,7 @@ use quipu_hal::{
 
 use super::engine::{Engine, Reader, wrong_thread};
 use super::scheduled_group::{Member, ScheduledGroup};
-use crate::{Clock, Pmu};
+use crate::Pmu;
 
 /// A group of counters on the slots of a [`Pmu`], in a part for each CPU.
 ///
@@ -19,8 +19,8 @@ use crate::{Clock, Pmu};
 /// what was found there. A group that only the measuring thread can drive has to be dropped by that
 /// thread; elsewhere its registers cannot be reached, and stay as they are until the backend and all
 /// its groups are gone.
-pub struct VirtualGroup<P: Pmu, C: Clock> {
-    engine: Arc<Engine<P, C>>,
+pub struct VirtualGroup<P: Pmu> {
+    engine: Arc<Engine<P>>,
     members: Vec<EventInfo>,
     parts: Vec<Part>,
     scheduled: Vec<Arc<ScheduledGroup>>,
@@ -28,9 +28,9 @@ pub struct VirtualGroup<P: Pmu, C: Clock> {
     thread: Option<ThreadId>,
 }
 
-impl<P: Pmu, C: Clock> VirtualGroup<P, C> {
+impl<P: Pmu> VirtualGroup<P> {
     pub(super) fn open(
-        engine: &Arc<Engine<P, C>>,
+        engine: &Arc<Engine<P>>,
         infos: Vec<EventInfo>,
         members: &Arc<[Member]>,
         cpus: &[usize],
@@ -67,7 +67,7 @@ impl<P: Pmu, C: Clock> VirtualGroup<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> fmt::Debug for VirtualGroup<P, C> {
+impl<P: Pmu> fmt::Debug for VirtualGroup<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VirtualGroup")
             .field("members", &self.members)
@@ -77,7 +77,7 @@ impl<P: Pmu, C: Clock> fmt::Debug for VirtualGroup<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
+impl<P: Pmu> Group for VirtualGroup<P> {
     fn members(&self) -> &[EventInfo] {
         &self.members
     }
@@ -145,7 +145,7 @@ impl<P: Pmu, C: Clock> Group for VirtualGroup<P, C> {
     }
 }
 
-impl<P: Pmu, C: Clock> Drop for VirtualGroup<P, C> {
+impl<P: Pmu> Drop for VirtualGroup<P> {
     fn drop(&mut self) {
         for group in &self.scheduled {
             // The error has no caller to go to; the registers are restored all the same.

@@ -10,7 +10,7 @@ use quipu_hal::{
 use super::engine::Core;
 use super::scheduled_group::Member;
 use crate::assign::{Matching, Shortage, bits};
-use crate::{Access, Clock, Pmu, Slot};
+use crate::{Access, Pmu, Slot};
 
 const TAKE_TURNS: &str = "put them into different groups, which take turns";
 
@@ -35,7 +35,7 @@ pub(super) fn check_attributes(spec: &GroupSpec) -> Result<()> {
 }
 
 /// Returns the positions of the CPUs of a target.
-pub(super) fn cpus<P: Pmu, C: Clock>(core: &Core<P, C>, target: &Target) -> Result<Vec<usize>> {
+pub(super) fn cpus<P: Pmu>(core: &Core<P>, target: &Target) -> Result<Vec<usize>> {
     let attempted = || format!("count on {target}");
     let find = |number: u32| {
         core.position(number).ok_or_else(|| {

@@ -16,9 +16,9 @@ use crate::{Clock, Gating, Pmu};
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// The registers of one CPU, and the clock.
-pub(super) struct CpuContext<'a, P, C> {
+pub(super) struct CpuContext<'a, P> {
     pub(super) pmu: &'a P,
-    pub(super) clock: &'a C,
+    pub(super) clock: &'a dyn Clock,
     pub(super) cpu: u32,
     /// Nanoseconds after which waiting groups get their turn.
     pub(super) interval: u64,
@@ -56,7 +56,7 @@ struct Scratch {
 
 impl Schedule {
     /// Counts an opened group; the first acquires the counters.
-    pub(super) fn open<P: Pmu, C>(&mut self, at: &CpuContext<'_, P, C>) -> Result<()> {
+    pub(super) fn open<P: Pmu>(&mut self, at: &CpuContext<'_, P>) -> Result<()> {
         if !self.held {
             at.pmu.acquire(at.cpu)?;
             self.held = true;
@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// Counts a closed group; the last releases the counters.
-    pub(super) fn close<P: Pmu, C>(&mut self, at: &CpuContext<'_, P, C>) {
+    pub(super) fn close<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         self.open -= 1;
         if self.open == 0 {
             // A release that was interrupted may succeed the second time.
@@ -85,9 +85,9 @@ impl Schedule {
 
     /// Enables a group that is off or in error: it goes on now if it fits beside those that are on.
     /// Returns false if it was enabled already.
-    pub(super) fn enable<P: Pmu, C: Clock>(
+    pub(super) fn enable<P: Pmu>(
         &mut self,
-        at: &CpuContext<'_, P, C>,
+        at: &CpuContext<'_, P>,
         group: &Arc<ScheduledGroup>,
     ) -> bool {
         if matches!(group.state.event_state(), State::Inactive | State::Active) {
@@ -105,11 +105,7 @@ impl Schedule {
     }
 
     /// Disables a group; waiting groups take its place.
-    pub(super) fn disable<P: Pmu, C: Clock>(
-        &mut self,
-        at: &CpuContext<'_, P, C>,
-        group: &Arc<ScheduledGroup>,
-    ) {
+    pub(super) fn disable<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
         let counted = group.is_active();
         self.pinned.retain(|s| !Arc::ptr_eq(s, group));
         self.ring.retain(|s| !Arc::ptr_eq(s, group));
@@ -126,7 +122,7 @@ impl Schedule {
     }
 
     /// Turns the ring by one group.
-    pub(super) fn rotate<P: Pmu, C: Clock>(&mut self, at: &CpuContext<'_, P, C>) {
+    pub(super) fn rotate<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         if self.rotate_at.take().is_some() {
             if let Some(front) = self.ring.pop_front() {
                 self.ring.push_back(front);
@@ -136,7 +132,7 @@ impl Schedule {
     }
 
     /// Reads and verifies the groups that are due for accumulation.
-    pub(super) fn refresh<P: Pmu, C: Clock>(&mut self, at: &CpuContext<'_, P, C>) {
+    pub(super) fn refresh<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         let now = at.clock.now();
         let mut lost = false;
         let Self {
@@ -162,11 +158,7 @@ impl Schedule {
     }
 
     /// Programs a group again whose registers another process has changed.
-    pub(super) fn recover<P: Pmu, C: Clock>(
-        &mut self,
-        at: &CpuContext<'_, P, C>,
-        group: &Arc<ScheduledGroup>,
-    ) {
+    pub(super) fn recover<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
         if group.is_active() {
             group.discard_interval();
             self.reschedule(at, None);
@@ -185,11 +177,7 @@ impl Schedule {
     }
 
     /// Schedules the planned groups in and all others out.
-    fn reschedule<P: Pmu, C: Clock>(
-        &mut self,
-        at: &CpuContext<'_, P, C>,
-        fresh: Option<&Arc<ScheduledGroup>>,
-    ) {
+    fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let matching = self.plan(&mut scratch.next);
         self.compare(&mut scratch, &matching, at.pmu.gating());
@@ -325,8 +313,8 @@ fn batches(
 }
 
 /// Stops groups and accumulates their counts.
-fn stop_groups<P: Pmu, C: Clock>(
-    at: &CpuContext<'_, P, C>,
+fn stop_groups<P: Pmu>(
+    at: &CpuContext<'_, P>,
     groups: &[Arc<ScheduledGroup>],
     scratch: &mut Scratch,
 ) {
@@ -350,8 +338,8 @@ fn stop_groups<P: Pmu, C: Clock>(
 }
 
 /// Programs and starts groups; one that fails waits for another turn, and its error for a caller.
-fn start_groups<P: Pmu, C: Clock>(
-    at: &CpuContext<'_, P, C>,
+fn start_groups<P: Pmu>(
+    at: &CpuContext<'_, P>,
     groups: &[Arc<ScheduledGroup>],
     fresh: Option<&Arc<ScheduledGroup>>,
     scratch: &mut Scratch,
@@ -393,7 +381,7 @@ fn start_groups<P: Pmu, C: Clock>(
     scratch.ready = ready;
 }
 
-fn program<P: Pmu, C>(at: &CpuContext<'_, P, C>, group: &ScheduledGroup) -> Result<()> {
+fn program<P: Pmu>(at: &CpuContext<'_, P>, group: &ScheduledGroup) -> Result<()> {
     for (slot, member) in group.slots().zip(&*group.members) {
         at.pmu.program(at.cpu, slot, &member.encoding)?;
         at.pmu.clear(at.cpu, slot)?;

@@ -11,9 +11,9 @@ use quipu_pmu::{
 const EIO: i32 = 5;
 const EBUSY: i32 = 16;
 
-type SimGroup = VirtualGroup<SimPmu, ManualClock>;
+type SimGroup = VirtualGroup<SimPmu>;
 
-fn machine(gating: Gating) -> (ManualClock, SimPmu, VirtualPmu<SimPmu, ManualClock>) {
+fn machine(gating: Gating) -> (ManualClock, SimPmu, VirtualPmu<SimPmu>) {
     let clock = ManualClock::new();
     let model = SimModel {
         gating,
@@ -34,11 +34,7 @@ fn machine(gating: Gating) -> (ManualClock, SimPmu, VirtualPmu<SimPmu, ManualClo
 }
 
 /// Opens, rotates, reads, resets, disables, enables and closes; tells what failed.
-fn session(
-    clock: &ManualClock,
-    pmu: &SimPmu,
-    backend: &VirtualPmu<SimPmu, ManualClock>,
-) -> Vec<Error> {
+fn session(clock: &ManualClock, pmu: &SimPmu, backend: &VirtualPmu<SimPmu>) -> Vec<Error> {
     let mut errors = Vec::new();
     let cycles = GroupSpec::new([Hardware::Cycles; 2]);
     let pinned = cycles

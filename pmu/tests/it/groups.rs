@@ -11,8 +11,8 @@ use quipu_pmu::{
     Access, Gating, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, VirtualGroup, VirtualPmu,
 };
 
-type Sim = VirtualPmu<SimPmu, ManualClock>;
-type SimGroup = VirtualGroup<SimPmu, ManualClock>;
+type Sim = VirtualPmu<SimPmu>;
+type SimGroup = VirtualGroup<SimPmu>;
 
 struct Machine {
     clock: ManualClock,

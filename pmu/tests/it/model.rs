@@ -189,7 +189,7 @@ fn assignable(events: &[usize], taken: u64) -> bool {
         .any(|bit| EVENTS[first].2 & !taken & bit != 0 && assignable(rest, taken | bit))
 }
 
-type Groups = [Option<VirtualGroup<SimPmu, ManualClock>>; GROUPS];
+type Groups = [Option<VirtualGroup<SimPmu>>; GROUPS];
 
 fn check(groups: &mut Groups, model: &Model, index: usize) -> Result<(), TestCaseError> {
     let (Some(group), Some(expected)) = (&mut groups[index], &model.groups[index]) else {

@@ -15,18 +15,14 @@ fn backend<C: Clock + Clone>(
     model: SimModel,
     clock: &C,
     scheduling: Scheduling,
-) -> (SimPmu, VirtualPmu<SimPmu, C>) {
+) -> (SimPmu, VirtualPmu<SimPmu>) {
     let pmu = SimPmu::with_model(model, clock.clone());
     let map = Arc::new(pmu.event_map());
     let backend = VirtualPmu::with_scheduling(pmu.clone(), clock.clone(), map, scheduling).unwrap();
     (pmu, backend)
 }
 
-fn open<C: Clock>(
-    backend: &VirtualPmu<SimPmu, C>,
-    events: &[Hardware],
-    n: usize,
-) -> Vec<VirtualGroup<SimPmu, C>> {
+fn open(backend: &VirtualPmu<SimPmu>, events: &[Hardware], n: usize) -> Vec<VirtualGroup<SimPmu>> {
     let spec = GroupSpec::new(events.iter().copied());
     let open = |_| backend.open_group(&spec, &Target::Cpu(0)).unwrap();
     (0..n).map(open).collect()
@@ -130,7 +126,7 @@ fn reads_rotate_where_only_the_measuring_thread_may() {
     let open = || backend.open_group(&spec, &Target::CurrentCpu).unwrap();
     let (mut one, mut two) = (open(), open());
     let mut out = one.read_buf();
-    let running = |group: &mut VirtualGroup<_, _>| {
+    let running = |group: &mut VirtualGroup<_>| {
         let mut own = group.read_buf();
         group.read(&mut own).unwrap();
         own[0][0].time_running

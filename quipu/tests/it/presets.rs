@@ -11,7 +11,7 @@ use quipu::{Count, Counts, ErrorKind, EventSet, Part, Reading, Target};
 use quipu_hal::Simultaneity;
 use quipu_pmu::{ManualClock, VirtualPmu};
 
-type Backend = VirtualPmu<quipu_pmu::SimPmu, ManualClock>;
+type Backend = VirtualPmu<quipu_pmu::SimPmu>;
 
 /// An event set over the simulated PMU, with presets defined for it.
 struct Bench {
