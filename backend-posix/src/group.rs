@@ -115,12 +115,7 @@ impl Group for PosixGroup {
     }
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if out.members() != self.quantities.len() || out.parts() != self.parts {
-            return Err(
-                Error::new(ErrorKind::InvalidConfiguration, "read a group of counters")
-                    .with_reason("the buffer was made by another group"),
-            );
-        }
+        out.check_shape(self.quantities.len(), &self.parts)?;
         let out = &mut out[0];
         match &mut self.kind {
             Kind::Own(meter, thread) => {

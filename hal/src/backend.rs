@@ -127,8 +127,11 @@ pub trait Group: Send + 'static {
     /// Returns descriptions of the counted events, in the order of the [`GroupSpec`].
     fn members(&self) -> &[EventInfo];
 
-    /// The parts the target fanned out into, in the order of the readings.
-    fn parts(&self) -> &[Part];
+    /// Returns the parts the target fanned out into, in the order of the readings; by default there is
+    /// one, the whole target.
+    fn parts(&self) -> &[Part] {
+        const { &[Part::whole()] }
+    }
 
     /// Returns the simultaneity of the members of a reading.
     fn simultaneity(&self) -> Simultaneity;

@@ -217,6 +217,20 @@ impl ReadBuf {
         &self.parts
     }
 
+    /// Checks that the buffer was made for a group of `members` in `parts`, as a group does before it
+    /// fills the buffer.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it was made by another group.
+    #[inline]
+    pub fn check_shape(&self, members: usize, parts: &[Part]) -> Result<()> {
+        if self.members == members && *self.parts == *parts {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::InvalidConfiguration, "read a group of counters");
+        Err(error.with_reason("the buffer was made by another group"))
+    }
+
     /// Returns the reading of a member in a part, if there are both.
     #[inline]
     pub fn get(&self, part: usize, member: usize) -> Option<&Reading> {

@@ -1,63 +1,26 @@
 //! A complete backend to begin one's own with: a system that virtualises 64-bit counters for each
-//! thread, two fixed and eight configurable, without times and without a scheduler, as kpc of macOS
-//! and hwpmc(4) in process mode do. `cargo run -p quipu-conformance --example thread_counters` runs
-//! the suite over it.
+//! thread without times and without a scheduler, as kpc of macOS and hwpmc(4) in process mode do.
+//! `cargo run -p quipu-conformance --example thread_counters` runs the suite over it.
 
 mod backend;
+mod system;
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use quipu_conformance::{Report, Workload, all, run};
-use quipu_hal::{Backend, Event, EventSpec, Target};
+use quipu_hal::{Backend, ErrorKind, Event, EventSpec, GroupSpec, Target};
 
-use backend::{COUNTERS, EVENTS, ThreadCounters, Transport};
-
-/// A system in which events occur when they are made to.
-#[derive(Debug, Default)]
-pub(crate) struct Simulated {
-    selected: [AtomicU64; COUNTERS],
-}
-
-thread_local! {
-    static COUNTS: Cell<[u64; COUNTERS]> = const { Cell::new([0; COUNTERS]) };
-    static TIME: Cell<u64> = const { Cell::new(0) };
-}
-
-impl Simulated {
-    fn happen(&self, event: u64, times: u64) {
-        let mut counts = COUNTS.get();
-        for (count, selected) in counts.iter_mut().zip(&self.selected) {
-            *count += if selected.load(Relaxed) == event {
-                times
-            } else {
-                0
-            };
-        }
-        COUNTS.set(counts);
-        TIME.set(TIME.get() + 1_000);
-    }
-}
-
-impl Transport for Arc<Simulated> {
-    fn select(&self, counter: usize, event: u64) {
-        self.selected[counter].store(event, Relaxed);
-    }
-
-    fn counters(&self) -> [u64; COUNTERS] {
-        COUNTS.get()
-    }
-
-    fn thread_time(&self) -> u64 {
-        TIME.get()
-    }
-}
+use backend::ThreadCounters;
+use system::{EVENTS, Simulated};
 
 /// The backend with workloads of known counts, for the suite.
 struct Fixture {
-    simulated: Arc<Simulated>,
-    backend: ThreadCounters<Arc<Simulated>>,
+    system: Arc<Simulated>,
+    backend: ThreadCounters<Simulated>,
+}
+
+fn named(name: &str) -> EventSpec {
+    EventSpec::new(Event::Named(name.into()))
 }
 
 impl quipu_conformance::Fixture for Fixture {
@@ -70,20 +33,26 @@ impl quipu_conformance::Fixture for Fixture {
     }
 
     fn exact_events(&self) -> Vec<EventSpec> {
-        EVENTS
-            .map(|(name, ..)| EventSpec::new(Event::Named(name.into())))
-            .to_vec()
+        ["CYCLES", "INSTRUCTIONS", "LOADS"].map(named).to_vec()
     }
 
     fn workload(&self, event: &EventSpec, times: u64) -> Option<Workload> {
-        let named = |name: &str| event.event == Event::Named(name.into());
-        let (_, number, _) = EVENTS.into_iter().find(|(name, ..)| named(name))?;
-        let simulated = Arc::clone(&self.simulated);
-        Some(Box::new(move || simulated.happen(number, times)))
+        let (_, number, _) = EVENTS
+            .into_iter()
+            .find(|(name, ..)| *event == named(name))?;
+        let system = Arc::clone(&self.system);
+        Some(Box::new(move || system.occur(number, times, 1_000)))
     }
 
     fn pass(&self, nanoseconds: u64) {
-        TIME.set(TIME.get() + nanoseconds);
+        self.system.occur(0, 0, nanoseconds);
+    }
+
+    fn counters_of(&self, event: &EventSpec) -> Option<usize> {
+        let (_, _, counters) = EVENTS
+            .into_iter()
+            .find(|(name, ..)| *event == named(name))?;
+        usize::try_from(counters.count_ones()).ok()
     }
 
     fn unsupported_events(&self) -> Vec<Event> {
@@ -91,21 +60,18 @@ impl quipu_conformance::Fixture for Fixture {
     }
 
     fn resources(&self) -> Option<u64> {
-        let selected = self
-            .simulated
-            .selected
-            .iter()
-            .filter(|event| event.load(Relaxed) != 0);
-        u64::try_from(selected.count()).ok()
+        Some(self.system.in_use())
     }
 }
 
 /// Runs the suite over the simulated system.
 fn conformance() -> Report {
-    let simulated = Arc::new(Simulated::default());
-    let backend = ThreadCounters::new(Arc::clone(&simulated));
-    let fixture: Arc<dyn quipu_conformance::Fixture> = Arc::new(Fixture { simulated, backend });
-    run(&fixture, all())
+    let system = Arc::new(Simulated::default());
+    let backend = ThreadCounters::new(Arc::clone(&system));
+    run(
+        &(Arc::new(Fixture { system, backend }) as Arc<dyn quipu_conformance::Fixture>),
+        all(),
+    )
 }
 
 fn main() {
@@ -122,4 +88,29 @@ fn every_check_passes_or_names_what_the_system_lacks() {
         let claimed = missing.is_claimed_by(backend.capabilities());
         assert!(!claimed, "{} was skipped: {missing}", check.id);
     }
+}
+
+#[test]
+fn events_that_need_few_counters_get_them() {
+    let backend = ThreadCounters::new(Arc::new(Simulated::default()));
+    let open = |names: &[&str]| {
+        let group = GroupSpec::new(names.iter().map(|name| named(name)));
+        backend.open(&group, &Target::CurrentThread)
+    };
+    let refusal = |names: &[&str]| {
+        open(names)
+            .err()
+            .map(|error| (error.kind(), error.member()))
+    };
+    assert_eq!(
+        refusal(&["DIVIDES"; 3]),
+        Some((ErrorKind::TooManyEvents, Some(2)))
+    );
+    let group = open(&["LOADS", "LOADS", "DIVIDES", "DIVIDES"]).expect("eight counters");
+    assert_eq!(
+        refusal(&["CYCLES", "DIVIDES"]),
+        Some((ErrorKind::Busy, Some(1)))
+    );
+    drop(group);
+    open(&["CYCLES", "DIVIDES"]).expect("all are free again");
 }

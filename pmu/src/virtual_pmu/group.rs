@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use quipu_hal::{
-    Attributes, Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Result, Simultaneity,
-};
+use quipu_hal::{Attributes, EventInfo, Group, Part, ReadBuf, Result, Simultaneity};
 
 use super::engine::{Engine, Reader, wrong_thread};
 use super::scheduled_group::{Member, ScheduledGroup};
@@ -133,10 +131,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_thread("read a group")?;
-        if out.members() != self.members.len() || out.parts() != self.parts {
-            return Err(Error::new(ErrorKind::InvalidConfiguration, "read a group")
-                .with_reason("the buffer was made by another group"));
-        }
+        out.check_shape(self.members.len(), &self.parts)?;
         for (part, group) in self.scheduled.iter().enumerate() {
             let out = &mut out[part];
             self.engine.core.read(group, &mut self.reader, part, out)?;
