@@ -10,12 +10,14 @@ mod encode;
 mod events;
 mod failure;
 mod info;
-mod list;
+#[doc(hidden)]
+pub mod list;
 #[cfg(unix)]
 mod msr;
 mod names;
 #[cfg(unix)]
-mod pctr;
+#[doc(hidden)]
+pub mod pctr;
 #[cfg(target_os = "linux")]
 mod record;
 mod report;
@@ -23,8 +25,10 @@ mod report;
 #[doc(hidden)]
 pub mod stat;
 #[cfg(unix)]
-mod target;
-mod terminal;
+#[doc(hidden)]
+pub mod target;
+#[doc(hidden)]
+pub mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

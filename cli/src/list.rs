@@ -1,12 +1,12 @@
 //! `quipu list`: the events, and those of them that are available here.
 
-mod catalog;
+pub mod catalog;
 #[cfg(target_os = "linux")]
-mod linux;
+pub mod linux;
 mod native;
-mod probe;
-mod report;
-mod selection;
+pub mod probe;
+pub mod report;
+pub mod selection;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// The options that choose the source.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct NameOptions {
+pub struct NameOptions {
     /// Use the native events of another CPU (`quipu list cpus`), one with the same encodings: for a
     /// CPU that is not in the event database
     #[arg(long, value_name = "ID", help_heading = "What")]
@@ -24,7 +24,7 @@ pub(crate) struct NameOptions {
 
 /// This machine with the chosen source of names.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub struct Names {
     pub(crate) machine: Arc<Machine>,
     assumed_cpu: Option<String>,
 }

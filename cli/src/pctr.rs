@@ -2,7 +2,7 @@
 
 mod function;
 mod report;
-pub(crate) mod simulate;
+pub mod simulate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,20 +1,20 @@
 //! `quipu stat`: count what a command, a process or the whole machine does.
 
-mod aggregate;
-mod backend;
+pub mod aggregate;
+pub mod backend;
 pub(crate) mod command;
-mod events;
-mod metrics;
-mod notes;
-mod options;
-mod plan;
-mod repeat;
-mod report;
-mod rows;
-mod run;
-mod sets;
+pub mod events;
+pub mod metrics;
+pub mod notes;
+pub mod options;
+pub mod plan;
+pub mod repeat;
+pub mod report;
+pub mod rows;
+pub mod run;
+pub mod sets;
 pub(crate) mod signals;
-mod simulated;
+pub mod simulated;
 mod system;
 
 use std::process::ExitCode;

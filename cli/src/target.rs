@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// The options that name a target.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct TargetOptions {
+pub struct TargetOptions {
     /// Measure these processes, with all their threads
     #[arg(
         short,
@@ -20,7 +20,7 @@ pub(crate) struct TargetOptions {
         value_delimiter = ',',
         help_heading = "Where"
     )]
-    pub(crate) pid: Vec<i32>,
+    pub pid: Vec<i32>,
     /// Measure these threads
     #[arg(
         short,
@@ -29,25 +29,25 @@ pub(crate) struct TargetOptions {
         value_delimiter = ',',
         help_heading = "Where"
     )]
-    pub(crate) tid: Vec<i32>,
+    pub tid: Vec<i32>,
     /// Measure every CPU, whatever runs there
     #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) all_cpus: bool,
+    pub all_cpus: bool,
     /// Measure these CPUs (0-3,8), whatever runs there
     #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) cpus: Option<String>,
+    pub cpus: Option<String>,
     /// Leave out the threads and processes that the target starts
     #[arg(short = 'i', long, help_heading = "Where")]
-    pub(crate) no_inherit: bool,
+    pub no_inherit: bool,
 
     /// The command to run and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// The extent of a measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// The command, from its execution on.
     Command,
     /// Processes and threads that run already.
@@ -61,7 +61,7 @@ pub(crate) enum Scope {
 impl TargetOptions {
     /// Returns the scope that the options name, or `None` if they name none. A command beside another
     /// target says only how long to measure.
-    pub(crate) fn scope(&self) -> Result<Option<Scope>, Failure> {
+    pub fn scope(&self) -> Result<Option<Scope>, Failure> {
         let (tasks, cpus) = (self.tasks()?, self.cpu_list()?);
         Ok(if !tasks.is_empty() {
             Some(Scope::Tasks(tasks))
@@ -86,7 +86,7 @@ impl TargetOptions {
     }
 
     /// Returns the CPUs of `-C`; there is at least one if the option is given.
-    pub(crate) fn cpu_list(&self) -> Result<Vec<u32>, Failure> {
+    pub fn cpu_list(&self) -> Result<Vec<u32>, Failure> {
         let Some(list) = &self.cpus else {
             return Ok(Vec::new());
         };
@@ -101,7 +101,7 @@ impl TargetOptions {
 impl Scope {
     /// Returns the scope of control groups, each a directory or a path from the root of the hierarchy
     /// with or without a slash before it.
-    pub(crate) fn cgroups(paths: &[PathBuf], cpus: Vec<u32>) -> Self {
+    pub fn cgroups(paths: &[PathBuf], cpus: Vec<u32>) -> Self {
         let path_of = |path: &Path| match path.join("cgroup.procs").exists() {
             true => path.to_owned(),
             false => path.strip_prefix("/").unwrap_or(path).to_owned(),
@@ -113,7 +113,7 @@ impl Scope {
 
     /// Returns the targets, each with the name of its control group; `command` is the process of the
     /// command.
-    pub(crate) fn targets(&self, command: Option<i32>) -> Vec<(Option<&str>, Target)> {
+    pub fn targets(&self, command: Option<i32>) -> Vec<(Option<&str>, Target)> {
         match self {
             Self::Command => command
                 .map(|pid| (None, Target::Thread(pid)))

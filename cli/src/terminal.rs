@@ -15,27 +15,27 @@ use textwrap::WrapAlgorithm::FirstFit;
 
 /// The layout of text for an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub struct Layout {
     /// Columns to fit into; `None` for a pipe or file.
-    pub(crate) width: Option<usize>,
+    pub width: Option<usize>,
     /// True if colours are used.
-    pub(crate) colour: bool,
+    pub colour: bool,
 }
 
 impl Layout {
     /// Lines of any length without colours, as for a file.
-    pub(crate) const PLAIN: Self = Self {
+    pub const PLAIN: Self = Self {
         width: None,
         colour: false,
     };
 
     /// Returns the layout for standard output.
-    pub(crate) fn of_stdout() -> Self {
+    pub fn of_stdout() -> Self {
         Self::of(&io::stdout())
     }
 
     /// Returns the layout for standard error.
-    pub(crate) fn of_stderr() -> Self {
+    pub fn of_stderr() -> Self {
         Self::of(&io::stderr())
     }
 
@@ -48,17 +48,17 @@ impl Layout {
     }
 
     /// Returns the text as a heading.
-    pub(crate) fn bold<'a>(self, text: &'a str) -> Cow<'a, str> {
+    pub fn bold<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.styled(Style::new().bold(), text)
     }
 
     /// Returns the text as of less interest.
-    pub(crate) fn dim<'a>(self, text: &'a str) -> Cow<'a, str> {
+    pub fn dim<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.styled(Style::new().dimmed(), text)
     }
 
     /// Returns the text as a warning.
-    pub(crate) fn yellow<'a>(self, text: &'a str) -> Cow<'a, str> {
+    pub fn yellow<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
@@ -71,7 +71,7 @@ impl Layout {
     }
 
     /// Returns an empty table without borders whose lines fit, as long as they may be `least` wide.
-    pub(crate) fn table(self, least: usize) -> Table {
+    pub fn table(self, least: usize) -> Table {
         let mut table = Table::new();
         table.load_preset(NOTHING);
         match self.width.map(|width| u16::try_from(width.max(least))) {
@@ -85,7 +85,7 @@ impl Layout {
 
     /// Breaks text into lines that fit when they start at column `indent`; a word longer than a line
     /// stays whole. Without a width there is one line.
-    pub(crate) fn wrap(self, text: &str, indent: usize) -> Vec<Cow<'_, str>> {
+    pub fn wrap(self, text: &str, indent: usize) -> Vec<Cow<'_, str>> {
         /// The least width that text is broken to.
         const NARROWEST: usize = 24;
         let Some(width) = self.width else {
@@ -100,7 +100,7 @@ impl Layout {
 }
 
 /// Returns the lines of a table, each column two spaces after the one before, the first at `indent`.
-pub(crate) fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item = String> {
+pub fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item = String> {
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { indent } else { 2 }, 0));
     }
@@ -109,7 +109,7 @@ pub(crate) fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item =
 }
 
 /// Writes a whole text to standard output. A reader that went away (`| head`) is no error.
-pub(crate) fn print(text: &str) -> io::Result<()> {
+pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -118,7 +118,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 }
 
 /// Writes a message to standard error, unless that cannot be written to.
-pub(crate) fn warn(message: impl Display) {
+pub fn warn(message: impl Display) {
     let _ = writeln!(io::stderr(), "quipu: {message}");
 }
 

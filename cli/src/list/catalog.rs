@@ -9,24 +9,20 @@ use super::selection::{Kind, Selection};
 
 /// A line of the listing: an event, or the form of one with parts to fill in.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub struct Entry {
+    pub kind: Kind,
     /// The text to give after `-e`.
-    pub(super) name: String,
+    pub name: String,
     /// Other names of the same.
-    pub(super) aliases: &'static [&'static str],
-    pub(super) description: String,
+    pub aliases: &'static [&'static str],
+    pub description: String,
     /// The event to open as a probe, and its target; `None` for a form.
-    pub(super) probe: Option<(EventSpec, Target)>,
-    pub(super) state: State,
+    pub probe: Option<(EventSpec, Target)>,
+    pub state: State,
 }
 
 impl Entry {
-    pub(super) fn event(
-        kind: Kind,
-        event: impl Into<Event>,
-        description: impl Into<String>,
-    ) -> Self {
+    pub fn event(kind: Kind, event: impl Into<Event>, description: impl Into<String>) -> Self {
         let event = event.into();
         Self {
             kind,
@@ -39,7 +35,7 @@ impl Entry {
     }
 
     /// Renames it: to a form that is probed with this example of it.
-    pub(super) fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
@@ -47,15 +43,15 @@ impl Entry {
 
 /// The events that were asked for, and what could not be looked into.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
-    pub(super) entries: Vec<Entry>,
+pub struct Catalog {
+    pub entries: Vec<Entry>,
     /// Kinds whose events cannot be listed, and why.
-    pub(super) unavailable: Vec<(Kind, Error)>,
+    pub unavailable: Vec<(Kind, Error)>,
 }
 
 impl Catalog {
     /// Returns the events of this machine, in the order of their kinds.
-    pub(super) fn of_this_machine(selection: &Selection) -> Self {
+    pub fn of_this_machine(selection: &Selection) -> Self {
         let mut catalog = Self::default();
         catalog.add_generalized(selection);
         catalog.add_raw(selection);
@@ -71,7 +67,7 @@ impl Catalog {
     }
 
     /// Returns the message for a selection that matches no event.
-    pub(super) fn nothing_matches(&self, selection: &Selection) -> String {
+    pub fn nothing_matches(&self, selection: &Selection) -> String {
         let texts = selection.texts();
         let mut message = format!("no event matches {}", texts.join(", "));
         let near: Vec<String> = texts
@@ -90,7 +86,7 @@ impl Catalog {
     }
 
     /// Adds an entry if it is asked for by its kind, and by its names or these.
-    pub(super) fn add(&mut self, selection: &Selection, entry: Entry, more: &[&str]) {
+    pub fn add(&mut self, selection: &Selection, entry: Entry, more: &[&str]) {
         let names = [entry.name.as_str()];
         let mut names = names.iter().chain(entry.aliases).chain(more).copied();
         if selection.has_kind(entry.kind) && selection.has_name(&mut names) {
@@ -98,7 +94,7 @@ impl Catalog {
         }
     }
 
-    fn add_generalized(&mut self, selection: &Selection) {
+    pub fn add_generalized(&mut self, selection: &Selection) {
         for Generalized { event, aliases, .. } in text::generalized() {
             let spellings: &[&str] = match &event {
                 Event::Cache(event) => event.cache.aliases(),
@@ -116,7 +112,7 @@ impl Catalog {
         }
     }
 
-    fn add_raw(&mut self, selection: &Selection) {
+    pub fn add_raw(&mut self, selection: &Selection) {
         let raw = Entry::event(
             Kind::Raw,
             RawEvent::default(),
@@ -153,55 +149,5 @@ impl Catalog {
             "executions of the instruction at an address",
         );
         self.add(selection, execution.named("mem:ADDRESS:x"), &["breakpoint"]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn generalized(filters: &[&str]) -> Vec<String> {
-        let filters: Vec<String> = filters.iter().map(|f| (*f).to_owned()).collect();
-        let mut catalog = Catalog::default();
-        catalog.add_generalized(&Selection::new(&filters));
-        catalog.entries.into_iter().map(|e| e.name).collect()
-    }
-
-    #[test]
-    fn events_are_found_by_their_other_names() {
-        assert_eq!(generalized(&["sw", "cs"]), ["context-switches"]);
-        let caches = generalized(&["l1d"]);
-        assert_eq!((caches.len(), caches[0].as_str()), (6, "L1-dcache-loads"));
-        assert_eq!(generalized(&[]).len(), 10 + 12 + 42);
-    }
-
-    #[test]
-    fn raw_events_and_breakpoints_are_probed_by_examples() {
-        let mut catalog = Catalog::default();
-        catalog.add_raw(&Selection::new(&[]));
-        for entry in &catalog.entries {
-            let (spec, _) = entry.probe.as_ref().unwrap();
-            let written: EventSpec = spec.to_string().parse().unwrap();
-            assert_eq!(written, *spec);
-            assert_ne!(entry.name, spec.to_string());
-        }
-        assert_eq!(catalog.entries.len(), 4);
-    }
-
-    #[test]
-    fn nothing_found_names_what_is_near_and_what_could_not_be_looked_into() {
-        let catalog = Catalog {
-            entries: Vec::new(),
-            unavailable: vec![(
-                Kind::Tracepoint,
-                Error::new(quipu::ErrorKind::NoSuchDevice, "read the tracepoints"),
-            )],
-        };
-        let message = catalog.nothing_matches(&Selection::new(&["cylces".to_owned()]));
-        assert!(message.starts_with("no event matches cylces; did you mean cycles"));
-        assert!(
-            message.ends_with("cannot read the tracepoints: no such device"),
-            "{message}"
-        );
     }
 }

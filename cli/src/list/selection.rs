@@ -2,7 +2,7 @@
 
 /// A kind of event, in the order of the listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
+pub enum Kind {
     Hardware,
     Software,
     Cache,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 7] = [
+    pub const ALL: [Self; 7] = [
         Self::Hardware,
         Self::Software,
         Self::Cache,
@@ -24,7 +24,7 @@ impl Kind {
     ];
 
     /// Returns its name in JSON and on the command line.
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Hardware => "hardware",
             Self::Software => "software",
@@ -37,7 +37,7 @@ impl Kind {
     }
 
     /// Returns its heading.
-    pub(super) const fn heading(self) -> &'static str {
+    pub const fn heading(self) -> &'static str {
         match self {
             Self::Hardware => "Hardware events",
             Self::Software => "Software events",
@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Returns the kind meant by a word on the command line, `perf list`'s words included.
-    fn from_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "hw" | "hardware" => Self::Hardware,
             "sw" | "software" => Self::Software,
@@ -66,13 +66,13 @@ impl Kind {
 
 /// Which events are listed: those of one of the kinds that have one of the texts in their name.
 #[derive(Debug)]
-pub(super) struct Selection {
+pub struct Selection {
     kinds: Vec<Kind>,
     texts: Vec<String>,
 }
 
 impl Selection {
-    pub(super) fn new(filters: &[String]) -> Self {
+    pub fn new(filters: &[String]) -> Self {
         let mut selection = Self {
             kinds: Vec::new(),
             texts: Vec::new(),
@@ -87,7 +87,7 @@ impl Selection {
     }
 
     /// Returns a selection by names only, even those that are words for kinds.
-    pub(super) fn of_texts(texts: &[String]) -> Self {
+    pub fn of_texts(texts: &[String]) -> Self {
         Self {
             kinds: Vec::new(),
             texts: texts.iter().map(|text| text.to_lowercase()).collect(),
@@ -95,26 +95,26 @@ impl Selection {
     }
 
     /// Returns true if no kind was named.
-    pub(super) fn is_of_any_kind(&self) -> bool {
+    pub fn is_of_any_kind(&self) -> bool {
         self.kinds.is_empty()
     }
 
     /// Returns true if everything is selected.
-    pub(super) fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.kinds.is_empty() && self.texts.is_empty()
     }
 
     /// Returns the parts of names asked for, in lower case.
-    pub(super) fn texts(&self) -> &[String] {
+    pub fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    pub(super) fn has_kind(&self, kind: Kind) -> bool {
+    pub fn has_kind(&self, kind: Kind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
     /// Returns true if an event with one of these names is selected; letter case does not count.
-    pub(super) fn has_name<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+    pub fn has_name<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         self.texts.is_empty()
             || names.into_iter().any(|name| {
                 let name = name.to_lowercase();
@@ -124,7 +124,7 @@ impl Selection {
 }
 
 /// Returns true if the pieces of `pattern` between its `*` occur in `name`, one after the other.
-fn contains(name: &str, pattern: &str) -> bool {
+pub fn contains(name: &str, pattern: &str) -> bool {
     let mut rest = name;
     pattern.split('*').all(|piece| match rest.find(piece) {
         Some(at) => {
@@ -133,54 +133,4 @@ fn contains(name: &str, pattern: &str) -> bool {
         }
         None => false,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn selection(filters: &[&str]) -> Selection {
-        let filters: Vec<String> = filters.iter().map(|f| (*f).to_owned()).collect();
-        Selection::new(&filters)
-    }
-
-    #[test]
-    fn kinds_and_texts_narrow_each_other() {
-        let all = selection(&[]);
-        assert!(all.is_everything() && all.has_kind(Kind::Raw) && all.has_name(["x"]));
-
-        let faults = selection(&["sw", "FAULTS"]);
-        assert!(faults.has_kind(Kind::Software) && !faults.has_kind(Kind::Hardware));
-        assert!(faults.has_name(["page-faults"]) && !faults.has_name(["cpu-clock"]));
-        assert!(!faults.is_everything());
-
-        let either = selection(&["hw", "cache", "miss", "cycles"]);
-        assert!(either.has_kind(Kind::Cache) && either.has_kind(Kind::Hardware));
-        assert!(either.has_name(["bus-cycles"]) && either.has_name(["x", "cache-misses"]));
-    }
-
-    #[test]
-    fn every_kind_is_a_word() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_word(kind.name()), Some(kind));
-        }
-    }
-
-    #[test]
-    fn stars_stand_for_anything() {
-        for (pattern, matches) in [
-            ("sched:*", true),
-            ("*switch", true),
-            ("sch*swi*ch", true),
-            ("switch*sched:", false),
-            ("d:s", true),
-            ("schedswitch", false),
-        ] {
-            assert_eq!(
-                contains("sched:sched_switch", pattern),
-                matches,
-                "{pattern}"
-            );
-        }
-    }
 }

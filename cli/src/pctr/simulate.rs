@@ -6,7 +6,7 @@ use quipu_pctr::simulation::{Era, Level, Processor, SimMachine, parse_machine};
 
 /// A driver's era and a CPU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Simulated {
+pub struct Simulated {
     era: Era,
     processor: Processor,
 }

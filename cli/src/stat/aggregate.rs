@@ -22,7 +22,7 @@ pub enum AggregateBy {
 
 /// The part of the target that a line is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum AggregateId {
+pub enum AggregateId {
     /// The whole target.
     Whole,
     Cpu(u32),
@@ -88,7 +88,7 @@ impl Aggregation {
     }
 
     /// Returns the line that a part belongs to.
-    pub(super) fn id(&self, part: &Part) -> AggregateId {
+    pub fn id(&self, part: &Part) -> AggregateId {
         let cpu = part.cpu.and_then(|cpu| self.cpus.get(&cpu));
         match (self.by, part.cpu, part.thread, cpu) {
             (AggregateBy::Cpu, Some(cpu), ..) => AggregateId::Cpu(cpu),

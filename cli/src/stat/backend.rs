@@ -29,7 +29,7 @@ trait Registers {
 
 impl Backends {
     /// Opens the backends of a plan.
-    pub(super) fn of(plan: &Plan) -> Result<Self, Failure> {
+    pub fn of(plan: &Plan) -> Result<Self, Failure> {
         if plan.requests.is_empty() {
             return Ok(Self::default());
         }

@@ -7,19 +7,19 @@ use super::rows::Row;
 
 /// A number made of counts, and what it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Metric {
-    pub(super) value: f64,
-    pub(super) unit: String,
+pub struct Metric {
+    pub value: f64,
+    pub unit: String,
     /// True if the value is in percent.
-    pub(super) percent: bool,
+    pub percent: bool,
     /// Decimals worth printing.
-    pub(super) decimals: usize,
+    pub decimals: usize,
     /// True if a count it was made of is an estimate or incomplete.
-    pub(super) uncertain: bool,
+    pub uncertain: bool,
 }
 
 /// Gives every row its metric. `elapsed` is in seconds.
-pub(super) fn attach(rows: &mut [Row], elapsed: f64) {
+pub fn attach(rows: &mut [Row], elapsed: f64) {
     let metrics: Vec<_> = rows.iter().map(|row| metric(row, rows, elapsed)).collect();
     for (row, metric) in rows.iter_mut().zip(metrics) {
         row.metric = metric;
@@ -120,107 +120,4 @@ fn rate(row: &Row) -> Option<Metric> {
         _ => (1.0, "/sec"),
     };
     Some(plain(row, per_second * factor, unit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::report::sample;
-    use super::*;
-    use quipu::Filter;
-    use quipu_hal::{Cache, CacheOp};
-
-    /// Returns the rows' metrics for events with values, in a second of wall time, each enabled half a
-    /// second.
-    fn metrics(counts: &[(Event, u128)]) -> Vec<Option<(f64, String)>> {
-        let mut rows: Vec<Row> = counts
-            .iter()
-            .map(|(event, value)| sample::row(event.clone(), *value, 500_000_000))
-            .collect();
-        attach(&mut rows, 1.0);
-        rows.into_iter()
-            .map(|row| row.metric.map(|m| (m.value, m.unit)))
-            .collect()
-    }
-
-    fn some(value: f64, unit: &str) -> Option<(f64, String)> {
-        Some((value, unit.to_owned()))
-    }
-
-    #[test]
-    fn hardware_events_are_put_in_relation() {
-        let got = metrics(&[
-            (Software::TaskClock.into(), 500_000_000),
-            (Hardware::Cycles.into(), 1_000_000_000),
-            (Hardware::Instructions.into(), 2_500_000_000),
-            (Hardware::Branches.into(), 400_000_000),
-            (Hardware::BranchMisses.into(), 1_000_000),
-            (Hardware::StalledCyclesBackend.into(), 250_000_000),
-        ]);
-        assert_eq!(
-            got,
-            [
-                some(0.5, "CPUs utilized"),
-                some(2.0, "GHz"),
-                some(2.5, "insn per cycle"),
-                some(800.0, "M/sec"),
-                some(0.25, "of all branches"),
-                some(25.0, "back-end cycles idle"),
-            ]
-        );
-    }
-
-    #[test]
-    fn cache_misses_are_a_share_of_accesses() {
-        let event = |result| CacheEvent::new(Cache::Dtlb, CacheOp::Read, result).into();
-        let got = metrics(&[
-            (event(CacheResult::Access), 1000),
-            (event(CacheResult::Miss), 10),
-            (Hardware::CacheReferences.into(), 200),
-            (Hardware::CacheMisses.into(), 50),
-        ]);
-        assert_eq!(got[1], some(1.0, "of all dTLB-loads"));
-        assert_eq!(got[3], some(25.0, "of all cache references"));
-    }
-
-    #[test]
-    fn without_the_whole_it_is_a_rate() {
-        let got = metrics(&[
-            (Hardware::BranchMisses.into(), 1_000_000),
-            (Software::PageFaults.into(), 5),
-        ]);
-        assert_eq!(got, [some(2.0, "M/sec"), some(10.0, "/sec")]);
-    }
-
-    #[test]
-    fn modes_and_places_are_not_mixed() {
-        let mut rows = vec![
-            sample::row(Hardware::Cycles.into(), 100, 1_000_000_000),
-            sample::row(Hardware::Instructions.into(), 100, 1_000_000_000),
-        ];
-        rows[1].spec.filter = Filter::USER_ONLY;
-        attach(&mut rows, 1.0);
-        assert_eq!(rows[1].metric.as_ref().expect("a rate").unit, "/sec");
-    }
-
-    #[test]
-    fn an_uncertain_part_makes_the_metric_uncertain() {
-        let mut rows = vec![
-            sample::estimate(Hardware::Cycles.into(), 100),
-            sample::row(Hardware::Instructions.into(), 100, 1_000_000_000),
-        ];
-        attach(&mut rows, 1.0);
-        assert!(rows[1].metric.as_ref().expect("a ratio").uncertain);
-    }
-
-    #[test]
-    fn nothing_is_divided_by_zero() {
-        let got = metrics(&[
-            (Hardware::Cycles.into(), 0),
-            (Hardware::Instructions.into(), 100),
-        ]);
-        assert_eq!(got[1], None);
-        let mut never = vec![sample::row(Software::PageFaults.into(), 0, 0)];
-        attach(&mut never, 0.0);
-        assert_eq!(never[0].metric, None);
-    }
 }

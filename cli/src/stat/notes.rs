@@ -18,7 +18,7 @@ pub struct Note {
 
 /// Returns true if an event that failed with this error is not supported here, false if it is and could
 /// not be counted.
-pub(super) fn is_unsupported(error: &Error) -> bool {
+pub fn is_unsupported(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::UnsupportedEvent
@@ -51,8 +51,9 @@ pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> 
     notes.0
 }
 
-#[derive(Default)]
-struct Notes(Vec<Note>);
+/// The remarks so far, each with its events.
+#[derive(Debug, Default)]
+pub struct Notes(pub Vec<Note>);
 
 impl Notes {
     fn add(&mut self, about: &str, event: &str, text: impl Into<String>) {
@@ -117,7 +118,7 @@ impl Notes {
         }
     }
 
-    fn row(&mut self, row: &Row) {
+    pub fn row(&mut self, row: &Row) {
         const NO_COUNTER: &str = "never got a hardware counter, because other events used all of \
             them; count fewer events or use smaller groups";
         if let Some(about) = row.no_value() {
@@ -146,7 +147,7 @@ impl Notes {
 }
 
 /// Returns the reason why an event could not be opened, worded to fit other events with the same reason.
-pub(super) fn why(event: &Event, error: &Error) -> String {
+pub fn why(event: &Event, error: &Error) -> String {
     let in_kernel_only = !event.levels().contains(Filter::USER);
     if error.kind() == ErrorKind::CounterInErrorState {
         return "pinned (:D), but the counters that it needs are in use; count fewer events, or leave \
@@ -182,72 +183,4 @@ fn fallback_hint() -> String {
         text.push_str(&hint);
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::report::sample;
-    use super::*;
-    use quipu::{Hardware, Software};
-
-    #[test]
-    fn one_reason_is_told_once_for_all_its_events() {
-        let mut notes = Notes::default();
-        for hardware in [Hardware::Cycles, Hardware::Branches, Hardware::Cycles] {
-            notes.row(&sample::not_counted(hardware.into()));
-        }
-        assert_eq!(notes.0.len(), 1);
-        assert_eq!(notes.0[0].events, ["cycles", "branches"]);
-    }
-
-    #[test]
-    fn kernel_events_without_permission_share_their_reason() {
-        let denied = |event: &str| {
-            Error::new(ErrorKind::NoPermission, format!("open {event}"))
-                .with_reason(format!("{event} happens in the kernel only"))
-                .with_hint("do that")
-        };
-        let cs = why(&Software::ContextSwitches.into(), &denied("a"));
-        let migrations = why(&Software::CpuMigrations.into(), &denied("b"));
-        assert_eq!(cs, migrations);
-        assert!(cs.ends_with("would read 0; do that"));
-        assert_eq!(
-            why(&Hardware::Cycles.into(), &denied("c")),
-            "c happens in the kernel only; do that"
-        );
-    }
-
-    /// The reason is shown for every member of the group.
-    #[test]
-    fn a_group_without_room_says_which_event_is_too_many() {
-        let error = Error::new(ErrorKind::TooManyEvents, "open cycles")
-            .with_member(4)
-            .with_reason("it opens by itself");
-        let text = why(&Hardware::Cycles.into(), &error);
-        assert!(
-            text.contains("the whole group: its event 5 opens"),
-            "{text}"
-        );
-    }
-
-    /// A user of the command cannot disable and enable a group, as the library's hint says.
-    #[test]
-    fn a_pinned_counter_without_room_says_what_can_be_asked_for() {
-        let error = Error::new(ErrorKind::CounterInErrorState, "read the counters")
-            .with_reason("the group is pinned")
-            .with_hint("disable and enable the group to try again");
-        let text = why(&Hardware::Cycles.into(), &error);
-        assert!(
-            text.contains("leave out D") && !text.contains("enable"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_does_not_exist_is_not_supported() {
-        let of = |kind| is_unsupported(&Error::new(kind, "open it"));
-        assert!(of(ErrorKind::UnsupportedEvent));
-        assert!(!of(ErrorKind::NoPermission));
-        assert!(!of(ErrorKind::Busy));
-    }
 }

@@ -40,22 +40,22 @@ Exit status:
 pub struct Options {
     /// Events to count: names, groups {a,b}, modifiers :u :k; see `quipu list`
     #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
-    pub(crate) event: Vec<String>,
+    pub event: Vec<String>,
     /// Add cache events; twice adds instruction cache and TLBs, three times prefetches
     #[arg(short, long, action = ArgAction::Count, help_heading = "What")]
-    pub(crate) detailed: u8,
+    pub detailed: u8,
     #[command(flatten)]
-    pub(crate) names: NameOptions,
+    pub names: NameOptions,
     /// Count no events, only time the command
     #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
-    pub(crate) null: bool,
+    pub null: bool,
 
     #[command(flatten)]
-    pub(crate) target: TargetOptions,
+    pub target: TargetOptions,
     /// Count the tasks of these control groups, every event in each of them
     #[arg(short = 'G', long, visible_alias = "for-each-cgroup", value_name = "NAME,..",
           value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = "Where")]
-    pub(crate) cgroup: Vec<PathBuf>,
+    pub cgroup: Vec<PathBuf>,
     /// Count with these backends only, tried in this order; `msr` writes raw counter registers and
     /// counts whole CPUs only
     #[arg(
@@ -64,7 +64,7 @@ pub struct Options {
         value_delimiter = ',',
         help_heading = "Where"
     )]
-    pub(crate) backend: Vec<String>,
+    pub backend: Vec<String>,
     /// Count as on OpenBSD, with a simulated pctr(4) of a driver's era and a CPU, such as
     /// amd64-2019:core. Every counted event then occurs 1000 times in user mode and 10 times in the
     /// kernel
@@ -74,43 +74,43 @@ pub struct Options {
         conflicts_with = "backend",
         help_heading = "Where"
     )]
-    pub(crate) simulate: Option<Simulated>,
+    pub simulate: Option<Simulated>,
     /// With --backend msr: also take counters that other programs use, which then cannot count with
     /// them; the report names them
     #[arg(long, help_heading = "Where")]
-    pub(crate) take_busy: bool,
+    pub take_busy: bool,
 
     /// Report a line for each CPU
     #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
-    pub(crate) no_aggr: bool,
+    pub no_aggr: bool,
     /// Report a line for each core
     #[arg(long, group = "aggregation", help_heading = "How")]
-    pub(crate) per_core: bool,
+    pub per_core: bool,
     /// Report a line for each socket
     #[arg(long, group = "aggregation", help_heading = "How")]
-    pub(crate) per_socket: bool,
+    pub per_socket: bool,
     /// Report a line for each thread of -p or -t
     #[arg(long, group = "aggregation", help_heading = "How")]
-    pub(crate) per_thread: bool,
+    pub per_thread: bool,
     /// Run the command N times; report means and their relative standard deviation
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "interval_print", help_heading = "How")]
-    pub(crate) repeat: Option<u32>,
+    pub repeat: Option<u32>,
     /// Report every MS milliseconds what was counted since the last time
     #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
           help_heading = "How")]
-    pub(crate) interval_print: Option<u64>,
+    pub interval_print: Option<u64>,
     /// With -I, report the totals at the end too
     #[arg(long, requires = "interval_print", help_heading = "How")]
-    pub(crate) summary: bool,
+    pub summary: bool,
     /// Stop after MS milliseconds; a command is ended with SIGTERM
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
           help_heading = "How")]
-    pub(crate) timeout: Option<u64>,
+    pub timeout: Option<u64>,
 
     /// Write comma-separated values, in perf's order of columns; the same as `-x ,`
     #[arg(long, group = "format", help_heading = "Report")]
-    pub(crate) csv: bool,
+    pub csv: bool,
     /// Separate values with SEP, in perf's order of columns
     #[arg(
         short = 'x',
@@ -119,7 +119,7 @@ pub struct Options {
         group = "format",
         help_heading = "Report"
     )]
-    pub(crate) field_separator: Option<String>,
+    pub field_separator: Option<String>,
     /// Write one JSON object a line, with perf's field names
     #[arg(
         short,
@@ -128,14 +128,14 @@ pub struct Options {
         group = "format",
         help_heading = "Report"
     )]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Append to the file of -o
     #[arg(long, requires = "output", help_heading = "Report")]
-    pub(crate) append: bool,
+    pub append: bool,
     /// Show how each event was opened and for how long it counted
     #[arg(short, long, help_heading = "Report")]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }

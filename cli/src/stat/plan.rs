@@ -19,24 +19,24 @@ use super::system;
 /// A consistent plan of what to do.
 #[derive(Debug)]
 pub struct Plan {
-    pub(super) requests: Vec<Request>,
-    pub(super) scope: Scope,
-    pub(super) command: Vec<OsString>,
+    pub requests: Vec<Request>,
+    pub scope: Scope,
+    pub command: Vec<OsString>,
     /// The chosen source of native event names.
-    pub(super) names: Option<Names>,
+    pub names: Option<Names>,
     /// The only backends to use, by name; all when there is none.
-    pub(super) backend: Vec<String>,
+    pub backend: Vec<String>,
     /// The simulated device to use instead.
-    pub(super) simulated: Option<SimulatedPctr>,
+    pub simulated: Option<SimulatedPctr>,
     /// True if registers may be taken that another program counts with.
-    pub(super) take_busy: bool,
-    pub(super) inherit: bool,
-    pub(super) by: AggregateBy,
-    pub(super) runs: u32,
-    pub(super) interval: Option<Duration>,
-    pub(super) summary: bool,
-    pub(super) timeout: Option<Duration>,
-    pub(super) verbose: bool,
+    pub take_busy: bool,
+    pub inherit: bool,
+    pub by: AggregateBy,
+    pub runs: u32,
+    pub interval: Option<Duration>,
+    pub summary: bool,
+    pub timeout: Option<Duration>,
+    pub verbose: bool,
 }
 
 impl Plan {
@@ -101,7 +101,7 @@ impl Plan {
     }
 
     /// Returns the attributes of groups. A command's counters start when it executes; others are started.
-    pub(super) fn attributes(&self) -> Attributes {
+    pub fn attributes(&self) -> Attributes {
         Attributes::default()
             .with_inherit(self.inherit && matches!(self.scope, Scope::Command | Scope::Tasks(_)))
             .with_enable_on_exec(self.scope == Scope::Command)
@@ -110,7 +110,7 @@ impl Plan {
 
     /// Returns the CPUs that the command has to stay on: those that are counted, where a CPU's counters
     /// know nothing of commands.
-    pub(super) fn command_cpus(&self) -> Option<&[u32]> {
+    pub fn command_cpus(&self) -> Option<&[u32]> {
         match &self.scope {
             Scope::Cpus(Target::Cpus(cpus)) if self.backend == ["msr"] => Some(cpus),
             _ => None,
@@ -118,7 +118,7 @@ impl Plan {
     }
 
     /// Returns the machine to count on.
-    pub(super) fn machine(&self) -> &Machine {
+    pub fn machine(&self) -> &Machine {
         match &self.names {
             Some(names) => &names.machine,
             None => Machine::this(),
@@ -127,7 +127,7 @@ impl Plan {
 
     /// Returns a warning for each register that could not be restored after everything was closed,
     /// and with `-v` the log of a simulated device.
-    pub(super) fn restore_warnings(&self, backends: &Backends) -> Vec<String> {
+    pub fn restore_warnings(&self, backends: &Backends) -> Vec<String> {
         if self.requests.is_empty() {
             return Vec::new();
         }
@@ -147,7 +147,7 @@ impl Plan {
     }
 
     /// Returns the name of the target for the report.
-    pub(super) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         match &self.scope {
             Scope::Command => command_line(&self.command),
             Scope::Tasks(targets) => {
@@ -187,91 +187,4 @@ fn scope(options: &Options) -> Result<Scope, Failure> {
 fn command_line(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     format!("'{}'", words.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(change: impl FnOnce(&mut Options)) -> Result<Plan, String> {
-        let mut options = Options::default();
-        change(&mut options);
-        Plan::new(&options).map_err(|failure| failure.to_string())
-    }
-
-    #[test]
-    fn a_command_is_the_target_unless_another_is_named() {
-        let alone = plan(|o| o.target.command = vec!["ls".into()]).expect("fine");
-        assert_eq!(alone.scope, Scope::Command);
-        assert!(alone.attributes().enable_on_exec && alone.attributes().inherit);
-        assert_eq!(alone.title(), "'ls'");
-        let beside = plan(|o| {
-            o.target.command = vec!["sleep".into(), "1".into()];
-            o.target.cpus = Some("2,0-1".into());
-        })
-        .expect("fine");
-        assert_eq!(beside.scope, Scope::Cpus(Target::Cpus(vec![0, 1, 2])));
-        assert!(!beside.attributes().enable_on_exec && !beside.attributes().inherit);
-        assert_eq!(beside.title(), "CPUs 0,1,2");
-        assert_eq!(beside.command_cpus(), None);
-        let registers = plan(|o| {
-            o.target.command = vec!["ls".into()];
-            o.target.cpus = Some("1,3".into());
-            o.backend = vec!["msr".into()];
-        })
-        .expect("fine");
-        assert_eq!(registers.command_cpus(), Some(&[1, 3][..]));
-        assert_eq!(
-            registers.title(),
-            "everything on CPUs 1,3, by raw registers"
-        );
-    }
-
-    #[test]
-    fn contradictions_are_refused_with_what_to_do() {
-        for (change, word) in [
-            ((|_| {}) as fn(&mut Options), "quipu stat -- ls"),
-            (|o| o.target.cpus = Some(String::new()), "0-3,8"),
-            (|o| o.target.cpus = Some("x".into()), "0-3,8"),
-            (|o| o.target.pid = vec![0], "0 is not a process"),
-            (
-                |o| {
-                    o.target.command = vec!["ls".into()];
-                    o.no_aggr = true;
-                },
-                "add -a",
-            ),
-            (
-                |o| {
-                    o.target.all_cpus = true;
-                    o.per_thread = true;
-                },
-                "add -p",
-            ),
-            (
-                |o| {
-                    o.target.all_cpus = true;
-                    o.repeat = Some(2);
-                },
-                "needs a command",
-            ),
-            (
-                |o| {
-                    o.target.command = vec!["ls".into()];
-                    o.backend = vec!["msr".into()];
-                },
-                "add -C LIST",
-            ),
-            (
-                |o| {
-                    o.target.all_cpus = true;
-                    o.take_busy = true;
-                },
-                "needs --backend msr",
-            ),
-        ] {
-            let message = plan(change).expect_err(word);
-            assert!(message.contains(word), "{message}");
-        }
-    }
 }

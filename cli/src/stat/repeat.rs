@@ -9,7 +9,7 @@ use super::rows::Row;
 /// Welford's method, as perf uses it (`tools/perf/util/stat.c` of the kernel): the sum of squared
 /// distances from the mean is kept up to date, which loses nothing to cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Samples {
+pub struct Samples {
     count: u32,
     mean: f64,
     squares: f64,
@@ -17,27 +17,27 @@ pub(super) struct Samples {
 
 /// A mean over runs, and how far it spreads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
+pub struct Spread {
     /// The mean, in the event's raw unit.
-    pub(super) mean: f64,
+    pub mean: f64,
     /// The standard deviation of the mean as a percentage of it.
-    pub(super) percent: f64,
+    pub percent: f64,
 }
 
 impl Samples {
-    pub(super) fn add(&mut self, value: f64) {
+    pub fn add(&mut self, value: f64) {
         self.count += 1;
         let distance = value - self.mean;
         self.mean += distance / f64::from(self.count);
         self.squares += distance * (value - self.mean);
     }
 
-    pub(super) fn mean(&self) -> f64 {
+    pub fn mean(&self) -> f64 {
         self.mean
     }
 
     /// Returns the standard deviation of the mean: sqrt(sum of squares / (n - 1) / n).
-    pub(super) fn deviation(&self) -> f64 {
+    pub fn deviation(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }
@@ -45,7 +45,7 @@ impl Samples {
         (self.squares / (n - 1.0) / n).sqrt()
     }
 
-    pub(super) fn percent(&self) -> f64 {
+    pub fn percent(&self) -> f64 {
         if self.mean == 0.0 {
             0.0
         } else {
@@ -56,7 +56,7 @@ impl Samples {
 
 /// The rows of several runs, merged line by line.
 #[derive(Debug, Default)]
-pub(super) struct Merge {
+pub struct Merge {
     lines: Vec<Line>,
     runs: usize,
 }
@@ -74,7 +74,7 @@ struct Line {
 
 impl Merge {
     /// Adds the rows of one more run. An event that was asked for twice has two lines.
-    pub(super) fn add(&mut self, rows: Vec<Row>) {
+    pub fn add(&mut self, rows: Vec<Row>) {
         self.runs += 1;
         let run = self.runs;
         for (index, row) in rows.into_iter().enumerate() {
@@ -94,7 +94,7 @@ impl Merge {
     }
 
     /// Returns the means. A line has a spread when it was counted in more than one run.
-    pub(super) fn rows(self) -> Vec<Row> {
+    pub fn rows(self) -> Vec<Row> {
         self.lines.into_iter().map(Line::finish).collect()
     }
 }
@@ -192,81 +192,5 @@ fn parts(count: Count) -> usize {
     match count {
         Count::Partial { parts, .. } => parts,
         _ => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::report::sample;
-    use super::*;
-    use quipu::Software;
-
-    #[test]
-    fn mean_and_deviation_are_exact() {
-        let mut samples = Samples::default();
-        assert_eq!((samples.mean(), samples.deviation()), (0.0, 0.0));
-        samples.add(10.0);
-        assert_eq!((samples.mean(), samples.deviation()), (10.0, 0.0));
-        // 10, 20, 30: variance 100, of the mean 100/3.
-        samples.add(20.0);
-        samples.add(30.0);
-        assert_eq!(samples.mean(), 20.0);
-        assert_eq!(samples.deviation(), (100.0f64 / 3.0).sqrt());
-        assert_eq!(samples.percent(), (100.0f64 / 3.0).sqrt() * 5.0);
-    }
-
-    #[test]
-    fn large_values_close_together_keep_their_spread() {
-        let mut samples = Samples::default();
-        for value in [1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0] {
-            samples.add(value);
-        }
-        assert_eq!(samples.deviation(), (1.0f64 / 3.0).sqrt());
-    }
-
-    fn faults(value: u128) -> Row {
-        sample::row(Software::PageFaults.into(), value, 1000)
-    }
-
-    fn merged(runs: Vec<Row>) -> Row {
-        let mut merge = Merge::default();
-        for row in runs {
-            merge.add(vec![row]);
-        }
-        merge.rows().pop().expect("one line")
-    }
-
-    #[test]
-    fn runs_become_means() {
-        let row = merged(vec![faults(48), faults(49), faults(52)]);
-        assert_eq!(row.count.value(), Some(50));
-        let spread = row.spread.expect("several runs");
-        assert!((spread.mean - 149.0 / 3.0).abs() < 1e-12);
-        assert_eq!(row.time, 1000);
-        assert_eq!(merged(vec![faults(7)]).spread, None);
-    }
-
-    /// Neither is a second run of the other.
-    #[test]
-    fn the_same_event_twice_has_two_lines() {
-        let mut merge = Merge::default();
-        for values in [[10, 30], [20, 50]] {
-            merge.add(values.map(faults).into());
-        }
-        let values: Vec<_> = merge.rows().iter().map(|row| row.count.value()).collect();
-        assert_eq!(values, [Some(15), Some(40)]);
-        let mut once = Merge::default();
-        once.add(vec![faults(10), faults(30)]);
-        assert!(once.rows().iter().all(|row| row.spread.is_none()));
-    }
-
-    #[test]
-    fn one_estimate_makes_the_mean_one_and_a_gap_is_left_out() {
-        let estimate = sample::estimate(Software::PageFaults.into(), 50);
-        assert!(merged(vec![faults(50), estimate]).count.is_estimate());
-        let gap = sample::not_counted(Software::PageFaults.into());
-        let row = merged(vec![gap.clone(), faults(50), faults(52)]);
-        assert_eq!(row.count.value(), Some(51));
-        assert_eq!(merged(vec![gap.clone(), gap]).count, Count::NotCounted);
     }
 }

@@ -1,11 +1,9 @@
 //! The report: what it consists of, and the forms it is written in.
 
-mod csv;
-mod json;
-mod number;
-#[cfg(test)]
-pub(super) mod sample;
-mod text;
+pub mod csv;
+pub mod json;
+pub mod number;
+pub mod text;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -20,31 +18,31 @@ use super::rows::Row;
 
 /// Everything that is reported at the end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Report {
+pub struct Report {
     /// The measured target: `'ls -l'`, `process 1234`.
-    pub(super) title: String,
-    pub(super) runs: u32,
-    pub(super) rows: Vec<Row>,
-    pub(super) times: Times,
-    pub(super) notes: Vec<Note>,
+    pub title: String,
+    pub runs: u32,
+    pub rows: Vec<Row>,
+    pub times: Times,
+    pub notes: Vec<Note>,
     /// With `-v`: how each event was opened.
-    pub(super) details: Vec<String>,
+    pub details: Vec<String>,
 }
 
 /// Seconds, over all runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Times {
-    pub(super) elapsed: Samples,
+pub struct Times {
+    pub elapsed: Samples,
     /// The resources that the command used, if there was one.
-    pub(super) command: Option<CommandTimes>,
+    pub command: Option<CommandTimes>,
 }
 
 /// The resources that a command used, in seconds and bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CommandTimes {
-    pub(super) user: Samples,
-    pub(super) system: Samples,
-    pub(super) peak_memory: u64,
+pub struct CommandTimes {
+    pub user: Samples,
+    pub system: Samples,
+    pub peak_memory: u64,
 }
 
 /// The form of a report.
@@ -92,14 +90,14 @@ impl Output {
     }
 
     /// Writes a progress message to a terminal.
-    pub(super) fn progress(&self, text: &str) {
+    pub fn progress(&self, text: &str) {
         if self.is_interactive {
             terminal::warn(text);
         }
     }
 
     /// Writes the rows of one interval, `time` seconds after the start.
-    pub(super) fn interval(&mut self, time: f64, rows: &[Row]) -> Result<(), Failure> {
+    pub fn interval(&mut self, time: f64, rows: &[Row]) -> Result<(), Failure> {
         let first = !std::mem::replace(&mut self.begun, true);
         let mut out = String::new();
         match &self.format {
@@ -111,7 +109,7 @@ impl Output {
     }
 
     /// Writes the notes after the last interval.
-    pub(super) fn notes(&mut self, report: &Report) -> Result<(), Failure> {
+    pub fn notes(&mut self, report: &Report) -> Result<(), Failure> {
         match self.format {
             Format::Text(layout) => {
                 let mut out = String::new();
@@ -123,7 +121,7 @@ impl Output {
     }
 
     /// Writes a warning that every format must have: text has it among its notes.
-    pub(super) fn write_warning(&mut self, note: &Note) -> Result<(), Failure> {
+    pub fn write_warning(&mut self, note: &Note) -> Result<(), Failure> {
         let line = match &self.format {
             Format::Text(_) => return Ok(()),
             Format::Separated(_) => csv::comment(note),
@@ -133,7 +131,7 @@ impl Output {
     }
 
     /// Writes the whole report.
-    pub(super) fn report(&mut self, report: &Report) -> Result<(), Failure> {
+    pub fn report(&mut self, report: &Report) -> Result<(), Failure> {
         let mut out = String::new();
         match &self.format {
             Format::Text(layout) => text::report(&mut out, report, *layout),

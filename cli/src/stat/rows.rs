@@ -16,63 +16,63 @@ use super::sets::{Sets, Snapshot};
 /// The count of one event in one part of the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    pub(super) place: AggregateId,
+    pub place: AggregateId,
     /// The number of CPUs of a core or socket.
-    pub(super) cpus: usize,
-    pub(super) cgroup: Option<String>,
-    pub(super) name: String,
-    pub(super) spec: EventSpec,
-    pub(super) unit: Unit,
+    pub cpus: usize,
+    pub cgroup: Option<String>,
+    pub name: String,
+    pub spec: EventSpec,
+    pub unit: Unit,
     /// The backend that counts it.
-    pub(super) backend: Option<&'static str>,
+    pub backend: Option<&'static str>,
     pub count: Count,
     /// True if the event is not supported here, and not only uncounted.
-    pub(super) is_unsupported: bool,
+    pub is_unsupported: bool,
     /// Nanoseconds the target ran or the CPUs passed while the event was enabled.
-    pub(super) time: u64,
+    pub time: u64,
     /// Nanoseconds enabled and running, of all counters together.
     pub enabled: u64,
     pub running: u64,
     /// The shares of the core types of a hybrid machine.
-    pub(super) cores: Vec<(String, Count)>,
+    pub cores: Vec<(String, Count)>,
     /// The terms of a preset of several events.
-    pub(super) preset: Option<PresetCounts>,
-    pub(super) spread: Option<Spread>,
-    pub(super) metric: Option<Metric>,
+    pub preset: Option<PresetCounts>,
+    pub spread: Option<Spread>,
+    pub metric: Option<Metric>,
     /// Why there is no count.
-    pub(super) reason: Option<String>,
+    pub reason: Option<String>,
     /// The reason why another program kept a part of the time from being counted.
-    pub(super) disturbance: Option<String>,
+    pub disturbance: Option<String>,
     /// The time it counted at a time, if it took turns with others and its backend says so.
     pub turn: Option<Duration>,
 }
 
 /// A preset of several events, with the count of each.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct PresetCounts {
-    pub(super) formula: Formula,
-    pub(super) in_one_group: bool,
-    pub(super) terms: Vec<TermCount>,
+pub struct PresetCounts {
+    pub formula: Formula,
+    pub in_one_group: bool,
+    pub terms: Vec<TermCount>,
 }
 
 /// The count of one event of a formula.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TermCount {
-    pub(super) name: String,
-    pub(super) unit: Unit,
-    pub(super) count: Count,
+pub struct TermCount {
+    pub name: String,
+    pub unit: Unit,
+    pub count: Count,
 }
 
 /// The unit a value is shown in.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Unit {
-    pub(super) name: String,
+pub struct Unit {
+    pub name: String,
     /// The factor of raw values.
-    pub(super) factor: f64,
+    pub factor: f64,
 }
 
 impl Unit {
-    pub(super) fn none() -> Self {
+    pub fn none() -> Self {
         Self {
             name: String::new(),
             factor: 1.0,
@@ -80,12 +80,12 @@ impl Unit {
     }
 
     /// Returns the unit of an event that is open.
-    pub(super) fn of(info: &EventInfo) -> Self {
+    pub fn of(info: &EventInfo) -> Self {
         Self::new(&info.unit, info.scale)
     }
 
     /// Returns an event's own unit; nanoseconds are shown as milliseconds.
-    pub(super) fn new(name: &str, scale: f64) -> Self {
+    pub fn new(name: &str, scale: f64) -> Self {
         match name {
             "ns" => Self {
                 name: "msec".into(),
@@ -99,30 +99,30 @@ impl Unit {
     }
 
     /// Returns true if values are shown as whole numbers.
-    pub(super) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.factor == 1.0
     }
 
     /// Decimals that values have which are no whole numbers: those of a formula are in millionths.
-    pub(super) fn decimals(&self) -> usize {
+    pub fn decimals(&self) -> usize {
         if self.name.is_empty() { 6 } else { 2 }
     }
 
-    pub(super) fn scale(&self, value: f64) -> f64 {
+    pub fn scale(&self, value: f64) -> f64 {
         value * self.factor
     }
 }
 
 impl Row {
     /// Returns the value in the row's unit, the mean where there were several runs.
-    pub(super) fn amount(&self) -> Option<f64> {
+    pub fn amount(&self) -> Option<f64> {
         let value = self.count.value()?;
         let value = self.spread.map_or(value as f64, |spread| spread.mean);
         Some(self.unit.scale(value))
     }
 
     /// Returns the share of the time that the counters ran, in percent.
-    pub(super) fn percent_running(&self) -> f64 {
+    pub fn percent_running(&self) -> f64 {
         match (self.count, self.enabled) {
             (Count::NotCounted, 0) => 0.0,
             (_, 0) => 100.0,
@@ -133,7 +133,7 @@ impl Row {
     /// Corrects a count of a command that has ended. A pinned counter for which there was no room is
     /// in an error state, which the kernel forgets when the task exits: then it looks as if it had
     /// never been started, with a count of zero. But executing the command started it.
-    pub(super) fn command_has_ended(&mut self) {
+    pub fn command_has_ended(&mut self) {
         if self.enabled == 0 && self.count.value().is_some() {
             self.count = Count::NotCounted;
             self.metric = None;
@@ -141,7 +141,7 @@ impl Row {
     }
 
     /// Returns the reason in two words if there is no value.
-    pub(super) fn no_value(&self) -> Option<&'static str> {
+    pub fn no_value(&self) -> Option<&'static str> {
         match self.count {
             Count::NotCounted if self.is_unsupported => Some("not supported"),
             Count::NotCounted => Some("not counted"),
@@ -150,11 +150,11 @@ impl Row {
     }
 
     /// Returns true if the value is scaled up or parts are missing.
-    pub(super) fn is_uncertain(&self) -> bool {
+    pub fn is_uncertain(&self) -> bool {
         self.count.exact().is_none() && self.count != Count::NotCounted
     }
 
-    pub(super) fn event(&self) -> &Event {
+    pub fn event(&self) -> &Event {
         &self.spec.event
     }
 }
@@ -416,22 +416,4 @@ fn time_of_target(readings: &[(&Part, &Reading)]) -> u64 {
     times
         .values()
         .fold(sum, |sum, time| sum.saturating_add(*time))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::report::sample;
-    use super::*;
-    use quipu::Hardware;
-
-    #[test]
-    fn a_counter_that_the_command_never_started_has_no_count() {
-        let after = |value, time| {
-            let mut row = sample::row(Hardware::Cycles.into(), value, time);
-            row.command_has_ended();
-            row.count
-        };
-        assert_eq!(after(0, 0), Count::NotCounted);
-        assert_eq!(after(0, 1), Count::Exact(0));
-    }
 }

@@ -1,5 +1,12 @@
 //! `quipu list`, run as people run it, on whatever machine this is.
 
+mod catalog;
+#[cfg(target_os = "linux")]
+mod pmus;
+mod probe;
+mod report;
+mod selection;
+
 use std::io::Write as _;
 
 use assert_cmd::Command;

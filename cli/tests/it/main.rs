@@ -20,4 +20,10 @@ mod stat;
 #[cfg(unix)]
 mod stat_on_cpus;
 #[cfg(unix)]
+mod stat_on_pctr;
+#[cfg(unix)]
 mod stat_on_registers;
+#[cfg(unix)]
+mod stat_plan;
+#[cfg(unix)]
+mod stat_report;

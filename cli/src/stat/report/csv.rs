@@ -11,7 +11,7 @@ use super::super::notes::Note;
 use super::super::rows::Row;
 
 /// Returns a remark in a line that is none of values, as perf begins its files with.
-pub(super) fn comment(note: &Note) -> String {
+pub fn comment(note: &Note) -> String {
     format!(
         "# {}: {}: {}\n",
         note.about,
@@ -21,7 +21,7 @@ pub(super) fn comment(note: &Note) -> String {
 }
 
 /// Appends a line for each row.
-pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) {
+pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) {
     for row in rows {
         let fields = fields(row, time);
         for (i, field) in fields.iter().enumerate() {
@@ -71,40 +71,10 @@ fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
     fields
 }
 
-fn push_quoted(out: &mut String, field: &str, separator: &str) {
+pub fn push_quoted(out: &mut String, field: &str, separator: &str) {
     if (separator.is_empty() || !field.contains(separator)) && !field.contains(['"', '\n']) {
         out.push_str(field);
     } else {
         let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    #[test]
-    fn columns_are_in_perfs_order() {
-        let mut out = String::new();
-        rows(&mut out, &sample::repeated().rows, None, ",");
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn time_and_place_come_first() {
-        let mut out = String::new();
-        rows(&mut out, &sample::per_core().rows, Some(0.25), ";");
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn a_field_with_the_separator_is_quoted() {
-        let mut out = String::new();
-        push_quoted(&mut out, "cpu/event=0xc0,umask=1/", ",");
-        assert_eq!(out, "\"cpu/event=0xc0,umask=1/\"");
-        out.clear();
-        push_quoted(&mut out, "cpu/event=0xc0,umask=1/", ";");
-        assert_eq!(out, "cpu/event=0xc0,umask=1/");
     }
 }

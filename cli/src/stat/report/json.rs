@@ -82,13 +82,13 @@ struct TermLine<'a> {
 }
 
 /// Returns a remark in an object of its own.
-pub(super) fn remark(note: &Note) -> String {
+pub fn remark(note: &Note) -> String {
     let object = serde_json::json!({ &note.about: note.events, "reason": note.text });
     format!("{object}\n")
 }
 
 /// Appends a line for each row.
-pub(super) fn rows(out: &mut String, rows: &[Row], time: Option<f64>) {
+pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>) {
     for row in rows {
         // There is nothing in a line that JSON cannot hold: its numbers are finite.
         out.push_str(&serde_json::to_string(&line(row, time)).unwrap_or_default());
@@ -158,7 +158,7 @@ fn term(term: &TermCount) -> TermLine<'_> {
 }
 
 /// Returns a value with six decimals, as perf writes it; a whole number with all its digits.
-fn value(row: &Row, count: Count) -> String {
+pub fn value(row: &Row, count: Count) -> String {
     match (count.value(), row.spread) {
         (Some(value), None) if row.unit.is_plain() => format!("{value}.000000"),
         (Some(_), Some(_)) if count == row.count => format!("{:.6}", row.amount().unwrap_or(0.0)),
@@ -170,52 +170,4 @@ fn value(row: &Row, count: Count) -> String {
 fn rounded(value: f64, decimals: i32) -> f64 {
     let factor = 10f64.powi(decimals);
     (value * factor).round() / factor
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    #[test]
-    fn lines_have_perfs_fields() {
-        let mut out = String::new();
-        rows(&mut out, &sample::repeated().rows, None);
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn what_is_uncertain_says_so() {
-        let mut out = String::new();
-        rows(&mut out, &sample::uncertain().rows, None);
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn places_have_a_field_of_their_own() {
-        let mut out = String::new();
-        rows(&mut out, &sample::per_core().rows, Some(0.25));
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn a_remark_is_an_object_of_its_own() {
-        let note = Note {
-            about: "taken".into(),
-            events: vec!["counter 0 of CPU 0".into()],
-            text: "enabled already".into(),
-        };
-        let object = r#"{"reason":"enabled already","taken":["counter 0 of CPU 0"]}"#;
-        assert_eq!(remark(&note), format!("{object}\n"));
-        assert_eq!(
-            super::super::csv::comment(&note),
-            "# taken: counter 0 of CPU 0: enabled already\n"
-        );
-    }
-
-    #[test]
-    fn large_values_keep_their_digits() {
-        let row = sample::row(quipu::Hardware::Cycles.into(), u64::MAX.into(), 1);
-        assert_eq!(value(&row, row.count), "18446744073709551615.000000");
-    }
 }

@@ -22,7 +22,7 @@ const TIMES_WIDTH: usize = 18;
 const NOTE_WIDTH: usize = 96;
 
 /// Appends the whole report.
-pub(super) fn report(out: &mut String, report: &Report, layout: Layout) {
+pub fn report(out: &mut String, report: &Report, layout: Layout) {
     let mut title = format!("Counts for {}", report.title);
     if report.runs > 1 {
         let _ = write!(title, " ({} runs)", report.runs);
@@ -41,7 +41,7 @@ pub(super) fn report(out: &mut String, report: &Report, layout: Layout) {
 }
 
 /// Appends the rows of an interval, under a heading when they are the first.
-pub(super) fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
+pub fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
     let widths = Widths::of(rows);
     if first {
         let heading = format!(
@@ -62,7 +62,7 @@ pub(super) fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, l
 }
 
 /// Appends the legend and the remarks.
-pub(super) fn notes(out: &mut String, report: &Report, layout: Layout) {
+pub fn notes(out: &mut String, report: &Report, layout: Layout) {
     if report.rows.iter().any(is_marked) {
         out.push_str(
             "\n  ~ an estimate: the counter ran for the share of the time in parentheses, and the\n    \
@@ -254,69 +254,5 @@ fn times(out: &mut String, times: &Times) {
             "{:>TIMES_WIDTH$} peak memory",
             bytes(command.peak_memory)
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    fn written(sample: &Report) -> String {
-        let mut out = String::new();
-        report(&mut out, sample, Layout::PLAIN);
-        out
-    }
-
-    #[test]
-    fn exact_counts() {
-        insta::assert_snapshot!(written(&sample::exact()));
-    }
-
-    #[test]
-    fn uncertain_counts() {
-        insta::assert_snapshot!(written(&sample::uncertain()));
-    }
-
-    #[test]
-    fn several_runs() {
-        insta::assert_snapshot!(written(&sample::repeated()));
-    }
-
-    #[test]
-    fn cores_of_a_cgroup() {
-        insta::assert_snapshot!(written(&sample::per_core()));
-    }
-
-    #[test]
-    fn an_interval_with_its_heading() {
-        let mut out = String::new();
-        interval(&mut out, 0.25, &sample::exact().rows, true, Layout::PLAIN);
-        interval(
-            &mut out,
-            0.5,
-            &sample::uncertain().rows,
-            false,
-            Layout::PLAIN,
-        );
-        insta::assert_snapshot!(out);
-    }
-
-    #[test]
-    fn colour_changes_nothing_but_colour() {
-        let mut coloured = String::new();
-        let colour = Layout {
-            colour: true,
-            ..Layout::PLAIN
-        };
-        report(&mut coloured, &sample::uncertain(), colour);
-        assert!(coloured.contains("\x1b["));
-        let mut plain = coloured;
-        for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {
-            plain = plain.replace(code, "");
-        }
-        let trimmed =
-            |text: &str| -> Vec<String> { text.lines().map(|l| l.trim_end().to_owned()).collect() };
-        assert_eq!(trimmed(&plain), trimmed(&written(&sample::uncertain())));
     }
 }

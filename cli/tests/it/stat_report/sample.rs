@@ -2,15 +2,15 @@
 
 use quipu::{Count, Event, EventSpec, Hardware, Software};
 
-use super::super::aggregate::AggregateId;
-use super::super::metrics;
-use super::super::notes::Note;
-use super::super::repeat::{Merge, Samples};
-use super::super::rows::{Row, Unit};
-use super::{CommandTimes, Report, Times};
+use quipu_cli::stat::aggregate::AggregateId;
+use quipu_cli::stat::metrics;
+use quipu_cli::stat::notes::Note;
+use quipu_cli::stat::repeat::{Merge, Samples};
+use quipu_cli::stat::report::{CommandTimes, Report, Times};
+use quipu_cli::stat::rows::{Row, Unit};
 
 /// Returns an exact count over the whole target, which was watched for `time` nanoseconds.
-pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
+pub(crate) fn row(event: Event, value: u128, time: u64) -> Row {
     let unit = match event {
         Event::Software(Software::TaskClock) => Unit::new("ns", 1.0),
         _ => Unit::none(),
@@ -39,7 +39,7 @@ pub(in super::super) fn row(event: Event, value: u128, time: u64) -> Row {
 }
 
 /// Returns an estimate from five twelfths of a second.
-pub(in super::super) fn estimate(event: Event, value: u128) -> Row {
+pub(crate) fn estimate(event: Event, value: u128) -> Row {
     Row {
         count: Count::Estimated(value),
         running: 416_666_667,
@@ -48,7 +48,7 @@ pub(in super::super) fn estimate(event: Event, value: u128) -> Row {
 }
 
 /// Returns a row that was enabled for a second, and never running.
-pub(in super::super) fn not_counted(event: Event) -> Row {
+pub(crate) fn not_counted(event: Event) -> Row {
     Row {
         count: Count::NotCounted,
         running: 0,
@@ -98,7 +98,7 @@ fn second(event: impl Into<Event>, value: u128) -> Row {
 }
 
 /// Returns a report of events that were counted all of the time.
-pub(super) fn exact() -> Report {
+pub(crate) fn exact() -> Report {
     report(
         vec![
             second(Software::TaskClock, 1_000_000_000),
@@ -114,7 +114,7 @@ pub(super) fn exact() -> Report {
 }
 
 /// Returns an estimate, a partial sum, nothing counted, nothing supported, and a hybrid machine.
-pub(super) fn uncertain() -> Report {
+pub(crate) fn uncertain() -> Report {
     let mut hybrid = second(Hardware::Branches, 1_500_000);
     hybrid.cores = vec![
         ("cpu_atom".into(), Count::Exact(500_000)),
@@ -154,7 +154,7 @@ pub(super) fn uncertain() -> Report {
 }
 
 /// Returns a report of three runs.
-pub(super) fn repeated() -> Report {
+pub(crate) fn repeated() -> Report {
     let mut merge = Merge::default();
     for (clock, faults) in [(1_000_000, 48), (1_100_000, 48), (1_200_000, 54)] {
         merge.add(vec![
@@ -170,7 +170,7 @@ pub(super) fn repeated() -> Report {
 }
 
 /// Returns a report of two cores of two CPUs each, in a control group.
-pub(super) fn per_core() -> Report {
+pub(crate) fn per_core() -> Report {
     let of_core = |core, value| Row {
         place: AggregateId::Core {
             socket: 0,

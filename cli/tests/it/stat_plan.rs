@@ -1,0 +1,4 @@
+//! What `quipu stat` is going to do, from its options.
+
+mod events;
+mod plan;

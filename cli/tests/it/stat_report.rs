@@ -1,0 +1,10 @@
+//! The reports of `quipu stat` on counts that are given.
+
+mod csv;
+mod json;
+mod metrics;
+mod notes;
+mod number;
+mod repeat;
+mod sample;
+mod text;

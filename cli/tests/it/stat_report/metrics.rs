@@ -1,0 +1,103 @@
+//! Metrics: what a count means beside the others.
+
+use quipu::{Event, Filter, Hardware, Software};
+use quipu_cli::stat::metrics::attach;
+use quipu_cli::stat::rows::Row;
+use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult};
+
+use super::sample;
+
+/// Returns the rows' metrics for events with values, in a second of wall time, each enabled half a
+/// second.
+fn metrics(counts: &[(Event, u128)]) -> Vec<Option<(f64, String)>> {
+    let mut rows: Vec<Row> = counts
+        .iter()
+        .map(|(event, value)| sample::row(event.clone(), *value, 500_000_000))
+        .collect();
+    attach(&mut rows, 1.0);
+    rows.into_iter()
+        .map(|row| row.metric.map(|m| (m.value, m.unit)))
+        .collect()
+}
+
+fn some(value: f64, unit: &str) -> Option<(f64, String)> {
+    Some((value, unit.to_owned()))
+}
+
+#[test]
+fn hardware_events_are_put_in_relation() {
+    let got = metrics(&[
+        (Software::TaskClock.into(), 500_000_000),
+        (Hardware::Cycles.into(), 1_000_000_000),
+        (Hardware::Instructions.into(), 2_500_000_000),
+        (Hardware::Branches.into(), 400_000_000),
+        (Hardware::BranchMisses.into(), 1_000_000),
+        (Hardware::StalledCyclesBackend.into(), 250_000_000),
+    ]);
+    assert_eq!(
+        got,
+        [
+            some(0.5, "CPUs utilized"),
+            some(2.0, "GHz"),
+            some(2.5, "insn per cycle"),
+            some(800.0, "M/sec"),
+            some(0.25, "of all branches"),
+            some(25.0, "back-end cycles idle"),
+        ]
+    );
+}
+
+#[test]
+fn cache_misses_are_a_share_of_accesses() {
+    let event = |result| CacheEvent::new(Cache::Dtlb, CacheOp::Read, result).into();
+    let got = metrics(&[
+        (event(CacheResult::Access), 1000),
+        (event(CacheResult::Miss), 10),
+        (Hardware::CacheReferences.into(), 200),
+        (Hardware::CacheMisses.into(), 50),
+    ]);
+    assert_eq!(got[1], some(1.0, "of all dTLB-loads"));
+    assert_eq!(got[3], some(25.0, "of all cache references"));
+}
+
+#[test]
+fn without_the_whole_it_is_a_rate() {
+    let got = metrics(&[
+        (Hardware::BranchMisses.into(), 1_000_000),
+        (Software::PageFaults.into(), 5),
+    ]);
+    assert_eq!(got, [some(2.0, "M/sec"), some(10.0, "/sec")]);
+}
+
+#[test]
+fn modes_and_places_are_not_mixed() {
+    let mut rows = vec![
+        sample::row(Hardware::Cycles.into(), 100, 1_000_000_000),
+        sample::row(Hardware::Instructions.into(), 100, 1_000_000_000),
+    ];
+    rows[1].spec.filter = Filter::USER_ONLY;
+    attach(&mut rows, 1.0);
+    assert_eq!(rows[1].metric.as_ref().expect("a rate").unit, "/sec");
+}
+
+#[test]
+fn an_uncertain_part_makes_the_metric_uncertain() {
+    let mut rows = vec![
+        sample::estimate(Hardware::Cycles.into(), 100),
+        sample::row(Hardware::Instructions.into(), 100, 1_000_000_000),
+    ];
+    attach(&mut rows, 1.0);
+    assert!(rows[1].metric.as_ref().expect("a ratio").uncertain);
+}
+
+#[test]
+fn nothing_is_divided_by_zero() {
+    let got = metrics(&[
+        (Hardware::Cycles.into(), 0),
+        (Hardware::Instructions.into(), 100),
+    ]);
+    assert_eq!(got[1], None);
+    let mut never = vec![sample::row(Software::PageFaults.into(), 0, 0)];
+    attach(&mut never, 0.0);
+    assert_eq!(never[0].metric, None);
+}
