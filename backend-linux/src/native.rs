@@ -155,11 +155,11 @@ fn raw_bits(event: &Event, encoding: &Encoding) -> Result<EventBits> {
                 [] => raw(config),
                 // Intel's extra registers go into config1, whichever it is: the event decides
                 // (`intel_extra_regs`, `arch/x86/events/intel/core.c`).
-                [extra] => Ok(EventBits::raw(RawEvent {
-                    config,
-                    config1: extra.value,
-                    ..RawEvent::default()
-                })),
+                [extra] => Ok(EventBits::raw(RawEvent::new(config).with_extra([
+                    extra.value,
+                    0,
+                    0,
+                ]))),
                 _ => Err(
                     Error::new(ErrorKind::UnsupportedFeature, format!("open {event}"))
                         .with_reason("Linux supports one extra register for an event, not several"),

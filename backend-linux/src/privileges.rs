@@ -44,6 +44,8 @@ pub struct Privileges {
 }
 
 /// A resource limit (getrlimit(2)); `None` is unlimited.
+///
+/// Exhaustive: getrlimit(2) has these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// The limit that is enforced.
@@ -54,6 +56,7 @@ pub struct Limit {
 
 /// The filter of system calls (seccomp(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Seccomp {
     /// They are not.
     Disabled,
@@ -65,6 +68,7 @@ pub enum Seccomp {
 
 /// A capability that matters for counters (capabilities(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Capability {
     /// `CAP_IPC_LOCK`: ring buffers of any size.
     IpcLock,

@@ -99,6 +99,8 @@ impl Default for Topology {
 
 /// The position of a CPU. Ids are the kernel's, -1 where it does not know; they need not be contiguous,
 /// and a core's is unique within its die only.
+///
+/// Exhaustive: a new level would change its order, and so its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuPlace {
     /// The socket (physical package).

@@ -17,6 +17,8 @@ pub struct Control<D> {
 }
 
 /// The counters that a driver reports.
+///
+/// Exhaustive: there are counters or there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discovery {
     /// So many counters.

@@ -88,6 +88,7 @@ impl Driver {
 
 /// The machine a kernel is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Arch {
     /// 32 bits: counters are cut off to 40 bits (`rdpmc` of `i386/include/pctr.h`).
     I386,
@@ -107,6 +108,7 @@ impl Arch {
 
 /// The CPUs on which `PCIOCSn` sets a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SetScope {
     /// On the CPU that executes the ioctl: i386, and amd64 before 2019. It is also what is assumed
     /// of a driver that is not known.

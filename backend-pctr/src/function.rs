@@ -7,6 +7,7 @@ use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, Result, Scheme, X86Select}
 
 /// The kind of a CPU's counters, which decides the layout of a function word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CounterKind {
     /// Pentium: two counters, 9-bit functions.
     P5,

@@ -37,6 +37,8 @@ bitflags! {
 }
 
 /// Simultaneity of the members of a group's reading.
+///
+/// Exhaustive: members are read at one moment, or one after the other, or without any relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Simultaneity {
     /// No relation between the members.

@@ -86,6 +86,8 @@ pub enum Scheme {
 }
 
 /// Counters of one class.
+///
+/// Exhaustive: CPUID reports these of each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CounterBank {
     /// Their class.

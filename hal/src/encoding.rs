@@ -77,6 +77,8 @@ impl P5Function {
 // Intel SDM volume 3, "Fixed-function Performance Counters" (`IA32_FIXED_CTR_CTRL`).
 
 /// A fixed-function counter: it counts one event only, so its index is the event.
+///
+/// Exhaustive: it is the bits of one counter in one register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FixedCounter {
     /// Which counter: 0 instructions retired, 1 core cycles, 2 reference cycles, 3 top-down slots.

@@ -67,6 +67,8 @@ impl<E: Into<Event>> From<E> for EventSpec {
 /// (`precise_ip`, perf_event_open(2)).
 ///
 /// It constrains which counters an event may use, so it matters for counting too.
+///
+/// Exhaustive: `precise_ip` has two bits, and `:P` tries their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
     /// Arbitrary skid.

@@ -210,6 +210,8 @@ pub trait Pmu: Send + Sync + 'static {
 }
 
 /// One physical counter of each CPU.
+///
+/// Exhaustive: a driver gives all that the scheduler asks of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// Its class.
@@ -262,6 +264,7 @@ impl fmt::Display for Slot {
 
 /// The enables of a PMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Gating {
     /// Each slot has its own enable.
     PerSlot,
@@ -271,6 +274,8 @@ pub enum Gating {
 }
 
 /// The threads that may drive a PMU.
+///
+/// Exhaustive: a device is tied to a thread, or it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Any thread reaches the counters of every CPU.

@@ -25,6 +25,8 @@ use crate::sequence::Sequence;
 use crate::{Access, Clock, Gating, ManualClock, Slot, TableMap};
 
 /// Description of a [`SimPmu`].
+///
+/// Exhaustive, to be written with `..SimModel::default()`.
 #[derive(Debug, Clone)]
 pub struct SimModel {
     /// The counters of each CPU.

@@ -75,6 +75,8 @@ pub struct VirtualPmu<P: Pmu> {
 }
 
 /// Settings of the rotation of groups.
+///
+/// Exhaustive, to be written with `..Scheduling::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduling {
     /// Time a group counts before the ring turns; longer where turning it costs too much
@@ -96,6 +98,7 @@ impl Default for Scheduling {
 
 /// The caller that turns the ring of groups and reads narrow counters in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Rotation {
     /// Only [`VirtualPmu::tick`] with a [manual clock](Clock::is_manual); a thread in the
     /// background where any thread may drive the PMU; else the measuring thread's reads.

@@ -7,6 +7,7 @@ use super::{BranchSampleType, ReadFormat, SampleType, WhenFull};
 
 /// The rate at which an event is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Rate {
     /// Once in so many events.
     ///

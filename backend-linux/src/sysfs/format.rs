@@ -11,6 +11,7 @@ use quipu_hal::{Error, ErrorKind, PerfConfig, Result};
 
 /// A config word of `perf_event_attr` (perf_event_open(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConfigWord {
     /// `config`.
     Config,

@@ -43,6 +43,8 @@ impl PageCapabilities {
 }
 
 /// The fields of a page, as a recording or a test has them; the names are the kernel's.
+///
+/// Exhaustive: a recording has every field that reading depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of perf_event_open(2)")]
 pub struct PageFields {
@@ -142,6 +144,8 @@ const _: () = assert!(offset_of!(UserPage, time_mask) == 88);
 const _: () = assert!(size_of::<UserPage>() == 96);
 
 /// The times of a counter, in ns.
+///
+/// Exhaustive: the kernel keeps these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
     /// The time it was enabled.

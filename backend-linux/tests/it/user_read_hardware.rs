@@ -190,13 +190,7 @@ fn long_counters_are_read_too() {
         return;
     };
     use quipu_hal::{Event, RawEvent};
-    let raw = |event: u64, config1| {
-        Event::from(RawEvent {
-            config: event,
-            config1,
-            ..RawEvent::default()
-        })
-    };
+    let raw = |event: u64, config1| Event::from(RawEvent::new(event).with_extra([config1, 0, 0]));
     // CPU_CYCLES; and INST_RETIRED, which needs counters of 64 bits for it.
     for (name, event) in [("cycles", 0x11), ("instructions", 0x08)] {
         for config1 in [2, 3] {

@@ -81,6 +81,7 @@ fn privilege_facts(privileges: &Privileges) -> PrivilegeFacts {
             Seccomp::Disabled => "disabled",
             Seccomp::Strict => "strict",
             Seccomp::Filter => "filter",
+            _ => "other",
         }),
     }
 }

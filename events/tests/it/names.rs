@@ -312,10 +312,7 @@ fn raw_bits_are_passed_on() {
         panic!();
     };
     assert_eq!(word.select, 0x0043_3f24);
-    let offcore = Event::Raw(RawEvent {
-        config1: 0x10001,
-        ..RawEvent::new(0x1b7)
-    });
+    let offcore = Event::Raw(RawEvent::new(0x1b7).with_extra([0x10001, 0, 0]));
     let Encoding::X86(word) = skl.resolve(&offcore, Filter::all()).unwrap().encoding else {
         panic!();
     };

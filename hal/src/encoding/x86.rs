@@ -8,6 +8,8 @@
 /// Event and unit mask sit in bits 0-7 and 8-15; AMD extends the event by bits 32-35, Intel's version 6
 /// the unit mask by bits 40-47. The flags are the constants of this type; the counter mask sits in
 /// bits 24-31.
+///
+/// Exhaustive: what an event needs besides the word is in further registers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct X86Select {
     /// The select word.
@@ -17,6 +19,8 @@ pub struct X86Select {
 }
 
 /// A model-specific register that an event needs set, besides its select word.
+///
+/// Exhaustive: it is what one WRMSR takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExtraRegister {
     /// The register's address.

@@ -5,6 +5,8 @@
 /// It counts accesses of a kind to `len` bytes from `address`, exactly. Lengths that the hardware
 /// takes are 1, 2, 4 and 8 on x86 and 1 to 8 on arm64; an executed breakpoint wants the length of
 /// a pointer on x86 and 4 on arm64 (perf_event_open(2), `bp_len`).
+///
+/// Exhaustive: a debug register holds nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Breakpoint {
     /// The virtual address.
@@ -16,6 +18,8 @@ pub struct Breakpoint {
 }
 
 /// The accesses that a breakpoint counts.
+///
+/// Exhaustive: the debug registers tell no others apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BreakpointAccess {
     /// Reads. x86 has no such breakpoint and refuses it; ask for [`ReadWrite`](Self::ReadWrite).

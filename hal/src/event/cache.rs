@@ -5,6 +5,8 @@
 /// Linux's `PERF_TYPE_HW_CACHE`: config = cache | operation << 8 | result << 16 (perf_event_open(2)).
 /// Not every combination makes sense (nobody writes to an instruction cache); which ones a CPU can
 /// count is the backend's to say.
+///
+/// Exhaustive: an event of perf_event_open(2) has these three parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheEvent {
     /// Which cache.
@@ -17,6 +19,7 @@ pub struct CacheEvent {
 
 /// A cache of the generalized cache events, in the order of the kernel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Cache {
     /// First-level data cache.
     L1d,
@@ -35,6 +38,8 @@ pub enum Cache {
 }
 
 /// An operation on a cache, in the order of the kernel's numbers.
+///
+/// Exhaustive: the interface of perf_event_open(2) has these three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheOp {
     /// Reads.
@@ -46,6 +51,8 @@ pub enum CacheOp {
 }
 
 /// The result of a cache operation, in the order of the kernel's numbers.
+///
+/// Exhaustive: the interface of perf_event_open(2) has these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheResult {
     /// Every access, hit or miss.

@@ -4,6 +4,8 @@
 ///
 /// The terms are resolved when the event is opened: on Linux from
 /// `/sys/bus/event_source/devices/PMU/format` and `events`.
+///
+/// Exhaustive: the text of such an event has these two parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PmuEvent {
     /// The PMU: `cpu`, `cpu_core`, `msr`, `uncore_imc_0`.
@@ -13,6 +15,8 @@ pub struct PmuEvent {
 }
 
 /// One term of a [`PmuEvent`].
+///
+/// Exhaustive: it is a name, or a name and a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Term {
     /// A format field (`umask`), a named event (`cache-misses`), or `config`, `config1` and so on.
@@ -22,6 +26,8 @@ pub struct Term {
 }
 
 /// The value of a [`Term`].
+///
+/// Exhaustive: whatever is no number is text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TermValue {
     /// A number.

@@ -6,6 +6,7 @@
 /// the event number. The others are extra registers where a PMU has them (Linux's `config1` to
 /// `config3`, perf_event_open(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct RawEvent {
     /// The main word.
     pub config: u64,
@@ -26,5 +27,14 @@ impl RawEvent {
             config2: 0,
             config3: 0,
         }
+    }
+
+    /// Sets the extra words, `config1` to `config3`.
+    #[must_use]
+    pub const fn with_extra(mut self, [config1, config2, config3]: [u64; 3]) -> Self {
+        self.config1 = config1;
+        self.config2 = config2;
+        self.config3 = config3;
+        self
     }
 }

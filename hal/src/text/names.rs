@@ -123,6 +123,7 @@ impl fmt::Display for CacheEvent {
 
 /// A generalized event with its names; see [`generalized`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Generalized {
     /// The event: hardware, software or cache.
     pub event: Event,

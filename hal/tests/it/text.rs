@@ -111,12 +111,7 @@ fn raw_bits_are_hexadecimal() {
     assert_eq!(event("rffffffffffffffff"), RawEvent::new(u64::MAX).into());
     assert_eq!(event("r"), named("r"));
     assert_eq!(event("r01g0"), named("r01g0"));
-    let raw = RawEvent {
-        config: 0x1c0,
-        config1: 0,
-        config2: 7,
-        config3: u64::MAX,
-    };
+    let raw = RawEvent::new(0x1c0).with_extra([0, 7, u64::MAX]);
     let text = "raw/config=0x1c0,config2=0x7,config3=0xffffffffffffffff/";
     assert_eq!(event(text), raw.into());
     assert_eq!(raw.to_string(), text);

@@ -71,13 +71,9 @@ fn event() -> impl Strategy<Value = Event> {
         prop::sample::select(Software::ALL.to_vec()).prop_map(Event::from),
         prop::sample::select(caches).prop_map(Event::from),
         (word(), word(), word(), word()).prop_map(|(config, config1, config2, config3)| {
-            RawEvent {
-                config,
-                config1,
-                config2,
-                config3,
-            }
-            .into()
+            RawEvent::new(config)
+                .with_extra([config1, config2, config3])
+                .into()
         }),
         (
             any::<u64>(),

@@ -8,6 +8,7 @@ use super::{Rate, Script, SimSelect};
 
 /// An event of the simulated PMU.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SimEvent {
     /// Its number in the select register; not 0, and once in a model.
     pub number: u32,

@@ -8,6 +8,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 /// An operation of the simulated PMU that can be made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SimOperation {
     /// [`Pmu::acquire`](crate::Pmu::acquire).
     Acquire,

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Contents of a simulated counter and its select register.
+///
+/// Exhaustive: a register of the simulated PMU holds nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SimRegister {
     /// The select register; see [`SimSelect`](super::SimSelect).

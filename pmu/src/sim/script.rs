@@ -7,6 +7,7 @@ use crate::clock::nanoseconds;
 
 /// Frequency of an event, in events a microsecond; for a gauge, its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Rate {
     /// In user mode.
     pub user: u64,

@@ -5,6 +5,8 @@ use quipu_hal::Filter;
 /// The contents of a simulated select register: the event in bits 0 to 31, and a bit each for
 /// leaving out user mode (32) and kernel mode (33), so that an event's number alone counts it
 /// everywhere. 0 is no event.
+///
+/// Exhaustive: it is the layout of a register of 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SimSelect {
     /// The event's number.
