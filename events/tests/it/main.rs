@@ -1,6 +1,7 @@
 //! Tests of the event database through its public interface.
 
 mod check;
+mod formula;
 mod fuzz;
 mod identify;
 mod import;

@@ -1,4 +1,5 @@
-//! Tests of the text form of events through its public interface.
+//! Tests of the public interface: the text form of events, and scaling.
 
+mod scale;
 mod text;
 mod text_properties;

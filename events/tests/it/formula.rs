@@ -1,0 +1,78 @@
+//! Formulas over events: their arithmetic, their names, and where they are wrong.
+
+use quipu_events::Formula;
+use quipu_hal::{CacheEvent, Event, Hardware};
+
+fn value(text: &str) -> Option<f64> {
+    Formula::parse(text).unwrap().evaluate(&[7.0, 3.0])
+}
+
+#[test]
+fn operators_bind_as_in_arithmetic() {
+    assert_eq!(value("A - B - 1"), Some(3.0));
+    assert_eq!(value("A - (B - 1)"), Some(5.0));
+    assert_eq!(value("1 + A * B / 2"), Some(11.5));
+    assert_eq!(value("(1 + A) * B"), Some(24.0));
+    assert_eq!(value("A/0"), None);
+}
+
+#[test]
+fn a_hyphen_inside_a_name_does_not_subtract() {
+    let formula = Formula::parse("branch-misses - L2_RQSTS:MISS:c=1").unwrap();
+    assert_eq!(formula.events(), ["branch-misses", "L2_RQSTS:MISS:c=1"]);
+    assert_eq!(formula.single(), None);
+    assert_eq!(Formula::parse("(A)").unwrap().single(), Some("A"));
+}
+
+#[test]
+fn whole_formulas_are_exact_and_others_are_none() {
+    let whole = |text: &str| {
+        let formula = Formula::parse(text).unwrap();
+        (formula.is_whole(), formula.evaluate_whole(&[7, 3]))
+    };
+    assert_eq!(whole("A - 4 * B"), (true, Some(-5)));
+    assert_eq!(whole("A / B"), (false, None));
+    assert_eq!(whole("A * 0.5"), (false, None));
+    assert_eq!(whole("A + 9007199254740994"), (false, None));
+    assert_eq!(whole("A + B - C"), (true, None));
+    let square = Formula::parse("A * A").unwrap();
+    assert_eq!(square.evaluate_whole(&[1 << 64]), None);
+}
+
+#[test]
+fn terms_are_generalized_events_by_their_own_names_alone() {
+    let formula = Formula::parse("cycles + LLC-load-misses + cs + l1d-loads").unwrap();
+    let terms: Vec<Event> = formula.terms().collect();
+    let misses = CacheEvent::from_name("LLC-load-misses").unwrap();
+    assert_eq!(terms[..2], [Hardware::Cycles.into(), misses.into()]);
+    assert_eq!(
+        terms[2..],
+        ["cs", "l1d-loads"].map(|name| Event::Named(name.into()))
+    );
+    assert_eq!(
+        formula.to_string(),
+        "cycles + LLC-load-misses + cs + l1d-loads"
+    );
+}
+
+#[test]
+fn errors_say_where() {
+    for (text, at) in [
+        ("", 0),
+        ("A +", 3),
+        ("A B", 2),
+        ("(A", 0),
+        ("A)", 1),
+        ("A + ()", 5),
+        ("A $ B", 2),
+        ("1x", 0),
+        ("* A", 0),
+    ] {
+        assert_eq!(Formula::parse(text).unwrap_err().at, at, "{text}");
+    }
+    let nested = |depth| "(".repeat(depth) + "A" + &")".repeat(depth);
+    assert_eq!(Formula::parse(&nested(64)).unwrap().single(), Some("A"));
+    assert_eq!(Formula::parse(&nested(65)).unwrap_err().at, 64);
+    assert!(Formula::parse(&"(".repeat(4000)).is_err());
+    assert!(Formula::parse(&"é".repeat(3000)).is_err());
+}
