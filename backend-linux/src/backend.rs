@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventMap, Group, GroupSpec, Part, Result, Target,
+    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, Features, Group, GroupSpec, Part,
+    Result, Target,
 };
 
+use crate::counter_test::{self, CounterTest};
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
@@ -45,6 +47,7 @@ pub struct LinuxBackend {
     capabilities: OnceLock<Capabilities>,
     pub(crate) machine: OnceLock<Privileges>,
     user_reads: bool,
+    counter_test: bool,
 }
 
 impl LinuxBackend {
@@ -61,6 +64,7 @@ impl LinuxBackend {
             capabilities: OnceLock::new(),
             machine: OnceLock::new(),
             user_reads: true,
+            counter_test: true,
         })
     }
 
@@ -70,6 +74,41 @@ impl LinuxBackend {
     pub fn without_user_reads(mut self) -> Self {
         self.user_reads = false;
         self
+    }
+
+    /// Returns the backend that takes every counter of the PMU to count, without a
+    /// [test](crate::counter_test).
+    #[must_use]
+    pub fn without_counter_test(mut self) -> Self {
+        self.counter_test = false;
+        self
+    }
+
+    /// Returns what is known of the counters of the PMU; tests them if that is neither known nor switched off,
+    /// and this process has no counters open.
+    fn known_counters(&self) -> Option<CounterTest> {
+        self.counter_test.then(counter_test::known).flatten()
+    }
+
+    /// Refuses a group that needs more counters than count, and tells of such a PMU what its events mean.
+    fn check_counters(&self, placements: &[Placement], infos: &mut [EventInfo]) -> Result<()> {
+        let hardware = |placement: &&Placement| self.events.takes_core_counter(placement);
+        let needed = placements.iter().filter(hardware).count();
+        if needed == 0 {
+            return Ok(());
+        }
+        let Some(test) = self.known_counters().filter(CounterTest::has_dead_counters) else {
+            return Ok(());
+        };
+        if needed > test.counting {
+            return Err(test.refusal(format!("open a group of {needed} hardware events")));
+        }
+        for (placement, info) in placements.iter().zip(infos) {
+            if self.events.takes_core_counter(placement) {
+                info.errata.push(test.erratum());
+            }
+        }
+        Ok(())
     }
 
     /// Returns the backend with native event names from a database, for a machine with one kind of core.
@@ -114,6 +153,7 @@ impl LinuxBackend {
             placements.push(resolved.placement);
             infos.push(resolved.info);
         }
+        self.check_counters(&placements, &mut infos)?;
         let request = OpenRequest {
             spec,
             target,
@@ -138,7 +178,19 @@ impl Backend for LinuxBackend {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.capabilities.get_or_init(capabilities::find)
+        self.capabilities.get_or_init(|| {
+            let mut capabilities = capabilities::find();
+            if capabilities.features.contains(Features::HARDWARE_EVENTS)
+                && let Some(test) = self.known_counters()
+            {
+                capabilities.slots = Some(test.advertised);
+                // Unless others hold some.
+                capabilities.counting_slots = (test.has_dead_counters()
+                    || test.tested == test.advertised)
+                    .then_some(test.counting);
+            }
+            capabilities
+        })
     }
 
     /// Opens a group as [`LinuxBackend::open_group`] does.
@@ -152,6 +204,7 @@ impl fmt::Debug for LinuxBackend {
         f.debug_struct("LinuxBackend")
             .field("capabilities", &self.capabilities.get())
             .field("user_reads", &self.user_reads)
+            .field("counter_test", &self.counter_test)
             .finish_non_exhaustive()
     }
 }

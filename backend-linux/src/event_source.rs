@@ -25,6 +25,8 @@ pub(crate) struct Resolved {
 /// The events of this machine.
 pub(crate) struct EventSource {
     cores: Vec<CorePmu>,
+    /// The types of all core PMUs, also of one alone.
+    core_types: Vec<u32>,
     pmus: SysfsPmus,
     native: Option<NativeNames>,
 }
@@ -33,12 +35,14 @@ impl EventSource {
     /// The events of a machine with these core PMUs, and those that `pmus` and `tracefs` tell of.
     pub(crate) fn new(pmus: SysfsPmus) -> Self {
         let mut cores = pmus.core_pmus();
+        let core_types = cores.iter().map(|core| core.type_).collect();
         if cores.len() < 2 {
             // The kernel finds a single core PMU by itself.
             cores.clear();
         }
         Self {
             cores,
+            core_types,
             pmus,
             native: None,
         }
@@ -52,6 +56,17 @@ impl EventSource {
     /// The core PMUs that generalized events are split over; none where there is only one.
     pub(crate) fn cores(&self) -> &[CorePmu] {
         &self.cores
+    }
+
+    /// Returns true if an event takes a counter of a CPU core.
+    pub(crate) fn takes_core_counter(&self, placement: &Placement) -> bool {
+        match placement {
+            Placement::Anywhere(bits) => {
+                bits.is_core_event() || self.core_types.contains(&bits.config.type_)
+            }
+            Placement::Cores(_) => true,
+            Placement::Cpus(..) | Placement::Probe(..) => false,
+        }
     }
 
     /// Resolves an event to its bits on the PMUs that can count it.

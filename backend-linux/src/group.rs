@@ -7,6 +7,7 @@ use quipu_hal::{
     ValueKind,
 };
 
+use crate::counter_test::CountersOpen;
 use crate::kernel_group::{KernelGroup, ReadFailure};
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
@@ -45,6 +46,7 @@ pub struct LinuxGroup {
     kernel_groups: Box<[KernelGroup]>,
     /// The buffer that the kernel writes to; as long as the longest read.
     words: Box<[u64]>,
+    _open: CountersOpen,
 }
 
 impl LinuxGroup {
@@ -60,6 +62,7 @@ impl LinuxGroup {
             parts: parts.into(),
             kernel_groups: kernel_groups.into(),
             words: vec![0; longest].into(),
+            _open: CountersOpen::new(),
         }
     }
 

@@ -8,6 +8,7 @@ cfg_if::cfg_if! {
         mod backend;
         mod capabilities;
         mod condition;
+        pub mod counter_test;
         mod elf_symbol;
         mod event_bits;
         mod event_source;

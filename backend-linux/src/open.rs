@@ -9,7 +9,8 @@ use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
 /// True where the driver skips a disabled leader when it checks that a group fits (`validate_event`,
 /// `drivers/perf/arm_pmu.c`): a group of one too many opens then, and never counts.
-const LEADERS_ARE_OVERLOOKED: bool = cfg!(any(target_arch = "arm", target_arch = "aarch64"));
+pub(crate) const LEADERS_ARE_OVERLOOKED: bool =
+    cfg!(any(target_arch = "arm", target_arch = "aarch64"));
 
 /// A member that the kernel refused.
 #[derive(Debug, Clone)]
@@ -100,7 +101,7 @@ fn open_as(
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
 /// does not skip.
-fn fits(
+pub(crate) fn fits(
     leader: &PerfEventAttr,
     attach: Attach,
     group: &[CounterFd],

@@ -25,6 +25,10 @@ pub(crate) struct Options {
     #[arg(short, long)]
     json: bool,
 
+    /// Test again which hardware counters count, and keep the result for this boot
+    #[arg(long)]
+    test: bool,
+
     #[command(flatten)]
     choice: Choice,
 }
@@ -35,7 +39,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.choice.is_explicit() {
         native.tables()?;
     }
-    let facts = Facts::of(&Machine::with_native_events(Arc::clone(&native)));
+    let facts = Facts::of(
+        &Machine::with_native_events(Arc::clone(&native)),
+        options.test,
+    );
     warn_of_files_left_out(native.skipped_files());
     let text = if options.json {
         let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;

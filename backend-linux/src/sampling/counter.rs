@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quipu_hal::{Breakpoint, Error, ErrorKind, Reading, Result};
 
 use super::{Rate, ReadFormat, ReadValues};
+use crate::counter_test::CountersOpen;
 use crate::event_bits::EventBits;
 use crate::sys::{AttrFlags, CounterFd, PerfEventAttr, attr_size, event_type};
 
@@ -19,6 +20,7 @@ pub struct SampledCounter {
     event: usize,
     /// As it was opened.
     attr: PerfEventAttr,
+    _open: CountersOpen,
 }
 
 impl SampledCounter {
@@ -31,6 +33,7 @@ impl SampledCounter {
                 size: attr_size(),
                 ..attr
             },
+            _open: CountersOpen::new(),
         })
     }
 

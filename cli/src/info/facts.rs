@@ -93,10 +93,17 @@ pub(super) struct Abilities {
     /// `atomic`, `sequential` or `none`.
     pub(super) simultaneity: &'static str,
     pub(super) slots: Option<usize>,
+    /// The number of those that were shown to count.
+    pub(super) counting_slots: Option<usize>,
 }
 
 impl Facts {
-    pub(super) fn of(machine: &Machine) -> Self {
+    /// Returns the facts of a machine. With `test` its counters are tested again.
+    #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
+    pub(super) fn of(machine: &Machine, test: bool) -> Self {
+        // First, so that everything else rests on it.
+        #[cfg(target_os = "linux")]
+        let counters = super::linux::counters(test);
         let facts = Self {
             quipu: env!("CARGO_PKG_VERSION"),
             machine: MachineFacts {
@@ -111,7 +118,7 @@ impl Facts {
             },
         };
         #[cfg(target_os = "linux")]
-        let facts = super::linux::add(facts, std::path::Path::new("/"));
+        let facts = super::linux::add(facts, std::path::Path::new("/"), counters);
         facts
     }
 }
@@ -191,6 +198,7 @@ fn abilities(capabilities: &Capabilities) -> Abilities {
             Simultaneity::Atomic => "atomic",
         },
         slots: capabilities.slots,
+        counting_slots: capabilities.counting_slots,
     }
 }
 

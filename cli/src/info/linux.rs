@@ -2,24 +2,28 @@
 
 use std::path::Path;
 
+use quipu_linux::counter_test::CounterTest;
 use quipu_linux::privileges::{Capability, Limit, Privileges, Seccomp};
 use quipu_linux::sysfs::{Pmu, SysfsPmus};
 use quipu_linux::topology::Topology;
 use quipu_linux::tracefs::Tracefs;
+use quipu_linux::user_read;
 
 use super::facts::{Facts, MachineFacts, Refusal};
 use super::linux_facts::{
-    LimitFact, LimitFacts, LinuxFacts, MayCount, PmuFacts, PrivilegeFacts, TracepointFacts,
+    CounterFacts, LimitFact, LimitFacts, LinuxFacts, MayCount, PmuFacts, PrivilegeFacts,
+    TracepointFacts,
 };
 
 /// Returns the facts with what the machine below `root` tells.
-pub(super) fn add(facts: Facts, root: &Path) -> Facts {
+pub(super) fn add(facts: Facts, root: &Path, counters: CounterFacts) -> Facts {
     let privileges = Privileges::read_under(root);
     let topology = Topology::at(root.join("sys/devices/system/cpu"));
     let pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices"));
     let linux = LinuxFacts {
         pmus: pmus.pmus().unwrap_or_default().iter().map(pmu).collect(),
         has_cpu_pmu: privileges.has_cpu_pmu,
+        counters,
         limits: LimitFacts {
             open_files: privileges.open_files.map(limit),
             locked_memory: privileges.locked_memory.map(limit),
@@ -38,6 +42,27 @@ pub(super) fn add(facts: Facts, root: &Path) -> Facts {
         },
         linux: Some(linux),
         ..facts
+    }
+}
+
+/// Returns what is known of the counters of this machine; `test` tests them now.
+pub(super) fn counters(test: bool) -> CounterFacts {
+    let made = test.then(CounterTest::run);
+    let known = match &made {
+        Some(made) => made.as_ref().ok().copied(),
+        None => CounterTest::known(),
+    };
+    let state = match (known, &made) {
+        (Some(known), _) => known.explanation(),
+        (None, _) if !Privileges::read().has_cpu_pmu => "no hardware counters".to_owned(),
+        (None, Some(Err(refusal))) => refusal.to_string(),
+        (None, _) => "not tested; quipu info --test tests which of them count".to_owned(),
+    };
+    CounterFacts {
+        state,
+        advertised: known.map(|known| known.advertised),
+        counting: known.map(|known| known.counting),
+        no_user_reads: user_read::available().as_ref().err().map(Refusal::from),
     }
 }
 

@@ -10,9 +10,23 @@ pub(super) struct LinuxFacts {
     pub(super) pmus: Vec<PmuFacts>,
     /// True if one of them belongs to the CPU cores.
     pub(super) has_cpu_pmu: bool,
+    pub(super) counters: CounterFacts,
     pub(super) privileges: PrivilegeFacts,
     pub(super) limits: LimitFacts,
     pub(super) tracepoints: TracepointFacts,
+}
+
+/// The counters of the CPU's own PMU.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct CounterFacts {
+    /// Which of them count, in words.
+    pub(super) state: String,
+    /// The number that the kernel takes a group for; `null` where it was not tested.
+    pub(super) advertised: Option<usize>,
+    /// The number of those that were shown to count.
+    pub(super) counting: Option<usize>,
+    /// Why they cannot be read without a system call; `null` if they can.
+    pub(super) no_user_reads: Option<Refusal>,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! The report for people.
 
 use super::facts::{Abilities, BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
-use super::linux_facts::{LinuxFacts, PmuFacts, PrivilegeFacts};
+use super::linux_facts::{CounterFacts, LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
 use crate::terminal::{Layout, table_lines};
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
@@ -21,6 +21,7 @@ pub(super) fn text(facts: &Facts, layout: Layout) -> String {
     report.machine(&facts.machine);
     if let Some(linux) = &facts.linux {
         report.pmus(linux, facts.machine.virtual_machine);
+        report.counters(&linux.counters);
         report.privileges(&linux.privileges);
         report.limits(linux);
         report.tracepoints(linux);
@@ -91,6 +92,15 @@ impl Report {
                  the kernel has no driver for this CPU."
             }
         });
+    }
+
+    fn counters(&mut self, counters: &CounterFacts) {
+        self.heading("Hardware counters");
+        self.row("state", &counters.state);
+        match &counters.no_user_reads {
+            None => self.row("user-space reads", "of the calling thread's own counters"),
+            Some(refusal) => self.refusal("user-space reads", refusal),
+        }
     }
 
     fn privileges(&mut self, privileges: &PrivilegeFacts) {
@@ -341,7 +351,11 @@ mod tests {
             selection: selection(),
             backends: Vec::new(),
         };
-        text(&super::super::linux::add(facts, root), layout)
+        let counters = CounterFacts {
+            state: "6 counters, 5 of them count: a hypervisor holds the others".to_owned(),
+            ..CounterFacts::default()
+        };
+        text(&super::super::linux::add(facts, root, counters), layout)
     }
 
     fn selection() -> SelectionFacts {
@@ -380,6 +394,10 @@ PMUs (performance monitoring units) known to the kernel
   name      type  fields  events  CPUs
   cpu_atom    10       7       3  16-23
   cpu_core     4       8       4  0-15
+
+Hardware counters
+  state               6 counters, 5 of them count: a hypervisor holds the others
+  user-space reads    of the calling thread's own counters
 
 Privileges
   user id             1000

@@ -90,3 +90,32 @@ fn facts_agree_with_the_kernels_files() {
         !has_cpu_pmu
     );
 }
+
+/// A test of the counters finds as many as there are, or says why it finds none.
+#[cfg(target_os = "linux")]
+#[test]
+fn counters_are_tested_when_asked_for() {
+    let info: Value = serde_json::from_str(&stdout(&["--json", "--test"])).unwrap();
+    let counters = &info["counters"];
+    let state = counters["state"].as_str().unwrap();
+    match counters["advertised"].as_u64() {
+        Some(advertised) => {
+            assert!(counters["counting"].as_u64().unwrap() <= advertised);
+            assert!(
+                state.starts_with(&format!("{advertised} counters, ")),
+                "{state}"
+            );
+            // The backend tells it, too, as long as no others hold counters.
+            let linux = &info["backends"][0];
+            assert!(linux["slots"] == counters["advertised"], "{linux}");
+        }
+        None if info["has_cpu_pmu"] == false => {
+            assert_eq!(state, "no hardware counters");
+            assert!(
+                counters["no_user_reads"]["reason"].is_string(),
+                "{counters}"
+            );
+        }
+        None => assert!(state.starts_with("cannot "), "{state}"),
+    }
+}

@@ -1,0 +1,240 @@
+//! The file that keeps what a test found.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
+use rustix::process::geteuid;
+
+use super::CounterTest;
+use crate::kernel_file;
+use crate::privileges::Privileges;
+
+/// The first line of the file; another one is of another version.
+const FORM: &str = "quipu counters 1";
+
+/// The file is this long at most.
+const LONGEST: u64 = 4096;
+
+const NAME: &str = "counters";
+
+/// What a result is true of: this boot of this CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) boot: String,
+    pub(super) cpu: String,
+}
+
+impl Stamp {
+    /// Returns the stamp of now; `None` where the kernel tells no boot or CPU.
+    pub(super) fn of_this_machine() -> Option<Self> {
+        let boot = kernel_file::read(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
+        let cpu = Privileges::read().cpu?;
+        let one_line = |text: &String| !text.is_empty() && !text.contains('\n');
+        (one_line(&boot) && one_line(&cpu)).then_some(Self { boot, cpu })
+    }
+}
+
+/// The directory of kept results, which belongs to this user alone.
+#[derive(Debug)]
+pub(super) struct Kept {
+    dir: PathBuf,
+}
+
+impl Kept {
+    /// Returns the directory for it below that of the user.
+    pub(super) fn below(user: &Path) -> Self {
+        Self {
+            dir: user.join("quipu"),
+        }
+    }
+
+    /// Returns the result, if there is one with this stamp, in a file that no one else could have written.
+    pub(super) fn read(&self, stamp: &Stamp) -> Option<CounterTest> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(self.open().ok()?, NAME, flags, Mode::empty()).ok()?;
+        check_own(&file, FileType::RegularFile).ok()?;
+        let mut text = String::new();
+        let mut start = File::from(file).take(LONGEST);
+        start.read_to_string(&mut text).ok()?;
+        parse(&text, stamp)
+    }
+
+    /// Replaces the result.
+    pub(super) fn write(&self, stamp: &Stamp, test: CounterTest) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.dir)?;
+        let dir = self.open()?;
+        let new = format!("{NAME}.{}", std::process::id());
+        // Left by an earlier process of this number.
+        let _: Result<(), _> = unlinkat(&dir, new.as_str(), AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(&dir, new.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+        File::from(file).write_all(print(stamp, test).as_bytes())?;
+        Ok(renameat(&dir, new.as_str(), &dir, NAME)?)
+    }
+
+    fn open(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = openat(CWD, &self.dir, flags, Mode::empty())?;
+        check_own(&dir, FileType::Directory)?;
+        Ok(dir)
+    }
+}
+
+/// Checks that what is open is of this type, and that only this user may write to it.
+fn check_own(fd: &OwnedFd, wanted: FileType) -> io::Result<()> {
+    let stat = fstat(fd)?;
+    let others = Mode::WGRP | Mode::WOTH;
+    let own = stat.st_uid == geteuid().as_raw()
+        && FileType::from_raw_mode(stat.st_mode) == wanted
+        && !Mode::from_raw_mode(stat.st_mode).intersects(others);
+    if own {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+fn print(stamp: &Stamp, test: CounterTest) -> String {
+    let Stamp { boot, cpu } = stamp;
+    let CounterTest {
+        advertised,
+        tested,
+        counting,
+    } = test;
+    format!("{FORM}\nboot {boot}\ncpu {cpu}\ncounters {advertised} {tested} {counting}\n")
+}
+
+/// Returns the result in the text, if it is what [`print`] writes for this stamp.
+fn parse(text: &str, stamp: &Stamp) -> Option<CounterTest> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("counters "))?;
+    let mut numbers = line.split(' ').map(|number| number.parse::<u8>().ok());
+    let mut next = || Some(usize::from(numbers.next()??));
+    let test = CounterTest {
+        advertised: next()?,
+        tested: next()?,
+        counting: next()?,
+    };
+    let possible = test.counting <= test.tested && (1..=test.advertised).contains(&test.tested);
+    // One text for each result: nothing before, between or behind.
+    (possible && print(stamp, test) == text).then_some(test)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    const TEST: CounterTest = CounterTest {
+        advertised: 6,
+        tested: 6,
+        counting: 5,
+    };
+
+    fn stamp() -> Stamp {
+        Stamp {
+            boot: "0b5ca0f0-8a3e-4d5f-9a45-4ab0f2dd7cf4".into(),
+            cpu: "Some CPU @ 3.00GHz".into(),
+        }
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("own");
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_in_this_boot_on_this_cpu() {
+        let root = tempfile::tempdir().expect("a directory");
+        let kept = Kept::below(root.path());
+        assert_eq!(kept.read(&stamp()), None);
+        for counting in [5, 6] {
+            let test = CounterTest { counting, ..TEST };
+            kept.write(&stamp(), test).expect("writable");
+            assert_eq!(kept.read(&stamp()), Some(test));
+        }
+        let boot = "another".into();
+        assert_eq!(kept.read(&Stamp { boot, ..stamp() }), None);
+        let cpu = "another".into();
+        assert_eq!(kept.read(&Stamp { cpu, ..stamp() }), None);
+        let files = std::fs::read_dir(root.path().join("quipu")).expect("there");
+        assert_eq!(files.count(), 1);
+    }
+
+    #[test]
+    fn any_other_text_is_none() {
+        let good = print(&stamp(), TEST);
+        assert_eq!(parse(&good, &stamp()), Some(TEST));
+        for (from, to) in [
+            ("counters 1\n", "counters 2\n"),
+            ("6 6 5", "6 6 7"),
+            ("6 6 5", "5 6 5"),
+            ("6 6 5", "0 0 0"),
+            ("6 6 5", "6 0 0"),
+            ("6 6 5", "6 6"),
+            ("6 6 5", "6 6 5 5"),
+            ("6 6 5", "6 6 +5"),
+            ("6 6 5", "6 6 05"),
+            ("6 6 5", "6 6 -1"),
+            ("6 6 5", "6 6 99999999999999999999"),
+            ("6 6 5\n", "6 6 5"),
+            ("6 6 5\n", "6 6 5\n\n"),
+            ("boot ", "boot\t"),
+            ("cpu Some", "cpu some"),
+            ("quipu", "\u{0}quipu"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good);
+            assert_eq!(parse(&bad, &stamp()), None, "{bad:?}");
+        }
+        for bad in ["", "\n", "counters ", "counters 6 6 5\n"] {
+            assert_eq!(parse(bad, &stamp()), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_could_have_written_is_not_read() {
+        let root = tempfile::tempdir().expect("a directory");
+        let kept = Kept::below(root.path());
+        kept.write(&stamp(), TEST).expect("writable");
+        let dir = root.path().join("quipu");
+        let file = dir.join(NAME);
+        for (path, bad, good) in [
+            (&file, 0o620, 0o600),
+            (&file, 0o602, 0o600),
+            (&dir, 0o777, 0o700),
+        ] {
+            mode(path, bad);
+            assert_eq!(kept.read(&stamp()), None, "{bad:o}");
+            mode(path, good);
+            assert_eq!(kept.read(&stamp()), Some(TEST));
+        }
+        let elsewhere = root.path().join("elsewhere");
+        std::fs::rename(&file, &elsewhere).expect("own");
+        symlink(&elsewhere, &file).expect("new");
+        assert_eq!(kept.read(&stamp()), None);
+        std::fs::remove_file(&file).expect("own");
+        std::fs::create_dir(&file).expect("new");
+        assert_eq!(kept.read(&stamp()), None);
+        assert!(kept.write(&stamp(), TEST).is_err());
+        std::fs::remove_dir(&file).expect("own");
+        std::fs::write(&file, vec![b'a'; 1 << 20]).expect("own");
+        mode(&file, 0o600);
+        assert_eq!(kept.read(&stamp()), None);
+        std::fs::rename(&elsewhere, &file).expect("own");
+        assert_eq!(kept.read(&stamp()), Some(TEST));
+        if geteuid().is_root() {
+            for path in [&file, &dir] {
+                chown(path, Some(12345), None).expect("root may");
+                assert_eq!(kept.read(&stamp()), None);
+                chown(path, Some(0), None).expect("root may");
+            }
+            assert_eq!(kept.read(&stamp()), Some(TEST));
+        }
+    }
+}
