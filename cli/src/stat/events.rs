@@ -11,8 +11,8 @@ use super::options::Options;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub group: GroupSpec,
-    /// The name as written on the command line, if it is a lone event.
-    pub label: Option<String>,
+    /// The names of the members as typed; none for an event that was not asked for by name.
+    pub labels: Vec<String>,
     /// Left out of the report where it cannot be counted, because it was not asked for.
     pub optional: bool,
 }
@@ -21,7 +21,7 @@ impl Request {
     fn default_event(event: impl Into<Event>) -> Self {
         Self {
             group: GroupSpec::single(EventSpec::new(event)),
-            label: None,
+            labels: Vec::new(),
             optional: false,
         }
     }
@@ -58,17 +58,60 @@ pub fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failur
 
 fn named(text: &str) -> Result<Vec<Request>, Failure> {
     let groups = text::parse_list(text).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-    // Where the text is a plain list, its items are the names people will look for.
-    let plain = !text.contains(['{', '/', '\'']);
-    let mut labels = text.split(',').map(|item| item.trim().to_owned());
-    Ok(groups
-        .into_iter()
-        .map(|group| Request {
-            label: labels.next().filter(|_| plain),
-            group,
-            optional: false,
-        })
-        .collect())
+    let mut rest = text;
+    let requests = groups.into_iter().map(|group| Request {
+        labels: typed_names(&mut rest, &group).unwrap_or_default(),
+        group,
+        optional: false,
+    });
+    Ok(requests.collect())
+}
+
+/// Returns the names of a group's members as typed at the beginning of `list`, which goes on after it.
+/// The modifiers of a group in braces are added to each.
+fn typed_names(list: &mut &str, group: &GroupSpec) -> Option<Vec<String>> {
+    let start = list.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+    let members = start.strip_prefix('{');
+    let mut rest = members.unwrap_or(start);
+    let mut names = Vec::new();
+    for member in &group.members {
+        // A comma may also be within the event, between slashes or quotes.
+        let ends = rest.match_indices([',', '}']).map(|(end, _)| end);
+        let mut names_at = ends
+            .chain([rest.len()])
+            .map(|end| (rest[..end].trim(), end));
+        let (name, end) = names_at.find(|(name, _)| is_name_of(name, member))?;
+        names.push(name.to_owned());
+        rest = rest[end..].strip_prefix(',').unwrap_or(&rest[end..]);
+    }
+    if members.is_some() {
+        rest = rest.trim_start().strip_prefix('}')?;
+        let (modifiers, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+        rest = after;
+        if let Some(modifiers) = modifiers.trim().strip_prefix(':') {
+            for name in &mut names {
+                *name = with_modifiers(name, modifiers);
+            }
+        }
+    }
+    *list = rest;
+    Some(names)
+}
+
+/// Returns true if a text is that of one event, whatever its modifiers are.
+fn is_name_of(text: &str, member: &EventSpec) -> bool {
+    let groups = text::parse_list(text).unwrap_or_default();
+    matches!(groups.as_slice(), [group] if matches!(group.members.as_slice(), [one] if one.event == member.event))
+}
+
+/// Returns the name of an event with more modifiers, as one would type it.
+pub fn with_modifiers(name: &str, modifiers: &str) -> String {
+    let separate = format!("{name}:{modifiers}");
+    match text::parse_list(&separate) {
+        Ok(_) => separate,
+        // It has some already.
+        Err(_) => format!("{name}{modifiers}"),
+    }
 }
 
 /// Returns the default events of `perf stat`. On CPUs the clock is that of the CPU, because the idle task

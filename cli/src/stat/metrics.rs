@@ -18,6 +18,14 @@ pub struct Metric {
     pub uncertain: bool,
 }
 
+impl Metric {
+    /// Marks it as uncertain if another number that it was made of is.
+    fn with_uncertainty(mut self, is_uncertain: bool) -> Self {
+        self.uncertain |= is_uncertain;
+        self
+    }
+}
+
 /// Gives every row its metric. `elapsed` is in seconds.
 pub fn attach(rows: &mut [Row], elapsed: f64) {
     let metrics: Vec<_> = rows.iter().map(|row| metric(row, rows, elapsed)).collect();
@@ -28,20 +36,32 @@ pub fn attach(rows: &mut [Row], elapsed: f64) {
 
 fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
     let amount = row.amount()?;
-    let beside = |event: Event| counted_beside(row, rows, &event);
-    match row.event() {
+    let (pmu, event) = generalized(row.event());
+    let beside = |whole: Event| {
+        counted_beside(row, rows, |other| {
+            generalized(other.event()) == (pmu, whole.clone())
+                && other.spec.filter == row.spec.filter
+        })
+    };
+    let rate = || rate(row, &time_of(row, rows));
+    let percent = |whole: Event, unit: &str| match beside(whole) {
+        Some(whole) => against(row, whole, unit, true),
+        None => rate(),
+    };
+    match event {
         Event::Software(Software::TaskClock | Software::CpuClock) => {
             // The clock's amount is in milliseconds.
             let busy = ratio(amount / 1e3, elapsed)?;
             Some(plain(row, busy, "CPUs utilized"))
         }
         Event::Hardware(Hardware::Cycles) => {
-            let gigahertz = ratio(amount, row.time as f64)?;
-            Some(plain(row, gigahertz, "GHz"))
+            let time = time_of(row, rows);
+            let gigahertz = plain(row, ratio(amount, time.nanoseconds)?, "GHz");
+            Some(gigahertz.with_uncertainty(time.is_uncertain))
         }
         Event::Hardware(Hardware::Instructions) => match beside(Hardware::Cycles.into()) {
             Some(cycles) => against(row, cycles, "insn per cycle", false),
-            None => rate(row),
+            None => rate(),
         },
         Event::Hardware(event) => {
             let (whole, unit) = match event {
@@ -49,29 +69,93 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
                 Hardware::CacheMisses => (Hardware::CacheReferences, "of all cache references"),
                 Hardware::StalledCyclesFrontend => (Hardware::Cycles, "front-end cycles idle"),
                 Hardware::StalledCyclesBackend => (Hardware::Cycles, "back-end cycles idle"),
-                _ => return rate(row),
+                _ => return rate(),
             };
-            percent(row, beside(whole.into()), unit)
+            percent(whole.into(), unit)
         }
         Event::Cache(event) if event.result == CacheResult::Miss => {
             let whole = Event::from(CacheEvent::new(event.cache, event.op, CacheResult::Access));
             let unit = format!("of all {whole}");
-            percent(row, beside(whole), &unit)
+            percent(whole, &unit)
         }
-        _ => rate(row),
+        _ => rate(),
     }
 }
 
-/// Returns the row of another event in the same place, counted in the same modes.
-fn counted_beside<'a>(row: &Row, rows: &'a [Row], event: &Event) -> Option<&'a Row> {
+/// Returns the generalized event that an event is another name of, if it is, and the core PMU that it
+/// names, where there are several.
+fn generalized(event: &Event) -> (Option<&str>, Event) {
+    let known = match event {
+        Event::Named(name) => synonym(name).map(|event| (None, event.into())),
+        Event::Pmu(of_pmu) => match of_pmu.terms.as_slice() {
+            [term] if term.value.is_none() && is_core(&of_pmu.pmu) => {
+                let pmu = Some(of_pmu.pmu.as_str()).filter(|pmu| *pmu != "cpu");
+                match (synonym(&term.name), term.name.parse()) {
+                    (Some(event), _) => Some((pmu, event.into())),
+                    (None, Ok(event @ Event::Hardware(_))) => Some((pmu, event)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    known.unwrap_or_else(|| (None, event.clone()))
+}
+
+/// Returns the generalized event that a preset of PAPI or an event of ARM stands for.
+fn synonym(name: &str) -> Option<Hardware> {
+    match name.to_ascii_uppercase().as_str() {
+        "PAPI_TOT_CYC" | "CPU_CYCLES" => Some(Hardware::Cycles),
+        "PAPI_TOT_INS" | "INST_RETIRED" => Some(Hardware::Instructions),
+        "PAPI_BR_INS" => Some(Hardware::Branches),
+        "PAPI_BR_MSP" => Some(Hardware::BranchMisses),
+        _ => None,
+    }
+}
+
+/// Returns true for the names that Linux gives to the PMUs of cores.
+fn is_core(pmu: &str) -> bool {
+    pmu == "cpu" || pmu.starts_with("cpu_") || pmu.starts_with("armv8")
+}
+
+/// Returns the first counted row, of the same place and backend, that fits.
+fn counted_beside<'a>(row: &Row, rows: &'a [Row], fits: impl Fn(&Row) -> bool) -> Option<&'a Row> {
     rows.iter().find(|other| {
-        other.event() == event
-            && other.spec.filter == row.spec.filter
+        fits(other)
             && other.place == row.place
             && other.cgroup == row.cgroup
             && other.backend == row.backend
             && other.count.value().is_some()
     })
+}
+
+/// The time that the target had, for rates.
+struct TargetTime {
+    nanoseconds: f64,
+    is_uncertain: bool,
+}
+
+/// Returns the time that a clock counted on the same target, as perf does; without a clock, the time for
+/// which the row's event was enabled.
+fn time_of(row: &Row, rows: &[Row]) -> TargetTime {
+    let is_clock = |other: &Row| {
+        matches!(
+            other.event(),
+            Event::Software(Software::TaskClock | Software::CpuClock)
+        )
+    };
+    let clock = counted_beside(row, rows, is_clock);
+    match clock.and_then(|clock| Some((clock, clock.amount()?))) {
+        Some((clock, milliseconds)) if milliseconds > 0.0 => TargetTime {
+            nanoseconds: milliseconds * 1e6,
+            is_uncertain: clock.is_uncertain(),
+        },
+        _ => TargetTime {
+            nanoseconds: row.time as f64,
+            is_uncertain: false,
+        },
+    }
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
@@ -99,25 +183,17 @@ fn against(row: &Row, whole: &Row, unit: &str, percent: bool) -> Option<Metric> 
     })
 }
 
-/// Returns the share of another count, in percent; a rate where that was not counted.
-fn percent(row: &Row, whole: Option<&Row>, unit: &str) -> Option<Metric> {
-    match whole {
-        Some(whole) => against(row, whole, unit, true),
-        None => rate(row),
-    }
-}
-
 /// Returns the rate of the event in a second of the target's own time.
-fn rate(row: &Row) -> Option<Metric> {
+fn rate(row: &Row, time: &TargetTime) -> Option<Metric> {
     if !row.unit.is_plain() || !row.unit.name.is_empty() {
         return None;
     }
-    let per_second = ratio(row.amount()?, row.time as f64 / 1e9)?;
+    let per_second = ratio(row.amount()?, time.nanoseconds / 1e9)?;
     let (factor, unit) = match per_second {
         v if v >= 1e9 => (1e-9, "G/sec"),
         v if v >= 1e6 => (1e-6, "M/sec"),
         v if v >= 1e3 => (1e-3, "K/sec"),
         _ => (1.0, "/sec"),
     };
-    Some(plain(row, per_second * factor, unit))
+    Some(plain(row, per_second * factor, unit).with_uncertainty(time.is_uncertain))
 }

@@ -11,7 +11,7 @@ use crate::target::TargetOptions;
 const EXAMPLES: &str = "\
 Examples:
   quipu stat -- make -j8                     what a build costs
-  quipu stat -r 10 -- ./bench                ten runs: means and standard deviations
+  quipu stat -r 10 -- ./bench                ten runs: means and their standard errors
   quipu stat -e cycles:u,instructions:u ls   chosen events, in user mode only
   quipu stat -e '{branches,branch-misses}' ls   a group: counted at the same times
   quipu stat -e PAPI_L2_TCM -- ./bench       a preset: counted event by event, reported as one
@@ -27,8 +27,9 @@ are estimates: their counters shared the hardware with others and ran part of th
 
 Exit status:
   that of the command (128 + n when signal n ended it; with -r the first that is not 0);
-  126 when it cannot be executed, 127 when it does not exist; 125 when quipu itself fails;
-  2 when the command line is wrong; 0 when there is no command.";
+  126 when it cannot be executed, 127 when it does not exist; 125 when quipu itself fails,
+  or the command succeeded and not one of the events was counted; 2 when the command line is
+  wrong; 0 when there is no command.";
 
 /// Count what a command, a process or the whole machine does
 #[derive(Debug, Clone, Default, Args)]
@@ -92,7 +93,7 @@ pub struct Options {
     /// Report a line for each thread of -p or -t
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub per_thread: bool,
-    /// Run the command N times; report means and their relative standard deviation
+    /// Run the command N times; report means, and the standard error of the mean in percent
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "interval_print", help_heading = "How")]
     pub repeat: Option<u32>,

@@ -4,7 +4,7 @@ use quipu::Count;
 
 use super::rows::Row;
 
-/// Values seen one by one: their mean and its standard deviation.
+/// Values seen one by one: their mean and its standard error.
 ///
 /// Welford's method, as perf uses it (`tools/perf/util/stat.c` of the kernel): the sum of squared
 /// distances from the mean is kept up to date, which loses nothing to cancellation.
@@ -20,7 +20,7 @@ pub struct Samples {
 pub struct Spread {
     /// The mean, in the event's raw unit.
     pub mean: f64,
-    /// The standard deviation of the mean as a percentage of it.
+    /// The standard error of the mean as a percentage of it.
     pub percent: f64,
 }
 
@@ -36,8 +36,8 @@ impl Samples {
         self.mean
     }
 
-    /// Returns the standard deviation of the mean: sqrt(sum of squares / (n - 1) / n).
-    pub fn deviation(&self) -> f64 {
+    /// Returns the standard error of the mean: sqrt(sum of squares / (n - 1) / n).
+    pub fn standard_error(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }
@@ -49,7 +49,7 @@ impl Samples {
         if self.mean == 0.0 {
             0.0
         } else {
-            self.deviation() / self.mean.abs() * 100.0
+            self.standard_error() / self.mean.abs() * 100.0
         }
     }
 }

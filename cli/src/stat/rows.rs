@@ -184,7 +184,13 @@ pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed
     for row in rows.iter_mut().filter(|row| row.cgroup.is_some()) {
         // When a control group has not been counted for a while, the kernel may date its first
         // counter's times back to then.
-        row.time = row.time.min((elapsed * 1e9) as u64 * row.cpus as u64);
+        let time_of_cpus = (elapsed * 1e9) as u64 * row.cpus as u64;
+        // Every task is in the root group, and the kernel dates nothing on a CPU that switches to none.
+        let is_root = |name: &String| name.trim_matches('/').is_empty();
+        row.time = match row.cgroup.as_ref().is_some_and(is_root) {
+            true => time_of_cpus,
+            false => row.time.min(time_of_cpus),
+        };
     }
     metrics::attach(&mut rows, elapsed);
     rows

@@ -126,6 +126,10 @@ impl<'a> Session<'a> {
         } else {
             self.output.notes(&report)?;
         }
+        let is_counted = |row: &Row| row.count.value().is_some();
+        if status == 0 && !self.plan.requests.is_empty() && !report.rows.iter().any(is_counted) {
+            status = Failure::STATUS;
+        }
         Ok(ExitCode::from(status))
     }
 

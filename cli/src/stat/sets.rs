@@ -10,6 +10,7 @@ use quipu_hal::ValueKind;
 use crate::failure::Failure;
 
 use super::backend::Backends;
+use super::events::with_modifiers;
 use super::notes;
 use super::plan::Plan;
 use super::rows::Unit;
@@ -286,6 +287,7 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
     let Some(first) = members.first() else {
         return Vec::new();
     };
+    let mut members_before = BTreeMap::new();
     let events = first.set.events().iter();
     events
         .enumerate()
@@ -294,8 +296,11 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
                 .iter()
                 .find_map(|member| member.set.events()[index].info());
             let request = &plan.requests[event.request()];
+            let position = members_before.entry(event.request()).or_insert(0);
+            let label = request.labels.get(*position);
+            *position += 1;
             MeasuredEvent {
-                name: name(request.label.as_deref(), event),
+                name: name(label.map(String::as_str), event),
                 spec: event.spec().clone(),
                 unit: info.map_or_else(Unit::none, Unit::of),
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
@@ -306,17 +311,17 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
         .collect()
 }
 
+/// Returns the name as typed, with a modifier where the event is counted in user mode only because the
+/// kernel may not be counted.
 fn name(label: Option<&str>, event: &quipu::SetEvent) -> String {
     let asked = label.unwrap_or(event.name());
     let honours_levels = event
         .info()
         .is_some_and(|info| info.honours.intersects(Filter::LEVELS));
-    if !event.fell_back_to_user() || !honours_levels {
-        asked.to_owned()
-    } else if label.is_some_and(|label| !label.contains(':')) {
-        format!("{asked}:u")
-    } else {
-        event.spec().to_string()
+    match (event.fell_back_to_user() && honours_levels, label) {
+        (false, _) => asked.to_owned(),
+        (true, Some(label)) => with_modifiers(label, "u"),
+        (true, None) => event.spec().to_string(),
     }
 }
 

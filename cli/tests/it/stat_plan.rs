@@ -1,4 +1,4 @@
-//! What `quipu stat` is going to do, from its options.
+//! The plan of `quipu stat`, from its options.
 
 mod events;
 mod plan;

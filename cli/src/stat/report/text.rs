@@ -25,7 +25,11 @@ const NOTE_WIDTH: usize = 96;
 pub fn report(out: &mut String, report: &Report, layout: Layout) {
     let mut title = format!("Counts for {}", report.title);
     if report.runs > 1 {
-        let _ = write!(title, " ({} runs)", report.runs);
+        let _ = write!(
+            title,
+            " ({} runs, +- standard error of the mean)",
+            report.runs
+        );
     }
     let _ = writeln!(out, "\n {}:\n", layout.bold(&title));
     let widths = Widths::of(&report.rows);
@@ -236,11 +240,11 @@ fn times(out: &mut String, times: &Times) {
     let mut line = |samples: &super::Samples, what: &str| {
         let mean = format!("{:.9}", samples.mean());
         let _ = write!(out, "{mean:>TIMES_WIDTH$}");
-        if samples.deviation() > 0.0 {
-            let _ = write!(out, " +- {:.9}", samples.deviation());
+        if samples.standard_error() > 0.0 {
+            let _ = write!(out, " +- {:.9}", samples.standard_error());
         }
         let _ = write!(out, " seconds {what}");
-        if samples.deviation() > 0.0 {
+        if samples.standard_error() > 0.0 {
             let _ = write!(out, "  ( +- {:>5}% )", fixed(samples.percent(), 2));
         }
         out.push('\n');

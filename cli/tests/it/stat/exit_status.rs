@@ -167,3 +167,30 @@ fn a_message_that_cannot_be_written_does_not_change_the_exit_status() {
         assert_eq!(ended.expect("it starts").code(), Some(status));
     }
 }
+
+/// A command that fails keeps its own status, and so does one beside which something was counted.
+#[test]
+fn a_command_of_which_nothing_was_counted_is_no_success() {
+    if !has_perf_events("a_command_of_which_nothing_was_counted") {
+        return;
+    }
+    let absent = ["-e", "node-prefetch-misses", "--"];
+    let report = stderr(&run(&[&absent[..], &["true"]].concat()));
+    if !report.contains("<not supported>") {
+        let _ = writeln!(std::io::stderr(), "SKIP nothing was counted: {report}");
+        return;
+    }
+    let of = |options: &[&str], script| code(&[options, &["--", "sh", "-c", script]].concat());
+    let event = ["-e", "node-prefetch-misses"];
+    assert_eq!(of(&event, "exit 0"), Some(125));
+    assert_eq!(of(&event, "exit 3"), Some(3));
+    assert_eq!(
+        of(&["-e", "node-prefetch-misses,page-faults"], "exit 0"),
+        Some(0)
+    );
+    assert_eq!(of(&["-n"], "exit 0"), Some(0));
+    assert_eq!(
+        code(&["-a", "-e", "node-prefetch-misses", "--timeout", "10"]),
+        Some(125)
+    );
+}

@@ -84,7 +84,7 @@ fn what_has_no_value_says_why() {
     let Some((_folder, file)) = presets("what_has_no_value_says_why") else {
         return;
     };
-    let rows = rows(&file, &["-e", "NEGATIVE:u,HALF:u"]);
+    let rows = rows(&file, &["-e", "NEGATIVE:u,HALF:u,page-faults:u"]);
     for (row, reason) in rows
         .iter()
         .zip(["which no count can be", "divides by zero"])

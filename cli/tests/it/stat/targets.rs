@@ -4,6 +4,8 @@ use std::process::{Child, Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
+use serde_json::Value;
+
 use super::{can_count, has_perf_events, json_rows, run, stderr};
 
 /// A process that sleeps; killed in the end.
@@ -143,6 +145,55 @@ fn a_cgroup_is_counted_under_the_name_it_was_given() {
     let rows = json_rows(&stderr(&output));
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["cgroup"], "/");
+}
+
+/// The kernel's times of the root group are not those of its CPUs: a rate is over the clock, and without
+/// one over the time that passed on all CPUs.
+#[test]
+fn rates_in_the_root_cgroup_are_over_the_clock_of_all_cpus() {
+    if !can_count("rates_in_the_root_cgroup", &["-G", "/", "-e", "cpu-clock"]) {
+        return;
+    }
+    let number = |row: &Value, field: &str| -> f64 {
+        let value = &row[field];
+        let parsed = value.as_str().and_then(|text| text.parse().ok());
+        parsed.or(value.as_f64()).expect("a number")
+    };
+    let per_second = |row: &Value| {
+        let factor = match row["metric-unit"].as_str().expect("a unit") {
+            "G/sec" => 1e9,
+            "M/sec" => 1e6,
+            "K/sec" => 1e3,
+            unit => {
+                assert_eq!(unit, "/sec");
+                1.0
+            }
+        };
+        number(row, "metric-value") * factor
+    };
+    for events in ["cpu-clock,page-faults", "page-faults,cpu-clock"] {
+        let output = run(&[
+            "-a",
+            "-G",
+            "/",
+            "-e",
+            events,
+            "-j",
+            "--",
+            "sh",
+            "-c",
+            "ls -R /etc",
+        ]);
+        let rows = json_rows(&stderr(&output));
+        let find = |name: &str| rows.iter().find(|row| row["event"] == name).expect("a row");
+        let seconds = number(find("cpu-clock"), "counter-value") / 1e3;
+        let faults = find("page-faults");
+        let rate = number(faults, "counter-value") / seconds;
+        assert!(
+            (per_second(faults) / rate - 1.0).abs() < 0.01,
+            "{rate}: {rows:?}"
+        );
+    }
 }
 
 #[test]

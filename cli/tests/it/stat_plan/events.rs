@@ -7,7 +7,10 @@ fn names(options: &Options, on_cpus: bool) -> Vec<String> {
     requests(options, on_cpus)
         .expect("well-formed")
         .iter()
-        .map(|r| r.label.clone().unwrap_or_else(|| r.group.to_string()))
+        .map(|request| match request.labels.is_empty() {
+            true => request.group.to_string(),
+            false => request.labels.join(" "),
+        })
         .collect()
 }
 
@@ -43,15 +46,37 @@ fn details_come_in_levels_and_are_appended() {
 }
 
 #[test]
-fn plain_lists_keep_the_names_people_wrote() {
-    let options = Options {
-        event: vec!["cs, faults:u".into(), "{cs,faults},cpu-cycles".into()],
-        ..Options::default()
-    };
-    assert_eq!(
-        names(&options, false),
-        ["cs", "faults:u", "{context-switches,page-faults}", "cycles"]
-    );
+fn events_keep_the_names_that_were_typed() {
+    for (list, expected) in [
+        ("cs, faults:u", &["cs", "faults:u"][..]),
+        ("{cs,faults},cpu-cycles", &["cs faults", "cpu-cycles"]),
+        ("{rc4:u}", &["rc4:u"]),
+        (
+            "rc4:u,r00c4:u,cpu/event=0xc4,umask=1/",
+            &["rc4:u", "r00c4:u", "cpu/event=0xc4,umask=1/"],
+        ),
+        ("cycles:D,cpu/cycles/", &["cycles:D", "cpu/cycles/"]),
+        ("{rc4,rc2:u}:D,cs", &["rc4:D rc2:uD", "cs"]),
+        ("{ cs , faults }:u", &["cs:u faults:u"]),
+        (
+            "mem:0x1000/8:rw:u,PAPI_TOT_INS",
+            &["mem:0x1000/8:rw:u", "PAPI_TOT_INS"],
+        ),
+        (
+            "{sched:sched_switch,uprobe:/bin/sh:main}:u",
+            &["sched:sched_switch:u uprobe:/bin/sh:main:u"],
+        ),
+        (
+            "sched:sched_switch/filter='a == 1, 2'/,cs",
+            &["sched:sched_switch/filter='a == 1, 2'/", "cs"],
+        ),
+    ] {
+        let options = Options {
+            event: vec![list.into()],
+            ..Options::default()
+        };
+        assert_eq!(names(&options, false), expected, "{list}");
+    }
 }
 
 #[test]

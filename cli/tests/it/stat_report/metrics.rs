@@ -1,6 +1,6 @@
 //! Metrics: what a count means beside the others.
 
-use quipu::{Event, Filter, Hardware, Software};
+use quipu::{Count, Event, Filter, Hardware, Software};
 use quipu_cli::stat::metrics::attach;
 use quipu_cli::stat::rows::Row;
 use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult};
@@ -100,4 +100,59 @@ fn nothing_is_divided_by_zero() {
     let mut never = vec![sample::row(Software::PageFaults.into(), 0, 0)];
     attach(&mut never, 0.0);
     assert_eq!(never[0].metric, None);
+}
+
+/// Over what a clock counted, whatever the kernel says of the time that the counter was enabled.
+#[test]
+fn rates_are_over_the_clock_that_was_counted() {
+    for clock in [Software::TaskClock, Software::CpuClock] {
+        let mut rows = vec![
+            sample::row(Hardware::Cycles.into(), 1_200_000_000, 250_000_000),
+            sample::row(Software::PageFaults.into(), 100, 250_000_000),
+            sample::row(clock.into(), 500_000_000, 9_000_000_000),
+        ];
+        attach(&mut rows, 0.25);
+        let values: Vec<_> = rows
+            .iter()
+            .map(|r| r.metric.as_ref().map(|m| m.value))
+            .collect();
+        assert_eq!(values, [Some(2.4), Some(200.0), Some(2.0)]);
+        rows[2].count = Count::Estimated(500_000_000);
+        attach(&mut rows, 0.25);
+        assert!(rows[0].metric.as_ref().expect("a rate").uncertain);
+        rows[2].cgroup = Some("other".into());
+        attach(&mut rows, 0.25);
+        assert_eq!(rows[0].metric.as_ref().expect("a rate").value, 4.8);
+    }
+}
+
+#[test]
+fn other_names_of_generalized_events_have_their_metrics() {
+    for (cycles, instructions) in [
+        ("cycles", "instructions"),
+        ("PAPI_TOT_CYC", "PAPI_TOT_INS"),
+        ("papi_tot_cyc", "instructions"),
+        ("cpu/cycles/", "cpu/instructions/"),
+        ("cpu/cpu-cycles/", "instructions"),
+        ("cpu_core/cycles/", "cpu_core/instructions/"),
+        ("armv8_pmuv3_0/cpu_cycles/", "armv8_pmuv3_0/inst_retired/"),
+    ] {
+        let event = |text: &str| text.parse::<Event>().expect("an event");
+        let got = metrics(&[(event(cycles), 100), (event(instructions), 250)]);
+        assert_eq!(
+            got[1],
+            some(2.5, "insn per cycle"),
+            "{cycles}, {instructions}"
+        );
+    }
+    for (cycles, instructions) in [
+        ("cpu_atom/cycles/", "cpu_core/instructions/"),
+        ("cpu/cycles=2/", "cpu/instructions/"),
+        ("PAPI_REF_CYC", "PAPI_TOT_INS"),
+        ("uncore_imc_0/cycles/", "instructions"),
+    ] {
+        let event = |text: &str| text.parse::<Event>().expect("an event");
+        let got = metrics(&[(event(cycles), 100), (event(instructions), 250)]);
+        assert_eq!(got[1], some(500.0, "/sec"), "{cycles}, {instructions}");
+    }
 }

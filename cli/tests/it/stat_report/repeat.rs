@@ -7,16 +7,16 @@ use quipu_cli::stat::rows::Row;
 use super::sample;
 
 #[test]
-fn mean_and_deviation_are_exact() {
+fn mean_and_standard_error_are_exact() {
     let mut samples = Samples::default();
-    assert_eq!((samples.mean(), samples.deviation()), (0.0, 0.0));
+    assert_eq!((samples.mean(), samples.standard_error()), (0.0, 0.0));
     samples.add(10.0);
-    assert_eq!((samples.mean(), samples.deviation()), (10.0, 0.0));
+    assert_eq!((samples.mean(), samples.standard_error()), (10.0, 0.0));
     // 10, 20, 30: variance 100, of the mean 100/3.
     samples.add(20.0);
     samples.add(30.0);
     assert_eq!(samples.mean(), 20.0);
-    assert_eq!(samples.deviation(), (100.0f64 / 3.0).sqrt());
+    assert_eq!(samples.standard_error(), (100.0f64 / 3.0).sqrt());
     assert_eq!(samples.percent(), (100.0f64 / 3.0).sqrt() * 5.0);
 }
 
@@ -26,7 +26,7 @@ fn large_values_close_together_keep_their_spread() {
     for value in [1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0] {
         samples.add(value);
     }
-    assert_eq!(samples.deviation(), (1.0f64 / 3.0).sqrt());
+    assert_eq!(samples.standard_error(), (1.0f64 / 3.0).sqrt());
 }
 
 fn faults(value: u128) -> Row {

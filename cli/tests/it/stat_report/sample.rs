@@ -12,7 +12,7 @@ use quipu_cli::stat::rows::{Row, Unit};
 /// Returns an exact count over the whole target, which was watched for `time` nanoseconds.
 pub(crate) fn row(event: Event, value: u128, time: u64) -> Row {
     let unit = match event {
-        Event::Software(Software::TaskClock) => Unit::new("ns", 1.0),
+        Event::Software(Software::TaskClock | Software::CpuClock) => Unit::new("ns", 1.0),
         _ => Unit::none(),
     };
     Row {
