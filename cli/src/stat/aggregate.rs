@@ -7,7 +7,7 @@ use quipu::Part;
 
 use crate::failure::Failure;
 
-use super::system::{self, CpuTopology};
+use super::system;
 
 /// The unit of aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +53,23 @@ impl fmt::Display for AggregateId {
     }
 }
 
+/// The position of a CPU in the machine; -1 where the system does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTopology {
+    pub cpu: u32,
+    pub socket: i32,
+    pub die: i32,
+    pub core: i32,
+}
+
 /// The assignment of parts to lines; looks at the machine once, and only as far as needed.
 #[derive(Debug)]
 pub struct Aggregation {
-    by: AggregateBy,
-    cpus: BTreeMap<u32, CpuTopology>,
-    threads: BTreeMap<i32, String>,
+    pub by: AggregateBy,
+    /// By number.
+    pub cpus: BTreeMap<u32, CpuTopology>,
+    /// The names of threads by their id.
+    pub threads: BTreeMap<i32, String>,
 }
 
 impl Aggregation {
@@ -104,59 +115,5 @@ impl Aggregation {
             },
             _ => AggregateId::Whole,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn two_sockets(by: AggregateBy) -> Aggregation {
-        let place = |cpu, socket, core| {
-            let place = CpuTopology {
-                socket,
-                die: -1,
-                core,
-                cpu,
-            };
-            (cpu, place)
-        };
-        Aggregation {
-            by,
-            cpus: [
-                place(0, 0, 0),
-                place(1, 0, 0),
-                place(2, 0, 4),
-                place(3, 1, 0),
-            ]
-            .into(),
-            threads: [(7, "worker".to_owned())].into(),
-        }
-    }
-
-    fn labels(by: AggregateBy) -> Vec<String> {
-        let aggregation = two_sockets(by);
-        (0..4)
-            .map(|cpu| aggregation.id(&Part::on_cpu(cpu)).to_string())
-            .collect()
-    }
-
-    #[test]
-    fn cpus_are_sorted_into_cores_and_sockets() {
-        assert_eq!(labels(AggregateBy::Target), ["", "", "", ""]);
-        assert_eq!(labels(AggregateBy::Cpu), ["CPU0", "CPU1", "CPU2", "CPU3"]);
-        assert_eq!(
-            labels(AggregateBy::Core),
-            ["S0-D0-C0", "S0-D0-C0", "S0-D0-C4", "S1-D0-C0"]
-        );
-        assert_eq!(labels(AggregateBy::Socket), ["S0", "S0", "S0", "S1"]);
-    }
-
-    #[test]
-    fn threads_have_names() {
-        let aggregation = two_sockets(AggregateBy::Thread);
-        let label = |id| aggregation.id(&Part::of_thread(id)).to_string();
-        assert_eq!(label(7), "worker-7");
-        assert_eq!(label(8), "-8");
     }
 }

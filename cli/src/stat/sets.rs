@@ -262,7 +262,7 @@ fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
 
 /// Returns an error if no event can be counted, and one of them only for lack of permission or because
 /// other programs use its counters.
-fn refusal_of_all<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
+pub fn refusal_of_all<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
     let errors: Vec<&Error> = errors.collect::<Option<_>>()?;
     errors
         .into_iter()
@@ -322,30 +322,5 @@ fn name(label: Option<&str>, event: &quipu::SetEvent) -> String {
         (false, _) => asked.to_owned(),
         (true, Some(label)) => with_modifiers(label, "u"),
         (true, None) => event.spec().to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_that_counts_nothing_for_a_reason_that_can_be_removed_is_refused() {
-        let busy = Error::new(ErrorKind::Busy, "open cycles");
-        let denied = Error::new(ErrorKind::NoPermission, "open cycles");
-        let absent = Error::new(ErrorKind::UnsupportedEvent, "open branches");
-        let refused =
-            |errors: &[Option<&Error>]| refusal_of_all(errors.iter().copied()).map(Error::kind);
-        let no_permission = Some(ErrorKind::NoPermission);
-        assert_eq!(refused(&[Some(&denied)]), no_permission);
-        assert_eq!(refused(&[Some(&absent), Some(&denied)]), no_permission);
-        assert_eq!(
-            refused(&[Some(&absent), Some(&busy)]),
-            Some(ErrorKind::Busy)
-        );
-        assert_eq!(refused(&[None, Some(&busy)]), None);
-        assert_eq!(refused(&[Some(&absent)]), None);
-        assert_eq!(refused(&[None, Some(&denied)]), None);
-        assert_eq!(refused(&[]), None);
     }
 }

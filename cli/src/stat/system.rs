@@ -23,15 +23,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// The position of a CPU in the machine; -1 where the system does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CpuTopology {
-    pub(super) cpu: u32,
-    pub(super) socket: i32,
-    pub(super) die: i32,
-    pub(super) core: i32,
-}
-
 /// Raises the limit of open files as far as this process may (getrlimit(2), `RLIMIT_NOFILE`): each
 /// event takes a file on each CPU or thread. Where that is refused, opening an event beyond the limit
 /// fails with the reason.

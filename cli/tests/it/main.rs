@@ -27,3 +27,4 @@ mod stat_on_registers;
 mod stat_plan;
 #[cfg(unix)]
 mod stat_report;
+mod terminal;

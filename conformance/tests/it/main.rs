@@ -1,5 +1,6 @@
 //! The suite over simulated machines, proper ones and faulty ones.
 
+mod checks;
 mod faulty_hardware;
 mod mutants;
 mod sim;

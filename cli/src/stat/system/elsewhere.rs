@@ -7,8 +7,8 @@ use quipu::Target;
 
 use crate::failure::Failure;
 
+use super::super::aggregate::CpuTopology;
 use super::super::options::Options;
-use super::CpuTopology;
 
 /// Refuses options that only Linux supports.
 pub(in super::super) fn check_supported(options: &Options) -> Result<(), Failure> {

@@ -7,8 +7,8 @@ use quipu_linux::topology::Topology;
 
 use crate::failure::Failure;
 
+use super::super::aggregate::CpuTopology;
 use super::super::options::Options;
-use super::CpuTopology;
 
 /// Succeeds: every option is supported.
 pub(in super::super) fn check_supported(_: &Options) -> Result<(), Failure> {
