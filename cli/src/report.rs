@@ -16,11 +16,29 @@ pub(crate) use options::Options;
 /// The file that is read and written unless another one is named.
 pub(crate) const DEFAULT_FILE: &str = "perf.data";
 
+use quipu_perf_data::Throttling;
+
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 
 use entries::Entries;
 use options::Format;
+
+/// Returns the sentence on an event that was throttled.
+pub(crate) fn throttled(throttling: &Throttling) -> Option<String> {
+    let share = throttling.share() * 100.0;
+    let share = match share {
+        0.0..1.0 => "less than 1".to_owned(),
+        _ => format!("about {share:.0}"),
+    };
+    match throttling.times() {
+        0 => None,
+        1 => Some(format!("throttled once, {share} % of the time not sampled")),
+        times => Some(format!(
+            "throttled {times} times, {share} % of the time not sampled"
+        )),
+    }
+}
 
 /// Reads a file and reports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
@@ -40,6 +58,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             names.join(", ")
         )));
     }
+    let is_text = options.flamegraph.is_none() && options.format() == Format::Text;
+    let throttled: Vec<_> = events
+        .iter()
+        .filter(|_| !is_text)
+        .filter_map(|event| Some(format!("{} {}", event.name, event.throttled.as_ref()?)))
+        .collect();
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
@@ -67,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         terminal::print(&out)
             .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
     }
-    for note in &profile.notes {
+    for note in profile.notes.iter().chain(&throttled) {
         eprintln!("quipu: {note}");
     }
     Ok(ExitCode::SUCCESS)

@@ -57,6 +57,7 @@ impl EventAttr {
             ))
             .with_registers(self.user_registers(), self.interrupt_registers())
             .with_sample_id_all(self.sample_id_all())
+            .with_period((!self.is_frequency()).then(|| self.period_or_frequency()))
     }
 
     /// Its bytes.
@@ -122,6 +123,11 @@ impl EventAttr {
     /// `read_format`: how values that were read look.
     pub fn read_format(&self) -> u64 {
         self.u64(32)
+    }
+
+    /// Returns true if threads that are made inherit the event (`inherit`).
+    pub fn is_inherited(&self) -> bool {
+        self.flag(1)
     }
 
     /// Returns true if the kernel adjusted the period to reach a frequency (`freq`).

@@ -14,6 +14,11 @@ pub enum Error {
     Unsupported(&'static str),
     /// A record does not have the layout of its event.
     Record(quipu_hal::Error),
+    /// It was not finished: what recorded it was ended before it could say how much there is.
+    Unfinished {
+        /// Length of the file.
+        len: u64,
+    },
     /// It ends before something that its header speaks of.
     Truncated {
         /// Name of the missing part.
@@ -45,6 +50,10 @@ impl fmt::Display for Error {
             Self::Record(e) => e.fmt(f),
             Self::NotPerfData => f.write_str("it is no perf.data file"),
             Self::Unsupported(what) => write!(f, "it has {what}, which is not supported"),
+            Self::Unfinished { len } => write!(
+                f,
+                "it was not finished: its recording was ended when it had {len} bytes"
+            ),
             Self::Truncated { what, needed, len } => write!(
                 f,
                 "it is truncated: {what} should end at byte {needed}, the file ends at byte {len}"

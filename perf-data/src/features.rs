@@ -27,6 +27,7 @@ mod number {
 
 /// Description of the machine and the recording. All of it may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Features {
     /// Formats of tracepoints; [`TracingData`](crate::TracingData) makes them.
     pub tracing_data: Option<Vec<u8>>,
@@ -56,6 +57,7 @@ pub struct Features {
 
 /// Address space in which something that has a build id is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BuildIdOwner {
     /// In the kernel: itself or a module.
     Kernel,
@@ -65,6 +67,7 @@ pub enum BuildIdOwner {
 
 /// The build id of a file (ELF note `NT_GNU_BUILD_ID`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BuildId {
     /// Address space in which it is mapped.
     pub owner: BuildIdOwner,
@@ -72,6 +75,14 @@ pub struct BuildId {
     pub id: Vec<u8>,
     /// The file's path, or a name in brackets.
     pub path: Vec<u8>,
+}
+
+impl BuildId {
+    /// Returns the build id of a file by its path.
+    pub fn new(owner: BuildIdOwner, id: impl Into<Vec<u8>>, path: impl Into<Vec<u8>>) -> Self {
+        let (id, path) = (id.into(), path.into());
+        Self { owner, id, path }
+    }
 }
 
 /// The longest build id that a file can hold (`BUILD_ID_SIZE`).

@@ -7,6 +7,7 @@ use crate::byte_order::{ByteOrder, swap_body, swap_header};
 use crate::bytes::{u32_at, u64_at};
 #[cfg(feature = "zstd")]
 use crate::decompression::Decompressor;
+use crate::reader::Cut;
 use crate::record::{HEADER_LEN, RawRecord, kind};
 use crate::{Error, RecordLayout, RecordedEvent, Result};
 
@@ -24,6 +25,7 @@ pub struct FileRecords<'a, R: Read> {
     first: Option<Vec<u8>>,
     buffer: Vec<u8>,
     foreign: Option<Foreign>,
+    cut: Option<Cut>,
     #[cfg(feature = "zstd")]
     compressed: Option<Decompressor>,
 }
@@ -36,6 +38,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
         first: Option<Vec<u8>>,
         events: &[RecordedEvent],
         order: ByteOrder,
+        cut: Option<Cut>,
     ) -> Self {
         Self {
             source: Source {
@@ -47,6 +50,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
             first,
             buffer: Vec::new(),
             foreign: (order == ByteOrder::Swapped).then(|| Foreign::new(events)),
+            cut,
             #[cfg(feature = "zstd")]
             compressed: None,
         }
@@ -55,6 +59,9 @@ impl<'a, R: Read> FileRecords<'a, R> {
     /// The next record; `None` after the last. Compressed records are decompressed.
     ///
     /// # Errors
+    /// After the last whole record of a file that was cut: [`Unfinished`](Error::Unfinished) where its recording
+    /// was ended before it could say its length, [`Truncated`](Error::Truncated) where it says more than there
+    /// is.
     /// [`Malformed`](Error::Malformed) when it is shorter than its header or longer than what is left, or
     /// compressed data are damaged; [`Truncated`](Error::Truncated) when the input ends too early;
     /// [`Unsupported`](Error::Unsupported) when it is compressed and this crate was built without the
@@ -67,8 +74,21 @@ impl<'a, R: Read> FileRecords<'a, R> {
             let offset = self.source.at;
             if let Some(first) = self.first.take() {
                 self.buffer = first;
-            } else if !self.source.read(&mut self.buffer)? {
-                return Ok(None);
+            } else {
+                match (self.source.read(&mut self.buffer), self.cut.take()) {
+                    (Ok(true), cut) => self.cut = cut,
+                    (
+                        Ok(false)
+                        | Err(Error::Malformed {
+                            what: NOT_WHOLE, ..
+                        }),
+                        Some(cut),
+                    ) => {
+                        return Err(cut.error());
+                    }
+                    (Ok(false), None) => return Ok(None),
+                    (Err(error), _) => return Err(error),
+                }
             }
             match RawRecord::at_start(&self.buffer).map(|record| record.kind()) {
                 Some(kind::COMPRESSED) => self.decompress(HEADER_LEN, offset)?,
@@ -77,7 +97,8 @@ impl<'a, R: Read> FileRecords<'a, R> {
                     // Its first word says how long the trace is that follows.
                     let len = u64_at(&self.buffer, HEADER_LEN).unwrap_or(u64::MAX);
                     let len = self.source.order.u64(len);
-                    self.source.skip(len, "the data ends within a trace")?;
+                    let skipped = self.source.skip(len, "the data ends within a trace");
+                    skipped.map_err(|error| self.cut.map_or(error, Cut::error))?;
                     break;
                 }
                 Some(kind::HEADER_TRACING_DATA) => {
@@ -152,6 +173,8 @@ impl<'a, R: Read> FileRecords<'a, R> {
     }
 }
 
+/// Error of a record that goes on behind the data.
+const NOT_WHOLE: &str = "the data ends within a record";
 /// Error of a record whose size is less than that of its header.
 const TOO_SHORT: &str = "a record that is shorter than its header";
 
@@ -170,7 +193,6 @@ impl<R: Read> Source<R> {
     /// Reads the next record into a buffer, its header in this machine's byte order; false if there is
     /// none any more.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
-        const NOT_WHOLE: &str = "the data ends within a record";
         let offset = self.at;
         let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
         if left == 0 {

@@ -157,6 +157,7 @@ pub struct RecordLayout {
     user_registers: u64,
     interrupt_registers: u64,
     sample_id_all: bool,
+    period: Option<u64>,
     /// Offset of each word of a sample's fixed part, in bytes.
     pub(crate) fixed: FixedPart,
     /// Which fields of varying length follow it.
@@ -217,6 +218,7 @@ impl RecordLayout {
             user_registers: 0,
             interrupt_registers: 0,
             sample_id_all: false,
+            period: None,
             fixed,
             has_variable: !FIXED.contains(sample_type),
             trailer: 0,
@@ -257,6 +259,13 @@ impl RecordLayout {
         self
     }
 
+    /// Sets the number of events that every sample stands for, where it is fixed and samples do not say it.
+    #[must_use]
+    pub fn with_period(mut self, period: Option<u64>) -> Self {
+        self.period = period;
+        self
+    }
+
     /// The fields of a sample.
     pub fn sample_type(&self) -> SampleType {
         self.sample_type
@@ -285,6 +294,11 @@ impl RecordLayout {
     /// Returns true if records that are no samples have a trailer.
     pub fn sample_id_all(&self) -> bool {
         self.sample_id_all
+    }
+
+    /// Returns the fixed number of events that a sample stands for.
+    pub fn period(&self) -> Option<u64> {
+        self.period
     }
 
     /// Returns true if samples have one of these fields.

@@ -11,12 +11,15 @@ mod features;
 mod file_records;
 mod header;
 mod layout;
+mod losses;
 mod order;
+mod read_deltas;
 mod reader;
 pub mod record;
 mod sample;
 mod section;
 pub mod synthesized;
+mod throttling;
 mod trace_format;
 mod tracing;
 mod writer;
@@ -27,7 +30,9 @@ pub use error::Error;
 pub use features::{BuildId, BuildIdOwner, Features};
 pub use file_records::FileRecords;
 pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
+pub use losses::Losses;
 pub use order::TimeOrder;
+pub use read_deltas::ReadDeltas;
 pub use reader::{Reader, is_stream};
 pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
 pub use sample::{
@@ -36,6 +41,7 @@ pub use sample::{
     RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
     UserStack, Weight,
 };
+pub use throttling::Throttling;
 pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
 pub use tracing::TracingData;
 pub use writer::Writer;

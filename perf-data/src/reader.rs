@@ -28,6 +28,30 @@ pub struct Reader<R> {
     data: Data,
     events: Vec<RecordedEvent>,
     features: Features,
+    /// Error after the last record that is whole.
+    cut: Option<Cut>,
+}
+
+/// Place at which a file ends too early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut {
+    /// It does not say where it should.
+    Unfinished { len: u64 },
+    /// A part of it should end at `needed`.
+    Truncated {
+        what: &'static str,
+        needed: u64,
+        len: u64,
+    },
+}
+
+impl Cut {
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::Unfinished { len } => Error::Unfinished { len },
+            Self::Truncated { what, needed, len } => Error::Truncated { what, needed, len },
+        }
+    }
 }
 
 /// The place of the records.
@@ -41,10 +65,12 @@ enum Data {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads everything but the records of a file, in which a stream may have been stored.
+    /// Reads everything but the records of a file, in which a stream may have been stored. Of one that ends
+    /// before its records do, those that are whole can be read; what describes the machine is not there.
     ///
     /// # Errors
-    /// Any [`Error`]: the input cannot be read, is no such file, is truncated, or contradicts itself.
+    /// Any [`Error`]: the input cannot be read, is no such file, ends before its records begin, or contradicts
+    /// itself.
     pub fn new(mut input: R) -> Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
         input.seek(SeekFrom::Start(0))?;
@@ -57,23 +83,32 @@ impl<R: Read + Seek> Reader<R> {
             .read_exact(&mut bytes)
             .map_err(|_| Error::NotPerfData)?;
         let mut header = Header::read(bytes, start.order)?;
-        if header.data.size == 0 && header.features == [0; 4] {
-            // Whoever wrote it was ended before it could say how much there is.
-            header.data.size = len.saturating_sub(header.data.offset);
-        }
-        header.data.checked_end("its data", len)?;
-        let sections = Sections {
+        let mut sections = Sections {
             input: &mut input,
             len,
             order: start.order,
         };
-        let (events, features) = sections.read(&header)?;
+        let mut cut = sections.cut(&header);
+        if cut.is_some() {
+            header.data.size = len.saturating_sub(header.data.offset);
+            // They come after the data.
+            header.features = [0; 4];
+        }
+        let mut events = sections.read_events(&header)?;
+        let mut features = Features::default();
+        match sections.read_features(&header, &mut events, &mut features) {
+            Err(Error::Truncated { what, needed, len }) => {
+                cut = Some(Cut::Truncated { what, needed, len });
+            }
+            other => other?,
+        }
         Ok(Self {
             input,
             order: start.order,
             data: Data::Section(header.data),
             events,
             features,
+            cut,
         })
     }
 
@@ -162,6 +197,7 @@ impl<R: Read> Reader<R> {
             order,
             events,
             features,
+            cut: None,
         })
     }
 
@@ -181,7 +217,8 @@ impl<R: Read> Reader<R> {
             Data::Section(Section { offset, size }) => ((*offset, Some(*offset + *size)), None),
             Data::Stream(at, first) => ((*at, None), first.take()),
         };
-        FileRecords::new(&mut self.input, range, first, &self.events, self.order)
+        let input = &mut self.input;
+        FileRecords::new(input, range, first, &self.events, self.order, self.cut)
     }
 }
 
@@ -217,10 +254,30 @@ struct Sections<'a, R> {
 }
 
 impl<R: Read + Seek> Sections<'_, R> {
-    fn read(mut self, header: &Header) -> Result<(Vec<RecordedEvent>, Features)> {
-        let mut events = self.read_events(header)?;
-        let features = self.read_features(header, &mut events)?;
-        Ok((events, features))
+    /// Returns where the file ends, if that is before its records do.
+    fn cut(&mut self, header: &Header) -> Option<Cut> {
+        let (Section { offset, size }, len) = (header.data, self.len);
+        let needed = offset.saturating_add(size);
+        if needed > len {
+            let what = "its data";
+            return Some(Cut::Truncated { what, needed, len });
+        }
+        if size > 0 || offset == len {
+            return None;
+        }
+        // Recorders write the length last. Where there are no records, the sections of features follow,
+        // of which the first comes right after their table.
+        let table = Section::LEN * header.feature_numbers().count();
+        let is_table = table > 0 && {
+            let first = Section {
+                offset,
+                size: Section::LEN as u64,
+            };
+            let first = self.section(first, FEATURES).ok();
+            let first = first.and_then(|bytes| self.described(&bytes, 0));
+            first.is_some_and(|first| first.offset == offset + table as u64)
+        };
+        (!is_table).then_some(Cut::Unfinished { len })
     }
 
     fn section(&mut self, section: Section, what: &'static str) -> Result<Vec<u8>> {
@@ -266,8 +323,12 @@ impl<R: Read + Seek> Sections<'_, R> {
         Ok(events)
     }
 
-    fn read_features(&mut self, header: &Header, events: &mut [RecordedEvent]) -> Result<Features> {
-        let mut features = Features::default();
+    fn read_features(
+        &mut self,
+        header: &Header,
+        events: &mut [RecordedEvent],
+        features: &mut Features,
+    ) -> Result<()> {
         let numbers: Vec<u32> = header.feature_numbers().collect();
         let Section { offset, size } = header.data;
         let table = Section {
@@ -282,6 +343,6 @@ impl<R: Read + Seek> Sections<'_, R> {
             let bytes = self.section(section, FEATURES)?;
             features.take(number, &bytes, events, self.order)?;
         }
-        Ok(features)
+        Ok(())
     }
 }

@@ -173,6 +173,7 @@ pub enum Record<'a> {
 /// The part of a call chain in user mode that was taken later, on the way back to it
 /// (`PERF_RECORD_CALLCHAIN_DEFERRED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallchainDeferred<'a> {
     /// That of the samples it belongs to ([`Callchain::deferred`](Callchain::deferred)).
     pub cookie: u64,

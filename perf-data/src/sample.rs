@@ -229,10 +229,12 @@ impl<'a> Sample<'a> {
         pair.map(|(cpu, _)| cpu)
     }
 
-    /// Returns the number of events it stands for.
+    /// Returns the number of events it stands for: its own, or that which is fixed for its event
+    /// ([`RecordLayout::with_period`]).
     #[inline]
     pub fn period(&self) -> Option<u64> {
         self.word(SampleType::PERIOD, self.layout.fixed.period)
+            .or(self.layout.period())
     }
 
     /// A cursor at one of the offsets, if the field is there.
@@ -474,6 +476,7 @@ fn sized<'a>(
 /// The trailer that `sample_id_all` puts at the end of every record that is no sample: the fields of
 /// [`SampleType::TRAILER`] that the counter's samples have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct SampleId {
     /// Process and thread.
     pub thread: Option<ThreadId>,

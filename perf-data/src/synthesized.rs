@@ -4,6 +4,7 @@
 //! where `sample_id_all` puts ids and time: readers take time 0 for "before everything else".
 
 use crate::record::{HEADER_LEN, Misc, kind};
+use crate::{RecordLayout, SampleType};
 
 /// A mapping of executable memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,11 +88,20 @@ pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) ->
         .close(trailer)
 }
 
-/// `PERF_RECORD_LOST_SAMPLES`: samples that no other record speaks of were lost.
-pub fn lost_samples(count: u64, trailer: usize) -> Vec<u8> {
+/// `PERF_RECORD_LOST_SAMPLES`: so many samples of the counter with this id were lost until the end of the
+/// recording, as the counter itself says (`PERF_FORMAT_LOST`).
+pub fn lost_samples(count: u64, layout: &RecordLayout, id: u64) -> Vec<u8> {
+    let is_id = |field| field == SampleType::ID || field == SampleType::IDENTIFIER;
+    let fields = layout.sample_type() & SampleType::TRAILER;
+    let fields = fields.iter().filter(|_| layout.sample_id_all());
+    // In the order of the trailer, in which the identifier is last, as in `sample_type`.
+    let trailer: Vec<u64> = fields
+        .map(|field| if is_id(field) { id } else { 0 })
+        .collect();
     Draft::new(kind::LOST_SAMPLES, Misc::default())
         .words(&[count])
-        .close(trailer)
+        .words(&trailer)
+        .close(0)
 }
 
 /// `PERF_RECORD_MMAP2` of a process.
@@ -170,9 +180,12 @@ mod tests {
         assert_eq!(bytes.len(), 8 + 8 + 24);
         let bytes = fork(3, 1, 4, 1, 8);
         assert_eq!(bytes.len(), 8 + 16 + 8 + 8);
-        let bytes = lost_samples(5, 8);
+        let layout = RecordLayout::new(SampleType::IP | SampleType::TIME | SampleType::IDENTIFIER);
+        let bytes = lost_samples(5, &layout.with_sample_id_all(true), 9);
         let body = RawRecord::at_start(&bytes).expect("whole").body();
-        assert_eq!((u64_at(body, 0), body.len()), (Some(5), 16));
+        let words: Vec<_> = (0..4).map(|i| u64_at(body, 8 * i)).collect();
+        assert_eq!(words, [Some(5), Some(0), Some(9), None]);
+        assert_eq!(lost_samples(5, &layout, 9).len(), 16);
         let bytes = kernel(1, 2, b"_text", 3, 0);
         let body = RawRecord::at_start(&bytes).expect("whole").body();
         assert_eq!(u32_at(body, 0), Some(u32::MAX));

@@ -19,8 +19,8 @@ pub(super) struct Events {
     pub(super) list: Vec<SampledEvent>,
     /// The attributes that the events ask for: pinned, exclusive.
     pub(super) attributes: Attributes,
-    /// A note on the choice for the user.
-    pub(super) note: Option<&'static str>,
+    /// Notes on the choice for the user.
+    pub(super) notes: Vec<String>,
 }
 
 /// Returns the events that are asked for, or the best clock that there is.
@@ -31,8 +31,24 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     } else {
         named(&options.event)?
     };
+    let most = most_frequent();
+    let mut too_high = None;
     for sampled in &mut events.list {
-        sampled.rate = rate(options, &sampled.event.event)?;
+        sampled.rate = rate(options, &sampled.event.event);
+        if let (Rate::Frequency(wanted), Some(most)) = (&mut sampled.rate, most)
+            && *wanted > most
+        {
+            too_high = Some((std::mem::replace(wanted, most), most));
+        }
+    }
+    if let Some((wanted, most)) = too_high {
+        let limit = format!(
+            "{wanted} samples a second are more than the kernel allows: kernel.perf_event_max_sample_rate is {most}"
+        );
+        if options.strict_freq {
+            return Err(Failure::usage(limit));
+        }
+        events.notes.push(format!("{limit}; taking {most}"));
     }
     Ok(events)
 }
@@ -48,7 +64,7 @@ fn default_event(has_pmu: bool) -> Events {
     Events {
         list: vec![sampled(event)],
         attributes: Attributes::default(),
-        note,
+        notes: note.into_iter().map(str::to_owned).collect(),
     }
 }
 
@@ -79,31 +95,19 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
     Ok(Events {
         list,
         attributes: attributes.unwrap_or_default(),
-        note: None,
+        notes: Vec::new(),
     })
 }
 
-fn rate(options: &Options, event: &Event) -> Result<Rate, Failure> {
-    Ok(match (options.count, options.frequency) {
+/// Returns the rate that is asked for, which the kernel may not allow.
+fn rate(options: &Options, event: &Event) -> Rate {
+    match (options.count, options.frequency) {
         (Some(period), _) => Rate::Period(period),
-        (None, Some(frequency)) => {
-            let most = most_frequent();
-            if most.is_some_and(|most| frequency > most) {
-                return Err(Failure::usage(format_args!(
-                    "-F {frequency} is more than the kernel allows: kernel.perf_event_max_sample_rate \
-                     is {}",
-                    most.unwrap_or_default()
-                )));
-            }
-            Rate::Frequency(frequency)
-        }
+        (None, Some(frequency)) => Rate::Frequency(frequency),
         // Each of them means something, and there is no knowing how often they happen.
         (None, None) if is_single(event) => Rate::Period(1),
-        (None, None) => {
-            let most = most_frequent().filter(|most| *most > 0);
-            Rate::Frequency(USUAL_FREQUENCY.min(most.unwrap_or(USUAL_FREQUENCY)))
-        }
-    })
+        (None, None) => Rate::Frequency(USUAL_FREQUENCY),
+    }
 }
 
 /// Tracepoints and breakpoints.
@@ -111,10 +115,10 @@ fn is_single(event: &Event) -> bool {
     matches!(event, Event::Breakpoint(_)) || tracepoints::parts(event).is_some()
 }
 
-/// Returns the most samples in a second that the kernel takes.
+/// Returns the most samples in a second that the kernel takes at present.
 fn most_frequent() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?;
-    text.trim().parse().ok()
+    text.trim().parse().ok().filter(|most| *most > 0)
 }
 
 #[cfg(test)]
@@ -131,16 +135,16 @@ mod tests {
     fn rates(options: &Options) -> Vec<Rate> {
         let events = named(&options.event).expect("well-formed");
         let rates = events.list.iter().map(|e| rate(options, &e.event.event));
-        rates.map(|rate| rate.expect("possible")).collect()
+        rates.collect()
     }
 
     #[test]
     fn without_a_pmu_the_clock_is_sampled_and_that_is_said() {
         let (with, without) = (default_event(true), default_event(false));
         assert_eq!(with.list[0].event.to_string(), "cycles:P");
-        assert_eq!(with.note, None);
+        assert_eq!(with.notes, [""; 0]);
         assert_eq!(without.list[0].event.to_string(), "cpu-clock");
-        assert!(without.note.is_some_and(|note| note.contains("no CPU PMU")));
+        assert!(without.notes[0].contains("no CPU PMU"));
     }
 
     #[test]

@@ -18,21 +18,20 @@ pub(super) fn features() -> Features {
         .iter()
         .map(|key| value(&cpuinfo, key))
         .collect();
-    Features {
-        host_name: sysctl("hostname"),
-        os_release: sysctl("osrelease"),
-        version: Some(format!("quipu {}", env!("CARGO_PKG_VERSION"))),
-        arch: sysctl("arch").or_else(|| Some(std::env::consts::ARCH.into())),
-        cpus: cpus(),
-        cpu_description: value(&cpuinfo, "model name").map(str::to_owned),
-        cpu_id: cpu_id.map(|parts| parts.join(",")),
-        total_memory: value(&meminfo, "MemTotal")
-            .and_then(|text| text.split(' ').next()?.parse().ok()),
-        command_line: std::env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
-        ..Features::default()
-    }
+    let mut features = Features::default();
+    features.host_name = sysctl("hostname");
+    features.os_release = sysctl("osrelease");
+    features.version = Some(format!("quipu {}", env!("CARGO_PKG_VERSION")));
+    features.arch = sysctl("arch").or_else(|| Some(std::env::consts::ARCH.into()));
+    features.cpus = cpus();
+    features.cpu_description = value(&cpuinfo, "model name").map(str::to_owned);
+    features.cpu_id = cpu_id.map(|parts| parts.join(","));
+    features.total_memory =
+        value(&meminfo, "MemTotal").and_then(|text| text.split(' ').next()?.parse().ok());
+    features.command_line = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    features
 }
 
 /// Returns the number of CPUs, and of those that are online.

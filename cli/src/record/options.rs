@@ -38,6 +38,9 @@ pub(crate) struct Options {
     #[arg(short = 'F', long = "freq", value_name = "N", conflicts_with = "count",
           value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
     pub(crate) frequency: Option<u64>,
+    /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
+    #[arg(long, help_heading = "What")]
+    pub(crate) strict_freq: bool,
     /// Take a sample every N events; 1 samples every event
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           help_heading = "What")]

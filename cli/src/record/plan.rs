@@ -24,7 +24,7 @@ pub(super) struct RecordPlan {
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
     pub(super) output: PathBuf,
-    pub(super) note: Option<&'static str>,
+    pub(super) notes: Vec<String>,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
 }
@@ -44,15 +44,15 @@ impl RecordPlan {
             )));
         }
         let backend = quipu::linux_backend()?;
-        let events = events::events(options, &backend)?;
-        let note = events.note;
+        let mut events = events::events(options, &backend)?;
+        let notes = std::mem::take(&mut events.notes);
         Ok(Self {
             spec: spec(options, events, &scope)?,
             backend,
             scope,
             command: options.target.command.clone(),
             output: options.output.clone(),
-            note,
+            notes,
             quiet: options.quiet,
             verbose: options.verbose,
         })

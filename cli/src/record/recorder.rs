@@ -20,6 +20,7 @@ use super::output::Output;
 use super::plan::RecordPlan;
 use super::statistics::{self, Statistics};
 use super::tracepoints;
+use crate::report::throttled;
 
 /// The longest wait for one sampler before all are drained, and the command and signals checked.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -53,7 +54,7 @@ impl<'a> Recorder<'a> {
             plan,
             signals: Signals::watch()?,
             spec: plan.spec.clone(),
-            notes: plan.note.into_iter().map(str::to_owned).collect(),
+            notes: plan.notes.clone(),
         })
     }
 
@@ -210,11 +211,9 @@ impl<'a> Recorder<'a> {
             let _ = sampler.disable();
         }
         recording.drain()?;
-        let lost = statistics::lost(&recording.samplers);
-        let unsaid = lost.saturating_sub(statistics::lost_records(&recording.samplers));
-        if unsaid > 0 {
-            let trailer = trailer_len(recording.samplers[0].layout().sample_type());
-            let record = synthesized::lost_samples(unsaid, trailer);
+        let losses = statistics::losses(&recording.samplers, self.spec.events.len());
+        for (record, count) in losses.counted {
+            let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
             recording.output.write(&[&record]);
         }
         let mut features = machine::features();
@@ -227,9 +226,15 @@ impl<'a> Recorder<'a> {
         if self.plan.quiet {
             return Ok(());
         }
-        if self.plan.verbose {
-            for (sampled, count) in self.spec.events.iter().zip(statistics.by_event()) {
-                self.say(&format!("{count} samples of {}", sampled.event));
+        let lost = losses.all;
+        let (events, counts) = (self.spec.events.iter(), statistics.by_event());
+        for ((sampled, (count, throttling)), own) in events.zip(counts).zip(&losses.by_event) {
+            let event = &sampled.event;
+            if self.plan.verbose || (*own > 0 && losses.by_event.len() > 1) {
+                self.say(&format!("{}, {own} lost, of {event}", samples(count)));
+            }
+            if let Some(throttled) = throttled(throttling) {
+                self.say(&format!("{event} {throttled}"));
             }
         }
         self.say(&format!(

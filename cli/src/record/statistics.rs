@@ -7,13 +7,14 @@ use std::path::Path;
 
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
-use quipu_perf_data::{BuildId, BuildIdOwner};
+use quipu_perf_data::{BuildId, BuildIdOwner, Throttling};
 use quipu_symbols::build_id_of;
 
 /// Counts, and what is to be told at the end.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     samples: Vec<u64>,
+    throttling: Vec<Throttling>,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
     times: Option<(u64, u64)>,
@@ -25,6 +26,7 @@ impl Statistics {
         let counters = samplers.iter().flat_map(Sampler::counters);
         Self {
             samples: vec![0; events],
+            throttling: vec![Throttling::default(); events],
             events: counters.map(|c| (c.id(), c.event())).collect(),
             ..Self::default()
         }
@@ -39,19 +41,39 @@ impl Statistics {
         record: &RawRecord<'_>,
         layout: &RecordLayout,
     ) -> quipu::Result<()> {
-        if !matches!(record.kind(), kind::SAMPLE | kind::MMAP | kind::MMAP2) {
+        use kind::{EXIT, MMAP, MMAP2, SAMPLE, THROTTLE, UNTHROTTLE};
+        if !matches!(
+            record.kind(),
+            SAMPLE | MMAP | MMAP2 | EXIT | THROTTLE | UNTHROTTLE
+        ) {
             return Ok(());
         }
-        match record.decode(layout)? {
+        let decoded = record.decode(layout)?;
+        let trailer = record.sample_id(layout).unwrap_or_default();
+        let event_of = |id: u64| self.events.get(&id).copied().unwrap_or(0);
+        match decoded {
             Record::Sample(sample) => {
-                let event = sample.id().and_then(|id| self.events.get(&id).copied());
-                if let Some(count) = self.samples.get_mut(event.unwrap_or(0)) {
+                let event = sample.id().map_or(0, event_of);
+                if let Some(count) = self.samples.get_mut(event) {
                     *count += 1;
+                }
+                if let Some(throttling) = self.throttling.get_mut(event) {
+                    throttling.note(&decoded, &trailer);
                 }
                 if let Some(time) = sample.time() {
                     let (first, last) = self.times.unwrap_or((time, time));
                     self.times = Some((first.min(time), last.max(time)));
                 }
+            }
+            Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
+                let event = event_of(throttle.id);
+                if let Some(throttling) = self.throttling.get_mut(event) {
+                    throttling.note(&decoded, &trailer);
+                }
+            }
+            Record::Exit(_) => {
+                let all = self.throttling.iter_mut();
+                all.for_each(|event| event.note(&decoded, &trailer));
             }
             Record::Mapping(mapping) if !self.mapped.contains(mapping.path) => {
                 self.mapped.insert(mapping.path.to_owned());
@@ -66,9 +88,9 @@ impl Statistics {
         self.samples.iter().sum()
     }
 
-    /// Returns the number of samples of each event.
-    pub(super) fn by_event(&self) -> &[u64] {
-        &self.samples
+    /// Returns the number of samples of each event, and how it was throttled.
+    pub(super) fn by_event(&self) -> impl Iterator<Item = (u64, &Throttling)> {
+        self.samples.iter().copied().zip(&self.throttling)
     }
 
     /// Returns the times of the first and the last sample.
@@ -81,22 +103,47 @@ impl Statistics {
         let files = self.mapped.iter().filter(|path| path.starts_with(b"/"));
         files
             .filter_map(|path| {
-                Some(BuildId {
-                    owner: BuildIdOwner::User,
-                    id: build_id_of(Path::new(OsStr::from_bytes(path)))?,
-                    path: path.clone(),
-                })
+                let id = build_id_of(Path::new(OsStr::from_bytes(path)))?;
+                Some(BuildId::new(BuildIdOwner::User, id, path.as_slice()))
             })
             .collect()
     }
 }
 
-/// Returns the number of lost samples: that of the counters where the kernel counts it (Linux 6.0),
-/// else what the records say.
-pub(super) fn lost(samplers: &[Sampler]) -> u64 {
-    let counted = samplers.iter().flat_map(Sampler::counters);
-    let counted: Option<u64> = counted.map(|c| c.read().ok()?.1).sum();
-    counted.unwrap_or(0).max(lost_records(samplers))
+/// Samples that were lost.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// Those of each counter that lost any, by its id, where the kernel counts them (Linux 6.0).
+    pub(super) counted: Vec<(u64, u64)>,
+    pub(super) by_event: Vec<u64>,
+    /// All, of any event.
+    pub(super) all: u64,
+}
+
+/// Returns the losses that the counters tell where the kernel counts them, else what the records say.
+pub(super) fn losses(samplers: &[Sampler], events: usize) -> Losses {
+    let mut losses = Losses {
+        by_event: vec![0; events],
+        ..Losses::default()
+    };
+    let mut is_counted = true;
+    for counter in samplers.iter().flat_map(Sampler::counters) {
+        match counter.read().ok().and_then(|read| read.1) {
+            Some(0) => {}
+            Some(lost) => {
+                losses.counted.push((counter.id(), lost));
+                losses.by_event[counter.event()] += lost;
+                losses.all += lost;
+            }
+            None => is_counted = false,
+        }
+    }
+    let rings = samplers.iter().flat_map(Sampler::rings);
+    losses.all += rings.map(|ring| ring.losses().samples).sum::<u64>();
+    if !is_counted {
+        losses.all = losses.all.max(lost_records(samplers));
+    }
+    losses
 }
 
 /// Returns the number of lost records according to the records themselves.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use quipu_perf_data::record::{FileIdentity, Mapping, kind};
 use quipu_perf_data::{
-    BuildIdOwner, Context, CpuMode, Error, EventAttr, FileRecords, RawRecord, Reader, Record,
-    RecordLayout, Sample, SampleType, TimeOrder,
+    BuildIdOwner, Callchain, Context, CpuMode, Error, EventAttr, FileRecords, Losses, RawRecord,
+    ReadDeltas, Reader, Record, RecordLayout, Sample, SampleId, SampleType, Throttling, TimeOrder,
 };
 use quipu_symbols::{AddressOwner, KernelSymbols, Mapped, Processes, Symbolizer};
 
@@ -63,6 +63,13 @@ fn load_file<R: Read + io::Seek>(file: R, options: &Options) -> Result<Profile, 
 /// State of reading a file.
 struct Loading {
     layouts: Vec<RecordLayout>,
+    /// True for events that threads inherit.
+    inherited: Vec<bool>,
+    losses: Losses,
+    throttling: Vec<Throttling>,
+    deltas: ReadDeltas,
+    /// True if there are samples that do not say how many events they stand for.
+    without_period: bool,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
     processes: Processes,
@@ -105,6 +112,15 @@ impl Loading {
         }
         Self {
             layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
+            inherited: reader
+                .events()
+                .iter()
+                .map(|e| e.attr().is_inherited())
+                .collect(),
+            losses: Losses::new(reader.events()),
+            throttling: vec![Throttling::default(); reader.events().len()],
+            deltas: ReadDeltas::default(),
+            without_period: false,
             events,
             processes: Processes::new(),
             has_kernel_symbols: kernel.is_some(),
@@ -122,7 +138,19 @@ impl Loading {
     /// Takes the records in the order of their times.
     fn read<R: Read>(mut self, mut records: FileRecords<'_, R>) -> Result<Profile, Error> {
         let mut order = TimeOrder::new();
-        while let Some(record) = records.next_record()? {
+        loop {
+            let record = match records.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error @ (Error::Truncated { .. } | Error::Unfinished { .. })) => {
+                    let note = format!(
+                        "the file is not whole: {error}; what can be read of it is reported"
+                    );
+                    self.profile.notes.push(note);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             if record.kind() == kind::FINISHED_ROUND {
                 order.finish_round(|record| self.take(record))?;
             } else if record.kind() < kind::FIRST_OF_USER {
@@ -172,7 +200,22 @@ impl Loading {
         };
         let event = self.event_of(&record);
         let layout = self.layouts[event];
-        match record.decode(&layout)? {
+        self.losses.note(&record, &layout)?;
+        let decoded = record.decode(&layout)?;
+        match &decoded {
+            Record::Sample(_) => self.throttling[event].note(&decoded, &SampleId::default()),
+            Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
+                let event = self.events.get(&throttle.id).copied().unwrap_or(event);
+                let trailer = record.sample_id(&layout).unwrap_or_default();
+                self.throttling[event].note(&decoded, &trailer);
+            }
+            Record::Exit(_) => {
+                let all = self.throttling.iter_mut();
+                all.for_each(|event| event.note(&decoded, &SampleId::default()));
+            }
+            _ => {}
+        }
+        match decoded {
             Record::Mapping(mapping) => self.map(&mapping, record.misc().cpu_mode()),
             Record::Comm(comm) => {
                 let thread = comm.thread;
@@ -187,8 +230,6 @@ impl Loading {
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
             }
-            Record::Lost(lost) => self.profile.lost += lost.records,
-            Record::LostSamples(lost) => self.profile.lost += lost.samples,
             Record::Sample(sample) => self.sample(event, &sample),
             _ => {}
         }
@@ -227,36 +268,57 @@ impl Loading {
             0 => Some(Arc::from("swapper")),
             tid => self.processes.thread_name(tid).cloned(),
         });
-        let mode = sample.misc().cpu_mode();
-        let own = owner(mode, pid);
-        let mut frames = Vec::with_capacity(16);
-        match sample.callchain() {
-            Some(chain) => {
-                for (i, frame) in chain.frames().enumerate() {
-                    let owner = match frame.context {
-                        Context::Kernel => AddressOwner::Kernel,
-                        Context::User => AddressOwner::Process(pid),
-                        Context::Unknown => own,
-                        _ => AddressOwner::Other,
-                    };
-                    // A return address is behind its call, which may be the last of its function.
-                    let address = frame.address.saturating_sub(u64::from(i > 0));
-                    self.functions_at(owner, address, &mut frames);
-                }
-            }
-            None => self.functions_at(own, sample.ip().unwrap_or(0), &mut frames),
-        }
-        let weight = Weight {
-            samples: 1,
-            period: sample.period().unwrap_or(1),
-        };
+        let own = owner(sample.misc().cpu_mode(), pid);
         let stack = Stack {
             command: name.unwrap_or_else(|| self.nameless.clone()),
-            frames: frames.into(),
+            frames: self.frames(sample, own, pid).into(),
         };
+        let is_inherited = self.inherited[event];
+        let read: Vec<_> = self.deltas.of_sample(sample, is_inherited).collect();
+        if read.is_empty() {
+            let period = sample.period();
+            self.without_period |= period.is_none();
+            self.count(event, stack, period.unwrap_or(1));
+            return;
+        }
+        for (id, count) in read {
+            if let (Some(event), 1..) = (self.events.get(&id).copied(), count) {
+                self.count(event, stack.clone(), count);
+            }
+        }
+    }
+
+    fn count(&mut self, event: usize, stack: Stack, period: u64) {
+        let weight = Weight { samples: 1, period };
         let event = &mut self.profile.events[event];
         event.total.add(weight);
         event.stacks.entry(stack).or_default().add(weight);
+    }
+
+    /// The functions of a sample, the innermost first: that of its instruction, and those of its chain.
+    fn frames(&mut self, sample: &Sample<'_>, own: AddressOwner, pid: i32) -> Vec<usize> {
+        let mut frames = Vec::with_capacity(16);
+        let chain = sample.callchain();
+        let mut chain = chain.iter().flat_map(Callchain::frames).peekable();
+        let owner_of = |context| match context {
+            Context::Kernel => AddressOwner::Kernel,
+            Context::User => AddressOwner::Process(pid),
+            Context::Unknown => own,
+            _ => AddressOwner::Other,
+        };
+        let first = chain.peek().map(|frame| frame.address);
+        if let Some(ip) = sample.ip().or(first) {
+            self.functions_at(own, ip, &mut frames);
+            // A chain begins with the same instruction or one close by, unless one of the two modes is left
+            // out of it: then with the call into the mode that is.
+            chain.next_if(|frame| owner_of(frame.context) == own);
+        }
+        for frame in chain {
+            // A return address is behind its call, which may be the last of its function.
+            let address = frame.address.saturating_sub(1);
+            self.functions_at(owner_of(frame.context), address, &mut frames);
+        }
+        frames
     }
 
     fn functions_at(&mut self, owner: AddressOwner, address: u64, out: &mut Vec<usize>) {
@@ -278,15 +340,31 @@ impl Loading {
     }
 
     fn finish(mut self) -> Profile {
-        if self
-            .profile
-            .events
-            .iter()
-            .all(|event| event.total.samples == 0)
-        {
-            self.profile
-                .notes
-                .push("there are no samples: nothing of what was sampled happened".into());
+        let notes = &mut self.profile.notes;
+        for (i, event) in self.profile.events.iter_mut().enumerate() {
+            event.lost = self.losses.of(i);
+            event.throttled = super::throttled(&self.throttling[i]);
+        }
+        // Of a file that was cut, that there are none is no wonder.
+        if notes.is_empty() && self.profile.events.iter().all(|e| e.total.samples == 0) {
+            notes.push("there are no samples: nothing of what was sampled happened".into());
+        }
+        if self.without_period {
+            notes.push(
+                "samples do not say how many events they stand for: shares are of samples".into(),
+            );
+        }
+        let unknown = self.losses.of_unknown();
+        if unknown > 0 {
+            notes.push(format!(
+                "{unknown} more records were lost; the file does not say of which event"
+            ));
+        }
+        let others = self.losses.of_others();
+        if others > 0 {
+            notes.push(format!(
+                "{others} records of mappings, names or tasks were lost: functions may have no or wrong names"
+            ));
         }
         let changed: Vec<_> = self.symbolizer.changed().collect();
         if !changed.is_empty() {

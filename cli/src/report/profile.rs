@@ -10,8 +10,6 @@ use quipu_symbols::Function;
 pub(super) struct Profile {
     pub(super) events: Vec<EventProfile>,
     pub(super) functions: Functions,
-    /// Number of records and samples that were lost, as the file says.
-    pub(super) lost: u64,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
@@ -20,6 +18,10 @@ pub(super) struct Profile {
 #[derive(Debug, Default)]
 pub(super) struct EventProfile {
     pub(super) name: String,
+    /// Number of samples that were lost, as the file says.
+    pub(super) lost: u64,
+    /// Sentence on throttling, where there was any.
+    pub(super) throttled: Option<String>,
     pub(super) total: Weight,
     pub(super) stacks: HashMap<Stack, Weight>,
 }

@@ -25,9 +25,13 @@ pub(super) fn write(
     let _ = writeln!(
         out,
         "# Samples: {samples} of event '{}', {} lost",
-        event.name, profile.lost
+        event.name, event.lost
     );
-    let _ = writeln!(out, "# Event count (approx.): {period}\n#");
+    let _ = writeln!(out, "# Event count (approx.): {period}");
+    if let Some(throttled) = &event.throttled {
+        let _ = writeln!(out, "# Event {throttled}");
+    }
+    out.push_str("#\n");
     let widest = |title: &str, lengths: &mut dyn Iterator<Item = usize>| {
         lengths.fold(title.len(), usize::max)
     };

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod files;
+mod judge;
 mod peer;
 mod privileges;
 mod signals;
@@ -48,27 +49,9 @@ impl Bench {
         let bench = Self {
             directory: TempDir::new().expect("a directory"),
         };
-        std::fs::write(bench.path("program.c"), PROGRAM).expect("written");
-        let compiled = std::process::Command::new("cc")
-            // Without optimization every function has its frame.
-            .args(["-O0", "-g", "-no-pie", "-fno-omit-frame-pointer"])
-            .arg(format!("-DPAGE={}", rustix::param::page_size()))
-            .arg("-o")
-            .args([bench.path("program"), bench.path("program.c")])
-            .output();
-        match compiled {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
-                skip(
-                    test,
-                    format_args!("cc: {}", String::from_utf8_lossy(&output.stderr)),
-                );
-                return None;
-            }
-            Err(e) => {
-                skip(test, format_args!("no C compiler: {e}"));
-                return None;
-            }
+        if let Err(reason) = bench.compile("program", PROGRAM) {
+            skip(test, reason);
+            return None;
         }
         let probe = bench.record(&["-e", "page-faults:u"], "true");
         if probe.status.code() == Some(125) {
@@ -76,6 +59,24 @@ impl Bench {
             return None;
         }
         Some(bench)
+    }
+
+    /// Compiles a program, or tells why not.
+    fn compile(&self, name: &str, source: &str) -> Result<(), String> {
+        let file = self.path(&format!("{name}.c"));
+        std::fs::write(&file, source).expect("written");
+        let compiled = std::process::Command::new("cc")
+            // Without optimization every function has its frame.
+            .args(["-O0", "-g", "-no-pie", "-fno-omit-frame-pointer"])
+            .arg(format!("-DPAGE={}", rustix::param::page_size()))
+            .arg("-o")
+            .args([&self.path(name), &file])
+            .output();
+        match compiled {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr))),
+            Err(e) => Err(format!("no C compiler: {e}")),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -261,10 +262,6 @@ fn the_clock_finds_who_is_busy() {
     let Some(bench) = Bench::new(TEST) else {
         return;
     };
-    // The kernel lowers the limit by itself when sampling takes it too long.
-    let most = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
-    let most: Option<u64> = most.ok().and_then(|text| text.trim().parse().ok());
-    let frequency = most.unwrap_or(999).min(999).to_string();
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let output = quipu()
         .current_dir(bench.directory.path())
@@ -273,7 +270,7 @@ fn the_clock_finds_who_is_busy() {
             "-e",
             "cpu-clock:u",
             "-F",
-            &frequency,
+            "999",
             "--",
             "sh",
             "-c",
@@ -289,6 +286,27 @@ fn the_clock_finds_who_is_busy() {
         told > 0 && rows.iter().all(|row| row["command"] == "sh"),
         "{rows:?}"
     );
+}
+
+/// More samples in a second than any kernel takes.
+#[test]
+fn a_rate_above_the_kernels_limit_is_lowered_unless_that_is_refused() {
+    const TEST: &str = "a_rate_above_the_kernels_limit_is_lowered_unless_that_is_refused";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let options = ["-e", "cpu-clock:u", "-F", "1000000000"];
+    let lowered = bench.record(&options, "true");
+    let text = stderr(&lowered);
+    assert_eq!(lowered.status.code(), Some(0), "{text}");
+    let limit = "1000000000 samples a second are more than the kernel allows: \
+                 kernel.perf_event_max_sample_rate is ";
+    assert!(text.contains(limit) && text.contains("; taking "), "{text}");
+    let mark = bench.path("mark");
+    let touch = format!("touch {}", mark.display());
+    let refused = bench.record(&[&options[..], &["--strict-freq"]].concat(), &touch);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains(limit) && !mark.exists());
 }
 
 #[test]

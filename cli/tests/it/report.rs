@@ -8,25 +8,35 @@ use quipu_perf_data::{EventAttr, Features, RecordedEvent, Writer, synthesized};
 /// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_PERIOD`.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 8;
 
+/// `sample_id_all`, which C numbers from the other end on big-endian machines.
+const FLAGS: u64 = if cfg!(target_endian = "big") {
+    1 << 45
+} else {
+    1 << 18
+};
+
 fn attr() -> EventAttr {
     let mut attr = [0; 64];
     attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
+    attr[40..48].copy_from_slice(&FLAGS.to_ne_bytes());
     attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
     EventAttr::from_bytes(&attr).expect("a good attr")
 }
 
-/// A thread's name and three samples, each of two events.
+/// A sample of two events.
+fn sample(time: u64) -> Vec<u8> {
+    let mut record = 9u32.to_ne_bytes().to_vec();
+    record.extend([2u16, 40].iter().flat_map(|n| n.to_ne_bytes()));
+    record.extend(0x1000u64.to_ne_bytes());
+    record.extend([7u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
+    record.extend([time, 2].iter().flat_map(|n| n.to_ne_bytes()));
+    record
+}
+
+/// A thread's name and three samples.
 fn records() -> Vec<Vec<u8>> {
-    let sample = |time: u64| {
-        let mut record = 9u32.to_ne_bytes().to_vec();
-        record.extend([2u16, 40].iter().flat_map(|n| n.to_ne_bytes()));
-        record.extend(0x1000u64.to_ne_bytes());
-        record.extend([7u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
-        record.extend([time, 2].iter().flat_map(|n| n.to_ne_bytes()));
-        record
-    };
     [
-        vec![synthesized::comm(7, 7, b"worker", 0)],
+        vec![synthesized::comm(7, 7, b"worker", 16)],
         (1..4).map(sample).collect(),
     ]
     .concat()
@@ -40,6 +50,19 @@ fn file() -> Vec<u8> {
     }
     let file = writer.finish(&Features::default());
     file.expect("memory").into_inner()
+}
+
+/// A counter's records of being stopped at a time and going on at another.
+fn throttled(from: u64, to: u64) -> Vec<u8> {
+    let change = |kind: u32, time: u64| {
+        let mut record = kind.to_ne_bytes().to_vec();
+        record.extend([0u16, 8 + 24 + 16].iter().flat_map(|n| n.to_ne_bytes()));
+        record.extend([time, 1, 1].iter().flat_map(|n| n.to_ne_bytes()));
+        record.extend([7u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
+        record.extend(time.to_ne_bytes());
+        record
+    };
+    [change(5, from), change(6, to)].concat()
 }
 
 /// Returns that file as `perf record -o -` writes it, where events have no names.
@@ -72,6 +95,37 @@ fn a_file_is_read_by_name_and_from_standard_input() {
     let by_name = report(&path.to_string_lossy(), b"");
     assert!(by_name.contains("cycles"), "{by_name}");
     assert_eq!(report("-", &file()), by_name);
+}
+
+#[test]
+fn throttling_is_told_with_the_time_that_it_took() {
+    let dir = tempfile::tempdir().expect("writable");
+    let path = dir.path().join("x.data");
+    let event = RecordedEvent::new(attr(), vec![], "cycles");
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    // From 1 to 11, of which 3 and 1.
+    for record in [sample(1), throttled(2, 5), throttled(9, 10), sample(11)] {
+        writer.write(&[&record]).expect("memory");
+    }
+    let file = writer.finish(&Features::default()).expect("memory");
+    std::fs::write(&path, file.into_inner()).expect("writable");
+    let sentence = "throttled 2 times, about 40 % of the time not sampled\n";
+    for (option, expected) in [
+        ("-g", format!("# Event {sentence}")),
+        ("--json", String::new()),
+    ] {
+        let mut quipu = Command::cargo_bin("quipu").expect("built");
+        let quipu = quipu.args(["report", option, "-i"]).arg(&path);
+        let output = quipu.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(&expected), "{text}");
+        let note = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            note.contains(&format!("quipu: cycles {sentence}")),
+            option == "--json",
+            "{note}"
+        );
+    }
 }
 
 #[test]

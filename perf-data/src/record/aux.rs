@@ -7,6 +7,7 @@ use crate::bytes::{Cursor, Malformed};
 
 /// There is new data in the AUX area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Aux {
     /// Start: bytes written since the area was mapped.
     pub offset: u64,
@@ -46,6 +47,7 @@ impl Aux {
 
 /// An instruction trace started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ItraceStart {
     /// Whose.
     pub thread: ThreadId,
@@ -61,6 +63,7 @@ impl ItraceStart {
 
 /// By which id the hardware marks, in the AUX area, what belongs to the counter of the trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuxOutputHwId {
     /// The id; what it means depends on the architecture.
     pub hw_id: u64,

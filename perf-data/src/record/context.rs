@@ -5,6 +5,7 @@ use crate::bytes::{Cursor, Malformed, Words};
 
 /// A context switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Switch {
     /// Which way.
     pub direction: SwitchDirection,
@@ -54,6 +55,7 @@ pub struct Namespaces<'a> {
 
 /// One namespace (`struct perf_ns_link_info`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Namespace {
     /// Of what.
     pub kind: NamespaceKind,
@@ -120,6 +122,7 @@ impl<'a> Namespaces<'a> {
 
 /// A control group was made or is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cgroup<'a> {
     /// Its id, as in samples.
     pub id: u64,

@@ -4,6 +4,7 @@ use crate::bytes::{Cursor, Malformed};
 
 /// A symbol of the kernel came or went (`PERF_RECORD_KSYMBOL`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ksymbol<'a> {
     /// Start address.
     pub address: u64,
@@ -48,6 +49,7 @@ impl<'a> Ksymbol<'a> {
 
 /// A BPF program came or went (`PERF_RECORD_BPF_EVENT`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BpfEvent {
     /// Which of it.
     pub change: BpfChange,
@@ -89,6 +91,7 @@ impl BpfEvent {
 
 /// The kernel changed its own text (`PERF_RECORD_TEXT_POKE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextPoke<'a> {
     /// Address.
     pub address: u64,

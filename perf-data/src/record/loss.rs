@@ -4,6 +4,7 @@ use crate::bytes::{Cursor, Malformed};
 
 /// Records that were lost because the ring was full. It stands where they are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lost {
     /// The id of the counter that noticed.
     pub id: u64,
@@ -23,6 +24,7 @@ impl Lost {
 /// Samples that were lost before they reached the ring: in the hardware's own buffer, or by a BPF
 /// program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LostSamples {
     /// Number of samples.
     pub samples: u64,
@@ -38,6 +40,7 @@ impl LostSamples {
 
 /// The kernel stopped a counter that interrupted too often, or let it go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Throttle {
     /// When, in nanoseconds of the counter's clock.
     pub time: u64,

@@ -5,6 +5,7 @@ use crate::bytes::{Cursor, Malformed};
 
 /// A piece of memory that a process mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mapping<'a> {
     /// Thread that mapped it; the kernel's own text has the process -1.
     pub thread: ThreadId,
@@ -28,6 +29,7 @@ pub struct Mapping<'a> {
 
 /// Identity of a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FileIdentity<'a> {
     /// Its place in a file system.
     Inode {

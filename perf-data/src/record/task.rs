@@ -5,6 +5,7 @@ use crate::bytes::{Cursor, Malformed};
 
 /// A thread or process that was started or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Task {
     /// The thread.
     pub thread: ThreadId,
@@ -36,6 +37,7 @@ impl Task {
 
 /// A thread got a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Comm<'a> {
     /// The thread.
     pub thread: ThreadId,

@@ -7,6 +7,7 @@ const ENTRY: usize = 24;
 
 /// One branch that was taken (`struct perf_branch_entry`, `include/uapi/linux/perf_event.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Branch {
     /// The address of the branch, or of the instruction that was interrupted.
     pub from: u64,
@@ -149,6 +150,7 @@ pub enum BranchType {
 
 /// Speculative execution of a branch (`PERF_BR_SPEC_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Speculation {
     /// Not told.
     Unknown,

@@ -47,6 +47,7 @@ const USER_DEFERRED: u64 = -640_i64 as u64;
 
 /// One frame of a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Frame {
     /// The sampled instruction in the first frame, return addresses in the others.
     pub address: u64,

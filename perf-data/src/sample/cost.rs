@@ -5,6 +5,7 @@ use bitflags::bitflags;
 /// Cost of a sampled access (`union perf_sample_weight`). The unit of the numbers depends on the
 /// event; mostly cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Weight {
     /// One number ([`WEIGHT`](crate::SampleType::WEIGHT)).
     Full(u64),

@@ -8,6 +8,7 @@ const FIELD: &str = "values that were read";
 
 /// The value of one counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct CounterValue {
     /// The count.
     pub value: u64,

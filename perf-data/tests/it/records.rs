@@ -26,13 +26,12 @@ fn with_trailer(kind: u32, misc: u16, body: Bytes, check: impl Fn(Record<'_>)) {
     let fixed = body.len();
     let bytes = record(kind, misc, &body.append(&trailer()));
     let raw = only(&bytes);
-    let expected = SampleId {
-        thread: Some(THREAD),
-        time: Some(12),
-        id: Some(1),
-        stream_id: Some(2),
-        cpu: Some(3),
-    };
+    let mut expected = SampleId::default();
+    expected.thread = Some(THREAD);
+    expected.time = Some(12);
+    expected.id = Some(1);
+    expected.stream_id = Some(2);
+    expected.cpu = Some(3);
     assert_eq!(raw.sample_id(&layout), Some(expected));
     assert_eq!(raw.identifier(), Some(1));
     check(raw.decode(&layout).expect("decodes"));

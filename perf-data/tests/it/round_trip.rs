@@ -14,11 +14,10 @@ fn event(ids: &[u64], name: &str) -> RecordedEvent {
 }
 
 fn features() -> Features {
-    Features {
-        host_name: Some("host".into()),
-        command_line: vec!["quipu".into(), "record".into()],
-        ..Features::default()
-    }
+    let mut features = Features::default();
+    features.host_name = Some("host".into());
+    features.command_line = vec!["quipu".into(), "record".into()];
+    features
 }
 
 /// A file with two events and three records.
@@ -56,11 +55,41 @@ fn what_was_written_is_read() {
     assert_eq!(reader.features(), &features());
 }
 
+/// The kinds of the records before an error, and that.
+fn kinds_before_error(file: &[u8]) -> (Vec<u32>, Error) {
+    let mut kinds = Vec::new();
+    let mut read = || {
+        let mut reader = Reader::new(Cursor::new(file))?;
+        let mut records = reader.records()?;
+        while let Some(record) = records.next_record()? {
+            kinds.push(record.kind());
+        }
+        Ok(())
+    };
+    let error = read().expect_err("it is not whole");
+    (kinds, error)
+}
+
 #[test]
-fn every_shorter_file_is_an_error() {
+fn of_every_shorter_file_the_whole_records_are_read_before_the_error() {
     let file = file();
+    let word =
+        |at: usize| u64::from_ne_bytes(*file[at..].first_chunk().expect("a header")) as usize;
+    let (offset, size) = (word(40), word(48));
+    let ends: Vec<usize> = [8 + 8 + 8 + 8, 8 + 24 + 8, 8]
+        .iter()
+        .scan(offset, |end, len| {
+            *end += len;
+            Some(*end)
+        })
+        .collect();
+    assert_eq!(ends.last(), Some(&(offset + size)));
     for len in 0..file.len() {
-        assert!(kinds(&file[..len]).is_err(), "{len} of {}", file.len());
+        let (kinds, error) = kinds_before_error(&file[..len]);
+        let whole = ends.iter().filter(|end| **end <= len).count();
+        assert_eq!(kinds, KINDS[..whole], "{len} of {}", file.len());
+        let is_cut = matches!(error, Error::Truncated { len: told, .. } if told == len as u64);
+        assert!(is_cut || len < offset, "{len}: {error}");
     }
 }
 
@@ -133,7 +162,26 @@ fn a_recorder_that_was_killed_leaves_what_it_wrote() {
     let mut file = cut.into_inner();
     // As if the header had not been completed.
     file[48..56].fill(0);
-    assert_eq!(kinds(&file).expect("good"), [kind::COMM]);
+    for features in [0, 0xff] {
+        // perf says at once which features it will write.
+        file[72] = features;
+        for more in [&[][..], &[9, 0, 0, 0]] {
+            let file = [&file, more].concat();
+            let (kinds, error) = kinds_before_error(&file);
+            assert_eq!(kinds, [kind::COMM]);
+            let len = file.len() as u64;
+            assert!(matches!(error, Error::Unfinished { len: told } if told == len));
+        }
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_is_whole() {
+    for features in [features(), Features::default()] {
+        let writer = Writer::new(Cursor::new(Vec::new()), vec![event(&[1], "a")]).expect("memory");
+        let file = writer.finish(&features).expect("memory").into_inner();
+        assert_eq!(kinds(&file).expect("good"), []);
+    }
 }
 
 #[test]

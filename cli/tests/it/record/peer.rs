@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use super::{Bench, samples_of, samples_told, skip, stderr, stdout};
 
 /// Runs perf in the directory of the bench; returns `None` if it is not installed or cannot record.
-fn perf(bench: &Bench, arguments: &[&str]) -> Option<Output> {
+pub(super) fn perf(bench: &Bench, arguments: &[&str]) -> Option<Output> {
     let output = Command::new("perf")
         .current_dir(bench.directory.path())
         .args(arguments)
