@@ -14,6 +14,19 @@ const PUBLISHED: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 /// A `struct perf_event_attr` as it was given to the kernel (`include/uapi/linux/perf_event.h`).
 ///
 /// Attrs grow with the kernel; what an older one does not have reads as 0.
+///
+/// ```
+/// use quipu_perf_data::{EventAttr, SampleType};
+///
+/// let mut bytes = [0; 64];
+/// bytes[4..8].copy_from_slice(&64u32.to_ne_bytes()); // size
+/// bytes[16..24].copy_from_slice(&1000u64.to_ne_bytes()); // sample_period
+/// bytes[24..32].copy_from_slice(&SampleType::IP.bits().to_ne_bytes()); // sample_type
+/// let attr = EventAttr::from_bytes(&bytes)?;
+/// assert!(!attr.is_frequency());
+/// assert_eq!(attr.layout().period(), Some(1000));
+/// # Ok::<_, quipu_perf_data::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventAttr(Box<[u8]>);
 

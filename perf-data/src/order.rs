@@ -6,6 +6,22 @@
 /// ends, nothing can come any more that is older than the newest record of the round before, so all up
 /// to there is handed out (`ordered_events__flush`, `tools/perf/util/ordered-events.c`). Records of the
 /// same time stay in the order they came in.
+///
+/// ```
+/// use quipu_perf_data::TimeOrder;
+///
+/// let mut order = TimeOrder::new();
+/// for time in [1, 3, 2] {
+///     order.push(time, &[time as u8]);
+/// }
+/// let mut seen = Vec::new();
+/// order.finish(|record| {
+///     seen.extend_from_slice(record);
+///     Ok::<_, std::convert::Infallible>(())
+/// })?;
+/// assert_eq!(seen, [1, 2, 3]);
+/// # Ok::<_, std::convert::Infallible>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct TimeOrder {
     bytes: Vec<u8>,

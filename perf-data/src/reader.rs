@@ -21,6 +21,23 @@ const FEATURES: &str = "what it tells of the machine";
 /// A `perf.data` file or a stream of `perf record -o -`, its header read and checked.
 ///
 /// Files of both byte orders are read; all that is told of them is in this machine's.
+///
+/// ```no_run
+/// use quipu_perf_data::{Reader, Record};
+///
+/// # fn main() -> Result<(), quipu_perf_data::Error> {
+/// let mut reader = Reader::new(std::fs::File::open("perf.data")?)?;
+/// // In a file of several events, their ids tell which a record is of.
+/// let layout = reader.events()[0].attr().layout();
+/// let mut records = reader.records()?;
+/// while let Some(record) = records.next_record()? {
+///     if let Record::Sample(sample) = record.decode(&layout)? {
+///         println!("{:x?} stands for {:?} events", sample.ip(), sample.period());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,

@@ -24,6 +24,22 @@ pub use values::{CounterValue, ReadValues};
 ///
 /// Its fields are read out of the record when they are asked for; that all of them are there has
 /// been checked. A field that was not in the counter's [`SampleType`] is `None`.
+///
+/// ```
+/// use quipu_perf_data::{RawRecord, Record, RecordLayout, SampleType};
+///
+/// let layout = RecordLayout::new(SampleType::IP).with_period(Some(1000));
+/// let mut bytes = 9u32.to_ne_bytes().to_vec(); // PERF_RECORD_SAMPLE
+/// bytes.extend([2u16, 16].iter().flat_map(|n| n.to_ne_bytes())); // misc and size
+/// bytes.extend(0x401000u64.to_ne_bytes());
+/// let record = RawRecord::at_start(&bytes).expect("it is whole");
+/// let Record::Sample(sample) = record.decode(&layout)? else {
+///     panic!("it is one");
+/// };
+/// assert_eq!((sample.ip(), sample.time()), (Some(0x401000), None));
+/// assert_eq!(sample.period(), Some(1000));
+/// # Ok::<_, quipu_hal::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Sample<'a> {
     misc: Misc,

@@ -7,6 +7,19 @@
 use quipu_hal::{Error, ErrorKind, Result};
 
 /// The fields of a tracepoint.
+///
+/// ```
+/// use quipu_perf_data::{FieldValue, TraceFormat};
+///
+/// let format = TraceFormat::parse(
+///     "name: sched_wakeup\nID: 5\nformat:\n\
+///      \tfield:int pid;\toffset:0;\tsize:4;\tsigned:1;\n",
+/// )?;
+/// let raw = 42i32.to_ne_bytes();
+/// let pid = format.field("pid").and_then(|field| field.value(&raw));
+/// assert_eq!(pid, Some(FieldValue::Signed(42)));
+/// # Ok::<_, quipu_hal::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceFormat {
     name: String,

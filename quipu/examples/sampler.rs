@@ -35,7 +35,7 @@ fn main() -> quipu::Result<()> {
     let mut symbolizer = Symbolizer::new().of_this_machine(true);
     let mut hot: BTreeMap<String, u64> = BTreeMap::new();
     sampler.drain(|sample| {
-        if processes.process(sample.pid).is_none() {
+        if !processes.contains(sample.pid) {
             processes.read(sample.pid);
         }
         let mut functions = Vec::new();

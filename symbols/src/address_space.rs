@@ -32,13 +32,13 @@ impl Mapped {
 
 /// The mappings of a process. A new one takes the place of what it covers, as mmap(2) does.
 #[derive(Debug, Clone, Default)]
-pub struct AddressSpace {
+pub(crate) struct AddressSpace {
     by_start: BTreeMap<u64, Mapped>,
 }
 
 impl AddressSpace {
     /// Adds a mapping; one without extent is none.
-    pub fn map(&mut self, mapped: Mapped) {
+    pub(crate) fn map(&mut self, mapped: Mapped) {
         let (start, end) = (mapped.start, mapped.end);
         if start >= end {
             return;
@@ -63,19 +63,14 @@ impl AddressSpace {
     }
 
     /// The mapping that an address is in.
-    pub fn find(&self, address: u64) -> Option<&Mapped> {
+    pub(crate) fn find(&self, address: u64) -> Option<&Mapped> {
         let (_, mapped) = self.by_start.range(..=address).next_back()?;
         (address < mapped.end).then_some(mapped)
     }
 
     /// Returns the number of mappings.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_start.len()
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.by_start.is_empty()
     }
 }
 
@@ -134,7 +129,7 @@ mod tests {
         let mut space = AddressSpace::default();
         space.map(mapped(10, 10, 0, "a"));
         space.map(mapped(u64::MAX, 3, 0, "b"));
-        assert!(space.is_empty());
+        assert_eq!(space.len(), 0);
         space.map(mapped(0, u64::MAX, u64::MAX, "c"));
         assert_eq!(at(&space, &[1]), ["c+0"]);
     }

@@ -21,7 +21,7 @@ const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
 /// Functions, segments and build id of an ELF file.
 #[derive(Debug, Clone, Default)]
-pub struct ElfImage {
+pub(crate) struct ElfImage {
     symbols: SymbolTable,
     segments: Vec<Segment>,
     build_id: Option<Vec<u8>>,
@@ -41,7 +41,7 @@ impl ElfImage {
     /// apart under its build id, that is read as well.
     ///
     /// `None` when there is no such regular file, or it is no ELF file that makes sense.
-    pub fn open(path: &Path) -> Option<Self> {
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         let mut image = Self::read(regular_file(path)?)?;
         if let Some(debug_file) = image.build_id.as_deref().and_then(debug_file) {
             let apart = regular_file(&debug_file).and_then(Self::read);
@@ -56,7 +56,7 @@ impl ElfImage {
     }
 
     /// Reads an image from anything that can be read at any place.
-    pub fn read(content: impl ReadCacheOps) -> Option<Self> {
+    pub(crate) fn read(content: impl ReadCacheOps) -> Option<Self> {
         let cache = ReadCache::new(content);
         match FileKind::parse(&cache).ok()? {
             FileKind::Elf32 => parse::<FileHeader32<Endianness>, _>(&cache),
@@ -66,17 +66,17 @@ impl ElfImage {
     }
 
     /// The functions, by the addresses that the file gives them.
-    pub fn symbols(&self) -> &SymbolTable {
+    pub(crate) fn symbols(&self) -> &SymbolTable {
         &self.symbols
     }
 
     /// Its build id (`NT_GNU_BUILD_ID`).
-    pub fn build_id(&self) -> Option<&[u8]> {
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
     }
 
     /// The address that the file gives to what is at an offset in it.
-    pub fn address_at(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn address_at(&self, offset: u64) -> Option<u64> {
         let contains = |s: &&Segment| offset >= s.offset && offset - s.offset < s.len;
         let here = || self.segments.iter().filter(contains);
         // Segments that share a page overlap in memory; code is what was running.

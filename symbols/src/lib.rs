@@ -12,12 +12,10 @@ mod processes;
 mod symbolizer;
 mod table;
 
-pub use address_space::{AddressSpace, Mapped};
+pub use address_space::Mapped;
 pub use demangled::demangle;
-pub use elf::{ElfImage, build_id_of};
+pub use elf::build_id_of;
 pub use kernel::{KernelSymbols, Reference};
-pub use lines::Line;
 pub use maps_line::MapsLine;
-pub use processes::{Process, Processes};
+pub use processes::Processes;
 pub use symbolizer::{AddressOwner, Function, Symbolizer};
-pub use table::{Symbol, SymbolTable, TableBuilder};

@@ -26,14 +26,13 @@ type Section = EndianArcSlice<RunTimeEndian>;
 
 /// A function at an address as the source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Line {
+pub(crate) struct Line {
     /// Its name, readable.
-    pub function: Option<String>,
+    pub(crate) function: Option<String>,
     /// The file it is in, as the compiler was told.
-    pub file: Option<String>,
+    pub(crate) file: Option<String>,
     /// The line.
-    pub line: Option<u32>,
+    pub(crate) line: Option<u32>,
 }
 
 /// The debug information of a file.

@@ -13,24 +13,11 @@ const MOST_MAPPINGS: usize = 64 << 20;
 /// All processes and threads.
 #[derive(Debug, Default)]
 pub struct Processes {
-    processes: HashMap<i32, Process>,
+    /// Mappings, shared with the parent until one of the two changes them.
+    spaces: HashMap<i32, Arc<AddressSpace>>,
     threads: HashMap<i32, Arc<str>>,
     /// Number of mappings that have been copied or made.
     mappings: usize,
-}
-
-/// One process.
-#[derive(Debug, Clone, Default)]
-pub struct Process {
-    /// Shared with its parent until one of them changes it.
-    space: Arc<AddressSpace>,
-}
-
-impl Process {
-    /// Returns its mappings.
-    pub fn space(&self) -> &AddressSpace {
-        &self.space
-    }
 }
 
 impl Processes {
@@ -41,14 +28,14 @@ impl Processes {
 
     /// A process maps something.
     pub fn map(&mut self, pid: i32, mapped: Mapped) {
-        let process = self.processes.entry(pid).or_default();
-        let copied = match Arc::get_mut(&mut process.space) {
+        let space = self.spaces.entry(pid).or_default();
+        let copied = match Arc::get_mut(space) {
             Some(_) => 0,
-            None => process.space.len(),
+            None => space.len(),
         };
         self.mappings = self.mappings.saturating_add(copied + 1);
         if self.mappings <= MOST_MAPPINGS {
-            Arc::make_mut(&mut process.space).map(mapped);
+            Arc::make_mut(space).map(mapped);
         }
     }
 
@@ -78,7 +65,7 @@ impl Processes {
         let name = String::from_utf8_lossy(name);
         self.threads.insert(tid, name.as_ref().into());
         if executed {
-            self.processes.insert(pid, Process::default());
+            self.spaces.insert(pid, Arc::default());
         }
     }
 
@@ -88,14 +75,19 @@ impl Processes {
             self.threads.insert(tid, name);
         }
         if pid != parent_pid {
-            let parent = self.processes.get(&parent_pid).cloned();
-            self.processes.insert(pid, parent.unwrap_or_default());
+            let parent = self.spaces.get(&parent_pid).cloned();
+            self.spaces.insert(pid, parent.unwrap_or_default());
         }
     }
 
-    /// A process, if anything is known of it.
-    pub fn process(&self, pid: i32) -> Option<&Process> {
-        self.processes.get(&pid)
+    /// Returns true if anything is known of a process.
+    pub fn contains(&self, pid: i32) -> bool {
+        self.spaces.contains_key(&pid)
+    }
+
+    /// Returns the mapping of a process that an address is in.
+    pub fn mapping(&self, pid: i32, address: u64) -> Option<&Mapped> {
+        self.spaces.get(&pid)?.find(address)
     }
 
     /// The name of a thread.
@@ -118,7 +110,7 @@ mod tests {
     }
 
     fn path_in(processes: &Processes, pid: i32) -> Option<String> {
-        let mapped = processes.process(pid)?.space().find(5)?;
+        let mapped = processes.mapping(pid, 5)?;
         Some(String::from_utf8_lossy(&mapped.path).into_owned())
     }
 
@@ -144,13 +136,13 @@ mod tests {
         let mut processes = Processes::new();
         processes.read(pid);
         let here = a_process_that_runs_is_read as fn() as usize as u64;
-        let mapped = processes.process(pid).and_then(|p| p.space().find(here));
+        let mapped = processes.mapping(pid, here);
         let own = std::env::current_exe().expect("it runs");
         let path = mapped.map(|m| String::from_utf8_lossy(&m.path).into_owned());
         assert_eq!(path.as_deref(), own.to_str());
         assert!(processes.thread_name(pid).is_some());
         processes.read(-1);
-        assert!(processes.process(-1).is_none());
+        assert!(!processes.contains(-1));
     }
 
     #[test]
@@ -161,6 +153,6 @@ mod tests {
         processes.name(1, 2, b"worker", false);
         assert_eq!(path_in(&processes, 1).as_deref(), Some("a"));
         assert_eq!(processes.thread_name(2).map(|n| &**n), Some("worker"));
-        assert!(processes.process(2).is_none());
+        assert!(!processes.contains(2));
     }
 }

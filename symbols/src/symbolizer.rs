@@ -9,7 +9,7 @@ use crate::elf::ElfImage;
 use crate::jit;
 use crate::kernel::{self, KernelSymbols};
 use crate::lines::{Line, Lines};
-use crate::processes::{Process, Processes};
+use crate::processes::Processes;
 use crate::table::SymbolTable;
 
 /// Name of the kernel's own code.
@@ -175,8 +175,7 @@ impl Symbolizer {
         address: u64,
         out: &mut Vec<Function>,
     ) {
-        let space = processes.process(pid).map(Process::space);
-        let Some(mapped) = space.and_then(|space| space.find(address)) else {
+        let Some(mapped) = processes.mapping(pid, address) else {
             out.push(match self.jit_function(pid, address) {
                 Some(name) => self.named("[jit]", name),
                 None => self.nameless(UNKNOWN),
@@ -184,17 +183,10 @@ impl Symbolizer {
             return;
         };
         if is_anonymous(&mapped.path) {
-            let name = self.jit_function(pid, address);
-            let object = match name {
-                Some(_) => "[jit]".into(),
-                None => String::from_utf8_lossy(&mapped.path).into_owned(),
-            };
-            let object = self.shared(&object);
-            out.push(Function {
-                object,
-                name,
-                inlined: false,
-                source: None,
+            let path = String::from_utf8_lossy(&mapped.path);
+            out.push(match self.jit_function(pid, address) {
+                Some(name) => self.named("[jit]", name),
+                None => self.nameless(&path),
             });
             return;
         }
@@ -210,29 +202,23 @@ impl Symbolizer {
         };
         let name = address.and_then(|address| image.function_at(address));
         let object = image.object.clone();
-        let count = lines.len();
-        for (i, line) in lines.into_iter().enumerate() {
-            let inlined = i + 1 < count;
-            let source = self.source(&line);
-            let name = match (inlined, &name) {
-                (false, Some(name)) => Some(name.clone()),
-                _ => line.function.as_deref().map(|name| self.shared(name)),
-            };
-            out.push(Function {
-                object: object.clone(),
-                name,
-                inlined,
-                source,
-            });
+        let function = |name, inlined, source| Function {
+            object: object.clone(),
+            name,
+            inlined,
+            source,
+        };
+        let Some((outermost, inlined)) = lines.split_last() else {
+            out.push(function(name, false, None));
+            return;
+        };
+        for line in inlined {
+            let name = line.function.as_deref().map(|name| self.shared(name));
+            out.push(function(name, true, self.source(line)));
         }
-        if count == 0 {
-            out.push(Function {
-                object,
-                name,
-                inlined: false,
-                source: None,
-            });
-        }
+        let own = || outermost.function.as_deref().map(|name| self.shared(name));
+        let name = name.or_else(own);
+        out.push(function(name, false, self.source(outermost)));
     }
 
     fn source(&mut self, line: &Line) -> Option<(Arc<str>, u32)> {

@@ -10,29 +10,18 @@ const COMPARED: usize = 256;
 
 /// A function of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Symbol<'a> {
+pub(crate) struct Symbol<'a> {
     /// Its position in the table: the same for the same function.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Its first address.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Its name, as the file has it.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
 }
 
 /// Functions, found by an address in them.
-///
-/// ```
-/// use quipu_symbols::TableBuilder;
-///
-/// let mut builder = TableBuilder::default();
-/// builder.add(0x1000, 0x20, 0, "main");
-/// let table = builder.build(u64::MAX);
-/// assert_eq!(table.find(0x101f).map(|symbol| symbol.name), Some("main"));
-/// assert_eq!(table.find(0x1020), None);
-/// ```
 #[derive(Debug, Clone, Default)]
-pub struct SymbolTable {
+pub(crate) struct SymbolTable {
     /// Ended by NUL; where several share their ends they are kept once.
     pub(crate) names: Vec<u8>,
     entries: Vec<Entry>,
@@ -50,7 +39,7 @@ struct Entry {
 
 /// Collects the symbols of a [`SymbolTable`] in any order.
 #[derive(Debug, Default)]
-pub struct TableBuilder {
+pub(crate) struct TableBuilder {
     names: Vec<u8>,
     found: Vec<Found>,
 }
@@ -68,7 +57,7 @@ struct Found {
 impl TableBuilder {
     /// Adds a symbol. A length of 0 means that it goes on to the next symbol. Of several at the same
     /// address the one with the largest `rank` stays.
-    pub fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
+    pub(crate) fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
         let at = self.add_names(name.as_bytes());
         self.names.push(0);
         self.add_named(start, len, rank, at);
@@ -95,7 +84,7 @@ impl TableBuilder {
     }
 
     /// Returns the table. The last symbol without a length goes on to `end`.
-    pub fn build(mut self, end: u64) -> SymbolTable {
+    pub(crate) fn build(mut self, end: u64) -> SymbolTable {
         let names = std::mem::take(&mut self.names);
         self.found.sort_unstable_by(|a, b| by_place(a, b, &names));
         self.found.dedup_by_key(|symbol| symbol.start);
@@ -151,7 +140,7 @@ fn name_at(names: &[u8], at: u32, longest: usize) -> &[u8] {
 
 impl SymbolTable {
     /// Returns the innermost function that an address belongs to.
-    pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
+    pub(crate) fn find(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.entries.partition_point(|e| e.start <= address);
         let mut candidate = after.checked_sub(1);
         while let Some(index) = candidate {
@@ -171,13 +160,8 @@ impl SymbolTable {
     }
 
     /// Returns the number of functions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 }
 

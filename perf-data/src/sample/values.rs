@@ -19,6 +19,17 @@ pub struct CounterValue {
 }
 
 /// Values of a counter, or of every counter of its group ([`ReadFormat::GROUP`]).
+///
+/// ```
+/// use quipu_perf_data::{ReadFormat, ReadValues};
+///
+/// let words = [2u64, 1000, 900, 7, 8]; // Two counters, their times, and their values.
+/// let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+/// let format = ReadFormat::GROUP | ReadFormat::TIMES;
+/// let values = ReadValues::from_bytes(&bytes, format).expect("they are whole");
+/// assert_eq!(values.iter().map(|counter| counter.value).collect::<Vec<_>>(), [7, 8]);
+/// assert_eq!(values.time_running(), Some(900));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     format: ReadFormat,
