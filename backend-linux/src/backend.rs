@@ -20,6 +20,7 @@ use crate::parts::{Attachment, Placement, plan};
 use crate::privileges::Privileges;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
+use crate::user_read::Obstacle;
 use crate::{capabilities, condition, targets};
 
 /// The most listings of the threads of a process until no new one appears.
@@ -160,9 +161,13 @@ impl LinuxBackend {
             events: &self.events,
             machine: &self.machine,
             placements,
-            user_reads: self.user_reads
-                && !spec.attributes.inherit
-                && targets::is_calling_thread(target),
+            user_reads: if !self.user_reads {
+                Err(Obstacle::SwitchedOff)
+            } else if spec.attributes.inherit || !targets::is_calling_thread(target) {
+                Err(Obstacle::Target)
+            } else {
+                Ok(())
+            },
         };
         let group = LinuxGroup::new(infos, request.open_everywhere()?);
         if !spec.attributes.disabled {
@@ -216,8 +221,8 @@ struct OpenRequest<'a> {
     events: &'a EventSource,
     machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
-    /// True if the counters may be read in user space.
-    user_reads: bool,
+    /// Why the counters may not be read in user space.
+    user_reads: Result<(), Obstacle>,
 }
 
 impl OpenRequest<'_> {
@@ -280,7 +285,7 @@ impl OpenRequest<'_> {
         let parts = plan(&self.placements, self.events.cores(), attachments);
         let count = parts.len();
         for mut part in parts {
-            if self.user_reads {
+            if self.user_reads.is_ok() {
                 part.request_user_reads();
             }
             match open_part(self.spec, &part, perf_event_open) {
@@ -289,8 +294,9 @@ impl OpenRequest<'_> {
                     {
                         condition::set(fd, member).map_err(|e| e.with_member(i))?;
                     }
-                    if self.user_reads {
-                        group.read_in_user_space();
+                    match self.user_reads {
+                        Ok(()) => group.read_in_user_space(),
+                        Err(obstacle) => group.read_by_calls(obstacle),
                     }
                     opened.push((part.part, group));
                 }

@@ -207,7 +207,7 @@ impl Group for LinuxGroup {
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_shape(out)?;
-        for (i, group) in self.kernel_groups.iter().enumerate() {
+        for (i, group) in self.kernel_groups.iter_mut().enumerate() {
             if let Err(failure) = group.read(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }
@@ -221,15 +221,21 @@ impl Group for LinuxGroup {
 }
 
 impl UserReads for LinuxGroup {
+    /// Finds the first part that has one. Which way is quicker is found out by the first reads.
+    fn obstacle(&self) -> Option<Error> {
+        let mut groups = self.kernel_groups.iter();
+        groups.find_map(KernelGroup::no_user_reads)
+    }
+
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
         self.check_shape(out)?;
-        let mut groups = self.kernel_groups.iter().enumerate();
+        let mut groups = self.kernel_groups.iter_mut().enumerate();
         Ok(groups.all(|(i, group)| group.try_user_space(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_shape(out)?;
-        for (i, group) in self.kernel_groups.iter().enumerate() {
+        for (i, group) in self.kernel_groups.iter_mut().enumerate() {
             if let Err(failure) = group.read_by_system_call(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }

@@ -1,9 +1,11 @@
 //! One kernel group: its counters, and the system call that reads them.
 
-use quipu_hal::Reading;
+use std::time::Instant;
+
+use quipu_hal::{Error, Reading};
 
 use crate::sys::{CounterFd, ReadFormat};
-use crate::user_read::UserCounters;
+use crate::user_read::{Obstacle, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -83,8 +85,8 @@ pub(crate) struct KernelGroup {
     /// The leader comes first.
     fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
-    /// The mapped pages of the counters, where they can be read without a system call.
-    user: Option<UserCounters>,
+    /// The mapped pages of the counters, or why they cannot be read without a system call.
+    user: Result<UserCounters, Obstacle>,
 }
 
 impl KernelGroup {
@@ -105,7 +107,7 @@ impl KernelGroup {
             live,
             fds: fds.into(),
             counters: counters.into(),
-            user: None,
+            user: Err(Obstacle::SwitchedOff),
         })
     }
 
@@ -115,10 +117,24 @@ impl KernelGroup {
     }
 
     /// Reads this group in user space from now on, whenever the calling thread may. It has to be
-    /// one of the calling thread alone. Where that is not possible, nothing changes.
+    /// one of the calling thread alone. Where that is not possible, only the reason is noted.
     pub(crate) fn read_in_user_space(&mut self) {
-        if !self.live {
-            self.user = UserCounters::map(&self.fds).ok();
+        self.user = match self.live {
+            true => Err(Obstacle::NoRegister),
+            false => UserCounters::map(&self.fds),
+        };
+    }
+
+    /// Notes why this group is read by system calls.
+    pub(crate) fn read_by_calls(&mut self, obstacle: Obstacle) {
+        self.user = Err(obstacle);
+    }
+
+    /// Returns the reason why this group is read by system calls, if it is.
+    pub(crate) fn no_user_reads(&self) -> Option<Error> {
+        match &self.user {
+            Ok(user) => user.slower(),
+            Err(obstacle) => Some(explain(*obstacle)),
         }
     }
 
@@ -134,7 +150,7 @@ impl KernelGroup {
     pub(crate) fn is_snapshot(&self) -> bool {
         match self.plan {
             ReadPlan::Single => true,
-            ReadPlan::Snapshot => !self.live && self.user.is_none(),
+            ReadPlan::Snapshot => !self.live && self.user.is_err(),
             ReadPlan::OneByOne => false,
         }
     }
@@ -163,18 +179,47 @@ impl KernelGroup {
     /// Reads every member into `out`, which has one reading for each, by way of `words`, which has
     /// room for the plan's words.
     #[inline(always)]
-    pub(crate) fn read(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
-        if self.try_user_space(out) {
-            return Ok(());
+    pub(crate) fn read(
+        &mut self,
+        words: &mut [u64],
+        out: &mut [Reading],
+    ) -> Result<(), ReadFailure> {
+        match &self.user {
+            Err(_) => self.read_words(words, out),
+            Ok(user) => match user.way() {
+                Way::UserSpace if self.try_user_space(out) => Ok(()),
+                Way::UserSpace | Way::SystemCall => self.read_by_system_call(words, out),
+                Way::Both => self.read_both_ways(words, out),
+            },
         }
-        self.read_by_system_call(words, out)
+    }
+
+    /// Reads every member into `out` in both ways, and notes what each has cost.
+    #[cold]
+    fn read_both_ways(
+        &mut self,
+        words: &mut [u64],
+        out: &mut [Reading],
+    ) -> Result<(), ReadFailure> {
+        let start = Instant::now();
+        let in_user_space = self.try_user_space(out);
+        let called = Instant::now();
+        self.read_by_system_call(words, out)?;
+        if let Ok(user) = &mut self.user
+            && in_user_space
+        {
+            user.timed(start, called);
+        }
+        Ok(())
     }
 
     /// Reads every member into `out` without a system call, if that is possible at this moment on
     /// this thread; otherwise what is in `out` means nothing.
     #[inline(always)]
-    pub(crate) fn try_user_space(&self, out: &mut [Reading]) -> bool {
-        let Some(user) = &self.user else { return false };
+    pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
+        let Ok(user) = &mut self.user else {
+            return false;
+        };
         user.read(|i, value, times| {
             if let (Some(counter), Some(out)) = (self.counters.get(i), out.get_mut(i)) {
                 *out = counter.since_reset(value, times.enabled, times.running);
@@ -185,10 +230,20 @@ impl KernelGroup {
     /// Reads every member into `out` by read(2).
     #[inline(always)]
     pub(crate) fn read_by_system_call(
-        &self,
+        &mut self,
         words: &mut [u64],
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
+        let state = self.user.as_ref().ok().and_then(UserCounters::state);
+        self.read_words(words, out)?;
+        if let Ok(user) = &mut self.user {
+            user.told(state, out);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read_words(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         match self.plan {
             ReadPlan::Snapshot => self.read_snapshot(words, out),
             ReadPlan::Single | ReadPlan::OneByOne => self.read_each(words, out),
@@ -299,7 +354,7 @@ mod tests {
             live: false,
             fds: ids.iter().map(|_| fd.duplicate()).collect(),
             counters: ids.iter().map(counter).collect(),
-            user: None,
+            user: Err(Obstacle::SwitchedOff),
         };
         (writer, group)
     }
@@ -309,7 +364,7 @@ mod tests {
         pipe.write_all(&bytes).expect("room in the pipe");
     }
 
-    fn read(group: &KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
+    fn read(group: &mut KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
         let mut out = vec![Reading::default(); group.fds.len()];
         group.read(&mut [0; 16], &mut out)?;
         Ok(out)
@@ -317,12 +372,12 @@ mod tests {
 
     #[test]
     fn members_are_matched_by_id_in_any_order() {
-        let (mut pipe, group) = from_pipe(ReadPlan::Snapshot, &[10, 11, 12]);
+        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[10, 11, 12]);
         let expected: Vec<_> = [5, 6, 7].map(|v| Reading::new(v, 100, 90)).into();
         write(&mut pipe, &[3, 100, 90, 5, 10, 6, 11, 7, 12]);
-        assert_eq!(read(&group).as_ref(), Ok(&expected));
+        assert_eq!(read(&mut group).as_ref(), Ok(&expected));
         write(&mut pipe, &[3, 100, 90, 7, 12, 5, 10, 6, 11]);
-        assert_eq!(read(&group).as_ref(), Ok(&expected));
+        assert_eq!(read(&mut group).as_ref(), Ok(&expected));
     }
 
     /// One system call: what a second one would find stays in the pipe.
@@ -332,14 +387,14 @@ mod tests {
             (ReadPlan::Single, &[1][..], &[5, 100, 90][..]),
             (ReadPlan::Snapshot, &[1, 2], &[2, 100, 90, 5, 1, 6, 2]),
         ] {
-            let (mut pipe, group) = from_pipe(plan, ids);
+            let (mut pipe, mut group) = from_pipe(plan, ids);
             // A pipe gives what it holds, so a read that asked again would block or find this.
             write(&mut pipe, words);
             write(&mut pipe, words);
-            assert_eq!(read(&group).map(|r| r[0].value), Ok(5));
-            assert_eq!(read(&group).map(|r| r[0].value), Ok(5));
+            assert_eq!(read(&mut group).map(|r| r[0].value), Ok(5));
+            assert_eq!(read(&mut group).map(|r| r[0].value), Ok(5));
             drop(pipe);
-            assert_eq!(read(&group), Err(ReadFailure::ErrorState));
+            assert_eq!(read(&mut group), Err(ReadFailure::ErrorState));
         }
     }
 
@@ -367,10 +422,10 @@ mod tests {
             (Snapshot, &[1], &[], ReadFailure::ErrorState),
             (OneByOne, &[1], &[], ReadFailure::ErrorState),
         ] {
-            let (mut pipe, group) = from_pipe(plan, ids);
+            let (mut pipe, mut group) = from_pipe(plan, ids);
             write(&mut pipe, words);
             drop(pipe);
-            assert_eq!(read(&group), Err(failure), "{plan:?} {words:?}");
+            assert_eq!(read(&mut group), Err(failure), "{plan:?} {words:?}");
         }
     }
 
@@ -378,13 +433,13 @@ mod tests {
     fn running_longer_than_enabled_never_panics() {
         let (mut pipe, mut group) = from_pipe(ReadPlan::Single, &[1]);
         write(&mut pipe, &[5, 90, 100]);
-        assert_eq!(read(&group), Ok(vec![Reading::new(5, 90, 100)]));
+        assert_eq!(read(&mut group), Ok(vec![Reading::new(5, 90, 100)]));
         write(&mut pipe, &[5, 90, 100]);
         let mut out = [Reading::default()];
         assert_eq!(group.reset(&mut [0; 3], &mut out, |_| false), Ok(()));
         // Everything runs backwards.
         write(&mut pipe, &[4, 80, 99]);
-        let after = read(&group).expect("a reading")[0];
+        let after = read(&mut group).expect("a reading")[0];
         assert_eq!(
             (after.value, after.time_enabled, after.time_running),
             (0, 0, 0)
@@ -405,7 +460,7 @@ mod tests {
             assert_eq!(reset, Ok(()));
         }
         write(&mut pipe, &[2, 230, 110, 27, 1, 40, 2]);
-        let after = read(&group).expect("a reading");
+        let after = read(&mut group).expect("a reading");
         assert_eq!((after[0].value, after[1].value), (7, 40));
         assert_eq!((after[0].time_enabled, after[0].time_running), (30, 10));
         assert_eq!(after[0].raw_time_enabled, 230);

@@ -6,6 +6,11 @@
 //! wherever it may: [`Group::read`](quipu_hal::Group::read) falls back to read(2) on any other thread
 //! than the measured one, in a forked process, and while a member is not on the PMU.
 //!
+//! Where the page tells no times, as in virtual machines, they are those of the last system call and
+//! the clock since, for as long as the group has not left the PMU; after that a system call tells them again.
+//! The first reads of a group are made both ways, and the quicker one is used from then on: a hypervisor
+//! may intercept the instruction.
+//!
 //! It takes a target of the calling thread alone (no process, no CPU, no
 //! [inheritance](quipu_hal::Attributes::inherit)), events of the CPU's own PMU, and the permission
 //! of the machine: [`available`] says whether that is given and, if not, why. On ARM it is
@@ -57,15 +62,23 @@
 //! ```
 
 mod availability;
+mod call_times;
+mod cost;
 mod owner;
 mod page;
 mod registers;
+
+use std::time::Instant;
+
+use quipu_hal::{Error, ErrorKind, Reading};
 
 pub use availability::available;
 pub use page::{PageCapabilities, PageFields, Times, UserPage};
 pub use registers::Registers;
 
-use availability::Obstacle;
+pub(crate) use availability::{Obstacle, explain};
+use call_times::{CallTimes, now};
+use cost::Cost;
 use owner::Owner;
 use registers::CpuRegisters;
 
@@ -76,6 +89,18 @@ use crate::sys::{CounterFd, CounterPage};
 pub(crate) struct UserCounters {
     pages: Vec<CounterPage>,
     owner: Owner,
+    /// The times, where the pages give none.
+    call_times: Option<CallTimes>,
+    cost: Cost,
+}
+
+/// The way in which the next read is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    UserSpace,
+    SystemCall,
+    /// Both, to see which is quicker.
+    Both,
 }
 
 impl UserCounters {
@@ -87,21 +112,83 @@ impl UserCounters {
         let mut mapped = Self {
             pages: Vec::with_capacity(counters.len()),
             owner,
+            call_times: None,
+            cost: Cost::new(),
         };
         for counter in counters {
             let page = CounterPage::map(counter).map_err(Obstacle::Mapping)?;
             mapped.pages.push(page);
         }
+        let mut times = true;
         for page in &mapped.pages {
             // SAFETY: this process has just mapped it.
-            availability::of_page(unsafe { page.get() }.capabilities())?;
+            let capabilities = unsafe { page.get() }.capabilities();
+            availability::of_page(capabilities)?;
+            times &= capabilities.contains(PageCapabilities::USER_TIME);
         }
+        mapped.call_times = (!times).then(CallTimes::new);
         Ok(mapped)
+    }
+
+    /// Returns the way in which the next read is made.
+    #[inline(always)]
+    pub(crate) fn way(&self) -> Way {
+        if !self.cost.is_known() {
+            Way::Both
+        } else if self.cost.favours_user_space() {
+            Way::UserSpace
+        } else {
+            Way::SystemCall
+        }
+    }
+
+    /// Notes what a read cost that began at `start`, in user space until `called` and by a system call from
+    /// then on.
+    pub(crate) fn timed(&mut self, start: Instant, called: Instant) {
+        self.cost.add(called - start, called.elapsed());
+    }
+
+    /// Returns the reason why reads are made by system calls although they need not be.
+    pub(crate) fn slower(&self) -> Option<Error> {
+        if self.way() != Way::SystemCall {
+            return None;
+        }
+        let (user_space, system_call) = self.cost.each();
+        let error = Error::new(ErrorKind::UnsupportedFeature, availability::ATTEMPTED);
+        Some(error.with_reason(format!(
+            "it takes {user_space:?}, and a system call {system_call:?}: a hypervisor may intercept it"
+        )))
+    }
+
+    /// Returns the state of the leader's page, for [`told`](Self::told): `None` on another thread, and where
+    /// pages have times.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> Option<u32> {
+        if self.call_times.is_none() || !self.owner.is_this_thread() {
+            return None;
+        }
+        // SAFETY: the owner is a thread of the process that mapped it.
+        Some(unsafe { self.pages.first()?.get() }.state())
+    }
+
+    /// Takes the times that a system call told, which was made in this [`state`](Self::state).
+    #[inline(always)]
+    pub(crate) fn told(&mut self, before: Option<u32>, out: &mut [Reading]) {
+        let Some(times) = &mut self.call_times else {
+            return;
+        };
+        if !self.owner.is_this_process() {
+            return;
+        }
+        if let Some(leader) = self.pages.first() {
+            // SAFETY: this process mapped it.
+            times.told(unsafe { leader.get() }, before, now, out);
+        }
     }
 
     /// Reads every member, if the calling thread is the one they count and all are on the PMU.
     #[inline(always)]
-    pub(crate) fn read(&self, found: impl FnMut(usize, u64, Times)) -> bool {
+    pub(crate) fn read(&mut self, found: impl FnMut(usize, u64, Times)) -> bool {
         if !self.owner.is_this_thread() {
             return false;
         }
@@ -111,9 +198,13 @@ impl UserCounters {
             return false;
         };
         // SAFETY: the pages are those of counters of the calling thread, whose capabilities
-        // `read_group` heeds.
+        // `read_group` heeds, and `map` has looked at where there are times of calls.
         let registers = unsafe { CpuRegisters::new() };
-        leader.read_group(&pages, &registers, found).is_some()
+        match &mut self.call_times {
+            None => leader.read_group(&pages, &registers, found),
+            Some(times) => times.read(leader, &pages, &registers, now, found),
+        }
+        .is_some()
     }
 }
 

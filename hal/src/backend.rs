@@ -196,7 +196,7 @@ impl fmt::Debug for dyn Group + '_ {
 pub trait UserReads {
     /// Reads every member in every part without a system call. False when that is not possible on
     /// this thread or at this moment (a member is not on the PMU); what is in `out` means nothing
-    /// then.
+    /// then. A [read by system call](Self::read_by_system_call) may make it possible again.
     ///
     /// # Errors
     /// As [`Group::read`].
@@ -207,4 +207,10 @@ pub trait UserReads {
     /// # Errors
     /// As [`Group::read`].
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()>;
+
+    /// Returns the reason why [`Group::read`] makes system calls for this group, if it always does; `None` if it
+    /// reads in user space whenever that is possible.
+    fn obstacle(&self) -> Option<Error> {
+        None
+    }
 }

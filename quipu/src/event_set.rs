@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_hal::{Error, Group, Part, ReadBuf, Result};
+use quipu_hal::{Error, ErrorKind, Group, Part, ReadBuf, Result};
 
 use crate::counts::{Counts, of_another_set};
 use crate::open::OpenGroup;
@@ -72,6 +72,20 @@ impl EventSet {
     pub fn rotation_interval(&self, event: usize) -> Option<Duration> {
         let index = self.events.get(event)?.index().ok()?;
         self.groups[index.group].group.rotation_interval()
+    }
+
+    /// Returns the reason why reading an open event takes a system call, if it always does
+    /// ([`UserReads::obstacle`](quipu_hal::UserReads::obstacle)); `None` if its group is read in user space
+    /// whenever that is possible, or it is not open.
+    pub fn user_read_obstacle(&mut self, event: usize) -> Option<Error> {
+        let index = self.events.get(event)?.index().ok()?;
+        match self.groups[index.group].group.user_reads() {
+            Some(reads) => reads.obstacle(),
+            None => Some(
+                Error::new(ErrorKind::UnsupportedFeature, "read without a system call")
+                    .with_reason("the backend offers none"),
+            ),
+        }
     }
 
     /// Starts counting, group by group.

@@ -36,10 +36,12 @@ pub(super) fn of_this_machine() -> Result<CounterTest> {
     }
     let advertised = open(MOST)?.1;
     let found = find(advertised, |counters| {
-        let Ok((group, opened)) = open(counters) else {
+        let Ok((mut group, opened)) = open(counters) else {
             return Vec::new();
         };
-        (0..ROUNDS).filter_map(|_| round(&group, opened)).collect()
+        (0..ROUNDS)
+            .filter_map(|_| round(&mut group, opened))
+            .collect()
     });
     found.ok_or_else(|| {
         Error::new(ErrorKind::Busy, ATTEMPTED)
@@ -91,7 +93,7 @@ fn counting(round: &[Reading]) -> usize {
 }
 
 /// Counts the loop once. `None` when the group was not on the PMU for all of it.
-fn round(group: &KernelGroup, members: usize) -> Option<Vec<Reading>> {
+fn round(group: &mut KernelGroup, members: usize) -> Option<Vec<Reading>> {
     let mut words = vec![0; ReadPlan::Snapshot.words(members)];
     let mut before = vec![Reading::default(); members];
     let mut after = before.clone();

@@ -32,8 +32,12 @@ pub(crate) enum Obstacle {
     AmbiguousCapabilities,
     /// The counter may not be read.
     NotReadable,
-    /// The kernel does not say how the CPU's cycle counter makes its clock.
-    NoTimes,
+    /// The backend was told to make system calls.
+    SwitchedOff,
+    /// The group counts more than the calling thread, or is inherited.
+    Target,
+    /// The kernel itself counts a member, in no register.
+    NoRegister,
 }
 
 /// Checks what every counter of this process needs.
@@ -60,8 +64,6 @@ pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
         Err(Obstacle::AmbiguousCapabilities)
     } else if !capabilities.contains(PageCapabilities::USER_RDPMC) {
         Err(Obstacle::NotReadable)
-    } else if !capabilities.contains(PageCapabilities::USER_TIME) {
-        Err(Obstacle::NoTimes)
     } else {
         Ok(())
     }
@@ -94,9 +96,10 @@ pub fn available() -> Result<()> {
     UserCounters::map(&[counter]).map(drop).map_err(explain)
 }
 
-const ATTEMPTED: &str = "read counters without a system call";
+pub(super) const ATTEMPTED: &str = "read counters without a system call";
 
-fn explain(obstacle: Obstacle) -> Error {
+/// Returns the error for an obstacle, with what can be done about it.
+pub(crate) fn explain(obstacle: Obstacle) -> Error {
     let error = Error::new(ErrorKind::UnsupportedFeature, ATTEMPTED);
     match obstacle {
         Obstacle::Architecture => {
@@ -129,10 +132,13 @@ fn explain(obstacle: Obstacle) -> Error {
                 .with_hint(format!("as root: echo 1 >{path}")),
             _ => error.with_reason("the kernel does not allow it for this counter"),
         },
-        Obstacle::NoTimes => error.with_reason(
-            "the kernel's clock is not based on the CPU's cycle counter, so that times are \
-             unknown without asking it",
+        Obstacle::SwitchedOff => error.with_reason("the backend was told not to"),
+        Obstacle::Target => error.with_reason(
+            "only a group of the calling thread alone, which no child inherits, has them",
         ),
+        Obstacle::NoRegister => {
+            error.with_reason("a member is counted by the kernel, not in a register")
+        }
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
             // What 3.4 to 3.11 set for either ability.
             (C::BIT0, Err(Obstacle::AmbiguousCapabilities)),
             (C::BIT0_IS_DEPRECATED, Err(Obstacle::NotReadable)),
-            (C::READABLE - C::USER_TIME, Err(Obstacle::NoTimes)),
+            (C::VALUE, Ok(())),
             (C::READABLE, Ok(())),
             (C::all() - C::BIT0, Ok(())),
         ] {
@@ -176,7 +182,9 @@ mod tests {
             Obstacle::Mapping(libc::ENOMEM),
             Obstacle::AmbiguousCapabilities,
             Obstacle::NotReadable,
-            Obstacle::NoTimes,
+            Obstacle::SwitchedOff,
+            Obstacle::Target,
+            Obstacle::NoRegister,
         ] {
             let error = explain(obstacle);
             assert_eq!(error.kind(), ErrorKind::UnsupportedFeature);

@@ -36,6 +36,9 @@ bitflags! {
 }
 
 impl PageCapabilities {
+    /// The abilities that reading a value takes.
+    pub const VALUE: Self = Self::BIT0_IS_DEPRECATED.union(Self::USER_RDPMC);
+
     /// The abilities that reading a value and its times takes.
     pub const READABLE: Self = Self::BIT0_IS_DEPRECATED
         .union(Self::USER_RDPMC)
@@ -207,6 +210,12 @@ impl UserPage {
         PageCapabilities::from_bits_retain(self.capabilities.load())
     }
 
+    /// Returns a number that changes whenever the kernel changes the page; odd while it does.
+    #[inline(always)]
+    pub(super) fn state(&self) -> u32 {
+        self.lock.load(Ordering::Acquire)
+    }
+
     /// Reads a group of counters by their pages, this one the leader's: its times, and the value of
     /// each by position through `found`.
     ///
@@ -221,10 +230,22 @@ impl UserPage {
         &self,
         others: &(impl Iterator<Item = &'a Self> + Clone),
         registers: &impl Registers,
+        found: impl FnMut(usize, u64, Times),
+    ) -> Option<()> {
+        self.read_group_with(|leader| leader.times(registers), others, registers, found)
+    }
+
+    /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere.
+    #[inline(always)]
+    pub(super) fn read_group_with<'a>(
+        &self,
+        mut times: impl FnMut(&Self) -> Option<Times>,
+        others: &(impl Iterator<Item = &'a Self> + Clone),
+        registers: &impl Registers,
         mut found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
         self.settled(|| {
-            let times = self.times(registers)?;
+            let times = times(self)?;
             found(0, self.count(registers)?, times);
             for (i, page) in (1..).zip(others.clone()) {
                 let count = page.settled(|| page.count(registers))?;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
+use quipu_hal::{Group as _, GroupSpec, Software, Target, UserReads as _};
+use quipu_linux::LinuxBackend;
 use quipu_linux::user_read::{PageCapabilities, PageFields, Registers, Times, UserPage};
 
 /// Registers that always read the same.
@@ -367,4 +369,29 @@ proptest! {
         }
         let _ = UserPage::recorded(&fields).clock(&registers);
     }
+}
+
+/// Each group says why its reads are system calls.
+#[test]
+fn a_group_that_is_never_read_in_user_space_says_why() {
+    let test = "a_group_that_is_never_read_in_user_space_says_why";
+    let Some(backend) = crate::machine::backend(test) else {
+        return;
+    };
+    let clock = GroupSpec::single(crate::machine::user(Software::TaskClock));
+    let reason = |backend: &LinuxBackend, spec: &GroupSpec, target: &Target| {
+        let mut group = backend.open_group(spec, target).expect("a clock opens");
+        let obstacle = group.user_reads().and_then(|reads| reads.obstacle());
+        let reason = obstacle.expect("there is one").reason().map(str::to_owned);
+        reason.expect("it says why")
+    };
+    let own = Target::CurrentThread;
+    assert!(reason(&backend, &clock, &own).contains("not in a register"));
+    let process = Target::Process(std::process::id().cast_signed());
+    assert!(reason(&backend, &clock, &process).contains("calling thread alone"));
+    let mut inherited = clock.clone();
+    inherited.attributes.inherit = true;
+    assert!(reason(&backend, &inherited, &own).contains("calling thread alone"));
+    let calls = backend.without_user_reads();
+    assert!(reason(&calls, &clock, &own).contains("told not to"));
 }

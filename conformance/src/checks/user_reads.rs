@@ -83,7 +83,8 @@ fn in_user_space(group: &mut dyn Group, buf: &mut ReadBuf) -> Outcome {
         if ways(group)?.read_in_user_space(buf)? {
             return Ok(());
         }
-        thread::yield_now();
+        // It may take times that only the system tells.
+        ways(group)?.read_by_system_call(buf)?;
     }
     Err(Stop::Fail(format!(
         "{TRIES} reads in a row were not possible in user space"

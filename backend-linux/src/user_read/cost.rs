@@ -1,0 +1,67 @@
+//! The cost of both ways to read a group: a hypervisor may intercept the instruction that reads a counter, and
+//! a system call is cheaper then.
+
+use std::time::Duration;
+
+/// The reads that are timed both ways.
+const ROUNDS: u32 = 4;
+
+/// The quickest read of a group in each way so far.
+#[derive(Debug)]
+pub(super) struct Cost {
+    rounds: u32,
+    user_space: Duration,
+    system_call: Duration,
+}
+
+impl Cost {
+    pub(super) fn new() -> Self {
+        Self {
+            rounds: 0,
+            user_space: Duration::MAX,
+            system_call: Duration::MAX,
+        }
+    }
+
+    /// Takes what one read cost in each way.
+    pub(super) fn add(&mut self, user_space: Duration, system_call: Duration) {
+        self.rounds += 1;
+        self.user_space = self.user_space.min(user_space);
+        self.system_call = self.system_call.min(system_call);
+    }
+
+    /// Returns true once enough reads were timed.
+    #[inline(always)]
+    pub(super) fn is_known(&self) -> bool {
+        self.rounds >= ROUNDS
+    }
+
+    /// Returns true if reading in user space was the quicker way.
+    #[inline(always)]
+    pub(super) fn favours_user_space(&self) -> bool {
+        self.user_space <= self.system_call
+    }
+
+    /// Returns both: in user space, and by system call.
+    pub(super) fn each(&self) -> (Duration, Duration) {
+        (self.user_space, self.system_call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quickest_of_some_reads_decides() {
+        let mut cost = Cost::new();
+        for (user_space, system_call) in [(90, 50), (30, 80), (70, 40), (60, 60)] {
+            assert!(!cost.is_known());
+            let [user_space, system_call] = [user_space, system_call].map(Duration::from_nanos);
+            cost.add(user_space, system_call);
+        }
+        assert!(cost.is_known() && cost.favours_user_space());
+        cost.add(Duration::MAX, Duration::from_nanos(29));
+        assert!(!cost.favours_user_space());
+    }
+}
