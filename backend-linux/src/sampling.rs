@@ -50,14 +50,16 @@ cfg_if::cfg_if! {
         mod aux_area;
         mod batch;
         mod counter;
+        mod notices;
         mod open;
         mod ring;
         mod sampler;
         mod sampler_error;
         mod spec;
 
-        pub use batch::{Batch, BatchIter, Losses};
+        pub use batch::{Batch, BatchIter};
         pub use counter::SampledCounter;
+        pub use notices::{Losses, Throttled};
         pub use ring::{Ring, WhenFull};
         pub use sampler::{Sampler, Woken};
         pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup};

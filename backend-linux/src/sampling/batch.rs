@@ -2,8 +2,8 @@
 
 use quipu_hal::Result;
 
-use super::Words;
-use super::record::{RawRecord, kind, no_record};
+use super::notices::Notices;
+use super::record::{RawRecord, no_record};
 use super::ring::WhenFull;
 use crate::sys::{Mapping, page_size};
 
@@ -13,16 +13,6 @@ const DATA_TAIL: usize = 1032;
 
 /// The longest record there can be: its size is a u16, and a multiple of 8.
 const LONGEST_RECORD: usize = 1 << 16;
-
-/// The losses of a ring so far, by its own records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Losses {
-    /// Records of any type that there was no room for (`PERF_RECORD_LOST`).
-    pub records: u64,
-    /// Samples that did not get as far as the ring (`PERF_RECORD_LOST_SAMPLES`).
-    pub samples: u64,
-}
 
 /// The mapped pages, and how far they have been read.
 #[derive(Debug)]
@@ -70,8 +60,8 @@ impl Memory {
         self.size
     }
 
-    /// Returns the records that there are now; counts the losses that they tell.
-    pub(super) fn records<'r>(&'r mut self, losses: &'r mut Losses) -> Batch<'r> {
+    /// Returns the records that there are now; takes note of what they tell.
+    pub(super) fn records<'r>(&'r mut self, notices: &'r mut Notices) -> Batch<'r> {
         let (at, end) = match self.when_full {
             // The kernel's positions only ever count up; this is how its own tools read them.
             WhenFull::Lose => (self.tail, self.mapping.load(DATA_HEAD)),
@@ -79,7 +69,7 @@ impl Memory {
         };
         Batch {
             memory: self,
-            losses,
+            notices,
             at,
             end,
         }
@@ -138,7 +128,7 @@ impl Memory {
 #[derive(Debug)]
 pub struct Batch<'r> {
     memory: &'r mut Memory,
-    losses: &'r mut Losses,
+    notices: &'r mut Notices,
     at: u64,
     end: u64,
 }
@@ -192,7 +182,7 @@ impl Batch<'_> {
             scratch,
             at: &mut self.at,
             end: self.end,
-            losses: self.losses,
+            notices: self.notices,
         }
     }
 }
@@ -227,7 +217,7 @@ pub struct BatchIter<'b> {
     scratch: &'b mut [u8],
     at: &'b mut u64,
     end: u64,
-    losses: &'b mut Losses,
+    notices: &'b mut Notices,
 }
 
 impl<'b> Iterator for BatchIter<'b> {
@@ -257,8 +247,8 @@ impl<'b> Iterator for BatchIter<'b> {
             },
         };
         *self.at = self.at.wrapping_add(record.bytes().len() as u64);
-        if matches!(record.kind(), kind::LOST | kind::LOST_SAMPLES) {
-            self.losses.add(&record);
+        if Notices::is_notice(record.kind()) {
+            self.notices.note(&record);
         }
         Some(Ok(record))
     }
@@ -282,21 +272,14 @@ impl<'b> BatchIter<'b> {
     }
 }
 
-impl Losses {
-    #[cold]
-    fn add(&mut self, record: &RawRecord<'_>) {
-        let mut body = Words::new(record.body()).iter();
-        match record.kind() {
-            kind::LOST => self.records += body.nth(1).unwrap_or(0),
-            _ => self.samples += body.next().unwrap_or(0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    use super::super::Words;
+    use super::super::notices::Losses;
+    use super::super::record::kind;
 
     /// A ring of one page whose next record is `tail` bytes from its start.
     fn ring(tail: u64, when_full: WhenFull) -> Memory {
@@ -329,8 +312,8 @@ mod tests {
 
     /// The words after the header of each record, errors as `None`, and what was lost.
     fn drain(memory: &mut Memory) -> (Vec<Option<Vec<u64>>>, Losses) {
-        let mut losses = Losses::default();
-        let mut batch = memory.records(&mut losses);
+        let mut notices = Notices::new();
+        let mut batch = memory.records(&mut notices);
         let body = |record: Result<RawRecord<'_>>| {
             let record = record.ok()?;
             Some(Words::new(record.body()).iter().collect())
@@ -338,25 +321,22 @@ mod tests {
         let records = batch.iter().map(body).collect();
         assert_eq!(batch.remaining(), 0);
         drop(batch);
-        (records, losses)
+        (records, notices.losses)
     }
 
     #[test]
-    fn losses_are_counted_as_they_pass_by() {
+    fn notices_are_taken_as_they_pass_by() {
         let mut memory = ring(0, WhenFull::Lose);
-        write(
-            &memory,
-            &[
-                header(kind::LOST, 3),
-                1,
-                40,
-                header(kind::LOST_SAMPLES, 2),
-                5,
-            ],
-        );
-        write(&memory, &[header(kind::LOST, 3), 1, 2]);
+        let words = [
+            header(kind::LOST, 3),
+            1,
+            40,
+            header(kind::LOST_SAMPLES, 2),
+            5,
+        ];
+        write(&memory, &words);
         let (_, losses) = drain(&mut memory);
-        assert_eq!((losses.records, losses.samples), (42, 5));
+        assert_eq!((losses.records, losses.samples), (40, 5));
     }
 
     #[test]

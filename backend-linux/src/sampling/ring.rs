@@ -6,8 +6,9 @@ use std::sync::Arc;
 use quipu_hal::{Error, ErrorKind, Part, Result};
 
 use super::aux_area::AuxArea;
-use super::batch::{Batch, Losses, Memory};
+use super::batch::{Batch, Memory};
 use super::counter::SampledCounter;
+use super::notices::{Losses, Notices, Throttled};
 use crate::sys::{Access, Mapping, page_size};
 
 /// The kernel's behaviour when a ring is full.
@@ -41,7 +42,7 @@ pub struct Ring {
     part: Part,
     counter: Arc<SampledCounter>,
     memory: Memory,
-    losses: Losses,
+    notices: Notices,
     aux: Option<AuxArea>,
 }
 
@@ -65,7 +66,7 @@ impl Ring {
             part,
             counter,
             memory: Memory::new(mapping, when_full),
-            losses: Losses::default(),
+            notices: Notices::new(),
             aux: None,
         })
     }
@@ -88,7 +89,13 @@ impl Ring {
     /// Returns the losses that the records read so far report. At the end of a measurement there may
     /// have been no room to report them; the counters themselves know ([`SampledCounter::read`]).
     pub fn losses(&self) -> Losses {
-        self.losses
+        self.notices.losses
+    }
+
+    /// Returns how the counter of an id ([`SampledCounter::id`]) was throttled, by the records read so far;
+    /// with those that have inherited it.
+    pub fn throttled(&self, id: u64) -> Throttled {
+        self.notices.throttled(id)
     }
 
     /// Stops the ring from taking records, or lets it go on; what comes meanwhile is lost, and
@@ -112,7 +119,7 @@ impl Ring {
     ///
     /// Allocates nothing.
     pub fn records(&mut self) -> Batch<'_> {
-        self.memory.records(&mut self.losses)
+        self.memory.records(&mut self.notices)
     }
 
     /// Maps an AUX area of at least this many bytes; `when_full` as for records.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, EventInfo, Result};
 
-use super::{RecordLayout, Ring, SampledCounter};
+use super::{RecordLayout, Ring, SampledCounter, Throttled};
 use crate::sys::{Readiness, poll};
 
 /// Samples being taken. Dropping it closes everything.
@@ -125,6 +125,21 @@ impl Sampler {
     /// Takes it apart: for reading each ring on a thread of its own.
     pub fn into_rings(self) -> Vec<Ring> {
         self.rings
+    }
+
+    /// Returns how an event was throttled, by its position, as far as the records read from all rings tell.
+    pub fn throttled(&self, event: usize) -> Throttled {
+        let mut all = Throttled::default();
+        for counter in self
+            .counters
+            .iter()
+            .filter(|counter| counter.event() == event)
+        {
+            for ring in &self.rings {
+                all.add(ring.throttled(counter.id()));
+            }
+        }
+        all
     }
 
     /// Starts every counter.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
-use quipu_hal::{Group as _, GroupSpec, Software, Target, UserReads as _};
+use quipu_hal::{Group as _, GroupSpec, Software, Target};
 use quipu_linux::LinuxBackend;
 use quipu_linux::user_read::{PageCapabilities, PageFields, Registers, Times, UserPage};
 

@@ -87,6 +87,8 @@ fn differences_in_user_space_are_those_of_system_calls() {
     }
     let overhead = cost(0, false);
     println!("{event}: {overhead} from one read in user space to the next");
+    let by_calls = format!("{group:?}").contains("call_times: Some");
+    println!("times of system calls: {by_calls}");
 }
 
 #[test]

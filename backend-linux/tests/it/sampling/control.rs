@@ -1,13 +1,13 @@
 //! Changes of an open counter, and the end of waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_hal::{Breakpoint, ErrorKind, Software, Target};
-use quipu_linux::sampling::{Rate, SampleType, SamplerSpec, Wakeup, Woken};
+use quipu_linux::sampling::{Rate, Record, SampleType, SamplerSpec, Wakeup, Woken};
 
 use super::breakpoints::executions_of;
 use super::calls::{self, call};
-use super::{open, samples};
+use super::{each_record, open, samples};
 use crate::machine::{self, FreshPages, skip, user};
 
 /// The longest wait: no test gets here, however loaded the machine.
@@ -157,4 +157,39 @@ fn only_breakpoints_move() {
         refused.expect_err("no breakpoint").kind(),
         ErrorKind::InvalidConfiguration
     );
+}
+
+/// The kernel stops a clock that interrupts more often than it allows, until its next tick; it may allow more
+/// than this one asks for.
+#[test]
+fn throttling_is_told_as_the_records_say() {
+    let test = "throttling_is_told_as_the_records_say";
+    let spec = SamplerSpec::new([(user(Software::CpuClock), Rate::Period(10_000))]);
+    let Some(mut sampler) = open(test, &spec, &Target::CurrentThread) else {
+        return;
+    };
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(100) {
+        std::hint::spin_loop();
+    }
+    sampler.disable().expect("stops");
+    let (mut times, mut nanoseconds, mut since) = (0, 0, None);
+    each_record(&mut sampler, |record, _| match record {
+        Record::Throttle(throttle) => {
+            times += 1;
+            since = Some(throttle.time);
+        }
+        Record::Unthrottle(throttle) => {
+            nanoseconds += since.take().map_or(0, |since| throttle.time - since);
+        }
+        _ => {}
+    });
+    let throttled = sampler.throttled(0);
+    assert_eq!(
+        (throttled.times, throttled.nanoseconds),
+        (times, nanoseconds)
+    );
+    if times == 0 {
+        skip(test, "the kernel allows such a rate");
+    }
 }
