@@ -33,9 +33,9 @@ const LEFT_OUT: u16 = 1 << 15;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Losses {
     events: HashMap<u64, usize>,
-    /// What counters counted until the end; the last is of an event that is not known.
+    /// Losses that counters told at the end; the last are of an event that is not known.
     counted: Vec<u64>,
-    /// What never reached a ring, likewise.
+    /// Samples that never reached a ring, likewise.
     before_rings: Vec<u64>,
     /// Records of any kind that found a ring full.
     in_rings: u64,
