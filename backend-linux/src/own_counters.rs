@@ -1,5 +1,7 @@
 //! Stopping and starting everything the calling thread counts, in one system call each.
 
+use std::ffi::OsStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Result};
@@ -16,6 +18,7 @@ use rustix::process::configure_performance_counters;
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn stop_own_counters() -> Result<()> {
+    STOPPED_ONE_BY_ONE.store(true, Ordering::Relaxed);
     configure_performance_counters(false)
         .map_err(|errno| error(errno, "stop this thread's counters"))
 }
@@ -35,6 +38,41 @@ pub fn start_own_counters() -> Result<()> {
     std::thread::sleep(Duration::from_micros(50));
     Ok(())
 }
+
+/// Set once members of groups may have been stopped by themselves, without their leaders.
+static STOPPED_ONE_BY_ONE: AtomicBool = AtomicBool::new(false);
+
+/// Starts or stops counters of the calling thread, which has created so many, in one system call: none of them
+/// counts the calls for the others. Returns false, having done nothing, where this process has other
+/// counters, which would be switched too.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn switch_if_alone(counters: usize, on: bool) -> Result<bool> {
+    if STOPPED_ONE_BY_ONE.load(Ordering::Relaxed) || open_counters() != Some(counters) {
+        return Ok(false);
+    }
+    let attempted = if on {
+        "start the counters"
+    } else {
+        "stop the counters"
+    };
+    configure_performance_counters(on).map_err(|errno| error(errno, attempted))?;
+    Ok(true)
+}
+
+/// Returns the number of descriptors of counters that this process has open.
+fn open_counters() -> Option<usize> {
+    let mut counters = 0;
+    for entry in std::fs::read_dir("/proc/self/fd").ok()? {
+        let target = std::fs::read_link(entry.ok()?.path());
+        counters += usize::from(target.is_ok_and(|to| to.as_os_str() == OsStr::new(COUNTER)));
+    }
+    Some(counters)
+}
+
+/// The target of the link to a counter's descriptor in /proc.
+const COUNTER: &str = "anon_inode:[perf_event]";
 
 fn error(errno: Errno, attempted: &str) -> Error {
     let kind = match errno {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Group, Part, ReadBuf, Result};
@@ -35,6 +36,7 @@ use crate::{EventSetBuilder, SetEvent};
 pub struct EventSet {
     events: Arc<[SetEvent]>,
     groups: Vec<OpenGroup>,
+    opened_by: ThreadId,
 }
 
 impl EventSet {
@@ -47,6 +49,7 @@ impl EventSet {
         Self {
             events: events.into(),
             groups,
+            opened_by: std::thread::current().id(),
         }
     }
 
@@ -88,12 +91,36 @@ impl EventSet {
         }
     }
 
-    /// Starts counting, group by group.
+    /// Starts counting: all groups at once where the system can and this process counts nothing else, so that
+    /// no group counts the calls that start the others; else group by group.
     ///
     /// # Errors
     /// The first error of a backend; the groups after it are still told to start.
     pub fn enable(&mut self) -> Result<()> {
-        self.each(Group::enable)
+        match self.switch_at_once(true)? {
+            true => Ok(()),
+            false => self.each(Group::enable),
+        }
+    }
+
+    /// Starts or stops all groups in one system call, if there are several and that is possible.
+    fn switch_at_once(&self, on: bool) -> Result<bool> {
+        let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
+        if self.groups.len() < 2
+            || self.opened_by != std::thread::current().id()
+            || !self.groups.iter().all(own)
+        {
+            return Ok(false);
+        }
+        cfg_if::cfg_if! {
+            if #[cfg(all(feature = "linux", target_os = "linux"))] {
+                let counters = |open: &OpenGroup| open.group.members().len() * open.group.parts().len();
+                quipu_linux::switch_if_alone(self.groups.iter().map(counters).sum(), on)
+            } else {
+                let _ = on;
+                Ok(false)
+            }
+        }
     }
 
     /// Starts only the groups that count on CPUs because their backend cannot follow the target
@@ -112,12 +139,15 @@ impl EventSet {
         first
     }
 
-    /// Stops counting, group by group. Values and times are kept.
+    /// Stops counting, as [`enable`](Self::enable) starts it. Values and times are kept.
     ///
     /// # Errors
     /// The first error of a backend; the groups after it are still told to stop.
     pub fn disable(&mut self) -> Result<()> {
-        self.each(Group::disable)
+        match self.switch_at_once(false)? {
+            true => Ok(()),
+            false => self.each(Group::disable),
+        }
     }
 
     /// Stops counting like [`disable`](Self::disable), and returns an error for every event whose group

@@ -10,6 +10,7 @@ mod descriptors;
 #[path = "../it/machine.rs"]
 mod machine;
 mod sampling;
+mod together;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
