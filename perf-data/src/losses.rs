@@ -10,7 +10,7 @@ const LEFT_OUT: u16 = 1 << 15;
 
 /// Numbers of samples that were lost, by event.
 ///
-/// The same loss may be told twice: by [`Record::Lost`] where it happened, as records of any event and kind
+/// A loss may be told twice: by [`Record::Lost`] where it happened, as records of any event and kind
 /// that shared a ring buffer, and by [`Record::LostSamples`] at the end of the recording, as samples of one
 /// counter (perf 6.0 and `quipu record`). The latter counts, where it is there. A [`Record::LostSamples`]
 /// with a time is the kernel's own, of samples that never reached the ring.
