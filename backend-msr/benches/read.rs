@@ -55,7 +55,7 @@ impl MsrBus for Files {
     }
 
     fn read(&self, cpu: u32, address: u32) -> Result<u64> {
-        if self.open.load(Ordering::Relaxed) {
+        if self.open.load(Ordering::Relaxed) && address >= COUNTER {
             self.files.read(cpu, address)
         } else {
             self.registers.read(cpu, address)

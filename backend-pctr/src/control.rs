@@ -1,6 +1,6 @@
 //! Typed calls over a device: detect its layout, read everything, set a function.
 
-use quipu_hal::{Error, ErrorKind, Result};
+use quipu_hal::{CpuIdentity, CpuModel, Error, ErrorKind, Result};
 
 use crate::abi::{self, Layout, MAX_COUNTERS, PCIOCS, Status};
 use crate::device::{Errno, PctrDevice};
@@ -98,8 +98,36 @@ impl<D: PctrDevice> Control<D> {
             .map_err(|errno| call_error("read the counters", errno))
     }
 
-    /// Sets the function of a counter, which starts it from zero (`PCIOCSn`); 0 stops it. The
-    /// word is not checked; see [`function::check`](crate::function::check).
+    /// Returns true if functions of a CPU model may be set here: if the device's CPU is known and of
+    /// another vendor or family, the driver may write registers that it does not have.
+    pub fn is_of(&self, cpu: &CpuModel) -> bool {
+        match (&cpu.identity, self.device.identity()) {
+            (CpuIdentity::X86 { vendor, family, .. }, Some(own)) => {
+                (vendor.as_str(), *family) == (own.0.as_str(), own.1)
+            }
+            _ => true,
+        }
+    }
+
+    /// Stops a counter, also one that the driver takes for stopped: since 2019 it remembers what it has
+    /// set, and does not look at what firmware has left in a register.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set) and [`read`](Self::read).
+    pub fn stop(&self, counter: u8) -> Result<()> {
+        /// An event that is not enabled, so that it counts nothing.
+        const NOTHING: u32 = 1;
+        self.set(counter, 0)?;
+        if self.read()?.functions[usize::from(counter)] != 0 {
+            self.set(counter, NOTHING)?;
+            self.set(counter, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the function of a counter, which starts it from zero (`PCIOCSn`); 0 stops it, unless the
+    /// driver takes it for [stopped](Self::stop). The word is not checked; see
+    /// [`function::check`](crate::function::check).
     ///
     /// # Errors
     /// [`NoPermission`](ErrorKind::NoPermission) when the device is not open for writing; else the

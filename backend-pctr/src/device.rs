@@ -48,6 +48,10 @@ pub trait PctrDevice: Send + Sync + 'static {
     /// Returns the known properties of the driver.
     fn driver(&self) -> Driver;
 
+    /// Returns vendor and family of the CPUs, as CPUID tells them; `None` where nothing does. Functions
+    /// of another CPU are not set: the driver may know less of this one than it thinks.
+    fn identity(&self) -> Option<(String, u16)>;
+
     /// Reads a counter of this CPU in user mode, by `rdpmc`. It is only called where the kernel has
     /// allowed that; elsewhere the instruction kills the process.
     fn rdpmc(&self, counter: u8) -> u64;

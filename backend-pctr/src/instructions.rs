@@ -23,6 +23,21 @@ cfg_if::cfg_if! {
             Ok(native_cpuid::cpuid_count(1, 0).ebx >> 24)
         }
 
+        /// Returns the vendor's name and the family, with what extends it (Intel SDM volume 2, "CPUID").
+        pub(crate) fn vendor_and_family() -> Option<(String, u16)> {
+            let vendor = native_cpuid::cpuid_count(0, 0);
+            let bytes: Vec<u8> = [vendor.ebx, vendor.edx, vendor.ecx]
+                .into_iter()
+                .flat_map(u32::to_le_bytes)
+                .collect();
+            let signature = native_cpuid::cpuid_count(1, 0).eax;
+            let family = match signature >> 8 & 0xf {
+                0xf => 0xf + (signature >> 20 & 0xff),
+                family => family,
+            };
+            Some((String::from_utf8(bytes).ok()?, family as u16))
+        }
+
         /// Reads a counter of this CPU.
         pub(crate) fn rdpmc(counter: u8) -> u64 {
             let (low, high): (u32, u32);
@@ -58,6 +73,10 @@ cfg_if::cfg_if! {
                 .with_reason("that takes the CPUID instruction of x86"))
         }
 
+        pub(crate) fn vendor_and_family() -> Option<(String, u16)> {
+            None
+        }
+
         /// Returns 0: other CPUs have no such instruction, and none is offered.
         pub(crate) fn rdpmc(_counter: u8) -> u64 {
             0
@@ -79,6 +98,24 @@ mod tests {
     fn time_goes_on() {
         let first = rdtsc();
         assert!(rdtsc() > first);
+    }
+
+    #[test]
+    fn vendor_and_family_are_those_that_linux_knows() {
+        let Ok(cpuinfo) = std::fs::read_to_string("/proc/cpuinfo") else {
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIP vendor_and_family_are_those_that_linux_knows: no /proc/cpuinfo"
+            );
+            return;
+        };
+        let field = |name: &str| {
+            let line = cpuinfo.lines().find(|l| l.starts_with(name)).unwrap();
+            line.split(": ").nth(1).unwrap().to_owned()
+        };
+        let (vendor, family) = vendor_and_family().unwrap();
+        assert_eq!(vendor, field("vendor_id"));
+        assert_eq!(family.to_string(), field("cpu family"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use device::{Arch, Driver, Errno, PctrDevice, SetScope};
 pub use events::PctrEvents;
 pub use function::CounterKind;
 pub use node::{DEFAULT_PATH, NodeDevice};
-pub use pmu::{PctrPmu, UnrestoredCounter};
+pub use pmu::{LostValue, PctrPmu, UnrestoredCounter};
 
 /// The backend over a device node.
 pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>>;

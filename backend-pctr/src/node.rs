@@ -108,6 +108,10 @@ impl PctrDevice for NodeDevice {
         self.driver
     }
 
+    fn identity(&self) -> Option<(String, u16)> {
+        instructions::vendor_and_family()
+    }
+
     fn rdpmc(&self, counter: u8) -> u64 {
         instructions::rdpmc(counter)
     }

@@ -1,22 +1,23 @@
 //! The `Pmu` over a device: counters of the calling thread's CPU, shared with other processes.
 
 mod cpu;
+mod driver;
 mod unavailable;
 mod unrestored;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, Result, Simultaneity, SlotClass, SlotSet};
-use quipu_pmu::{Access, Gating, Pmu, Slot};
+use quipu_hal::{CpuModel, Error, ErrorKind, Result, SlotClass};
+use quipu_pmu::Slot;
 
 use self::cpu::CpuState;
 pub(crate) use self::unavailable::Unavailable;
-pub use self::unrestored::UnrestoredCounter;
+pub use self::unrestored::{LostValue, UnrestoredCounter};
 use crate::abi::{MAX_COUNTERS, Status};
 use crate::control::{Control, Discovery};
 use crate::device::{PctrDevice, SetScope};
-use crate::function::{self, CounterKind, ENABLE};
+use crate::function::{CounterKind, ENABLE};
 
 /// The number of times that a call is repeated when the thread is moved to another CPU.
 const ATTEMPTS: u32 = 16;
@@ -27,16 +28,26 @@ const LAST_CPU: u32 = 255;
 /// In so many cycles counters are read in user mode, or else the thread was interrupted in between.
 const UNINTERRUPTED: u64 = 10_000;
 
+/// The most that a counter counts in a cycle of the time stamp counter, and then some: 16 cycles' worth for a
+/// core that runs four times as fast.
+const MOST_A_CYCLE: u64 = 64;
+/// The most that a counter counts in such a cycle when it has wrapped. Few events occur more often than
+/// 4 times a cycle, and what looks like a wrap is mostly a counter that was zeroed.
+const MOST_A_CYCLE_WRAPPING: u64 = 16;
+
 /// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
 /// CPUs are numbered by their APIC ids, as CPUID tells them. Slots are the counters, then the time
 /// stamp counter.
 ///
 /// The driver grants the counters to no process: any that may write the device may set them. So a
-/// function that another program changes during a measurement is reported as
-/// [`Interference`](ErrorKind::Interference), the functions that were found are restored in the end,
-/// and [`unrestored_counters`](Self::unrestored_counters) lists those that could not be. A counter's value cannot be
-/// restored, since setting a function zeroes it; counters that are not needed are left alone.
+/// function that another process changes during a measurement is reported as
+/// [`Interference`](ErrorKind::Interference), and so is a counter that moved by more than it can count in the
+/// cycles of the time stamp counter since: setting the same function again zeroes it, as suspending the
+/// machine does. A counter that another process has set is left to it, and free ones are used before those
+/// that were found set. The functions that were found are restored in the end, and
+/// [`unrestored_counters`](Self::unrestored_counters) lists those that could not be. A value cannot be restored,
+/// since setting a function zeroes the counter; [`lost_values`](Self::lost_values) lists them.
 ///
 /// ```
 /// use quipu_hal::{Encoding, X86Select};
@@ -70,6 +81,7 @@ pub struct PctrPmu<D> {
     cpus: Box<[CpuState]>,
     reads_in_user_mode: bool,
     unrestored: Mutex<Vec<UnrestoredCounter>>,
+    lost_values: Mutex<Vec<LostValue>>,
 }
 
 impl<D: PctrDevice> PctrPmu<D> {
@@ -86,14 +98,17 @@ impl<D: PctrDevice> PctrPmu<D> {
         let control = Control::new(device)?;
         let driver = control.device().driver();
         let kind = cpu.and_then(CounterKind::of);
-        let unavailable = Unavailable::of(discovery, kind, control.device().is_writable());
+        let foreign = cpu.is_some_and(|cpu| !control.is_of(cpu));
+        let writable = control.device().is_writable();
+        let unavailable = Unavailable::of(discovery, kind, foreign, writable);
         let mut slots = Vec::new();
         if let (Discovery::Counters(number), Some(cpu), None) = (discovery, cpu, unavailable) {
             let width = driver.arch.visible_width(general_width(cpu));
             slots.extend((0..number).map(|n| Slot::general(n, width)));
         }
         let counters = slots.len();
-        if control.read()?.time_stamp != 0 {
+        // Whatever it says: each CPU with counters has one.
+        if counters > 0 || control.read()?.time_stamp != 0 {
             slots.push(Slot {
                 class: SlotClass::TimeStamp,
                 number: 0,
@@ -118,6 +133,7 @@ impl<D: PctrDevice> PctrPmu<D> {
             unavailable,
             reads_in_user_mode: false,
             unrestored: Mutex::default(),
+            lost_values: Mutex::default(),
         })
     }
 
@@ -125,8 +141,8 @@ impl<D: PctrDevice> PctrPmu<D> {
     /// since 2019, once a function is set, which it is while something counts. Elsewhere nothing
     /// changes.
     ///
-    /// It spares the system call. Such a read cannot see that another program has set a function;
-    /// that shows when the counters are stopped.
+    /// It spares the system call. Such a read cannot see that another process has set a function; the
+    /// driver is asked every 100 microseconds, and when the counters are stopped.
     #[must_use]
     pub fn reading_in_user_mode(mut self) -> Self {
         let driver = self.control.device().driver();
@@ -148,6 +164,11 @@ impl<D: PctrDevice> PctrPmu<D> {
     /// Returns the counters that could not be restored so far.
     pub fn unrestored_counters(&self) -> Vec<UnrestoredCounter> {
         lock(&self.unrestored).clone()
+    }
+
+    /// Returns the values that counters had which another process had set, and that were needed.
+    pub fn lost_values(&self) -> Vec<LostValue> {
+        lock(&self.lost_values).clone()
     }
 
     pub(crate) fn unavailable(&self) -> Option<Unavailable> {
@@ -269,7 +290,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         held.next().map(|(number, _)| *number)
     }
 
-    /// Refuses a status in which the function of a counter is not what it was set to.
+    /// Refuses a status in which the function of a counter is not what it was set to. One that another process
+    /// has set is left to it from now on.
     fn check_undisturbed(&self, cpu: u32, slots: &[usize], status: &Status) -> Result<()> {
         let state = self.cpu(cpu)?;
         let gate = self.is_p6() && self.counters_of(slots).next().is_some();
@@ -279,10 +301,57 @@ impl<D: PctrDevice> PctrPmu<D> {
             }
             let (ours, now) = (state.word(counter), self.function(status, counter));
             if ours != now {
-                let attempted = format!("read counter {counter} of CPU {cpu}");
-                return Err(Error::new(ErrorKind::Interference, attempted)
-                    .with_reason(format!("it was set to {ours:#x} and is now {now:#x}")));
+                if now == 0 {
+                    state.found(counter, 0);
+                } else {
+                    self.leave(cpu, state, counter, now);
+                }
+                let reason = format!("it was set to {ours:#x} and is now {now:#x}");
+                return Err(disturbed(cpu, self.slots[counter], reason));
             }
+        }
+        Ok(())
+    }
+
+    /// Leaves a counter to another process, which has set it.
+    fn leave(&self, cpu: u32, state: &CpuState, counter: usize, now: u32) {
+        if let Some(found) = lock(&state.held).as_mut() {
+            if state.is_touched(counter) {
+                self.note(cpu, counter, Some(found[counter]), Some(now));
+            }
+            found[counter] = now;
+        }
+        state.lose(counter, now);
+    }
+
+    /// Refuses raw values that slots cannot have reached since they were read last: a counter was zeroed. The
+    /// others are kept to compare the next with.
+    fn check_reached(&self, cpu: u32, slots: &[usize], raw: &[u64], time: u64) -> Result<()> {
+        let state = self.cpu(cpu)?;
+        for (&slot, &now) in slots.iter().zip(raw) {
+            let Some((before, at)) = state.last(slot) else {
+                continue;
+            };
+            let Some(cycles) = time.checked_sub(at) else {
+                let reason = "the time stamp counter went back, as when the machine was suspended";
+                return Err(disturbed(cpu, self.slots[slot], reason.to_owned()));
+            };
+            let mask = self.slots[slot].mask();
+            let most = if now & mask < before & mask {
+                MOST_A_CYCLE_WRAPPING
+            } else {
+                MOST_A_CYCLE
+            };
+            if now.wrapping_sub(before) & mask > most.saturating_mul(cycles + UNINTERRUPTED) {
+                let reason = format!(
+                    "it went from {before} to {now} in {cycles} cycles: another process has set it, or the \
+                     machine was suspended"
+                );
+                return Err(disturbed(cpu, self.slots[slot], reason));
+            }
+        }
+        for (&slot, &now) in slots.iter().zip(raw) {
+            state.keep(slot, now, time);
         }
         Ok(())
     }
@@ -314,8 +383,9 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(slots.iter().all(is_set))
     }
 
-    /// Reads in user mode; returns false if the thread was interrupted each time.
-    fn read_in_user_mode(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
+    /// Reads in user mode, and returns the time stamp counter then, or `None` if the thread was interrupted
+    /// each time.
+    fn read_in_user_mode(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<Option<u64>> {
         let device = self.control.device();
         for _ in 0..ATTEMPTS {
             self.expect_on(cpu, "read its counters")?;
@@ -329,10 +399,10 @@ impl<D: PctrDevice> PctrPmu<D> {
             }
             let took = device.rdtsc().wrapping_sub(begin);
             if took <= UNINTERRUPTED && device.cpu()? == cpu {
-                return Ok(true);
+                return Ok(Some(begin));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Restores the functions that were found on a CPU, unless another program has changed them.
@@ -366,6 +436,20 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
+    /// Notes the value of a counter that another process has set and that is about to be set.
+    fn note_value(&self, cpu: u32, counter: usize, status: &Status) {
+        let (function, value) = (self.function(status, counter), status.counters[counter]);
+        if function != 0 && value != 0 {
+            let counter = counter as u8;
+            lock(&self.lost_values).push(LostValue {
+                cpu,
+                counter,
+                function,
+                value,
+            });
+        }
+    }
+
     fn note(&self, cpu: u32, counter: usize, found: Option<u32>, taken_over: Option<u32>) {
         let counter = counter as u8;
         let mut list = lock(&self.unrestored);
@@ -389,169 +473,18 @@ impl<D> fmt::Debug for PctrPmu<D> {
     }
 }
 
-impl<D: PctrDevice> Pmu for PctrPmu<D> {
-    fn name(&self) -> &'static str {
-        "pctr"
-    }
-
-    fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    fn cpus(&self) -> &[u32] {
-        &self.cpu_numbers
-    }
-
-    fn current_cpu(&self) -> Result<u32> {
-        self.control.device().cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        if self.is_p6() {
-            Gating::Shared
-        } else {
-            Gating::PerSlot
-        }
-    }
-
-    fn access(&self) -> Access {
-        Access::MeasuringThread
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Sequential
-    }
-
-    /// Knows no events: which counters can count one is the event map's to say.
-    fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
-        if *encoding == Encoding::TimeStamp {
-            return Ok(SlotSet::one(SlotClass::TimeStamp, 0));
-        }
-        let kind = self.known_kind()?;
-        function::check(kind, 0, kind.word(encoding)?, ENABLE)?;
-        Ok(SlotSet::general((1 << self.counters) - 1))
-    }
-
-    fn acquire(&self, cpu: u32) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        let busy = |reason: String| {
-            let attempted = format!("take the counters of CPU {cpu}");
-            Err(Error::new(ErrorKind::Busy, attempted).with_reason(reason))
-        };
-        if let Some(other) = self.held_elsewhere(cpu) {
-            return busy(format!(
-                "this process has taken those of CPU {other}, and the driver sets all CPUs together"
-            ));
-        }
-        let mut held = lock(&state.held);
-        if held.is_some() {
-            return busy("this process has taken them already".to_owned());
-        }
-        let status = self.read_on(cpu)?;
-        let mut found = [0; MAX_COUNTERS];
-        for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
-            *found = self.function(&status, counter);
-            state.found(counter, *found);
-        }
-        *held = Some(found);
-        Ok(())
-    }
-
-    fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
-        if slot >= self.counters {
-            return Ok(());
-        }
-        let word = self.known_kind()?.word(encoding)?;
-        self.cpu(cpu)?.want(slot, word);
-        Ok(())
-    }
-
-    fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
-        // A counter that is set to 0 already is zeroed when its function is set.
-        if slot < self.counters && self.cpu(cpu)?.word(slot) != 0 {
-            self.set_on(cpu, slot, 0)?;
-        }
-        Ok(())
-    }
-
-    fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        if self.is_p6() && self.counters_of(slots).next().is_some() {
-            // A counter that was set here and could not be stopped must not go on counting.
-            for other in (1..self.counters).filter(|c| !slots.contains(c)) {
-                if state.is_touched(other) && state.word(other) != 0 {
-                    self.set_on(cpu, other, 0)?;
-                }
-            }
-            if !slots.contains(&0) {
-                self.open_gate(cpu)?;
-            }
-        }
-        for counter in self.counters_of(slots) {
-            self.set_on(cpu, counter, state.wanted(counter))?;
-        }
-        self.read(cpu, slots, raw)
-    }
-
-    fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        let read = self.read_on(cpu);
-        let scope = self.control.device().driver().scope;
-        let status = match &read {
-            // The CPU cannot be reached from here.
-            Err(_) if scope == SetScope::ThisCpu => return read.map(|_| ()),
-            Err(_) => None,
-            Ok(status) => Some(status),
-        };
-        let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
-        let gate = self.is_p6() && !slots.contains(&0) && state.is_touched(0);
-        for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
-            // A function that another program has set is left alone.
-            let ours = |s: &Status| self.function(s, counter) == state.word(counter);
-            if status.is_none_or(ours) {
-                self.set_on(cpu, counter, 0)?;
-            }
-        }
-        self.values(&read?, slots, raw);
-        found.unwrap_or(Ok(()))
-    }
-
-    fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        if self.may_read_in_user_mode(cpu, slots)? && self.read_in_user_mode(cpu, slots, raw)? {
-            return Ok(());
-        }
-        let status = self.read_on(cpu)?;
-        self.values(&status, slots, raw);
-        self.check_undisturbed(cpu, slots, &status)
-    }
-
-    fn release(&self, cpu: u32) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        let mut held = lock(&state.held);
-        let Some(found) = *held else {
-            return Ok(());
-        };
-        let restored = self.restore(cpu, &found);
-        if restored.is_ok() {
-            *held = None;
-        } else {
-            for counter in (0..self.counters).filter(|c| state.is_touched(*c)) {
-                self.note(cpu, counter, Some(found[counter]), None);
-            }
-        }
-        restored
-    }
-
-    fn restore_failures(&self) -> Vec<Error> {
-        let list = lock(&self.unrestored);
-        list.iter().map(UnrestoredCounter::error).collect()
-    }
-}
-
 /// Returns the width of a CPU's general counters; 40 bits, as on the first CPUs, if it is not known.
 fn general_width(cpu: &CpuModel) -> u8 {
     let general = cpu.counters.iter().find(|b| b.class == SlotClass::General);
     general.map_or(40, |bank| bank.width)
+}
+
+fn disturbed(cpu: u32, slot: Slot, reason: String) -> Error {
+    Error::new(
+        ErrorKind::Interference,
+        format!("count with {slot} of CPU {cpu}"),
+    )
+    .with_reason(reason)
 }
 
 fn moving(cpu: u32, attempted: &str) -> Error {

@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         (Some(simulated), Some(counter)) => {
             let (table, machine) = (table?, simulated.machine());
             let word = set(machine.open(), &table, counter, options)?;
-            simulate::let_it_occur(&machine, word);
+            simulate::let_it_occur(&machine, simulate::event_of(&machine, word));
             read(machine.open_read_only(), Some(&table))?;
         }
         (None, None) => read(
@@ -140,6 +140,14 @@ fn set<D: PctrDevice>(
 ) -> Result<u32, Failure> {
     let kind = kind(table)?;
     let number = counters(&device)?;
+    let control = Control::new(device)?;
+    if !control.is_of(table.model()) {
+        return Err(Failure::new(format_args!(
+            "the events of {} are those of a CPU of another vendor or family, and setting one could end \
+             the kernel",
+            table.name()
+        )));
+    }
     if counter >= number {
         return Err(match number {
             0 => Failure::new("the driver supports no counters on this CPU"),
@@ -150,7 +158,6 @@ fn set<D: PctrDevice>(
     }
     let event = options.function.as_deref().unwrap_or_default();
     let word = function::word(event, &options.flags, counter, table, kind)?;
-    let control = Control::new(device)?;
     let [mut gate, other, ..] = control.read()?.functions;
     let needs_gate = kind == CounterKind::P6 && counter != 0 && word != 0;
     if needs_gate && gate == 0 {
@@ -162,7 +169,11 @@ fn set<D: PctrDevice>(
         control.set(0, ENABLE)?;
     }
     let stays_gate = kind == CounterKind::P6 && counter == 0 && word == 0 && other != 0;
-    control.set(counter, if stays_gate { ENABLE } else { word })?;
+    match word {
+        0 if stays_gate => control.set(counter, ENABLE)?,
+        0 => control.stop(counter)?,
+        _ => control.set(counter, word)?,
+    }
     Ok(word)
 }
 

@@ -8,6 +8,7 @@ mod filters;
 mod groups;
 mod hostile;
 mod inherit;
+mod interference;
 mod lifecycle;
 mod multiplexing;
 mod never_scheduled;
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         user_reads::CHECKS,
         resources::CHECKS,
         errors::CHECKS,
+        interference::CHECKS,
         hostile::CHECKS,
     ]
     .into_iter()

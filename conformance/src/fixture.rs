@@ -235,4 +235,15 @@ pub trait Fixture: Send + Sync {
     fn interfere(&self) -> bool {
         false
     }
+
+    /// Sets the functions that the counters have once more, as another process would, which zeroes them.
+    /// Returns false if it cannot.
+    fn zero_counters(&self) -> bool {
+        false
+    }
+
+    /// Suspends the machine and resumes it. Returns false if it cannot.
+    fn suspend(&self) -> bool {
+        false
+    }
 }

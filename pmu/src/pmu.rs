@@ -134,6 +134,13 @@ pub trait Pmu: Send + Sync + 'static {
     /// set may also be empty instead, where the driver knows no reason.
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet>;
 
+    /// Returns the slots of an acquired CPU that other processes use, as far as is known without looking at
+    /// each. The virtual PMU asks before it places groups. By default there are none.
+    fn in_use(&self, cpu: u32) -> InUse {
+        let _ = cpu;
+        InUse::default()
+    }
+
     /// Takes the counters of a CPU and remembers what they hold.
     ///
     /// # Errors
@@ -180,7 +187,9 @@ pub trait Pmu: Send + Sync + 'static {
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
 
     /// Checks that slots that count still hold what was written to start them. The virtual PMU asks
-    /// after it has read them in the background, which is seldom, so this may take longer than a read.
+    /// after it has read them, seldom ([`verify_interval`](Self::verify_interval) and
+    /// [`read_verify_interval`](Self::read_verify_interval)), so this may take longer than a read. It must
+    /// not block, as reads do not.
     ///
     /// # Errors
     /// [`Interference`](quipu_hal::ErrorKind::Interference), or when the system refuses.
@@ -191,6 +200,14 @@ pub trait Pmu: Send + Sync + 'static {
 
     /// Returns the longest time between two calls of [`verify`](Self::verify), or `None` for no limit.
     fn verify_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns the time since slots were started or verified after which a [`read`](Self::read) is followed
+    /// by [`verify`](Self::verify): what was read is right if the slots still hold what was written. A
+    /// driver that notices everything when it reads, as by default, needs none. It should be several times
+    /// as long as verifying takes, so that reading all the time is not much slower for it.
+    fn read_verify_interval(&self) -> Option<Duration> {
         None
     }
 
@@ -248,6 +265,23 @@ impl Slot {
         } else {
             (1 << self.width) - 1
         }
+    }
+}
+
+/// Slots that other processes use, a bit each in the order of [`Pmu::slots`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct InUse {
+    /// Those that were in use when the CPU was acquired: a group goes there if it fits nowhere else.
+    pub found: u64,
+    /// Those that another process has taken since: no group goes there.
+    pub taken: u64,
+}
+
+impl InUse {
+    /// Returns slots in use.
+    pub const fn new(found: u64, taken: u64) -> Self {
+        Self { found, taken }
     }
 }
 

@@ -17,7 +17,7 @@ pub use group::VirtualGroup;
 
 use quipu_hal::{
     Backend, Capabilities, Error, ErrorKind, EventMap, Features, Filter, Group, GroupSpec, Result,
-    Target, TargetKinds,
+    SlotClass, Target, TargetKinds,
 };
 
 use self::engine::Engine;
@@ -235,7 +235,9 @@ fn capabilities<P: Pmu>(pmu: &P) -> Capabilities {
     capabilities.features = features;
     capabilities.filters = Filter::LEVELS;
     capabilities.simultaneity = pmu.simultaneity();
-    capabilities.slots = Some(pmu.slots().len());
+    let counters = pmu.slots().iter();
+    let counters = counters.filter(|slot| slot.class != SlotClass::TimeStamp);
+    capabilities.slots = Some(counters.count());
     capabilities
 }
 

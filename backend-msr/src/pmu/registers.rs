@@ -1,6 +1,7 @@
 //! Programs, starts, stops, verifies and restores the counters of one CPU.
 
 use quipu_hal::{Error, ErrorKind, Result, X86Select};
+use quipu_pmu::InUse;
 
 use crate::MsrBus;
 use crate::guard::{Guard, RestoreStep};
@@ -29,6 +30,8 @@ pub(crate) struct SavedRegisters {
     pub(super) counting: Box<[bool]>,
     /// By slot: true if a register was written and has to be restored.
     pub(super) touched: Box<[bool]>,
+    /// By slot: true if another program has taken the counter since it was acquired.
+    pub(super) lost: Box<[bool]>,
     /// The slots that were not restored, because another program has taken them since.
     pub(super) left: Vec<usize>,
 }
@@ -48,6 +51,7 @@ impl SavedRegisters {
             written: found.iter().map(|found| found.control).collect(),
             counting: vec![false; slots].into(),
             touched: vec![false; slots].into(),
+            lost: vec![false; slots].into(),
             left: Vec::new(),
             found: found.into(),
             global,
@@ -99,6 +103,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
     pub(crate) fn program(&self, taken: &mut SavedRegisters, slot: usize, word: u64) -> Result<()> {
         let counter = &self.counters[slot];
         if self.is_anothers(taken, slot)? {
+            taken.lost[slot] = true;
             return Err(self.changed(ErrorKind::Busy, slot).with_reason(
                 "another program has enabled it since it was acquired, so it is left alone",
             ));
@@ -200,7 +205,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         }
         match intact? {
             None => self.read(slots, raw),
-            Some(slot) => Err(self.interference(slot)),
+            Some(slot) => Err(self.interference(taken, slots, slot)),
         }
     }
 
@@ -283,7 +288,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
     }
 
     /// Checks that running counters still have the values written to them.
-    pub(super) fn verify(&self, taken: &SavedRegisters, slots: &[usize]) -> Result<()> {
+    pub(super) fn verify(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<()> {
         let mut changed = self.changed_control(taken, slots.iter().copied())?;
         match self.gate {
             Gate::Global(global) => {
@@ -294,7 +299,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
             Gate::First => changed = changed.or(self.changed_control(taken, self.first())?),
             Gate::Each | Gate::Cesr => {}
         }
-        changed.map_or(Ok(()), |slot| Err(self.interference(slot)))
+        changed.map_or(Ok(()), |slot| Err(self.interference(taken, slots, slot)))
     }
 
     /// Restores the saved values, except of counters that another program has taken since.
@@ -329,6 +334,12 @@ impl<B: MsrBus> CpuCounters<'_, B> {
             (Gate::First, Some(first)) if first != slot => self.is_anothers(taken, first),
             _ => Ok(counter.enabled(held)),
         }
+    }
+
+    /// Returns true if another program has taken a counter, or the enable that it needs.
+    fn is_lost(&self, taken: &SavedRegisters, slot: usize) -> Result<bool> {
+        let gate = self.first().filter(|_| self.gate == Gate::First);
+        self.is_anothers(taken, gate.unwrap_or(slot))
     }
 
     /// Restores the registers of the counters alone.
@@ -495,8 +506,28 @@ impl<B: MsrBus> CpuCounters<'_, B> {
             .fold(0, |bits, &slot| bits | self.counters[slot].bit)
     }
 
+    /// Returns the slots that are in use: those that were enabled when acquired and have not been written
+    /// since, and those that another program has taken since and not given up yet.
+    pub(super) fn in_use(&self, taken: &mut SavedRegisters) -> InUse {
+        for slot in 0..self.counters.len() {
+            taken.lost[slot] = taken.lost[slot] && self.is_lost(taken, slot).unwrap_or(true);
+        }
+        let bits = |slots: &mut dyn Iterator<Item = usize>| slots.fold(0, |bits, s| bits | 1 << s);
+        let enabled = self.enabled(taken).into_iter();
+        let lost = 0..self.counters.len();
+        InUse::new(
+            bits(&mut enabled.filter(|slot| !taken.touched[*slot])),
+            bits(&mut lost.filter(|slot| taken.lost[*slot])),
+        )
+    }
+
+    /// Returns the error for a slot that another program changed, and leaves to it what it has taken.
     #[cold]
-    fn interference(&self, slot: usize) -> Error {
+    fn interference(&self, taken: &mut SavedRegisters, slots: &[usize], slot: usize) -> Error {
+        let all = 0..self.counters.len();
+        for slot in all.filter(|slot| self.gate == Gate::First || slots.contains(slot)) {
+            taken.lost[slot] |= self.is_lost(taken, slot).unwrap_or(false);
+        }
         let likely_owner = self.guard.bus().likely_owner();
         self.changed(ErrorKind::Interference, slot)
             .with_reason(format!(

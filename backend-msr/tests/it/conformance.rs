@@ -30,6 +30,9 @@ fn every_generation_conforms() {
                 Missing::Simultaneity(_) | Missing::Inapplicable(_) => true,
                 _ => false,
             };
+            // Whoever else counts with these registers writes their controls, which `errors.interference` is
+            // about.
+            let excused = excused || check.area() == "interference";
             assert!(
                 excused,
                 "{generation:?}: {} was skipped: {missing}",

@@ -1,9 +1,14 @@
 //! Counters that another program takes while Quipu counts are left alone.
 
-use quipu_hal::{Encoding, Error, ErrorKind, FixedCounter, P5Function};
-use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quipu_hal::{
+    Encoding, Error, ErrorKind, Event, FixedCounter, Group, GroupSpec, P5Function, Target,
+};
+use quipu_msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
-use quipu_pmu::Pmu;
+use quipu_pmu::{ManualClock, Pmu, VirtualPmu};
 
 use crate::support::{accepts, acquired, user, values};
 
@@ -272,4 +277,92 @@ fn what_was_not_put_back_is_said() {
     pmu.program(0, 0, &user(0xc0)).unwrap();
     pmu.release(0).unwrap();
     assert!(pmu.restore_failures().is_empty());
+}
+
+/// Enables counter 0 for another program.
+fn takes_counter_0(bus: &SimulatedMsrs, generation: Generation) {
+    match generation {
+        Generation::P5 => bus.write(0, 0x11, 0x00d2),
+        Generation::P6 | Generation::Intel { .. } => bus.write(0, 0x186, 0x53_0079),
+        Generation::AmdPerfMonV2 { .. } | Generation::Amd15h => {
+            bus.write(0, 0xc001_0200, 0x53_0079)
+        }
+        _ => bus.write(0, 0xc001_0000, 0x53_0079),
+    }
+    .unwrap();
+}
+
+fn counting_a(
+    bus: &SimulatedMsrs,
+    options: Options,
+) -> (VirtualPmu<MsrPmu<SimulatedMsrs>>, ManualClock) {
+    let map = EventNames::new(bus.model()).any("A", 0x16);
+    let clock = ManualClock::new();
+    let pmu = MsrPmu::new(bus.clone(), &bus.model(), options).unwrap();
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+    (backend, clock)
+}
+
+/// A counter that another program takes between two looks a second apart: reads look too, and what they say
+/// is confirmed. The event goes on with a free counter, and the other program keeps its own.
+#[test]
+fn a_taken_counter_is_noticed_by_the_next_read_and_a_free_one_goes_on() {
+    let event = || GroupSpec::single(Event::Named("A".into()));
+    for &generation in Generation::ALL {
+        let bus = SimulatedMsrs::new(generation, 1);
+        let (backend, clock) = counting_a(&bus, Options::default());
+        let mut group = backend.open_group(&event(), &Target::Cpu(0)).unwrap();
+        let mut buf = group.read_buf();
+        let run = |code, times| {
+            clock.advance(Duration::from_micros(100));
+            bus.run(0, &Stretch::new(Level::User, times).occurring(code, 1));
+        };
+        run(0x16, 10);
+        group.read(&mut buf).unwrap();
+        assert_eq!(buf[0][0].value, 10, "{generation:?}");
+        takes_counter_0(&bus, generation);
+        run(0x79, 1_000);
+        let told = group.read(&mut buf).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::Interference, "{generation:?}");
+        run(0x16, 5);
+        group.read(&mut buf).unwrap();
+        let reading = buf[0][0];
+        // Whoever has counter 0 of a P6 has the enable of both.
+        let shared = generation == Generation::P6;
+        let expected = if shared { 10 } else { 15 };
+        assert_eq!(reading.value, expected, "{generation:?}");
+        assert!(
+            reading.time_running < reading.time_enabled,
+            "{generation:?}"
+        );
+        let before = bus.dump(0);
+        drop(group);
+        drop(backend);
+        let taken = |dump: &[(u32, u64)]| {
+            let select = [0x11, 0x186, 0xc001_0000, 0xc001_0200];
+            let found = dump.iter().find(|(address, _)| select.contains(address));
+            found.map(|(_, value)| value & 0xffff)
+        };
+        assert_eq!(taken(&bus.dump(0)), taken(&before), "{generation:?}");
+    }
+}
+
+/// Taking what is busy begins with what is free.
+#[test]
+fn free_counters_are_taken_before_busy_ones() {
+    let bus = SimulatedMsrs::new(Generation::AmdK7, 1);
+    bus.write(0, 0xc001_0000, 0x53_0076).unwrap();
+    let (backend, _clock) = counting_a(&bus, Options::default().taking_enabled());
+    let spec = GroupSpec::new(vec![Event::Named("A".into()); 3]);
+    let group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    assert_eq!(values(&bus, [0xc001_0000]), [0x53_0076]);
+    for select in 0xc001_0001..=0xc001_0003 {
+        assert_eq!(values(&bus, [select])[0] & 0xff, 0x16);
+    }
+    drop(group);
+    let spec = GroupSpec::new(vec![Event::Named("A".into()); 4]);
+    let group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    assert_eq!(values(&bus, [0xc001_0000])[0] & 0xff, 0x16);
+    drop(group);
+    assert_eq!(values(&bus, [0xc001_0000]), [0x53_0076]);
 }

@@ -1,9 +1,14 @@
 //! The state of the counters of one CPU, readable without locks.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::abi::MAX_COUNTERS;
+
+/// The counters, and the time stamp counter.
+const SLOTS: usize = MAX_COUNTERS + 1;
+/// Stands for no reading.
+const NONE: u64 = u64::MAX;
 
 /// The counters of one CPU.
 #[derive(Debug, Default)]
@@ -14,6 +19,11 @@ pub(super) struct CpuState {
     wanted: [AtomicU32; MAX_COUNTERS],
     /// Which were set here, as a set of bits.
     touched: AtomicU32,
+    /// Which another process has set since, as a set of bits.
+    lost: AtomicU32,
+    /// The last reading of each slot, and the time stamp counter then.
+    values: [AtomicU64; SLOTS],
+    times: [AtomicU64; SLOTS],
     /// The functions that were found when the counters were acquired; `None` while they are not.
     pub(super) held: Mutex<Option<[u32; MAX_COUNTERS]>>,
 }
@@ -51,5 +61,40 @@ impl CpuState {
     /// Notes that a counter was restored.
     pub(super) fn untouch(&self, counter: usize) {
         self.touched.fetch_and(!(1 << counter), Ordering::AcqRel);
+    }
+
+    /// Notes that another process has set a counter since it was set here: it is that one's now.
+    pub(super) fn lose(&self, counter: usize, word: u32) {
+        self.found(counter, word);
+        self.untouch(counter);
+        self.lost.fetch_or(1 << counter, Ordering::AcqRel);
+    }
+
+    /// Notes that a counter may be used, which was found with a function.
+    pub(super) fn regain(&self, counter: usize, word: u32) {
+        self.found(counter, word);
+        self.lost.fetch_and(!(1 << counter), Ordering::AcqRel);
+    }
+
+    /// Returns the counters that another process has set since, as a set of bits.
+    pub(super) fn lost(&self) -> u32 {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// Returns the last reading of a slot, and the time stamp counter then.
+    pub(super) fn last(&self, slot: usize) -> Option<(u64, u64)> {
+        let time = self.times[slot].load(Ordering::Relaxed);
+        (time != NONE).then(|| (self.values[slot].load(Ordering::Relaxed), time))
+    }
+
+    /// Keeps a reading of a slot.
+    pub(super) fn keep(&self, slot: usize, value: u64, time: u64) {
+        self.values[slot].store(value, Ordering::Relaxed);
+        self.times[slot].store(time, Ordering::Relaxed);
+    }
+
+    /// Forgets the last reading of a slot.
+    pub(super) fn forget(&self, slot: usize) {
+        self.times[slot].store(NONE, Ordering::Relaxed);
     }
 }

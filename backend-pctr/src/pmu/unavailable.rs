@@ -5,6 +5,9 @@ use quipu_hal::{Error, ErrorKind};
 use crate::control::{Discovery, TO_WRITE};
 use crate::function::CounterKind;
 
+/// The reason where the events are not this CPU's: setting a register that it does not have ends the kernel.
+pub(crate) const FOREIGN: &str = "the events are those of a CPU of another vendor or family";
+
 /// Why no counter can be used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unavailable {
@@ -18,6 +21,7 @@ impl Unavailable {
     pub(super) fn of(
         discovery: Discovery,
         kind: Option<CounterKind>,
+        foreign: bool,
         writable: bool,
     ) -> Option<Self> {
         let unsupported = |reason| Self {
@@ -32,6 +36,7 @@ impl Unavailable {
             (Discovery::Counters(_), None) => Some(unsupported(
                 "it is not known what the functions of this CPU's counters mean",
             )),
+            (Discovery::Counters(_), Some(_)) if foreign => Some(unsupported(FOREIGN)),
             (Discovery::Counters(_), Some(_)) if !writable => Some(Self {
                 kind: ErrorKind::NoPermission,
                 reason: "setting a function needs permission to write the device",

@@ -53,3 +53,29 @@ impl fmt::Display for UnrestoredCounter {
         self.error().fmt(f)
     }
 }
+
+/// A value that was lost: a counter that another process had set was needed, and setting it zeroed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostValue {
+    /// The CPU, by its APIC id.
+    pub cpu: u32,
+    /// The counter.
+    pub counter: u8,
+    /// The function it had.
+    pub function: u32,
+    /// The value it had.
+    pub value: u64,
+}
+
+impl LostValue {
+    /// Returns the error of putting the value back.
+    pub fn error(&self) -> Error {
+        let Self { cpu, counter, .. } = self;
+        let attempted = format!("put back the value of counter {counter} of CPU {cpu}");
+        Error::new(ErrorKind::UnsupportedFeature, attempted).with_reason(format!(
+            "another process counted {:#x} with it, and setting it zeroed it; it stood at {}",
+            self.function, self.value
+        ))
+    }
+}

@@ -5,6 +5,7 @@ use quipu_hal::{P5Function, X86Select};
 use super::Level;
 use super::era::Processor;
 use crate::abi::MAX_COUNTERS;
+use crate::function::CounterKind;
 
 /// The select registers and counters of a CPU, and its permission of `rdpmc` in user mode.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +19,12 @@ pub(super) struct SimCpu {
 }
 
 impl SimCpu {
+    /// Sets a function, which zeroes the counter.
+    pub(super) fn set(&mut self, counter: usize, word: u32) {
+        self.select[counter] = word;
+        self.counter[counter] = 0;
+    }
+
     /// An event occurs: the counters that are set to it count it.
     pub(super) fn occur(
         &mut self,
@@ -44,23 +51,35 @@ impl SimCpu {
         level: Level,
     ) -> bool {
         let word = self.select[i];
-        match processor {
-            Processor::P5 => {
+        let wanted = |enabled| enabled && selects(word, event, unit_mask, level);
+        match processor.kind() {
+            Some(CounterKind::P5) => {
                 let flag = match level {
                     Level::User => P5Function::USER,
                     Level::Kernel => P5Function::KERNEL,
                 };
                 i < 2 && word & 0x3f == u32::from(event) && word & u32::from(flag) != 0
             }
-            Processor::P6 => i < 2 && self.enabled(0) && selects(word, event, unit_mask, level),
-            Processor::Core => i < 2 && self.enabled(i) && selects(word, event, unit_mask, level),
-            Processor::K8 => self.enabled(i) && selects(word, event, unit_mask, level),
-            Processor::TimeStampOnly | Processor::None => false,
+            Some(CounterKind::P6) => i < 2 && wanted(self.enabled(0)) && p6_counts(i, word),
+            Some(CounterKind::Core) => i < 2 && wanted(self.enabled(i)),
+            Some(CounterKind::Amd) => wanted(self.enabled(i)),
+            None => false,
         }
     }
 
     fn enabled(&self, i: usize) -> bool {
         u64::from(self.select[i]) & X86Select::ENABLE != 0
+    }
+}
+
+/// Returns false for what a P6 counts nothing of: an event that only the other counter counts (Intel SDM
+/// volume 3, "P6 Family Processor Performance-Monitoring Events"), and one of cache states without any.
+const fn p6_counts(counter: usize, word: u32) -> bool {
+    match word & 0xff {
+        0x10 | 0x14 | 0xc1 => counter == 0,
+        0x11..=0x13 => counter == 1,
+        0x28..=0x2a | 0x2e => word & 0x0f00 != 0,
+        _ => true,
     }
 }
 

@@ -80,12 +80,12 @@ impl SimDevice {
             return Err(Errno(libc::EINVAL));
         }
         state.log.push((counter as u8, word));
+        state.crashed |= processor.kind().is_none();
         if era.scope() == SetScope::AllCpus {
             set_everywhere(state, counter, word);
         } else {
-            let cpu = &mut state.cpus[state.current];
-            cpu.select[counter] = word;
-            cpu.counter[counter] = 0;
+            let current = state.current;
+            state.cpus[current].set(counter, word);
         }
         Ok(())
     }
@@ -100,8 +100,7 @@ fn set_everywhere(state: &mut State, counter: usize, word: u32) {
     state.driver[counter] = word;
     for (i, cpu) in state.cpus.iter_mut().enumerate() {
         if i == state.current || cpu.select[counter] != word {
-            cpu.select[counter] = word;
-            cpu.counter[counter] = 0;
+            cpu.set(counter, word);
         }
         // The enable of rdpmc comes with the first word that is not 0, and stays.
         cpu.user_rdpmc |= word != 0;
@@ -164,6 +163,11 @@ impl PctrDevice for SimDevice {
             arch: self.machine.era.arch(),
             scope: self.machine.era.scope(),
         }
+    }
+
+    fn identity(&self) -> Option<(String, u16)> {
+        let (vendor, family, _) = self.machine.processor.identity()?;
+        Some((vendor.to_owned(), family))
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {

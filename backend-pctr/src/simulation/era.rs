@@ -2,6 +2,7 @@
 
 use crate::abi::Layout;
 use crate::device::{Arch, SetScope};
+use crate::function::CounterKind;
 
 /// A time in the life of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,8 +34,18 @@ pub enum Processor {
     P6,
     /// Core 2: architectural performance monitoring, counters of 40 bits.
     Core,
+    /// Skylake: as the Core 2, with counters of 48 bits.
+    Skylake,
+    /// Pentium 4: it has counters that the driver knows nothing of. Some kernels take it for a CPU with
+    /// architectural ones, since it answers the CPUID leaf of those, which it does not have, with
+    /// another; setting a function ends such a kernel.
+    P4,
     /// AMD Athlon 64 (K8), as the K7 before it: four counters of 48 bits.
     K8,
+    /// AMD family 10h.
+    K10,
+    /// AMD Zen 3.
+    Zen,
     /// A CPU with a time stamp counter and no counters the driver knows: VIA, Cyrix, AMD K6.
     TimeStampOnly,
     /// A 486: nothing.
@@ -121,9 +132,13 @@ impl Era {
                 Self::I386Of1996 | Self::I386Of2003 | Self::I386Of2008,
                 Processor::P5 | Processor::P6,
             )
-            | (_, Processor::Core) => 2,
-            (Self::I386Of1996 | Self::I386Of2003, Processor::K8) => 0,
-            (_, Processor::K8) => 4,
+            | (_, Processor::Core | Processor::Skylake)
+            | (
+                Self::I386Of2008 | Self::Amd64Of2007 | Self::Amd64Of2016 | Self::Amd64Of2019,
+                Processor::P4,
+            ) => 2,
+            (Self::I386Of1996 | Self::I386Of2003, _) => 0,
+            (_, Processor::K8 | Processor::K10 | Processor::Zen) => 4,
             _ => 0,
         }
     }
@@ -132,10 +147,7 @@ impl Era {
     pub const fn runs_on(self, processor: Processor) -> bool {
         match self.arch() {
             Arch::I386 => true,
-            Arch::Amd64 => matches!(
-                processor,
-                Processor::Core | Processor::K8 | Processor::TimeStampOnly
-            ),
+            Arch::Amd64 => !matches!(processor, Processor::P5 | Processor::P6 | Processor::None),
         }
     }
 
@@ -180,7 +192,11 @@ impl Processor {
         Self::P5,
         Self::P6,
         Self::Core,
+        Self::Skylake,
+        Self::P4,
         Self::K8,
+        Self::K10,
+        Self::Zen,
         Self::TimeStampOnly,
         Self::None,
     ];
@@ -191,7 +207,11 @@ impl Processor {
             Self::P5 => "p5",
             Self::P6 => "p6",
             Self::Core => "core",
+            Self::Skylake => "skylake",
+            Self::P4 => "p4",
             Self::K8 => "k8",
+            Self::K10 => "k10",
+            Self::Zen => "zen",
             Self::TimeStampOnly => "tsc",
             Self::None => "none",
         }
@@ -200,8 +220,35 @@ impl Processor {
     /// Returns the width of its counters in bits.
     pub const fn width(self) -> u8 {
         match self {
-            Self::K8 => 48,
-            _ => 40,
+            Self::P5 | Self::P6 | Self::Core | Self::P4 => 40,
+            _ => 48,
+        }
+    }
+
+    /// Returns the kind of its counters; `None` without any that the driver knows.
+    pub const fn kind(self) -> Option<CounterKind> {
+        match self {
+            Self::P5 => Some(CounterKind::P5),
+            Self::P6 => Some(CounterKind::P6),
+            Self::Core | Self::Skylake => Some(CounterKind::Core),
+            Self::K8 | Self::K10 | Self::Zen => Some(CounterKind::Amd),
+            Self::P4 | Self::TimeStampOnly | Self::None => None,
+        }
+    }
+
+    /// Returns vendor, family and model, as CPUID tells them; a 486 has no CPUID.
+    pub const fn identity(self) -> Option<(&'static str, u16, u16)> {
+        match self {
+            Self::P5 => Some(("GenuineIntel", 5, 2)),
+            Self::P6 => Some(("GenuineIntel", 6, 7)),
+            Self::Core => Some(("GenuineIntel", 6, 15)),
+            Self::Skylake => Some(("GenuineIntel", 6, 0x5e)),
+            Self::P4 => Some(("GenuineIntel", 15, 4)),
+            Self::K8 => Some(("AuthenticAMD", 15, 4)),
+            Self::K10 => Some(("AuthenticAMD", 0x10, 4)),
+            Self::Zen => Some(("AuthenticAMD", 0x19, 0x21)),
+            Self::TimeStampOnly => Some(("CentaurHauls", 6, 9)),
+            Self::None => None,
         }
     }
 

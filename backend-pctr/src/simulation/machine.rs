@@ -11,9 +11,13 @@ use super::SimDevice;
 use super::cpu::SimCpu;
 use super::era::{Era, Processor};
 use crate::abi::MAX_COUNTERS;
+use crate::function::CounterKind;
 
 /// Cycles of the simulated CPUs in a nanosecond.
 const CYCLES_PER_NS: u64 = 2;
+
+/// The time stamp counter when a device is opened: the machine has run for half a millisecond.
+const BOOTED: u64 = 1_000_000;
 
 /// The privilege level at which an event occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,6 +71,8 @@ pub(super) struct State {
     pub(super) looks: u64,
     /// True once `rdpmc` was used where it is not allowed.
     pub(super) faulted: bool,
+    /// True once the driver has written a register that the CPU does not have.
+    pub(super) crashed: bool,
     /// Counters read by `rdpmc` so far.
     pub(super) user_reads: u64,
     /// The cycles that interruptions take which are still to come, one after each `rdpmc`.
@@ -92,6 +98,11 @@ impl SimMachine {
         // i386 and amd64 up to 2016 allow rdpmc at attach, on the CPU that boots.
         let mut registers = vec![SimCpu::default(); cpus.max(1)];
         registers[0].user_rdpmc = era != Era::Amd64Of2019 && processor != Processor::P5;
+        if processor.has_time_stamp() {
+            for cpu in &mut registers {
+                cpu.time_stamp = BOOTED;
+            }
+        }
         Self {
             era,
             processor,
@@ -106,6 +117,7 @@ impl SimMachine {
                 move_in_call: None,
                 looks: 0,
                 faulted: false,
+                crashed: false,
                 user_reads: 0,
                 interruptions: Vec::new(),
                 log: Vec::new(),
@@ -145,12 +157,13 @@ impl SimMachine {
     /// counters.
     pub fn cpu_model(&self) -> Option<CpuModel> {
         let number = self.era.counters(self.processor);
-        let (vendor, family, model, scheme) = match self.processor {
-            Processor::P5 => ("GenuineIntel", 5, 2, Scheme::P5),
-            Processor::P6 => ("GenuineIntel", 6, 7, Scheme::P6),
-            Processor::Core => ("GenuineIntel", 6, 15, Scheme::IntelArchitectural),
-            Processor::K8 => ("AuthenticAMD", 15, 4, Scheme::AmdK7),
-            Processor::TimeStampOnly | Processor::None => return None,
+        let (vendor, family, model) = self.processor.identity()?;
+        let scheme = match self.processor.kind()? {
+            CounterKind::P5 => Scheme::P5,
+            CounterKind::P6 => Scheme::P6,
+            CounterKind::Core => Scheme::IntelArchitectural,
+            CounterKind::Amd if family < 0x10 => Scheme::AmdK7,
+            CounterKind::Amd => Scheme::Amd10h,
         };
         (number > 0).then(|| {
             CpuModel::new(
@@ -278,17 +291,43 @@ impl SimMachine {
         self.lock().faulted
     }
 
+    /// Returns true if the driver has written a register that the CPU does not have, which would have ended a
+    /// real kernel.
+    pub fn has_crashed(&self) -> bool {
+        self.lock().crashed
+    }
+
     /// The functions that the counters of a CPU are set to, by its position.
     pub fn functions(&self, cpu: usize) -> [u32; MAX_COUNTERS] {
         self.lock().cpus[cpu].select
     }
 
-    /// Sets a function on a CPU behind everybody's back, as another process would.
+    /// Sets a function on a CPU as another process would, which zeroes the counter, also when it is the
+    /// same function.
     pub fn overwrite(&self, cpu: usize, counter: usize, word: u32) {
         let mut state = self.lock();
-        state.cpus[cpu].select[counter] = word;
-        state.cpus[cpu].counter[counter] = 0;
+        state.cpus[cpu].set(counter, word);
         state.driver[counter] = word;
+    }
+
+    /// Leaves a function in a CPU's register, which the driver knows nothing of, as firmware does.
+    pub fn leave(&self, cpu: usize, counter: usize, word: u32) {
+        self.lock().cpus[cpu].select[counter] = word;
+    }
+
+    /// Suspends the machine and resumes it: registers and time stamp counters begin at 0. Since 2019 the
+    /// driver sets the functions again.
+    pub fn suspend(&self) {
+        let mut state = self.lock();
+        let again = match self.era {
+            Era::Amd64Of2019 => state.driver,
+            _ => [0; MAX_COUNTERS],
+        };
+        for cpu in &mut state.cpus {
+            cpu.select = again;
+            cpu.counter = [0; MAX_COUNTERS];
+            cpu.time_stamp = 0;
+        }
     }
 
     /// Puts a value into a counter of every CPU, to have it wrap soon.

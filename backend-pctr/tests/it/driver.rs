@@ -7,6 +7,8 @@ use quipu_pctr::abi::{Layout, PCIOCRD, PCIOCRD_1996, PCIOCS, Status};
 use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
 use quipu_pctr::{Arch, Control, Discovery, Errno, PctrDevice};
 
+use crate::support::with_counters;
+
 fn set(device: &SimDevice, counter: usize, word: u32) -> Result<(), Errno> {
     device.ioctl(PCIOCS[counter], &mut word.to_le_bytes())
 }
@@ -88,9 +90,11 @@ fn reading_always_works_and_only_in_the_layout_of_its_time() {
         let status = Status::from_bytes(era.layout(), &bytes).unwrap();
         let untouched = Status {
             idle: status.idle.map(|_| 0),
+            time_stamp: status.time_stamp,
             ..Status::default()
         };
         assert_eq!(status, untouched, "{era:?} {processor:?}");
+        assert_eq!(status.time_stamp == 0, processor == Processor::None);
         assert_eq!(Control::new(device).unwrap().layout(), era.layout());
     }
 }
@@ -162,7 +166,7 @@ fn counting_word(processor: Processor) -> (u8, u32) {
 
 #[test]
 fn a_set_zeroes_its_counter_but_since_2019_only_with_another_word() {
-    for (era, processor) in Era::machines().filter(|(e, p)| e.counters(*p) > 0) {
+    for (era, processor) in with_counters() {
         let machine = SimMachine::new(era, processor, 1);
         let control = Control::new(machine.open()).unwrap();
         let (event, word) = counting_word(processor);
@@ -194,13 +198,15 @@ fn a_set_zeroes_its_counter_but_since_2019_only_with_another_word() {
 
 #[test]
 fn a_kernel_of_32_bits_shows_40_bits_and_one_of_64_all() {
-    for (era, processor) in Era::machines().filter(|(e, p)| e.counters(*p) > 0) {
+    for (era, processor) in with_counters() {
         let machine = SimMachine::new(era, processor, 1);
         let control = Control::new(machine.open()).unwrap();
         machine.preset(1, u64::MAX);
-        let width = match (era.arch(), processor) {
-            (Arch::Amd64, Processor::K8) => 48,
-            _ => 40,
+        let wide = !matches!(processor, Processor::P5 | Processor::P6 | Processor::Core);
+        let width = if wide && era.arch() == Arch::Amd64 {
+            48
+        } else {
+            40
         };
         assert_eq!(control.read().unwrap().counters[1], (1 << width) - 1);
     }
@@ -208,7 +214,7 @@ fn a_kernel_of_32_bits_shows_40_bits_and_one_of_64_all() {
 
 #[test]
 fn only_since_2019_a_set_reaches_the_other_cpus() {
-    for (era, processor) in Era::machines().filter(|(e, p)| e.counters(*p) > 0) {
+    for (era, processor) in with_counters() {
         let machine = SimMachine::new(era, processor, 2);
         let control = Control::new(machine.open()).unwrap();
         let (event, word) = counting_word(processor);
@@ -226,5 +232,63 @@ fn only_since_2019_a_set_reaches_the_other_cpus() {
         machine.move_to(0);
         let status = control.read().unwrap();
         assert_eq!((status.functions[0], status.counters[0]), (word, 0));
+    }
+}
+
+/// What firmware has left in a register the driver of 2019 knows nothing of: it takes the counter for
+/// stopped. Control stops it all the same.
+#[test]
+fn a_function_that_firmware_left_is_stopped() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let (event, word) = counting_word(processor);
+        machine.leave(0, 0, word);
+        let control = Control::new(machine.open()).unwrap();
+        control.set(0, 0).unwrap();
+        let forgotten = era == Era::Amd64Of2019;
+        assert_eq!(machine.functions(0)[0] != 0, forgotten, "{era:?}");
+        control.stop(0).unwrap();
+        machine.occur(event, 0, Level::User, 5);
+        let status = control.read().unwrap();
+        assert_eq!((status.functions[0], status.counters[0]), (0, 0));
+    }
+}
+
+/// Resumed, the driver of 2019 sets the functions again; those before leave the registers as they are.
+#[test]
+fn resuming_zeroes_counters_and_the_time() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let control = Control::new(machine.open()).unwrap();
+        let (event, word) = counting_word(processor);
+        control.set(0, word).unwrap();
+        machine.occur(event, 0, Level::User, 5);
+        machine.suspend();
+        let status = control.read().unwrap();
+        assert_eq!((status.time_stamp, status.counters[0]), (0, 0));
+        assert_eq!(status.functions[0] == word, era == Era::Amd64Of2019);
+    }
+}
+
+/// Hardware counts nothing of an event on the wrong counter of a P6, nor of cache accesses without states.
+#[test]
+fn a_p6_counts_only_what_its_counters_can() {
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let control = Control::new(machine.open()).unwrap();
+    for (event, word, counts) in [
+        (0x11, 0x0041_0011, [false, true]),
+        (0xc1, 0x0041_00c1, [true, false]),
+        (0x29, 0x0041_0029, [false, false]),
+        (0x29, 0x0041_0129, [true, true]),
+    ] {
+        control.set(0, word).unwrap();
+        control.set(1, word).unwrap();
+        machine.occur(event, 0, Level::User, 7);
+        let counted = control.read().unwrap().counters;
+        assert_eq!(
+            [counted[0], counted[1]].map(|n| n == 7),
+            counts,
+            "{word:#x}"
+        );
     }
 }

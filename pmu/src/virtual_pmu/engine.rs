@@ -12,6 +12,7 @@ use super::rotator::{RotationInterval, Rotator};
 use super::schedule::{CpuContext, NEVER, Schedule};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
+use crate::clock::nanoseconds;
 use crate::{Access, Clock, Pmu};
 
 /// State shared by the groups of one virtual PMU. The last of them ends the rotator.
@@ -27,6 +28,8 @@ pub(super) struct Core<P: Pmu> {
     pub(super) clock: Box<dyn Clock>,
     pub(super) rotation: RotationInterval,
     pub(super) drive: Drive,
+    /// [`Pmu::read_verify_interval`] in nanoseconds.
+    read_verify_interval: u64,
     /// In the order of [`Pmu::cpus`].
     cpus: Box<[Cpu]>,
     owner: Mutex<Owner>,
@@ -78,6 +81,7 @@ impl<P: Pmu> Engine<P> {
                 cpus: cpus.collect(),
                 rotation: RotationInterval::new(interval),
                 drive,
+                read_verify_interval: pmu.read_verify_interval().map_or(NEVER, nanoseconds),
                 owner: Mutex::default(),
                 pmu,
                 clock,
@@ -247,6 +251,7 @@ impl<P: Pmu> Core<P> {
                 if !state.sequence.unchanged(since) {
                     continue;
                 }
+                let got = got.and_then(|()| self.verify(group, &reader.slots, now));
                 if let Err(e) = got {
                     return Err(self.failed(group, e));
                 }
@@ -287,6 +292,17 @@ impl<P: Pmu> Core<P> {
             }
             return Ok(());
         }
+    }
+
+    /// Verifies the slots of a group that were just read, if that is due.
+    fn verify(&self, group: &ScheduledGroup, slots: &[usize], now: u64) -> Result<()> {
+        let verified_at = &group.state.verified_at;
+        let since = now.saturating_sub(verified_at.load(Ordering::Relaxed));
+        if since >= self.read_verify_interval {
+            self.pmu.verify(self.cpus[group.cpu].number, slots)?;
+            verified_at.store(now, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Handles an error of the driver while reading.

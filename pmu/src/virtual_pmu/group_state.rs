@@ -28,6 +28,8 @@ pub(super) struct GroupState {
     pub(super) accumulated_at: AtomicU64,
     /// Time of the reader's last read of the registers.
     pub(super) seen_at: AtomicU64,
+    /// Time at which the registers were last known to hold what was written to them.
+    pub(super) verified_at: AtomicU64,
     /// Time for which the registers may go unread before a wrap can be missed.
     pub(super) wrap_timeout: AtomicU64,
     /// Time after which the scheduler has to accumulate again.
@@ -66,6 +68,7 @@ impl GroupState {
             reset_running: AtomicU64::new(0),
             accumulated_at: AtomicU64::new(0),
             seen_at: AtomicU64::new(0),
+            verified_at: AtomicU64::new(0),
             wrap_timeout: AtomicU64::new(u64::MAX),
             accumulate_every: AtomicU64::new(u64::MAX),
             wrap_missed: AtomicBool::new(false),

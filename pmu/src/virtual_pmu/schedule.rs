@@ -10,7 +10,7 @@ use super::scheduled_group::ScheduledGroup;
 use super::times::State;
 use crate::assign::Matching;
 use crate::clock::nanoseconds;
-use crate::{Clock, Gating, Pmu};
+use crate::{Clock, Gating, InUse, Pmu};
 
 /// Sentinel deadline: never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -179,7 +179,7 @@ impl Schedule {
     /// Schedules the planned groups in and all others out.
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let matching = self.plan(&mut scratch.next);
+        let matching = self.plan(at.pmu.in_use(at.cpu), &mut scratch.next);
         self.compare(&mut scratch, &matching, at.pmu.gating());
         let all_at_once = at.pmu.gating() == Gating::Shared;
         let leaving = std::mem::take(&mut scratch.leaving);
@@ -222,8 +222,8 @@ impl Schedule {
     }
 
     /// Selects the groups to be on: every pinned group that fits, and the ring from its front up to the
-    /// first that does not. So the work depends on the slots, not on the number of waiting groups.
-    fn plan(&self, next: &mut Vec<Arc<ScheduledGroup>>) -> Matching {
+    /// first that does not. Slots that are in use are the last choice, or none. So the work depends on the slots, not on the number of waiting groups.
+    fn plan(&self, in_use: InUse, next: &mut Vec<Arc<ScheduledGroup>>) -> Matching {
         let mut matching = Matching::new();
         let mut alone = false;
         let mut take = |group: &Arc<ScheduledGroup>| {
@@ -234,9 +234,13 @@ impl Schedule {
                 return false;
             }
             let counts = group.is_active();
-            let preferred = group.slots().map(|slot| counts.then_some(slot));
-            let events = group.members.iter().map(|member| member.allowed);
-            let fits = matching.add_all(events.zip(preferred)).is_ok();
+            let mut fits = |usable: u64| {
+                let members = group.members.iter();
+                let events = members.map(|member| member.allowed & usable);
+                let preferred = group.slots().map(|slot| counts.then_some(slot));
+                matching.add_all(events.zip(preferred)).is_ok()
+            };
+            let fits = fits(!(in_use.found | in_use.taken)) || fits(!in_use.taken);
             if fits {
                 alone = group.exclusive;
                 next.push(Arc::clone(group));

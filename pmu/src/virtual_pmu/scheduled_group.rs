@@ -102,6 +102,7 @@ impl ScheduledGroup {
             state.wrap_timeout.store(limit, Ordering::Relaxed);
             state.accumulate_every.store(every, Ordering::Relaxed);
             state.accumulated_at.store(now, Ordering::Relaxed);
+            state.verified_at.store(now, Ordering::Relaxed);
             let mut times = state.times();
             if fresh {
                 // It was enabled for this very moment, so that it counts all the time it is enabled.

@@ -1,0 +1,62 @@
+//! Counters that are zeroed while they count: no difference of two readings is made up from that.
+
+use quipu_hal::{ErrorKind, GroupSpec};
+
+use crate::context::Context;
+use crate::verdict::{Outcome, ensure, ensure_eq};
+use crate::{Ability, Check, Fixture};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "interference.same-function",
+        requires: "A counter that another process zeroes, by setting the function it has, gives an error or a count that is not exact, never a wrap that was none.",
+        source: "pctr(4), PCIOCSn: setting a function resets the counter",
+        run: same_function,
+    },
+    Check {
+        id: "interference.suspend",
+        requires: "Counters that suspending the machine has zeroed give an error or a count that is not exact, never a wrap that was none.",
+        source: "OpenBSD amd64 pctr.c, pctr_resume",
+        run: suspend,
+    },
+];
+
+fn same_function(context: &Context<'_>) -> Outcome {
+    zeroed(context, |fixture| fixture.zero_counters())
+}
+
+fn suspend(context: &Context<'_>) -> Outcome {
+    zeroed(context, |fixture| fixture.suspend())
+}
+
+fn zeroed(context: &Context<'_>, zero: fn(&dyn Fixture) -> bool) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    context.cause(&event, 1_000)?;
+    let mut buf = group.read_buf();
+    context.read(&mut *group)?;
+    if !zero(context.fixture()) {
+        return Err(Ability::Interference.into());
+    }
+    context.cause(&event, 10)?;
+    if let Err(error) = group.read(&mut buf) {
+        ensure_eq!(
+            error.kind(),
+            ErrorKind::Interference,
+            "the kind of \"{error}\""
+        );
+    }
+    context.cause(&event, 20)?;
+    let seen = context.read(&mut *group)?[0][0];
+    let exact = seen.scaled().exact();
+    ensure!(
+        exact.is_none_or(|value| value == 1_030),
+        "1030 occurred, {exact:?} is called exact"
+    );
+    ensure!(
+        seen.value <= 1_030,
+        "1030 occurred, {} were counted",
+        seen.value
+    );
+    Ok(())
+}
