@@ -6,7 +6,7 @@
 //! wherever it may: [`Group::read`](quipu_hal::Group::read) falls back to read(2) on any other thread
 //! than the measured one, in a forked process, and while a member is not on the PMU.
 //!
-//! Where the page tells no times, as in virtual machines, they are those of the last system call and
+//! In virtual machines, where the page tells no times, they are those of the last system call and
 //! the clock since, for as long as the group has not left the PMU; after that a system call tells them again.
 //! The first reads of a group are made both ways, and the quicker one is used from then on: a hypervisor
 //! may intercept the instruction.

@@ -21,7 +21,7 @@ const LONGEST: u64 = 4096;
 
 const NAME: &str = "counters";
 
-/// What a result is true of: this boot of this CPU.
+/// The boot and the CPU that a result is true of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) boot: String,

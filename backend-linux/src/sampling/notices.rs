@@ -40,7 +40,7 @@ const THROTTLED: usize = 64;
 /// Counters of one ring that are stopped at the same moment; of more, the first is forgotten.
 const STOPPED: usize = 16;
 
-/// What the notices of a ring said so far.
+/// Sums of the notices of a ring so far.
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) losses: Losses,

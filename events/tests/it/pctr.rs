@@ -324,7 +324,7 @@ fn numbers_have_the_counters_of_their_names() {
     }
 }
 
-/// What a name is refused for, its number is refused for in the same words.
+/// A number is refused for the reason of its name, in the same words.
 #[test]
 fn numbers_that_count_nothing_without_a_unit_mask_are_refused_like_their_names() {
     let mut refused = 0;
