@@ -254,7 +254,11 @@ impl ReadBuf {
     /// Returns the total of one member over all parts, each scaled by its own times, if there is such a member.
     #[inline]
     pub fn total(&self, member: usize) -> Option<Count> {
-        self.member(member).map(total)
+        match (&*self.parts, self.readings.get(member)) {
+            // By far the most frequent, and the shortest.
+            ([Part { core: None, .. }], reading) => reading.map(Reading::scaled),
+            _ => self.member(member).map(total),
+        }
     }
 
     /// Turns the readings of one member into their difference from `earlier`, a buffer of the same
