@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quipu_hal::{Error, Reading};
+use quipu_hal::{Error, MaxRate, Reading};
 
 use crate::sys::{CounterFd, ReadFormat};
 use crate::user_read::{Obstacle, UserCounters, Way, explain};
@@ -54,13 +54,14 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// The id of a counter in a group read, and its values at the last reset.
+/// The id of a counter in a group read, the most that it can count, and its values at the last reset.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counter {
     id: u64,
     value: u64,
     enabled: u64,
     running: u64,
+    max_rate: MaxRate,
 }
 
 impl Counter {
@@ -74,6 +75,7 @@ impl Counter {
             running.saturating_sub(self.running),
         )
         .with_raw_times(enabled, running)
+        .with_max_rate(self.max_rate)
     }
 }
 
@@ -114,6 +116,13 @@ impl KernelGroup {
     /// The counters in member order.
     pub(crate) fn fds(&self) -> &[CounterFd] {
         &self.fds
+    }
+
+    /// Sets the most that a member can count in the time running, by which a counter that jumped is found out.
+    pub(crate) fn set_max_rate(&mut self, member: usize, max_rate: MaxRate) {
+        if let Some(counter) = self.counters.get_mut(member) {
+            counter.max_rate = max_rate;
+        }
     }
 
     /// Reads this group in user space from now on, whenever the calling thread may. It has to be
@@ -338,6 +347,7 @@ fn read_exactly(fd: &CounterFd, words: &mut [u64]) -> Result<(), ReadFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quipu_hal::Count;
     use std::io::Write;
     use std::os::fd::OwnedFd;
 
@@ -464,5 +474,41 @@ mod tests {
         assert_eq!((after[0].value, after[1].value), (7, 40));
         assert_eq!((after[0].time_enabled, after[0].time_running), (30, 10));
         assert_eq!(after[0].raw_time_enabled, 230);
+    }
+
+    /// What a group read brings is told from what was counted: by the time running, member by member, and in
+    /// intervals, whatever the counter was before.
+    #[test]
+    fn a_counter_that_jumped_has_no_count() {
+        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
+        group.set_max_rate(0, MaxRate::EVENTS);
+        group.set_max_rate(1, MaxRate::EVENTS);
+        write(
+            &mut pipe,
+            &[2, 100, 100, 1_600_004 + (10 << 47), 1, 71_173_696, 2],
+        );
+        let jumped = read(&group).expect("a reading");
+        assert_eq!(
+            [jumped[0].scaled(), jumped[1].scaled()],
+            [Count::Jumped, Count::Exact(71_173_696)]
+        );
+        write(
+            &mut pipe,
+            &[2, 200, 200, 1_600_008 + (10 << 47), 1, 71_173_700, 2],
+        );
+        let later = read(&group).expect("a reading");
+        assert_eq!(later[0].since(&jumped[0]).scaled(), Count::Exact(4));
+        write(
+            &mut pipe,
+            &[2, 300, 300, 1_600_009 + (10 << 47), 1, 71_173_701, 2],
+        );
+        let mut out = [Reading::default(); 2];
+        assert_eq!(group.reset(&mut [0; 7], &mut out, |_| false), Ok(()));
+        write(
+            &mut pipe,
+            &[2, 400, 400, 1_600_012 + (10 << 47), 1, 71_173_702, 2],
+        );
+        let since_reset = read(&group).expect("a reading");
+        assert_eq!(since_reset[0].scaled(), Count::Exact(3));
     }
 }

@@ -33,6 +33,7 @@ FIELD(quipu_backend_info, features, 44);
 FIELD(quipu_backend_info, filters, 48);
 FIELD(quipu_backend_info, simultaneity, 52);
 FIELD(quipu_backend_info, counters, 56);
+FIELD(quipu_backend_info, counting_counters, 60);
 
 SIZE(quipu_config, 56);
 FIELD(quipu_config, size, 0);
@@ -76,12 +77,13 @@ FIELD(quipu_count, flags, 28);
 FIELD(quipu_count, missing, 32);
 FIELD(quipu_count, status, 36);
 
-SIZE(quipu_reading, 32);
+SIZE(quipu_reading, 40);
 FIELD(quipu_reading, value, 0);
 FIELD(quipu_reading, time_enabled, 8);
 FIELD(quipu_reading, time_running, 16);
 FIELD(quipu_reading, status, 24);
 FIELD(quipu_reading, reserved, 28);
+FIELD(quipu_reading, max_rate, 32);
 
 SIZE(quipu_sampling, 40);
 FIELD(quipu_sampling, size, 0);
@@ -202,6 +204,7 @@ VALUE(QUIPU_EOS, -12);
 VALUE(QUIPU_EHANDLE, -13);
 VALUE(QUIPU_EINUSE, -14);
 VALUE(QUIPU_EBUG, -15);
+VALUE(QUIPU_EJUMP, -16);
 
 SIZE(quipu_target, 4);
 VALUE(QUIPU_THIS_THREAD, 0);

@@ -120,6 +120,10 @@ enum quipu_status
      * A defect of the library itself, which was contained.
      */
     QUIPU_EBUG = -15,
+    /**
+     * The counter moved further than its event can have occurred: its value means nothing.
+     */
+    QUIPU_EJUMP = -16,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -284,7 +288,7 @@ enum quipu_state
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * There is no value: the event could not be opened or read; the status says why.
+     * There is no value: the event could not be opened or read, or its counter jumped; the status says why.
      */
     QUIPU_NOT_READ = 0,
     /**
@@ -858,6 +862,10 @@ typedef struct quipu_backend_info {
      * The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
      */
     int counters;
+    /**
+     * The number of those that were shown to count, or -1 if it was not tested. A hypervisor may hold the others.
+     */
+    int counting_counters;
 } quipu_backend_info;
 
 /**
@@ -1021,7 +1029,7 @@ typedef struct quipu_count {
      */
     uint32_t missing;
     /**
-     * QUIPU_OK, or why there is nothing (QUIPU_NOT_READ).
+     * QUIPU_OK, or why there is no value (QUIPU_NOT_READ).
      */
     int status;
 } quipu_count;
@@ -1044,13 +1052,19 @@ typedef struct quipu_reading {
      */
     uint64_t time_running;
     /**
-     * QUIPU_OK, or why this could not be read; then the numbers are 0.
+     * QUIPU_OK, or why this could not be read; then the numbers are 0. With QUIPU_EJUMP the value is more than
+     * can have been counted: it means nothing, but what is counted from there on does
+     * (quipu_set_difference).
      */
     int status;
     /**
      * Zero.
      */
     uint32_t reserved;
+    /**
+     * The most that the event can occur in a second really counting, 0 where it is not known.
+     */
+    uint64_t max_rate;
 } quipu_reading;
 
 /**

@@ -135,6 +135,8 @@ pub struct quipu_backend_info {
     pub simultaneity: u32,
     /// The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
     pub counters: c_int,
+    /// The number of those that were shown to count, or -1 if it was not tested. A hypervisor may hold the others.
+    pub counting_counters: c_int,
 }
 
 // SAFETY: integers and pointers, for all of which zero is a value.
@@ -205,6 +207,7 @@ pub unsafe extern "C" fn quipu_backend_get(
             message: error.message,
             hint: error.hint,
             counters: -1,
+            counting_counters: -1,
             ..boundary::zeroed()
         };
         if let Some(usable) = backend.status.backend() {
@@ -214,6 +217,7 @@ pub unsafe extern "C" fn quipu_backend_get(
             info.filters = can.filters.bits().into();
             info.simultaneity = simultaneity(can.simultaneity);
             info.counters = can.slots.map_or(-1, |slots| slots as c_int);
+            info.counting_counters = can.counting_slots.map_or(-1, |slots| slots as c_int);
         }
         // SAFETY: the caller's promise.
         unsafe { boundary::write_versioned(out, info, "out") }

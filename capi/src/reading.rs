@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use quipu::{Error, ErrorKind};
-use quipu_hal::{Count, Reading, total};
+use quipu_hal::{Count, MaxRate, Reading, total};
 
 use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
@@ -14,7 +14,7 @@ use crate::set::{Form, OpenEvent, OpenSet, quipu_set, with_open};
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_state {
-    /// There is no value: the event could not be opened or read; the status says why.
+    /// There is no value: the event could not be opened or read, or its counter jumped; the status says why.
     QUIPU_NOT_READ = 0,
     /// Counted all the time: a fact.
     QUIPU_EXACT = 1,
@@ -53,7 +53,7 @@ pub struct quipu_count {
     pub flags: u32,
     /// The number of parts that have no value (QUIPU_PARTIAL).
     pub missing: u32,
-    /// QUIPU_OK, or why there is nothing (QUIPU_NOT_READ).
+    /// QUIPU_OK, or why there is no value (QUIPU_NOT_READ).
     pub status: c_int,
 }
 
@@ -68,10 +68,14 @@ pub struct quipu_reading {
     pub time_enabled: u64,
     /// Nanoseconds really counting since the last reset.
     pub time_running: u64,
-    /// QUIPU_OK, or why this could not be read; then the numbers are 0.
+    /// QUIPU_OK, or why this could not be read; then the numbers are 0. With QUIPU_EJUMP the value is more than
+    /// can have been counted: it means nothing, but what is counted from there on does
+    /// (quipu_set_difference).
     pub status: c_int,
     /// Zero.
     pub reserved: u32,
+    /// The most that the event can occur in a second really counting, 0 where it is not known.
+    pub max_rate: u64,
 }
 
 impl quipu_count {
@@ -99,6 +103,7 @@ impl quipu_count {
 
     fn new(total: Count, time_enabled: u64, time_running: u64) -> Self {
         let state = match total {
+            Count::Jumped => return Self::refused(QUIPU_EJUMP),
             Count::Exact(_) => quipu_state::QUIPU_EXACT,
             Count::Estimated(_) => quipu_state::QUIPU_ESTIMATED,
             Count::Partial { .. } => quipu_state::QUIPU_PARTIAL,
@@ -135,13 +140,19 @@ impl quipu_reading {
 
     fn as_reading(&self) -> Reading {
         Reading::new(self.value, self.time_enabled, self.time_running)
+            .with_max_rate(MaxRate::per_second(self.max_rate))
+    }
+
+    /// Returns true if there are numbers, whether they mean something or not.
+    fn is_read(&self) -> bool {
+        [QUIPU_OK as c_int, QUIPU_EJUMP as c_int].contains(&self.status)
     }
 
     /// Returns the difference to an earlier one. A counter does not run backwards: where it seems to, it was
     /// reset in between.
     fn since(&self, earlier: &Self) -> Self {
         for reading in [self, earlier] {
-            if reading.status != QUIPU_OK as c_int {
+            if !reading.is_read() {
                 return Self::refused(reading.status);
             }
         }
@@ -162,6 +173,7 @@ impl quipu_reading {
             value: self.value.saturating_add(more.value),
             time_enabled: self.time_enabled.saturating_add(more.time_enabled),
             time_running: self.time_running.saturating_add(more.time_running),
+            max_rate: self.max_rate.max(more.max_rate),
             ..Self::default()
         }
     }
@@ -173,8 +185,12 @@ impl From<&Reading> for quipu_reading {
             value: reading.value,
             time_enabled: reading.time_enabled,
             time_running: reading.time_running,
-            status: QUIPU_OK as c_int,
+            status: match reading.has_jumped() {
+                true => QUIPU_EJUMP as c_int,
+                false => QUIPU_OK as c_int,
+            },
             reserved: 0,
+            max_rate: reading.max_rate.increments_per_second().unwrap_or(0),
         }
     }
 }
@@ -245,7 +261,7 @@ impl OpenSet {
         }
         // SAFETY: the caller's promise; the event's readings are among the set's.
         let own = (0..event.readings).map(|at| unsafe { *readings.add(event.first_reading + at) });
-        if let Some(failed) = own.clone().find(|r| r.status != QUIPU_OK as c_int) {
+        if let Some(failed) = own.clone().find(|reading| !reading.is_read()) {
             return quipu_count {
                 status: failed.status,
                 ..quipu_count::default()
@@ -260,7 +276,9 @@ impl OpenSet {
                 for parts in &event.terms {
                     readings.push(parts.iter().zip(rest.by_ref()).collect());
                 }
-                preset.evaluate(&readings).unwrap_or(Count::NotCounted)
+                preset
+                    .evaluate(&readings)
+                    .unwrap_or_else(|none| none.count())
             }
             (None, [reading]) if event.form == Form::Gauge => reading.level(),
             (None, _) => total(event.terms.iter().flatten().zip(&own)),
@@ -464,7 +482,7 @@ pub unsafe extern "C" fn quipu_scale(
         check_array(out, 1, "out")?;
         // SAFETY: not null, aligned, and the caller's promise.
         let reading = unsafe { *reading };
-        let count = match reading.status == QUIPU_OK as c_int {
+        let count = match reading.is_read() {
             true => quipu_count::of(&reading.as_reading()),
             false => quipu_count {
                 status: reading.status,

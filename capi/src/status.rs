@@ -41,13 +41,15 @@ pub enum quipu_status {
     QUIPU_EINUSE = -14,
     /// A defect of the library itself, which was contained.
     QUIPU_EBUG = -15,
+    /// The counter moved further than its event can have occurred: its value means nothing.
+    QUIPU_EJUMP = -16,
 }
 
 use quipu_status::*;
 
 impl quipu_status {
     /// Every status, from 0 down.
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         QUIPU_OK,
         QUIPU_EEVENT,
         QUIPU_EFEATURE,
@@ -64,6 +66,7 @@ impl quipu_status {
         QUIPU_EHANDLE,
         QUIPU_EINUSE,
         QUIPU_EBUG,
+        QUIPU_EJUMP,
     ];
 
     pub(crate) const fn text(self) -> &'static CStr {
@@ -84,6 +87,7 @@ impl quipu_status {
             QUIPU_EHANDLE => c"not an open handle",
             QUIPU_EINUSE => c"handle in use by another thread",
             QUIPU_EBUG => c"defect of the library",
+            QUIPU_EJUMP => c"the counter jumped",
         }
     }
 }
@@ -102,6 +106,7 @@ impl From<ErrorKind> for quipu_status {
             ErrorKind::CounterInErrorState => QUIPU_ESTATE,
             ErrorKind::WrongThread => QUIPU_ETHREAD,
             ErrorKind::Interference => QUIPU_EINTERFERENCE,
+            ErrorKind::CounterJumped => QUIPU_EJUMP,
             _ => QUIPU_EOS,
         }
     }

@@ -1,5 +1,7 @@
 //! Counts, with how sure they are.
 
+use crate::{Error, ErrorKind, Result};
+
 /// A count over the whole time it was enabled, and how sure it is.
 ///
 /// ```
@@ -28,13 +30,16 @@ pub enum Count {
         value: u128,
         /// True if the value of any part is an estimate.
         estimated: bool,
-        /// The number of parts that were enabled and never counted.
+        /// The number of parts that were enabled and have no count.
         missing: usize,
         /// The number of all parts.
         parts: usize,
     },
     /// Enabled, but never counted in any part: there is no value.
     NotCounted,
+    /// The counter moved further than the event can have occurred in the time ([`MaxRate`](crate::MaxRate)), and in
+    /// no part there is a value.
+    Jumped,
 }
 
 impl Count {
@@ -64,7 +69,19 @@ impl Count {
             Self::Exact(value) | Self::Estimated(value) | Self::Partial { value, .. } => {
                 Some(value)
             }
-            Self::NotCounted => None,
+            Self::NotCounted | Self::Jumped => None,
+        }
+    }
+
+    /// Returns the count, or an error if the counter jumped.
+    ///
+    /// # Errors
+    /// [`CounterJumped`](ErrorKind::CounterJumped), about the event of this name.
+    #[inline]
+    pub fn checked(self, event: &str) -> Result<Self> {
+        match self {
+            Self::Jumped => Err(jumped(event)),
+            count => Ok(count),
         }
     }
 
@@ -99,7 +116,7 @@ impl Count {
         matches!(self, Self::Exact(_) | Self::Estimated(_))
     }
 
-    /// Returns the number of parts that were never counted, if others were.
+    /// Returns the number of parts that have no count, if others have.
     #[inline]
     #[must_use]
     pub const fn missing(self) -> usize {
@@ -108,4 +125,14 @@ impl Count {
             _ => 0,
         }
     }
+}
+
+#[cold]
+fn jumped(event: &str) -> Error {
+    Error::new(ErrorKind::CounterJumped, format!("count {event}"))
+        .with_reason("it moved further than the event can have occurred in the time it ran")
+        .with_hint(
+            "count fewer events at a time, and measure again; in a virtual machine the hypervisor may not keep \
+             counters that take turns",
+        )
 }

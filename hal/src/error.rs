@@ -34,6 +34,8 @@ pub enum ErrorKind {
     WrongThread,
     /// The registers were changed by another process during the measurement.
     Interference,
+    /// The counter moved further than its event can have occurred: its value means nothing.
+    CounterJumped,
     /// Any other refusal by the operating system; see [`Error::errno`].
     Os,
 }
@@ -52,6 +54,7 @@ impl ErrorKind {
         Self::CounterInErrorState,
         Self::WrongThread,
         Self::Interference,
+        Self::CounterJumped,
         Self::Os,
     ];
 
@@ -69,6 +72,7 @@ impl ErrorKind {
             Self::CounterInErrorState => "counter in error state",
             Self::WrongThread => "called on the wrong thread",
             Self::Interference => "registers were changed by another process",
+            Self::CounterJumped => "the counter jumped",
             Self::Os => "refused by the operating system",
         }
     }

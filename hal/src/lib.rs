@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod event_map;
 mod filter;
+mod max_rate;
 mod reading;
 mod scale;
 mod spec;
@@ -30,6 +31,7 @@ pub use event::{
 };
 pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, ValueKind};
 pub use filter::Filter;
+pub use max_rate::MaxRate;
 pub use reading::{Part, ReadBuf, Reading};
 pub use scale::{scale, total};
 pub use spec::{Attributes, EventSpec, GroupSpec, Precision};

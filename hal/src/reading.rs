@@ -3,9 +3,12 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::{Count, Error, ErrorKind, Result, scale, total};
+use crate::{Count, Error, ErrorKind, MaxRate, Result, scale, total};
 
 /// A counter at one moment: its value, and the times for which it was enabled and really counted.
+///
+/// The value is what the counter says, and [`scaled`](Self::scaled) what it means: a counter that never ran or
+/// [jumped](MaxRate) has no count, whatever its value is.
 ///
 /// Times are in nanoseconds and count since the last reset, because the value does; the operating
 /// system's own times, which a reset does not touch, are the `raw_` ones.
@@ -23,6 +26,9 @@ pub struct Reading {
     pub raw_time_enabled: u64,
     /// Nanoseconds really counting since opening.
     pub raw_time_running: u64,
+    /// The most that the event can occur in the time running. Where that time is not known, there is no bound.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub max_rate: MaxRate,
 }
 
 impl Reading {
@@ -35,7 +41,23 @@ impl Reading {
             time_running,
             raw_time_enabled: time_enabled,
             raw_time_running: time_running,
+            max_rate: MaxRate::NONE,
         }
+    }
+
+    /// Sets the most that the event can occur in the time running.
+    #[must_use]
+    #[inline]
+    pub const fn with_max_rate(mut self, max_rate: MaxRate) -> Self {
+        self.max_rate = max_rate;
+        self
+    }
+
+    /// Returns true if the value is more than can have been counted in the time running: then it means nothing.
+    #[must_use]
+    #[inline]
+    pub const fn has_jumped(&self) -> bool {
+        !self.max_rate.allows(self.value, self.time_running)
     }
 
     /// Sets the times since opening, of a counter that was reset.
@@ -64,6 +86,7 @@ impl Reading {
             raw_time_running: self
                 .raw_time_running
                 .saturating_sub(earlier.raw_time_running),
+            max_rate: self.max_rate,
         }
     }
 
@@ -84,7 +107,10 @@ impl Reading {
     #[must_use]
     #[inline]
     pub const fn scaled(&self) -> Count {
-        scale(self.value, self.time_enabled, self.time_running)
+        match self.has_jumped() {
+            true => Count::Jumped,
+            false => scale(self.value, self.time_enabled, self.time_running),
+        }
     }
 
     /// Returns the level of a gauge ([`ValueKind::Gauge`](crate::ValueKind)): the value as it is, or
@@ -93,8 +119,8 @@ impl Reading {
     #[inline]
     pub const fn level(&self) -> Count {
         match self.scaled() {
-            Count::NotCounted => Count::NotCounted,
-            _ => Count::Exact(self.value as u128),
+            Count::Exact(_) | Count::Estimated(_) => Count::Exact(self.value as u128),
+            none => none,
         }
     }
 }

@@ -66,7 +66,7 @@ pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Co
             let count = reading.scaled();
             match count.value() {
                 Some(value) => sum.add(value, count.is_estimate(), 1),
-                None => sum.missing += 1,
+                None => sum.lack(1, count == Count::Jumped),
             }
         }
     }
@@ -82,6 +82,7 @@ struct Sum {
     counted: usize,
     missing: usize,
     estimated: bool,
+    jumped: bool,
 }
 
 impl Sum {
@@ -91,9 +92,17 @@ impl Sum {
         self.estimated |= estimated;
     }
 
+    fn lack(&mut self, parts: usize, jumped: bool) {
+        self.missing += parts;
+        self.jumped |= jumped;
+    }
+
     fn total(self) -> Count {
         let parts = self.counted + self.missing;
-        Count::of_parts(self.value, self.estimated, self.missing, parts)
+        match Count::of_parts(self.value, self.estimated, self.missing, parts) {
+            Count::NotCounted if self.jumped => Count::Jumped,
+            count => count,
+        }
     }
 }
 
@@ -104,6 +113,7 @@ struct Turns<'a> {
     value: u128,
     enabled: u64,
     running: u128,
+    jumped: bool,
 }
 
 impl<'a> Turns<'a> {
@@ -114,6 +124,7 @@ impl<'a> Turns<'a> {
             value: u128::from(reading.value),
             enabled: reading.time_enabled,
             running: u128::from(reading.time_running),
+            jumped: reading.has_jumped(),
         }
     }
 
@@ -127,13 +138,16 @@ impl<'a> Turns<'a> {
         self.value += u128::from(reading.value);
         self.enabled = self.enabled.min(reading.time_enabled);
         self.running += u128::from(reading.time_running);
+        self.jumped |= reading.has_jumped();
     }
 
     fn finish(self, sum: &mut Sum) {
-        if self.running >= u128::from(self.enabled) {
+        if self.jumped {
+            sum.lack(self.parts, true);
+        } else if self.running >= u128::from(self.enabled) {
             sum.add(self.value, false, self.parts);
         } else if self.running == 0 {
-            sum.missing += self.parts;
+            sum.lack(self.parts, false);
         } else if self.parts == 1 && self.part.cpu.is_none() {
             sum.add(self.value, true, self.parts);
         } else {

@@ -142,15 +142,21 @@ impl<'a> EventCount<'a> {
     /// [`no_value`](Self::no_value) tells why there is none.
     ///
     /// # Errors
-    /// The reason why the event could not be opened, or its group not be read. A gauge has no total over
+    /// The reason why the event could not be opened, or its group not be read;
+    /// [`CounterJumped`](ErrorKind::CounterJumped) if the counter moved further than the event can have occurred. A gauge has no total over
     /// several parts ([`UnsupportedFeature`](ErrorKind::UnsupportedFeature)).
     pub fn total(&self) -> Result<Count> {
         if let Some(value) = self.evaluate() {
-            return Ok(value?.unwrap_or(Count::NotCounted));
+            return value?
+                .unwrap_or_else(|none| none.count())
+                .checked(self.name());
         }
         let (buf, member) = self.read()?;
         if !self.event.is_gauge() {
-            return buf.total(member).ok_or_else(no_such_member);
+            return buf
+                .total(member)
+                .ok_or_else(no_such_member)?
+                .checked(self.name());
         }
         match buf.parts().len() {
             1 => Ok(buf[0][member].level()),

@@ -21,7 +21,10 @@ pub struct Preset {
 
 /// The reason why the formula of a [`Preset`] has no value for what was counted of its terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoValue(String);
+pub struct NoValue {
+    reason: String,
+    jumped: bool,
+}
 
 impl Preset {
     pub(crate) fn new(formula: Formula, terms: Vec<SetEvent>, in_one_group: bool) -> Self {
@@ -63,7 +66,7 @@ impl Preset {
         let mut counted = 0;
         let mut missing = 0;
         let mut estimated = false;
-        let mut uncounted = None;
+        let mut uncounted: Option<(usize, Count)> = None;
         for target in targets(readings) {
             let of_target = |term: usize| {
                 let readings = readings.get(term).into_iter().flatten().copied();
@@ -79,7 +82,7 @@ impl Preset {
             let totals: Vec<Count> = (0..self.terms.len()).map(of_target).collect();
             if let Some(term) = totals.iter().position(|total| !total.is_complete()) {
                 missing += 1;
-                uncounted.get_or_insert(term);
+                uncounted.get_or_insert((term, totals[term]));
                 continue;
             }
             counted += 1;
@@ -89,11 +92,17 @@ impl Preset {
             }
         }
         if counted == 0 {
-            let term = uncounted.and_then(|term| self.terms.get(term));
-            return Err(NoValue(match term {
-                Some(term) => format!("its term {} never got a hardware counter", term.name()),
+            let term = uncounted.and_then(|(term, count)| Some((self.terms.get(term)?, count)));
+            let jumped = matches!(term, Some((_, Count::Jumped)));
+            let reason = match term {
+                Some((term, Count::Jumped)) => format!(
+                    "the counter of its term {} moved further than the event can have occurred in the time",
+                    term.name()
+                ),
+                Some((term, _)) => format!("its term {} never got a hardware counter", term.name()),
                 None => "none of its terms was counted".to_owned(),
-            }));
+            };
+            return Err(NoValue { reason, jumped });
         }
         match self.value(&sums) {
             Ok(value) => Ok(Count::of_parts(
@@ -102,7 +111,10 @@ impl Preset {
                 missing,
                 counted + missing,
             )),
-            Err(why) => Err(NoValue(self.explained(&why, &sums, estimated))),
+            Err(why) => Err(NoValue {
+                reason: self.explained(&why, &sums, estimated),
+                jumped: false,
+            }),
         }
     }
 
@@ -180,9 +192,20 @@ impl Preset {
     }
 }
 
+impl NoValue {
+    /// Returns the count that stands for it: [`NotCounted`](Count::NotCounted), or [`Jumped`](Count::Jumped) if
+    /// the counter of a term did.
+    pub fn count(&self) -> Count {
+        match self.jumped {
+            true => Count::Jumped,
+            false => Count::NotCounted,
+        }
+    }
+}
+
 impl fmt::Display for NoValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 

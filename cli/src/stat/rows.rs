@@ -384,7 +384,14 @@ impl Row {
             }
             return;
         }
-        self.count = total(readings.iter().copied());
+        match total(readings.iter().copied()).checked(&self.name) {
+            Ok(count) => self.count = count,
+            Err(jumped) => {
+                let why = jumped.reason().unwrap_or_default();
+                self.reason = Some(format!("{}: {why}", jumped.kind()));
+                return;
+            }
+        }
         if self.count == Count::NotCounted && self.backend == Some("posix") {
             self.reason = Some("wait4(2) reports on a command only when it has ended".into());
         }

@@ -154,6 +154,8 @@ impl<P: Pmu> Core<P> {
 
     pub(super) fn reset(&self, group: &ScheduledGroup, reader: &mut Reader) -> Result<()> {
         self.with(group.cpu, |_, at| {
+            // Before the registers are read, so that no count is without its time.
+            let now = at.clock.now();
             let raw = if group.is_active() {
                 reader.load_slots(group);
                 at.pmu.read(at.cpu, &reader.slots, &mut reader.raw)?;
@@ -161,7 +163,7 @@ impl<P: Pmu> Core<P> {
             } else {
                 None
             };
-            group.reset(raw, || at.clock.now());
+            group.reset(raw, now);
             Ok(())
         })
     }
@@ -284,11 +286,14 @@ impl<P: Pmu> Core<P> {
             reader.running[part] = running;
             let reset_enabled = state.reset_enabled.load(Ordering::Relaxed);
             let reset_running = state.reset_running.load(Ordering::Relaxed);
-            for out in out {
-                out.raw_time_enabled = enabled;
-                out.raw_time_running = running;
-                out.time_enabled = enabled.saturating_sub(reset_enabled);
-                out.time_running = running.saturating_sub(reset_running);
+            let since_reset = (
+                enabled.saturating_sub(reset_enabled),
+                running.saturating_sub(reset_running),
+            );
+            for (out, member) in out.iter_mut().zip(&*group.members) {
+                *out = Reading::new(out.value, since_reset.0, since_reset.1)
+                    .with_raw_times(enabled, running)
+                    .with_max_rate(member.bound);
             }
             return Ok(());
         }

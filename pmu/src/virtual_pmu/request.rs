@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, EventMap, EventSpec, Filter, GroupSpec, Precision, Result, Target,
-    TargetKinds, ValueKind,
+    Error, ErrorKind, EventInfo, EventMap, EventSpec, Filter, GroupSpec, MaxRate, Precision,
+    Result, Target, TargetKinds, ValueKind,
 };
 
 use super::engine::Core;
@@ -136,11 +136,19 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
     if allowed == 0 {
         return Err(refuse("no counter here can count it"));
     }
+    let max_rate = resolved.info.max_rate;
+    let gauge = resolved.info.kind == ValueKind::Gauge;
+    let bound = match (gauge, max_rate) {
+        (true, _) => MaxRate::NONE,
+        (false, Some(rate)) => MaxRate::per_second(rate),
+        (false, None) => MaxRate::of(&resolved.encoding),
+    };
     let member = Member {
         encoding: resolved.encoding,
         allowed,
-        max_rate: resolved.info.max_rate,
-        gauge: resolved.info.kind == ValueKind::Gauge,
+        max_rate,
+        bound,
+        gauge,
     };
     Ok((resolved.info, member))
 }

@@ -357,6 +357,8 @@ fn start_groups<P: Pmu>(
     }
     let ready = std::mem::take(&mut scratch.ready);
     scratch.take_slots(&ready);
+    // Before they count, so that no count is without its time.
+    let now = at.clock.now();
     let started = match &*ready {
         [] => Ok(()),
         _ => at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw),
@@ -369,9 +371,7 @@ fn start_groups<P: Pmu>(
                 let own;
                 (own, raw) = raw.split_at(group.members.len());
                 let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, group));
-                group.schedule_in(at.pmu.slots(), own, verify_interval, fresh, || {
-                    at.clock.now()
-                });
+                group.schedule_in(at.pmu.slots(), own, verify_interval, fresh, now);
             }
         }
         Err(e) => {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quipu_hal::{Encoding, Error};
+use quipu_hal::{Encoding, Error, MaxRate};
 
 use super::group_state::{GroupState, UNSTATED_RATE, wrap_timeout};
 use super::times::{State, Times};
@@ -28,6 +28,8 @@ pub(super) struct Member {
     /// The slots it can use, a bit each.
     pub(super) allowed: u64,
     pub(super) max_rate: Option<u64>,
+    /// The most that it can count, by which a counter that jumped is found out.
+    pub(super) bound: MaxRate,
     pub(super) gauge: bool,
 }
 
@@ -73,14 +75,15 @@ impl ScheduledGroup {
         fault.take()
     }
 
-    /// Makes it count from these raw values on; it is verified after `verify_interval` nanoseconds.
+    /// Makes it count from these raw values on, which the counters had at `now` or later; it is verified
+    /// after `verify_interval` nanoseconds.
     pub(super) fn schedule_in(
         &self,
         slots: &[Slot],
         raw: &[u64],
         verify_interval: u64,
         fresh: bool,
-        now: impl Fn() -> u64,
+        now: u64,
     ) {
         let (mut limit, mut every) = (u64::MAX, verify_interval);
         for (slot, member) in self.slots().zip(&*self.members) {
@@ -95,7 +98,6 @@ impl ScheduledGroup {
         }
         let state = &self.state;
         state.sequence.write(|| {
-            let now = now();
             for (counter, &raw) in state.counters.iter().zip(raw) {
                 counter.start.store(raw, Ordering::Relaxed);
             }
@@ -161,10 +163,9 @@ impl ScheduledGroup {
     }
 
     /// Sets its values to zero; its times count from here.
-    pub(super) fn reset(&self, raw: Option<&[u64]>, now: impl Fn() -> u64) {
+    pub(super) fn reset(&self, raw: Option<&[u64]>, now: u64) {
         let state = &self.state;
         state.sequence.write(|| {
-            let now = now();
             for (i, (counter, member)) in state.counters.iter().zip(&*self.members).enumerate() {
                 if !member.gauge {
                     counter.base.store(0, Ordering::Relaxed);

@@ -1,0 +1,128 @@
+//! The bound on what a counter can have counted: it refuses jumps, and no true count.
+
+use proptest::prelude::*;
+use quipu_hal::{Count, Encoding, ErrorKind, MaxRate, Part, PerfConfig, Reading, X86Select, total};
+
+/// The most that a bound allows, by the definition in its documentation.
+fn most(rate: u64, time: u64) -> u64 {
+    let most = u128::from(rate) * (u128::from(time) + u128::from(MaxRate::LAG)) / 1_000_000_000;
+    u64::try_from(most).unwrap_or(u64::MAX)
+}
+
+fn rates() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        1..1000u64,
+        Just(10_000_000_000),
+        Just(64_000_000_000),
+        any::<u64>().prop_map(|rate| rate.max(1)),
+    ]
+}
+
+fn times() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 0..1_000_000u64, 0..1u64 << 50, any::<u64>()]
+}
+
+proptest! {
+    /// Whatever is counted at no more than the rate is a count, and so is what is counted after a jump.
+    #[test]
+    fn no_true_count_is_refused(
+        rate in rates(),
+        (begun, from) in (any::<u64>(), times()),
+        time in times(),
+        millionths in 0..=1_000_000u128,
+    ) {
+        let most = most(rate, time);
+        let value = (u128::from(most) * millionths / 1_000_000) as u64;
+        let bounded = |value, time| {
+            Reading::new(value, time, time).with_max_rate(MaxRate::per_second(rate))
+        };
+        prop_assert_eq!(bounded(value, time).scaled(), Count::Exact(value.into()));
+        if most < u64::MAX {
+            prop_assert_eq!(bounded(most, time).scaled(), Count::Exact(most.into()));
+            prop_assert_eq!(bounded(most + 1, time).scaled(), Count::Jumped);
+        }
+        let (begun, from) = (begun.min(u64::MAX - value), from.min(u64::MAX - time));
+        let (earlier, later) = (bounded(begun, from), bounded(begun + value, from + time));
+        prop_assert_eq!(later.since(&earlier).scaled(), Count::Exact(value.into()));
+    }
+
+    /// As seen on virtual machines: n x 2^47 more than was counted, on counters that run all the time or take turns.
+    #[test]
+    fn jumps_are_refused(
+        n in 1..1u64 << 16,
+        counted in 0..1u64 << 40,
+        time in 0..100_000_000_000u64,
+        waited in 0..100_000_000_000u64,
+        bound in prop::sample::select(vec![MaxRate::CYCLES, MaxRate::EVENTS, MaxRate::OTHER]),
+    ) {
+        let jumped = Reading::new((n << 47) + counted, time + waited, time).with_max_rate(bound);
+        prop_assert_eq!(jumped.scaled(), Count::Jumped);
+        prop_assert_eq!(jumped.level(), Count::Jumped);
+        let error = jumped.scaled().checked("instructions").expect_err("it jumped");
+        prop_assert_eq!(error.kind(), ErrorKind::CounterJumped);
+        prop_assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn without_a_bound_everything_is_a_count(value in any::<u64>(), time in times()) {
+        prop_assert_eq!(Reading::new(value, time, time).scaled(), Count::Exact(value.into()));
+    }
+}
+
+/// The values that were printed as exact on a first machine with a PMU, of runs of some 40 ms.
+#[test]
+fn the_jumps_that_were_seen() {
+    for (value, time) in [
+        (1_407_374_883_711_534, 38_000_000),
+        (216_320_368_977_854, 139_000_000),
+    ] {
+        let seen = Reading::new(value, time, time)
+            .with_max_rate(MaxRate::of(&Encoding::Perf(PerfConfig::new(0, 1))));
+        assert_eq!(seen.scaled(), Count::Jumped);
+        assert_eq!(seen.scaled().value(), None);
+    }
+}
+
+#[test]
+fn a_part_that_jumped_is_missing() {
+    let parts = [Part::on_cpu(0), Part::on_cpu(1)];
+    let bounded = |value, running| Reading::new(value, 100, running).with_max_rate(MaxRate::EVENTS);
+    let of = |readings: [Reading; 2]| total(parts.iter().zip(&readings));
+    let (good, bad) = (bounded(7, 100), bounded(10 << 47, 100));
+    assert_eq!(of([good, good]), Count::Exact(14));
+    let partial = Count::Partial {
+        value: 7,
+        estimated: false,
+        missing: 1,
+        parts: 2,
+    };
+    assert_eq!(of([good, bad]), partial);
+    assert_eq!(of([bad, good]), partial);
+    assert_eq!(of([bad, bounded(0, 0)]), Count::Jumped);
+    // One of two core types jumped: how much the other counted says nothing about the target.
+    let cores = ["cpu_core", "cpu_atom"].map(|core| Part::whole().with_core(core));
+    assert_eq!(
+        total(cores.iter().zip(&[bounded(10 << 47, 60), bounded(7, 40)])),
+        Count::Jumped
+    );
+}
+
+#[test]
+fn bounds_by_what_the_bits_select() {
+    let perf = |type_, config| MaxRate::of(&Encoding::Perf(PerfConfig::new(type_, config)));
+    assert_eq!(perf(0, 0), MaxRate::CYCLES);
+    assert_eq!(perf(0, 1), MaxRate::EVENTS);
+    // The high half names the core PMU of a hybrid machine.
+    assert_eq!(perf(0, 8 << 32), MaxRate::CYCLES);
+    assert_eq!(perf(3, 0x10002), MaxRate::EVENTS);
+    assert_eq!(perf(4, 0x03), MaxRate::OTHER);
+    // Software, tracepoints, breakpoints, and PMUs outside of the cores.
+    for other in [1, 2, 5, 11] {
+        assert_eq!(perf(other, 0), MaxRate::NONE);
+    }
+    assert_eq!(
+        MaxRate::of(&Encoding::X86(X86Select::new(0xc0, 0))),
+        MaxRate::OTHER
+    );
+    assert_eq!(MaxRate::of(&Encoding::TimeStamp), MaxRate::CYCLES);
+}
