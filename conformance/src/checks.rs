@@ -9,6 +9,7 @@ mod groups;
 mod hostile;
 mod inherit;
 mod interference;
+mod jumps;
 mod lifecycle;
 mod multiplexing;
 mod never_scheduled;
@@ -27,6 +28,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     [
         lifecycle::CHECKS,
         values::CHECKS,
+        jumps::CHECKS,
         reset::CHECKS,
         times::CHECKS,
         groups::CHECKS,

@@ -246,4 +246,10 @@ pub trait Fixture: Send + Sync {
     fn suspend(&self) -> bool {
         false
     }
+
+    /// Moves the register of a counter that counts, the slot event's if it is counted alone, further than that can
+    /// occur in the time. Returns false if it cannot.
+    fn jump(&self) -> bool {
+        false
+    }
 }

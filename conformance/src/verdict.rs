@@ -177,6 +177,8 @@ pub enum Ability {
     SecondOwner,
     /// A way to change registers that the backend uses.
     Interference,
+    /// [`Fixture::jump`](crate::Fixture::jump).
+    Jump,
 }
 
 impl fmt::Display for Ability {
@@ -202,6 +204,7 @@ impl fmt::Display for Ability {
             Self::FaultInjection => "faults on demand",
             Self::SecondOwner => "device that can be taken twice",
             Self::Interference => "way to change registers in use",
+            Self::Jump => "way to make a counter jump",
         })
     }
 }

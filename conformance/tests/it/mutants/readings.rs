@@ -2,7 +2,7 @@
 
 use std::mem::swap;
 
-use quipu_hal::{Count, Error, ErrorKind, Group, ReadBuf, Reading, Result};
+use quipu_hal::{Count, Error, ErrorKind, Group, MaxRate, ReadBuf, Reading, Result};
 
 use super::tamper::{Defect, Mutant};
 
@@ -15,6 +15,11 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 swap(&mut r.time_enabled, &mut r.time_running);
                 swap(&mut r.raw_time_enabled, &mut r.raw_time_running);
             },
+        ),
+        each(
+            "jump-as-count",
+            "nothing says how much a counter can count",
+            |r| r.max_rate = MaxRate::NONE,
         ),
         each("times-missing", "every time is 0", |r| {
             *r = Reading::new(r.value, 0, 0);
