@@ -487,7 +487,7 @@ mod tests {
             &mut pipe,
             &[2, 100, 100, 1_600_004 + (10 << 47), 1, 71_173_696, 2],
         );
-        let jumped = read(&group).expect("a reading");
+        let jumped = read(&mut group).expect("a reading");
         assert_eq!(
             [jumped[0].scaled(), jumped[1].scaled()],
             [Count::Jumped, Count::Exact(71_173_696)]
@@ -496,7 +496,7 @@ mod tests {
             &mut pipe,
             &[2, 200, 200, 1_600_008 + (10 << 47), 1, 71_173_700, 2],
         );
-        let later = read(&group).expect("a reading");
+        let later = read(&mut group).expect("a reading");
         assert_eq!(later[0].since(&jumped[0]).scaled(), Count::Exact(4));
         write(
             &mut pipe,
@@ -508,7 +508,7 @@ mod tests {
             &mut pipe,
             &[2, 400, 400, 1_600_012 + (10 << 47), 1, 71_173_702, 2],
         );
-        let since_reset = read(&group).expect("a reading");
+        let since_reset = read(&mut group).expect("a reading");
         assert_eq!(since_reset[0].scaled(), Count::Exact(3));
     }
 }

@@ -3,6 +3,7 @@
 
 mod backends;
 mod builder;
+mod calibration;
 mod counts;
 mod event_set;
 mod expansion;
@@ -34,6 +35,7 @@ cfg_if::cfg_if! {
 pub use backends::linux_backend;
 pub use backends::{BackendStatus, Machine};
 pub use builder::EventSetBuilder;
+pub use calibration::{Overhead, Spread};
 pub use counts::{Counts, EventCount, MemberIndex};
 pub use event_set::EventSet;
 pub use measure::{Measurement, measure};

@@ -1,6 +1,7 @@
 //! The facade over scripted, simulated and real backends.
 
 #[cfg(unix)]
+mod calibration;
 mod children;
 #[cfg(target_os = "linux")]
 mod commands;
