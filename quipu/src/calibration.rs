@@ -1,6 +1,6 @@
 //! Calibration: what starting, reading and stopping a set adds to its own counts.
 
-use quipu_hal::{Error, ErrorKind, Result};
+use quipu_hal::{Count, Error, ErrorKind, Result};
 
 use crate::{Counts, EventSet, SetEvent};
 
@@ -66,7 +66,7 @@ impl Samples {
     fn add(&mut self, counts: &Counts) {
         for (samples, event) in self.0.iter_mut().zip(counts.events()) {
             let Ok(values) = samples else { continue };
-            match event.total().map(|total| total.exact()) {
+            match event.total().map(Count::exact) {
                 Ok(_) if event.event().is_gauge() => *samples = Err(never_measured(event.event())),
                 Ok(Some(value)) => values.push(value),
                 Ok(None) => *samples = Err(not_exact(event.event())),
