@@ -34,10 +34,7 @@ impl Backends {
             return Ok(Self::default());
         }
         if let Some(simulated) = &plan.simulated {
-            return Ok(Self {
-                counting: Some(simulated.backends()),
-                registers: None,
-            });
+            return Ok(Self::these(simulated.backends()));
         }
         match plan.backend.as_slice() {
             [] => Ok(Self::default()),
@@ -53,11 +50,16 @@ impl Backends {
             }
             names => {
                 let named = names.iter().map(|name| plan.machine().named(name));
-                Ok(Self {
-                    counting: Some(named.collect::<quipu::Result<_>>()?),
-                    registers: None,
-                })
+                Ok(Self::these(named.collect::<quipu::Result<_>>()?))
             }
+        }
+    }
+
+    /// Returns these backends, to be tried in order.
+    pub fn these(backends: Vec<Arc<dyn Backend>>) -> Self {
+        Self {
+            counting: Some(backends),
+            registers: None,
         }
     }
 

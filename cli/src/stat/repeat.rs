@@ -78,7 +78,7 @@ impl Merge {
         self.runs += 1;
         let run = self.runs;
         for (index, row) in rows.into_iter().enumerate() {
-            let fits = |line: &Line| line.run < run && line.is_of(&row);
+            let fits = |line: &Line| line.run < run && line.row.is_line_of(&row);
             // Runs of the same events have their lines in the same order, nearly always.
             let known = match self.lines.get(index) {
                 Some(line) if fits(line) => index,
@@ -111,10 +111,6 @@ impl Line {
         }
     }
 
-    fn is_of(&self, row: &Row) -> bool {
-        (&self.row.name, &self.row.place, &self.row.cgroup) == (&row.name, &row.place, &row.cgroup)
-    }
-
     fn add(&mut self, row: &Row) {
         for (samples, time) in self
             .times
@@ -134,6 +130,10 @@ impl Line {
                 term.count = worst(term.count, other.count);
             }
         }
+        if (row.count == Count::Jumped) != (self.row.count == Count::Jumped) {
+            self.row.disturbance = Some("the counter jumped in some of the runs".into());
+            self.row.count = worst(self.row.count, row.count);
+        }
         if row.disturbance.is_some() {
             self.row.disturbance.clone_from(&row.disturbance);
         }
@@ -147,6 +147,7 @@ impl Line {
     fn finish(self) -> Row {
         let mut row = self.row;
         if row.count.value().is_some() {
+            row.reason = None;
             row.count = with_value(row.count, self.values.mean());
             row.spread = (self.values.count > 1).then(|| Spread {
                 mean: self.values.mean(),

@@ -144,14 +144,19 @@ impl Row {
     pub fn no_value(&self) -> Option<&'static str> {
         match self.count {
             Count::NotCounted if self.is_unsupported => Some("not supported"),
-            Count::NotCounted => Some("not counted"),
+            Count::NotCounted | Count::Jumped => Some("not counted"),
             _ => None,
         }
     }
 
     /// Returns true if the value is scaled up or parts are missing.
     pub fn is_uncertain(&self) -> bool {
-        self.count.exact().is_none() && self.count != Count::NotCounted
+        self.count.exact().is_none() && self.count.value().is_some()
+    }
+
+    /// Returns true if it is the line of the same event in the same place, in another report.
+    pub fn is_line_of(&self, other: &Self) -> bool {
+        (&self.name, &self.place, &self.cgroup) == (&other.name, &other.place, &other.cgroup)
     }
 
     pub fn event(&self) -> &Event {
@@ -314,10 +319,10 @@ impl<'a> Counted<'a> {
 impl Row {
     /// Says why it was counted for a part of the time only, or not at all.
     fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
-        let disturbance = disturbance.map(str::to_owned);
+        let disturbance = disturbance.map(str::to_owned).or(self.disturbance.take());
         match self.count {
             Count::NotCounted if self.reason.is_none() => self.reason = disturbance,
-            Count::NotCounted => {}
+            Count::NotCounted | Count::Jumped => {}
             count => {
                 self.turn = turn.filter(|_| count.is_estimate() && disturbance.is_none());
                 self.disturbance = disturbance;
@@ -329,7 +334,10 @@ impl Row {
     fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
         match preset.evaluate(terms) {
             Ok(count) => self.count = count,
-            Err(reason) => self.reason = Some(reason.to_string()),
+            Err(reason) => {
+                self.count = reason.count();
+                self.reason = Some(reason.to_string());
+            }
         }
         let running = |readings: &&Readings<'_>| -> u128 {
             readings
@@ -384,13 +392,13 @@ impl Row {
             }
             return;
         }
-        match total(readings.iter().copied()).checked(&self.name) {
-            Ok(count) => self.count = count,
-            Err(jumped) => {
-                let why = jumped.reason().unwrap_or_default();
-                self.reason = Some(format!("{}: {why}", jumped.kind()));
-                return;
-            }
+        self.count = total(readings.iter().copied());
+        if let Err(jumped) = self.count.checked(&self.name) {
+            self.reason = Some(notes::why(self.event(), &jumped));
+            return;
+        }
+        if readings.iter().any(|(_, reading)| reading.has_jumped()) {
+            self.disturbance = Some("the counter of a part jumped".into());
         }
         if self.count == Count::NotCounted && self.backend == Some("posix") {
             self.reason = Some("wait4(2) reports on a command only when it has ended".into());

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use quipu::Count;
 use quipu::command::{Exit, Running, SuspendedCommand};
 
 use crate::failure::Failure;
@@ -48,6 +49,36 @@ struct Run {
     started: Instant,
     /// The last interval's readings, and their time in seconds.
     last: Option<(Snapshot, f64)>,
+    /// The lines of intervals in which a counter jumped.
+    jumped: Vec<Row>,
+}
+
+impl Run {
+    /// Returns the rows since the last interval, which ended some seconds ago, and keeps those that jumped.
+    fn rows_since(&mut self, last: &Snapshot, snapshot: &Snapshot, seconds: f64) -> Vec<Row> {
+        let rows = rows(
+            &self.sets,
+            &snapshot.since(last),
+            &self.aggregation,
+            seconds,
+        );
+        let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
+        self.jumped.extend(jumped.cloned());
+        rows
+    }
+
+    /// Returns the rows of the whole run. A jump in an interval is in the value, also where it is too little
+    /// for the whole time to show it.
+    fn rows(&self, snapshot: &Snapshot, elapsed: f64) -> Vec<Row> {
+        let mut rows = rows(&self.sets, snapshot, &self.aggregation, elapsed);
+        for row in &mut rows {
+            if let Some(jumped) = self.jumped.iter().find(|jumped| jumped.is_line_of(row)) {
+                (row.count, row.reason) = (Count::Jumped, jumped.reason.clone());
+            }
+        }
+        metrics::attach(&mut rows, elapsed);
+        rows
+    }
 }
 
 /// The outcome of one measurement.
@@ -151,6 +182,7 @@ impl<'a> Session<'a> {
             aggregation,
             started: Instant::now(),
             last,
+            jumped: Vec::new(),
         };
         let exit = match suspended {
             Some(suspended) => {
@@ -199,15 +231,14 @@ impl<'a> Session<'a> {
         }
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;
-        if let Some((last, time)) = &run.last {
-            let difference = snapshot.since(last);
-            let mut rows = rows(&run.sets, &difference, &run.aggregation, elapsed - time);
+        if let Some((last, time)) = run.last.take() {
+            let mut rows = run.rows_since(&last, &snapshot, elapsed - time);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
             self.output.interval(elapsed, &rows)?;
         }
-        let mut rows = rows(&run.sets, &snapshot, &run.aggregation, elapsed);
+        let mut rows = run.rows(&snapshot, elapsed);
         if self.plan.scope == Scope::Command {
             rows.iter_mut().for_each(Row::command_has_ended);
         }
@@ -224,9 +255,8 @@ impl<'a> Session<'a> {
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;
         let now = run.started.elapsed().as_secs_f64();
-        if let Some((last, time)) = &run.last {
-            let difference = snapshot.since(last);
-            let rows = rows(&run.sets, &difference, &run.aggregation, now - time);
+        if let Some((last, time)) = run.last.take() {
+            let rows = run.rows_since(&last, &snapshot, now - time);
             self.output.interval(now, &rows)?;
         }
         run.last = Some((snapshot, now));

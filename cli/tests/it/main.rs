@@ -20,6 +20,8 @@ mod stat;
 #[cfg(unix)]
 mod stat_on_cpus;
 #[cfg(unix)]
+mod stat_on_jumps;
+#[cfg(unix)]
 mod stat_on_pctr;
 #[cfg(unix)]
 mod stat_on_registers;

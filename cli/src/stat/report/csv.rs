@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use quipu::Count;
+
 use super::super::aggregate::AggregateId;
 use super::super::notes::Note;
 use super::super::rows::Row;
@@ -31,6 +33,9 @@ pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) 
             push_quoted(out, field, separator);
         }
         out.push('\n');
+        if let (Count::Jumped, Some(reason)) = (row.count, &row.reason) {
+            let _ = writeln!(out, "# not counted: {}: {reason}", row.name);
+        }
     }
 }
 

@@ -141,7 +141,7 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
     let start = out.len();
     let amount = format!("{:>width$}", value(row), width = widths.value);
     let amount = match row.count {
-        Count::NotCounted => layout.dim(&amount),
+        Count::NotCounted | Count::Jumped => layout.dim(&amount),
         Count::Exact(_) => layout.bold(&amount),
         _ => layout.yellow(&amount),
     };

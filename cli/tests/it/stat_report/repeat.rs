@@ -51,6 +51,18 @@ fn runs_become_means() {
     assert_eq!(merged(vec![faults(7)]).spread, None);
 }
 
+#[test]
+fn a_run_that_jumped_is_left_out_and_that_is_said() {
+    let mut jumped = faults(0);
+    jumped.count = Count::Jumped;
+    for runs in [[jumped.clone(), faults(50)], [faults(50), jumped.clone()]] {
+        let row = merged(runs.into());
+        assert_eq!(row.count, Count::Exact(50));
+        assert!(row.disturbance.is_some_and(|why| why.contains("jumped")));
+    }
+    assert_eq!(merged(vec![jumped.clone(), jumped]).count, Count::Jumped);
+}
+
 /// Neither is a second run of the other.
 #[test]
 fn the_same_event_twice_has_two_lines() {
