@@ -7,6 +7,7 @@ pub mod events;
 pub mod metrics;
 pub mod notes;
 pub mod options;
+pub mod overhead;
 pub mod plan;
 pub mod repeat;
 pub mod report;
@@ -36,6 +37,9 @@ use crate::terminal;
 
 /// Counts and reports; the exit status is the measured command's.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    if options.overhead {
+        return overhead::run(options);
+    }
     let plan = Plan::new(options)?;
     let output = Output::open(options)?;
     let backends = Backends::of(&plan)?;

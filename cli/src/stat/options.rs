@@ -51,6 +51,12 @@ pub struct Options {
     #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
     pub null: bool,
 
+    /// Measure no command, but what starting, reading and stopping these events adds to their own
+    /// counts, on the thread that does it
+    #[arg(long, conflicts_with_all = ["command", "null", "pid", "tid", "all_cpus", "cpus", "cgroup",
+          "backend", "simulate", "repeat", "interval_print", "timeout"], help_heading = "What")]
+    pub overhead: bool,
+
     #[command(flatten)]
     pub target: TargetOptions,
     /// Count the tasks of these control groups, every event in each of them

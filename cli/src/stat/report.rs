@@ -13,6 +13,7 @@ use crate::terminal::{self, Layout};
 
 use super::notes::Note;
 use super::options::Options;
+use super::overhead::{self, OverheadRow};
 use super::repeat::Samples;
 use super::rows::Row;
 
@@ -128,6 +129,16 @@ impl Output {
             Format::Json => json::remark(note),
         };
         self.write(&line)
+    }
+
+    /// Writes what a set counts of itself.
+    pub fn overhead(&mut self, rows: &[OverheadRow]) -> Result<(), Failure> {
+        let out = match &self.format {
+            Format::Text(layout) => overhead::text(rows, *layout),
+            Format::Separated(separator) => overhead::csv(rows, separator),
+            Format::Json => overhead::json(rows),
+        };
+        self.write(&out)
     }
 
     /// Writes the whole report.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Result};
+use quipu::{Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Result, SetEvent};
 use quipu_hal::ValueKind;
 
 use crate::failure::Failure;
 
 use super::backend::Backends;
-use super::events::with_modifiers;
+use super::events::{Request, with_modifiers};
 use super::notes;
 use super::plan::Plan;
 use super::rows::Unit;
@@ -154,7 +154,7 @@ impl Sets {
     }
 
     /// Returns the events of every set, with their position.
-    pub(super) fn set_events(&self) -> impl Iterator<Item = (usize, &quipu::SetEvent)> {
+    pub(super) fn set_events(&self) -> impl Iterator<Item = (usize, &SetEvent)> {
         self.members
             .iter()
             .flat_map(|member| member.set.events().iter().enumerate())
@@ -287,33 +287,41 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
     let Some(first) = members.first() else {
         return Vec::new();
     };
-    let mut members_before = BTreeMap::new();
-    let events = first.set.events().iter();
-    events
+    let events = first.set.events();
+    let named = events.iter().zip(names(&plan.requests, events));
+    named
         .enumerate()
-        .map(|(index, event)| {
+        .map(|(index, (event, name))| {
             let info = members
                 .iter()
                 .find_map(|member| member.set.events()[index].info());
-            let request = &plan.requests[event.request()];
-            let position = members_before.entry(event.request()).or_insert(0);
-            let label = request.labels.get(*position);
-            *position += 1;
             MeasuredEvent {
-                name: name(label.map(String::as_str), event),
+                name,
                 spec: event.spec().clone(),
                 unit: info.map_or_else(Unit::none, Unit::of),
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
                 backend: event.backend(),
-                hidden: request.optional && info.is_none(),
+                hidden: plan.requests[event.request()].optional && info.is_none(),
             }
         })
         .collect()
 }
 
+/// Returns the names of the events of a set that was opened for these requests.
+pub fn names(requests: &[Request], events: &[SetEvent]) -> Vec<String> {
+    let mut positions = vec![0; requests.len()];
+    let names = events.iter().map(|event| {
+        let position = &mut positions[event.request()];
+        let label = requests[event.request()].labels.get(*position);
+        *position += 1;
+        name(label.map(String::as_str), event)
+    });
+    names.collect()
+}
+
 /// Returns the name as typed, with a modifier where the event is counted in user mode only because the
 /// kernel may not be counted.
-fn name(label: Option<&str>, event: &quipu::SetEvent) -> String {
+fn name(label: Option<&str>, event: &SetEvent) -> String {
     let asked = label.unwrap_or(event.name());
     let honours_levels = event
         .info()

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 
-use super::{can_count, json_rows, run, stderr};
+use super::{can_count, has_perf_events, json_rows, run, stderr};
 
 const DEFAULT: [&str; 8] = [
     "task-clock",
@@ -217,5 +217,48 @@ fn colour_is_for_terminals_that_may_have_it() {
     assert!(
         plain.contains("task-clock") && !plain.contains('\x1b'),
         "{plain}"
+    );
+}
+
+/// A set counts no page fault of its own, and its clock cannot run backwards.
+#[test]
+fn the_overhead_of_a_set_is_told_by_event_under_the_names_that_were_typed() {
+    let events = [
+        "--overhead",
+        "-e",
+        "{faults:u,task-clock},node-prefetch-misses",
+    ];
+    if !has_perf_events("the overhead of a set") {
+        return;
+    }
+    let of = |form: &[&str]| run(&[&events[..], form].concat());
+    let output = of(&["-j"]);
+    assert_eq!(output.status.code(), Some(0));
+    let rows = json_rows(&stderr(&output));
+    let names: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["event"].as_str())
+        .collect();
+    assert_eq!(names, ["faults:u", "task-clock", "node-prefetch-misses"]);
+    for kind in ["start-to-stop", "read-to-read"] {
+        assert_eq!(rows[0][kind]["median"], 0, "{rows:?}");
+        let clock = |of: &str| rows[1][kind][of].as_u64().expect("nanoseconds");
+        assert!(
+            0 < clock("lowest") && clock("lowest") <= clock("median"),
+            "{rows:?}"
+        );
+        assert!(clock("median") <= clock("highest"), "{rows:?}");
+    }
+    let text = stderr(&of(&[]));
+    assert!(
+        text.contains("start to stop") && text.contains("faults:u"),
+        "{text}"
+    );
+    let csv = stderr(&of(&["--csv"]));
+    let columns: Vec<&str> = csv.lines().next().expect("a line").split(',').collect();
+    assert_eq!(
+        (columns.len(), columns[0], columns[7]),
+        (8, "0", "faults:u"),
+        "{csv}"
     );
 }
