@@ -9,7 +9,7 @@ const WARM_UP: usize = 3;
 /// Rounds that are measured, an odd number so that one of them is the median.
 const ROUNDS: usize = 31;
 
-/// What a set adds to the count of one of its events, measured where nothing else is done
+/// The overhead that a set adds to the count of one of its events, measured where nothing else is done
 /// ([`EventSet::calibrate`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -18,7 +18,7 @@ use super::report::csv::push_quoted;
 use super::report::number::grouped;
 use super::sets;
 
-/// What a set adds to the count of one of its events, or the reason why that is not known.
+/// The overhead that a set adds to the count of one of its events, or the reason why it is unknown.
 pub struct OverheadRow {
     pub name: String,
     pub unit: String,

@@ -11,7 +11,7 @@ use quipu_hal::{
     Result, Simultaneity, Target, TargetKinds,
 };
 
-/// What virtual machines were seen to add.
+/// The distance of jumps that were seen on virtual machines.
 const LARGE: u64 = 1 << 47;
 /// More than the cycles of one read, and less than those of three, with the tolerance of the bound.
 const SMALL: u64 = 400_000_000;
