@@ -476,7 +476,7 @@ mod tests {
         assert_eq!(after[0].raw_time_enabled, 230);
     }
 
-    /// What a group read brings is told from what was counted: by the time running, member by member, and in
+    /// A group read tells from what was counted: by the time running, member by member, and in
     /// intervals, whatever the counter was before.
     #[test]
     fn a_counter_that_jumped_has_no_count() {

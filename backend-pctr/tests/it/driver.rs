@@ -235,7 +235,7 @@ fn only_since_2019_a_set_reaches_the_other_cpus() {
     }
 }
 
-/// What firmware has left in a register the driver of 2019 knows nothing of: it takes the counter for
+/// The driver of 2019 does not know a function that firmware left in a register: it takes the counter for
 /// stopped. Control stops it all the same.
 #[test]
 fn a_function_that_firmware_left_is_stopped() {

@@ -150,7 +150,7 @@ fn a_short_delay_is_no_interruption() {
     assert_eq!(machine.user_reads() - reads, 2);
 }
 
-/// What reading in user mode cannot see, the driver is asked now and then.
+/// The driver is asked now and then for changes that reading in user mode cannot see.
 #[test]
 fn another_function_is_noticed_in_time() {
     let machine = SimMachine::new(Era::Amd64Of2019, Processor::Zen, 1);

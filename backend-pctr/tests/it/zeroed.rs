@@ -68,7 +68,7 @@ fn a_counter_that_was_zeroed_is_told_and_nothing_is_made_up() {
     }
 }
 
-/// The same in the last span, which only stopping reads.
+/// Zeroing is noticed in the last span too, which only stopping reads.
 #[test]
 fn a_counter_that_was_zeroed_before_it_is_stopped_is_told() {
     for (era, processor) in with_counters() {
