@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Group, Part, ReadBuf, Result};
@@ -36,7 +36,15 @@ use crate::{EventSetBuilder, SetEvent};
 pub struct EventSet {
     events: Arc<[SetEvent]>,
     groups: Vec<OpenGroup>,
-    opened_by: ThreadId,
+    opened_by: u64,
+}
+
+/// Returns a number that only the calling thread has. [`std::thread::current`] would allocate a handle, which a
+/// thread that C has started gives back at its end only.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 impl EventSet {
@@ -49,7 +57,7 @@ impl EventSet {
         Self {
             events: events.into(),
             groups,
-            opened_by: std::thread::current().id(),
+            opened_by: this_thread(),
         }
     }
 
@@ -106,9 +114,7 @@ impl EventSet {
     /// Starts or stops all groups in one system call, if there are several and that is possible.
     fn switch_at_once(&self, on: bool) -> Result<bool> {
         let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
-        if self.groups.len() < 2
-            || self.opened_by != std::thread::current().id()
-            || !self.groups.iter().all(own)
+        if self.groups.len() < 2 || self.opened_by != this_thread() || !self.groups.iter().all(own)
         {
             return Ok(false);
         }

@@ -36,9 +36,11 @@ fn conforms(era: Era, processor: Processor) {
             Missing::Target(kinds) => (tasks | other_cpus).contains(kinds),
             Missing::Features(features) => absent.contains(features),
             Missing::Ability(Ability::Conflict | Ability::Backtracking) => unconstrained,
-            Missing::Ability(ability) => {
-                matches!(ability, Ability::InheritanceProbe | Ability::CountedLoop)
-            }
+            // What a jump is follows from rates and times, which the simulated PMU tries.
+            Missing::Ability(ability) => matches!(
+                ability,
+                Ability::InheritanceProbe | Ability::CountedLoop | Ability::Jump
+            ),
             // The driver reads one counter after the other.
             Missing::Simultaneity(Simultaneity::Atomic) => true,
             Missing::Inapplicable(_) => true,
