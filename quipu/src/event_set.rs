@@ -105,14 +105,15 @@ impl EventSet {
     /// # Errors
     /// The first error of a backend; the groups after it are still told to start.
     pub fn enable(&mut self) -> Result<()> {
-        match self.switch_at_once(true)? {
+        match self.start_at_once()? {
             true => Ok(()),
             false => self.each(Group::enable),
         }
     }
 
-    /// Starts or stops all groups in one system call, if there are several and that is possible.
-    fn switch_at_once(&self, on: bool) -> Result<bool> {
+    /// Starts all groups in one system call, if there are several and that is possible. To find out takes
+    /// longer than to stop them one by one, so that they are stopped so.
+    fn start_at_once(&self) -> Result<bool> {
         let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
         if self.groups.len() < 2 || self.opened_by != this_thread() || !self.groups.iter().all(own)
         {
@@ -121,9 +122,8 @@ impl EventSet {
         cfg_if::cfg_if! {
             if #[cfg(all(feature = "linux", target_os = "linux"))] {
                 let counters = |open: &OpenGroup| open.group.members().len() * open.group.parts().len();
-                quipu_linux::switch_if_alone(self.groups.iter().map(counters).sum(), on)
+                quipu_linux::switch_if_alone(self.groups.iter().map(counters).sum(), true)
             } else {
-                let _ = on;
                 Ok(false)
             }
         }
@@ -145,15 +145,12 @@ impl EventSet {
         first
     }
 
-    /// Stops counting, as [`enable`](Self::enable) starts it. Values and times are kept.
+    /// Stops counting, group by group. Values and times are kept.
     ///
     /// # Errors
     /// The first error of a backend; the groups after it are still told to stop.
     pub fn disable(&mut self) -> Result<()> {
-        match self.switch_at_once(false)? {
-            true => Ok(()),
-            false => self.each(Group::disable),
-        }
+        self.each(Group::disable)
     }
 
     /// Stops counting like [`disable`](Self::disable), and returns an error for every event whose group
