@@ -87,15 +87,10 @@ impl CallTimes {
         let enabled = late(self.given.enabled, first.raw_time_enabled);
         let running = late(self.given.running, first.raw_time_running);
         for reading in &mut *out {
-            *reading = Reading::new(
-                reading.value,
-                reading.time_enabled + enabled,
-                reading.time_running + running,
-            )
-            .with_raw_times(
-                reading.raw_time_enabled + enabled,
-                reading.raw_time_running + running,
-            );
+            reading.time_enabled += enabled;
+            reading.time_running += running;
+            reading.raw_time_enabled += enabled;
+            reading.raw_time_running += running;
         }
         self.given = Times {
             enabled: out[0].raw_time_enabled,
@@ -120,6 +115,8 @@ pub(super) fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use quipu_hal::MaxRate;
 
     use super::*;
     use crate::user_read::{PageCapabilities, PageFields};
@@ -208,6 +205,17 @@ mod tests {
         let nothing = |_, _, _| {};
         let done = times.read(&page, &std::iter::empty(), &Register(7), clock, nothing);
         assert_eq!(done, None);
+    }
+
+    /// The bound by which a counter that jumped is found out stays with each reading.
+    #[test]
+    fn a_reading_whose_times_are_told_keeps_its_bound() {
+        let page = UserPage::recorded(&fields(1));
+        let mut times = CallTimes::new();
+        let told = Reading::new(50, 800, 800).with_max_rate(MaxRate::CYCLES);
+        let mut out = [told];
+        times.told(&page, Some(page.state()), || 100, &mut out);
+        assert_eq!(out, [told]);
     }
 
     /// Another thread's call says nothing of the page, and its times are not lost.
