@@ -1,6 +1,6 @@
 //! The bound on what a counter can have counted in a time, by which a counter that jumped is found out.
 
-use crate::{Encoding, PerfConfig, X86Select};
+use crate::{Encoding, PerfConfig};
 
 /// The most that an event can occur in a time, in increments of its counter.
 ///
@@ -76,8 +76,10 @@ impl MaxRate {
             Encoding::Perf(config) => Self::of_perf(config),
             Encoding::TimeStamp => Self::CYCLES,
             Encoding::Fixed(_) | Encoding::P5(_) => Self::EVENTS,
-            Encoding::X86(X86Select { .. }) | Encoding::Armv8(_) => Self::OTHER,
-            Encoding::Simulated(_) | Encoding::Other { .. } => Self::OTHER,
+            Encoding::X86(_)
+            | Encoding::Armv8(_)
+            | Encoding::Simulated(_)
+            | Encoding::Other { .. } => Self::OTHER,
         }
     }
 

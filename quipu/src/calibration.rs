@@ -114,29 +114,13 @@ impl EventSet {
     /// The first refusal to start, stop or reset. An event has an error of its own if it could not be opened or
     /// read, or [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) if it was not counted all the time.
     pub fn calibrate(&mut self) -> Result<Vec<Result<Overhead>>> {
-        let (mut before, mut after) = (self.counts(), self.counts());
-        let events = self.events().len();
-        let (mut stopped, mut running) = (Samples::new(events), Samples::new(events));
         self.disable()?;
-        for round in 0..WARM_UP + ROUNDS {
-            self.read(&mut before)?;
-            self.enable()?;
-            self.disable()?;
-            self.read(&mut after)?;
-            after.subtract(&before)?;
-            if round >= WARM_UP {
-                stopped.add(&after);
-            }
-        }
+        let stopped = self.rounds(|set| {
+            set.enable()?;
+            set.disable()
+        })?;
         self.enable()?;
-        for round in 0..WARM_UP + ROUNDS {
-            self.read(&mut before)?;
-            self.read(&mut after)?;
-            after.subtract(&before)?;
-            if round >= WARM_UP {
-                running.add(&after);
-            }
-        }
+        let running = self.rounds(|_| Ok(()))?;
         self.disable()?;
         self.reset()?;
         let both = stopped.spreads().zip(running.spreads());
@@ -147,6 +131,22 @@ impl EventSet {
             })
         });
         Ok(both.collect())
+    }
+
+    /// Measures what the set counts from one read to the next, with `between` in between.
+    fn rounds(&mut self, between: impl Fn(&mut Self) -> Result<()>) -> Result<Samples> {
+        let (mut before, mut after) = (self.counts(), self.counts());
+        let mut samples = Samples::new(self.events().len());
+        for round in 0..WARM_UP + ROUNDS {
+            self.read(&mut before)?;
+            between(self)?;
+            self.read(&mut after)?;
+            after.subtract(&before)?;
+            if round >= WARM_UP {
+                samples.add(&after);
+            }
+        }
+        Ok(samples)
     }
 }
 
