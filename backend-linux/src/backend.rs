@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, Features, Group, GroupSpec, Part,
-    Result, Target,
+    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, Features, Group, GroupSpec,
+    MaxRate, Part, Result, Target,
 };
 
 use crate::counter_test::{self, CounterTest};
+use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
@@ -155,8 +156,12 @@ impl LinuxBackend {
             infos.push(resolved.info);
         }
         self.check_counters(&placements, &mut infos)?;
+        let stated = infos
+            .iter()
+            .map(|info| info.max_rate.map(MaxRate::per_second));
         let request = OpenRequest {
             spec,
+            stated_rates: stated.collect(),
             target,
             events: &self.events,
             machine: &self.machine,
@@ -221,6 +226,8 @@ struct OpenRequest<'a> {
     events: &'a EventSource,
     machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
+    /// The most that each member can count, where its map says so itself.
+    stated_rates: Vec<Option<MaxRate>>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
 }
@@ -284,6 +291,7 @@ impl OpenRequest<'_> {
     ) -> Result<usize> {
         let parts = plan(&self.placements, self.events.cores(), attachments);
         let count = parts.len();
+        let mut rates = Rates::default();
         for mut part in parts {
             if self.user_reads.is_ok() {
                 part.request_user_reads();
@@ -293,6 +301,11 @@ impl OpenRequest<'_> {
                     for (i, (fd, member)) in group.fds().iter().zip(&self.spec.members).enumerate()
                     {
                         condition::set(fd, member).map_err(|e| e.with_member(i))?;
+                    }
+                    for (i, (bits, stated)) in part.bits.iter().zip(&self.stated_rates).enumerate()
+                    {
+                        let rate = stated.unwrap_or_else(|| rates.of(bits, self.events));
+                        group.set_max_rate(i, rate);
                     }
                     match self.user_reads {
                         Ok(()) => group.read_in_user_space(),
@@ -317,5 +330,20 @@ impl OpenRequest<'_> {
             }
         }
         Ok(count)
+    }
+}
+
+/// The most that events can count, each looked up once for all parts of a target.
+#[derive(Default)]
+struct Rates(Vec<(EventBits, MaxRate)>);
+
+impl Rates {
+    fn of(&mut self, bits: &EventBits, events: &EventSource) -> MaxRate {
+        if let Some((_, rate)) = self.0.iter().find(|(known, _)| known == bits) {
+            return *rate;
+        }
+        let rate = events.max_rate(bits);
+        self.0.push((*bits, rate));
+        rate
     }
 }

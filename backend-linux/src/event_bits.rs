@@ -1,8 +1,8 @@
 //! From an event to the bits of an attr: the numbers the kernel itself defines.
 
 use quipu_hal::{
-    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Encoding, Event,
-    EventInfo, Filter, Hardware, MaxRate, PerfConfig, RawEvent, Software,
+    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, EventInfo,
+    Filter, Hardware, PerfConfig, RawEvent, Software,
 };
 
 use crate::sys::event_type;
@@ -71,14 +71,6 @@ impl EventBits {
             self.config.config1 = 1 << 1;
         }
         self
-    }
-
-    /// Returns the most that the event can count. `on_core`: events of a type of its own are those of a core PMU.
-    pub(crate) fn max_rate(&self, on_core: bool) -> MaxRate {
-        match MaxRate::of(&Encoding::Perf(self.config)) {
-            MaxRate::NONE if on_core && !self.is_counted_live() => MaxRate::OTHER,
-            max_rate => max_rate,
-        }
     }
 
     /// Returns true if it is an event of the CPU's own PMU by one of its fixed types.

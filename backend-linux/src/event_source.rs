@@ -1,7 +1,8 @@
 //! Resolving events: from what a group asks for to where it can be counted, with which bits.
 
 use quipu_hal::{
-    Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, PmuEvent, Result, text,
+    Encoding, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, MaxRate, PmuEvent,
+    Result, text,
 };
 
 use crate::event_bits::{
@@ -10,6 +11,7 @@ use crate::event_bits::{
 use crate::native::NativeNames;
 use crate::parts::Placement;
 use crate::probes;
+use crate::sys::event_type;
 use crate::sysfs::{CorePmu, SysfsPmus};
 use crate::tracefs::Tracefs;
 
@@ -67,6 +69,23 @@ impl EventSource {
             Placement::Cores(_) => true,
             Placement::Cpus(..) | Placement::Probe(..) => false,
         }
+    }
+
+    /// Returns the most that an event can count in a time: what the map of its core says, or else its bits.
+    pub(crate) fn max_rate(&self, bits: &EventBits) -> MaxRate {
+        let of_core = bits.config.type_ == event_type::RAW
+            || self.core_types.contains(&bits.config.type_) && !bits.is_counted_live();
+        if !of_core {
+            return MaxRate::of(&Encoding::Perf(bits.config));
+        }
+        let own_type = |core: &CorePmu| core.type_ == bits.config.type_;
+        let core = self.cores.iter().position(own_type);
+        let mut config = bits.config;
+        config.type_ = event_type::RAW;
+        let native = self.native.as_ref();
+        native
+            .and_then(|native| native.max_rate(config, core, &self.cores))
+            .unwrap_or_else(|| MaxRate::of(&Encoding::Perf(config)))
     }
 
     /// Resolves an event to its bits on the PMUs that can count it.

@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, Group, MaxRate, Part, ReadBuf, Reading, Result, Simultaneity,
-    UserReads, ValueKind,
+    Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, UserReads,
+    ValueKind,
 };
 
 use crate::counter_test::CountersOpen;
@@ -56,16 +56,7 @@ impl LinuxGroup {
             .map(|(_, group)| group.plan().words(members.len()))
             .max()
             .unwrap_or(0);
-        let (parts, mut kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        for (member, info) in members.iter().enumerate() {
-            // An event database knows better than the kernel's numbers tell.
-            let Some(max_rate) = info.max_rate else {
-                continue;
-            };
-            for group in &mut kernel_groups {
-                group.set_max_rate(member, MaxRate::per_second(max_rate));
-            }
-        }
+        let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         Self {
             members: members.into(),
             parts: parts.into(),

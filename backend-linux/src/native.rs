@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, RawEvent, Result, X86Select,
-    text,
+    CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, MaxRate, PerfConfig,
+    RawEvent, Result, X86Select, text,
 };
 
 use crate::event_bits::EventBits;
@@ -83,6 +83,26 @@ impl NativeNames {
             }
         }
         resolved.ok_or_else(|| unknown.unwrap_or_else(|| unsupported(event)))
+    }
+
+    /// Returns the most that an event of a core PMU can count, as the map of that core has it. `core` is the
+    /// PMU's position among several.
+    pub(crate) fn max_rate(
+        &self,
+        config: PerfConfig,
+        core: Option<usize>,
+        cores: &[CorePmu],
+    ) -> Option<MaxRate> {
+        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
+        let of_core = |map: &&Arc<dyn EventMap>| {
+            let own = self.core_of(map.as_ref(), cores);
+            own.is_none() || core.is_none() || own == core
+        };
+        let encoding = Encoding::Perf(config);
+        let rates = maps.iter().filter(of_core);
+        rates
+            .map(|map| map.max_rate(&encoding))
+            .max_by_key(|rate| rate.increments_per_second())
     }
 
     /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
@@ -212,6 +232,16 @@ mod tests {
             &self.cpu
         }
 
+        /// One in a cycle for each bit of the event's number.
+        fn max_rate(&self, encoding: &Encoding) -> MaxRate {
+            match encoding {
+                Encoding::Perf(config) if config.type_ == 4 => {
+                    MaxRate::per_cycle(config.config.count_ones() as u8 + self.known.len() as u8)
+                }
+                other => MaxRate::of(other),
+            }
+        }
+
         fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
             let known = |(name, _): &&(&str, Encoding)| *event == Event::Named((*name).into());
             match self.known.iter().find(known) {
@@ -335,6 +365,30 @@ mod tests {
         let both = cores([(1, config(9, 0x11)), (0, config(8, 0x12))]);
         assert_eq!(machine.named("BOTH"), both);
         assert_eq!(machine.named("A72"), cores([(1, config(9, 0x50))]));
+    }
+
+    #[test]
+    fn the_map_of_a_core_tells_the_most_that_its_events_count() {
+        let core = [("A", select(0xc0, 1)), ("B", select(0xa4, 1))];
+        let hybrid = with(&HYBRID, vec![map("core", 0, core), map("atom", 0, [])]);
+        let rate = |machine: &Machine, type_, number| {
+            let bits = EventBits::of(PerfConfig::new(type_, number));
+            machine.source.max_rate(&bits)
+        };
+        assert_eq!(rate(&hybrid, 4, 0x7), MaxRate::per_cycle(5));
+        assert_eq!(rate(&hybrid, 10, 0x7), MaxRate::per_cycle(3));
+        // Events that are not of a core's own numbers.
+        assert_eq!(rate(&hybrid, 0, 0), MaxRate::CYCLES);
+        assert_eq!(rate(&hybrid, 2, 7), MaxRate::NONE);
+        assert_eq!(rate(&hybrid, 20, 7), MaxRate::NONE);
+        let arm = [("armv8_pmuv3_0", 8, &[("cpus", "0-3")][..])];
+        assert_eq!(
+            rate(&with(&arm, vec![map("", 0, [])]), 8, 3),
+            MaxRate::per_cycle(2)
+        );
+        // Without a map.
+        assert_eq!(rate(&machine(&arm), 8, 3), MaxRate::OTHER);
+        assert_eq!(rate(&machine(&arm), 9, 3), MaxRate::NONE);
     }
 
     #[test]

@@ -91,17 +91,12 @@ fn open_as(
         })?;
     }
     let live = planned.bits.iter().any(EventBits::is_counted_live);
-    let mut group = KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
+    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
         member: 0,
         attr: Box::new(last),
         attach,
         failure: OpenFailure::Errno(errno),
-    })?;
-    let on_core = planned.part.core.is_some();
-    for (member, bits) in planned.bits.iter().enumerate() {
-        group.set_max_rate(member, bits.max_rate(on_core));
-    }
-    Ok(group)
+    })
 }
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver

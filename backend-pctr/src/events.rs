@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quipu_hal::{
-    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter,
+    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, Filter, MaxRate,
     ResolvedEvent, Result, Scheme, SlotClass, SlotSet,
 };
 
@@ -71,6 +71,13 @@ impl EventMap for PctrEvents {
             (Some(unavailable), ..) => Err(unavailable.error(format!("count {event}"))),
             (None, Some(map), Some(resolved)) if self.kind.is_some() => narrow(&**map, resolved),
             _ => Err(unsupported()),
+        }
+    }
+
+    fn max_rate(&self, encoding: &Encoding) -> MaxRate {
+        match &self.map {
+            Some(map) => map.max_rate(encoding),
+            None => MaxRate::of(encoding),
         }
     }
 }

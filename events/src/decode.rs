@@ -49,7 +49,7 @@ impl CpuTable {
         }
     }
 
-    fn take_apart(&self, encoding: &Encoding) -> Result<(Bits, Option<Filter>)> {
+    pub(crate) fn take_apart(&self, encoding: &Encoding) -> Result<(Bits, Option<Filter>)> {
         let scheme = self.scheme();
         match (encoding, scheme) {
             (Encoding::P5(function), Scheme::P5) => Ok(p5(*function)),

@@ -7,19 +7,16 @@ use quipu_events_format::packed::EntryView;
 use quipu_events_format::{Bits, Formula, cache_key, flag, is_software};
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
-    Filter, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet, X86Select,
-    text,
+    Filter, MaxRate, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet,
+    X86Select, text,
 };
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
+use crate::increment::AMD_FLOPS;
 
 /// The unit mask bits for the states of a cache line: modified, exclusive, shared, invalid.
 const CACHE_STATES: u8 = 0x0f;
-
-/// AMD's floating point operations: from family 17h on there may be more than 15 in a cycle (PPR, "Large
-/// Increment per Cycle Events").
-const LARGE_INCREMENT: u16 = 0x003;
 
 /// A CPU's table for one interface.
 #[derive(Debug, Clone)]
@@ -408,7 +405,7 @@ impl EventMap for CpuEvents {
         if self.table.decode(encoding).is_err_and(|e| unknown(&e)) {
             return refuse("the CPU has no such event");
         }
-        if self.merges_counters() && number == LARGE_INCREMENT {
+        if self.merges_counters() && number == AMD_FLOPS {
             return refuse(
                 "it may grow by more than 15 in a cycle, which takes two counters, merged",
             );
@@ -424,6 +421,10 @@ impl EventMap for CpuEvents {
             return Err(self.name_error(&what, &NameError::NeedsMask { event }));
         }
         Ok(self.slots_of_number(number, unit_mask))
+    }
+
+    fn max_rate(&self, encoding: &Encoding) -> MaxRate {
+        self.table.max_rate(encoding)
     }
 
     fn has_event(&self, name: &str) -> bool {

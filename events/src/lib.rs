@@ -10,6 +10,7 @@ mod encode;
 mod event_map;
 pub mod identify;
 pub mod import;
+mod increment;
 
 pub use cpu_table::{CpuTable, EventDetails, Generalized, PresetEvent};
 pub use database::{CpuSummary, Database, LayerFile, Origin, check_file, check_text};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{CpuModel, Encoding, Event, Filter, Result, SlotClass};
+use crate::{CpuModel, Encoding, Event, Filter, MaxRate, Result, SlotClass};
 
 /// Resolves events to encodings for one CPU.
 ///
@@ -54,6 +54,12 @@ pub trait EventMap: Send + Sync {
     fn slots_of(&self, encoding: &Encoding) -> Result<SlotSet> {
         let _ = encoding;
         Ok(SlotSet::ANY_GENERAL)
+    }
+
+    /// Returns the most that a counter of what an encoding selects can count in a time. By default it is what the
+    /// bits alone tell.
+    fn max_rate(&self, encoding: &Encoding) -> MaxRate {
+        MaxRate::of(encoding)
     }
 
     /// Returns true if a name begins with that of an event of this CPU, whatever masks and modifiers

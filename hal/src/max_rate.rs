@@ -1,6 +1,6 @@
 //! The bound on what a counter can have counted in a time, by which a counter that jumped is found out.
 
-use crate::{Encoding, PerfConfig};
+use crate::{Encoding, P5Function, PerfConfig, X86Select};
 
 /// The most that an event can occur in a time, in increments of its counter.
 ///
@@ -9,8 +9,9 @@ use crate::{Encoding, PerfConfig};
 /// not a count ([`Count::Jumped`](crate::Count)).
 ///
 /// The bounds are above what CPUs can do, and [`LAG`](Self::LAG) is added to each time, so that no true count is
-/// refused. A jump is found out as long as it is more than the bound: one of 2^47 in the first 3 minutes of an
-/// event of 64 a cycle, and in the first 36 of a generalized one. Intervals are bounded each by itself.
+/// refused. A jump is found out as long as it is more than the bound: one of 2^47 in the first 36 minutes of an
+/// event with the bound [`EVENTS`](Self::EVENTS), and in the first 55 seconds of one with
+/// [`OTHER`](Self::OTHER). Intervals are bounded each by itself.
 ///
 /// ```
 /// use quipu_hal::{Count, MaxRate, Reading};
@@ -32,15 +33,17 @@ impl MaxRate {
     /// No bound: of what is not counted in the CPU's clock, or over an unknown time.
     pub const NONE: Self = Self(0);
 
-    /// Of clock cycles: 10 in a nanosecond.
-    pub const CYCLES: Self = Self(10_000_000_000);
+    /// Of clock cycles, and of what is counted once in a cycle: 10 in a nanosecond. No CPU has a clock of 10 GHz.
+    pub const CYCLES: Self = Self::per_cycle(1);
 
-    /// Of generalized events, which occur a few times in a cycle: 64 in a nanosecond.
+    /// Of events that occur to instructions, operations and requests: 64 in a nanosecond. CPUs start and retire
+    /// at most 10 in a cycle over any time (Arm's widest cores; x86 has 8), and have less than 6.4 GHz.
     pub const EVENTS: Self = Self(64_000_000_000);
 
-    /// Of events by their number: 64 in a cycle, 640 in a nanosecond. AMD's floating point operations reach as
-    /// many (event 0x03), and so do events that add the entries of a queue in each cycle.
-    pub const OTHER: Self = Self(640_000_000_000);
+    /// Of events of which nothing is known but their number: 255 in a cycle. An event may add the entries of a
+    /// queue in each cycle, or the elements of vectors; 255 is as much as the counter mask of x86 can be compared
+    /// with (8 bits; Intel SDM, volume 3, `IA32_PERFEVTSELx`).
+    pub const OTHER: Self = Self::per_cycle(255);
 
     /// Nanoseconds by which the value may be ahead of the time running: two ticks of a kernel at 100 Hz, by which
     /// its clock may be corrected, or an interrupt come between time and value.
@@ -49,6 +52,11 @@ impl MaxRate {
     /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0.
     pub const fn per_second(increments: u64) -> Self {
         Self(increments)
+    }
+
+    /// Returns the bound of an event that adds at most so many in a cycle, of clocks up to 10 GHz.
+    pub const fn per_cycle(increments: u8) -> Self {
+        Self(increments as u64 * 10_000_000_000)
     }
 
     /// Returns the increments a second, or `None` for no bound.
@@ -68,13 +76,24 @@ impl MaxRate {
         self.0 == 0 || value as u128 * SECOND <= time * self.0 as u128
     }
 
-    /// Returns the bound of what these bits select: that of a generalized event of `perf_event_open`, that of the
-    /// fixed counters and the time stamp counter, and else [`OTHER`](Self::OTHER); [`NONE`](Self::NONE) for
-    /// types of `perf_event_open` that are no core PMU's.
+    /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized
+    /// event of `perf_event_open`, of the fixed counters and the time stamp counter, of a word with a counter
+    /// mask or edge detection ([`CYCLES`](Self::CYCLES)), and else [`OTHER`](Self::OTHER);
+    /// [`NONE`](Self::NONE) for types of `perf_event_open` that are no core PMU's.
+    ///
+    /// [`EventMap::max_rate`](crate::EventMap::max_rate) knows the events, too.
     pub const fn of(encoding: &Encoding) -> Self {
         match encoding {
             Encoding::Perf(config) => Self::of_perf(config),
             Encoding::TimeStamp => Self::CYCLES,
+            Encoding::X86(word)
+                if word.counter_mask() != 0 || word.select & X86Select::EDGE != 0 =>
+            {
+                Self::CYCLES
+            }
+            // Core cycles and reference cycles (SDM, volume 3, "Fixed-Function Performance Counters").
+            Encoding::Fixed(counter) if matches!(counter.index, 1 | 2) => Self::CYCLES,
+            Encoding::P5(word) if word.0 & P5Function::CLOCKS != 0 => Self::CYCLES,
             Encoding::Fixed(_) | Encoding::P5(_) => Self::EVENTS,
             Encoding::X86(_)
             | Encoding::Armv8(_)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::{Events, SimGroup, backend, named, open, two_events, values, with_counters};
+use crate::support::{
+    Events, MAX_RATE, SimGroup, backend, named, open, two_events, values, with_counters,
+};
 use quipu_hal::{
     Attributes, Backend, Count, ErrorKind, EventSpec, Filter, Group, GroupSpec, RawEvent, Target,
 };
@@ -241,6 +243,18 @@ fn a_fault_at_any_call_leaves_the_device_as_it_was_found() {
                 break;
             }
         }
+    }
+}
+
+#[test]
+fn the_bound_of_the_map_is_that_of_the_readings() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &two_events(processor).map(|(name, _)| name));
+        let mut buf = group.read_buf();
+        group.read(&mut buf).unwrap();
+        assert_eq!([0, 1].map(|event| buf[0][event].max_rate), [MAX_RATE; 2]);
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use quipu_hal::{
     Count, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter,
-    Group, GroupSpec, Hardware, P5Function, ResolvedEvent, Result, SlotClass, SlotSet, Target,
-    X86Select,
+    Group, GroupSpec, Hardware, MaxRate, P5Function, ResolvedEvent, Result, SlotClass, SlotSet,
+    Target, X86Select,
 };
 use quipu_pctr::simulation::{Era, Processor, SimDevice, SimMachine};
 use quipu_pctr::{CounterKind, PctrPmu, with_device};
@@ -26,6 +26,9 @@ pub(crate) const RAPID: &str = "RAPID";
 pub(crate) const RAPID_P5: &str = "Pipeline flushes";
 /// Occurrences a second.
 pub(crate) const RAPID_RATE: u64 = 5_000_000_000;
+
+/// The most that the others occur.
+pub(crate) const MAX_RATE: MaxRate = MaxRate::per_cycle(6);
 
 /// An event number that no CPU has.
 pub(crate) const UNKNOWN: u8 = 0xff;
@@ -128,6 +131,10 @@ fn find(processor: Processor, name: &str) -> Option<(u8, u8, SlotSet)> {
 impl EventMap for Events {
     fn cpu(&self) -> &CpuModel {
         &self.cpu
+    }
+
+    fn max_rate(&self, _: &Encoding) -> MaxRate {
+        MAX_RATE
     }
 
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {

@@ -42,6 +42,7 @@ struct EntryKeys {
     default: Checked<bool>,
     alone: Checked<bool>,
     group: Checked<Number<1, 3>>,
+    max_increment: Checked<Number<1, 0xff>>,
 }
 
 /// The keys that only a mask has.
@@ -262,6 +263,15 @@ fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry:
     }
     if let Some(value) = keys.value.number() {
         bits.value = value;
+    }
+    if let Some(increment) = keys.max_increment.number() {
+        bits.max_increment = increment as u8;
+        if increment > 1 && (bits.counter_mask > 0 || bits.flags & flag::EDGE != 0) {
+            reading.note(
+                at,
+                "with a `counter-mask` or an `edge` the counter grows by 1 in a cycle: leave `max-increment` out",
+            );
+        }
     }
     if (bits.value != 0 || bits.flags & flag::REGISTER_VALUE != 0) && bits.register == 0 {
         reading.note(at, "`value` needs the `register` it is for");

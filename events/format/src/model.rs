@@ -127,6 +127,8 @@ pub struct Bits {
     pub register: u32,
     /// The value for the extra register.
     pub value: u64,
+    /// The most by which the counter grows in a cycle; 0 where the file does not say.
+    pub max_increment: u8,
 }
 
 /// The flags of [`Bits`].

@@ -5,6 +5,7 @@ mod formula;
 mod fuzz;
 mod identify;
 mod import;
+mod increments;
 mod layers;
 mod names;
 mod pctr;

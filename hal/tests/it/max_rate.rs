@@ -1,7 +1,10 @@
 //! The bound on what a counter can have counted: it refuses jumps, and no true count.
 
 use proptest::prelude::*;
-use quipu_hal::{Count, Encoding, ErrorKind, MaxRate, Part, PerfConfig, Reading, X86Select, total};
+use quipu_hal::{
+    Count, Encoding, ErrorKind, FixedCounter, MaxRate, P5Function, Part, PerfConfig, Reading,
+    X86Select, total,
+};
 
 /// The most that a bound allows, by the definition in its documentation.
 fn most(rate: u64, time: u64) -> u64 {
@@ -46,12 +49,29 @@ proptest! {
         prop_assert_eq!(later.since(&earlier).scaled(), Count::Exact(value.into()));
     }
 
+    /// Counts of an event that adds at most so much in a cycle, on a clock that changes, are counts: the bound is
+    /// above every sum over stretches of which each has its frequency, to 10 GHz, and its share of the increment.
+    #[test]
+    fn no_count_of_real_cycles_is_refused(
+        increment in 1..=255u8,
+        stretches in prop::collection::vec((0..10_000u64, 0..=10_000u64, 0..=100u64), 1..50),
+    ) {
+        let (mut value, mut time) = (0, 0);
+        for (microseconds, megahertz, percent) in stretches {
+            let cycles = microseconds * megahertz;
+            value += cycles * u64::from(increment) * percent / 100;
+            time += microseconds * 1_000;
+        }
+        let reading = Reading::new(value, time, time).with_max_rate(MaxRate::per_cycle(increment));
+        prop_assert_eq!(reading.scaled(), Count::Exact(value.into()));
+    }
+
     /// As seen on virtual machines: n x 2^47 more than was counted, on counters that run all the time or take turns.
     #[test]
     fn jumps_are_refused(
         n in 1..1u64 << 16,
         counted in 0..1u64 << 40,
-        time in 0..100_000_000_000u64,
+        time in 0..50_000_000_000u64,
         waited in 0..100_000_000_000u64,
         bound in prop::sample::select(vec![MaxRate::CYCLES, MaxRate::EVENTS, MaxRate::OTHER]),
     ) {
@@ -124,5 +144,18 @@ fn bounds_by_what_the_bits_select() {
         MaxRate::of(&Encoding::X86(X86Select::new(0xc0, 0))),
         MaxRate::OTHER
     );
-    assert_eq!(MaxRate::of(&Encoding::TimeStamp), MaxRate::CYCLES);
+    let word = X86Select::new(0x60, 1);
+    for once in [
+        Encoding::X86(word.clone().with_counter_mask(1)),
+        Encoding::X86(word.with_flags(X86Select::EDGE)),
+        Encoding::P5(P5Function::new(3).with_flags(P5Function::CLOCKS)),
+        Encoding::TimeStamp,
+    ] {
+        assert_eq!(MaxRate::of(&once), MaxRate::CYCLES, "{once:?}");
+    }
+    let p5 = Encoding::P5(P5Function::new(3));
+    assert_eq!(MaxRate::of(&p5), MaxRate::EVENTS);
+    let fixed = |index| MaxRate::of(&Encoding::Fixed(FixedCounter { index, control: 2 }));
+    let [few, once] = [MaxRate::EVENTS, MaxRate::CYCLES];
+    assert_eq!([0, 1, 2, 3].map(fixed), [few, once, once, few]);
 }

@@ -141,7 +141,7 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
     let bound = match (gauge, max_rate) {
         (true, _) => MaxRate::NONE,
         (false, Some(rate)) => MaxRate::per_second(rate),
-        (false, None) => MaxRate::of(&resolved.encoding),
+        (false, None) => map.max_rate(&resolved.encoding),
     };
     let member = Member {
         encoding: resolved.encoding,

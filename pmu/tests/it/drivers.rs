@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quipu_hal::{
     CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, ExtraRegister,
-    Filter, Group, GroupSpec, Hardware, ResolvedEvent, Result, Simultaneity, SlotSet, Target,
-    X86Select,
+    Filter, Group, GroupSpec, Hardware, MaxRate, ResolvedEvent, Result, Simultaneity, SlotSet,
+    Target, X86Select,
 };
 use quipu_pmu::{
     Access, Gating, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
@@ -240,6 +240,13 @@ impl EventMap for OffCore {
         self.0.cpu()
     }
 
+    fn max_rate(&self, encoding: &Encoding) -> MaxRate {
+        match encoding {
+            Encoding::X86(word) => MaxRate::per_cycle(word.event() as u8),
+            other => MaxRate::of(other),
+        }
+    }
+
     fn resolve(&self, event: &Event, _: Filter) -> Result<ResolvedEvent> {
         let name = event.to_string();
         let code = if name == "FOREIGN" { 0xff } else { 3 };
@@ -312,6 +319,20 @@ fn what_the_map_lets_through_and_the_registers_cannot_do_is_refused() {
     assert_eq!(e.reason(), Some(reason));
     let e = open("FOREIGN", Filter::all()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+}
+
+#[test]
+fn the_bound_of_the_map_is_that_of_the_readings() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::None, 48, &clock);
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(OffCore(TableMap::new()))).unwrap();
+    let group = GroupSpec::new([Event::Named("OTHER".into()), Event::Named("CLOCKS".into())]);
+    let mut group = backend.open_group(&group, &Target::Cpu(0)).unwrap();
+    clock.advance(Duration::from_micros(1));
+    let mut out = group.read_buf();
+    group.read(&mut out).unwrap();
+    assert_eq!(out[0][0].max_rate, MaxRate::per_cycle(3));
+    assert_eq!(out[0][1].max_rate, MaxRate::per_cycle(3));
 }
 
 #[test]

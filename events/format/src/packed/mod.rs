@@ -72,7 +72,7 @@ mod entry {
     pub(super) const CODE: usize = 1;
     /// Unit mask, second mask, counter mask and fixed counter, 8 bits each.
     pub(super) const MASKS: usize = 2;
-    /// Flags, and modifiers from bit 16.
+    /// Flags, modifiers from bit 16, and from bit 24 the most by which the counter grows in a cycle.
     pub(super) const FLAGS: usize = 3;
     pub(super) const COUNTERS: usize = 4;
     pub(super) const REGISTER: usize = 5;

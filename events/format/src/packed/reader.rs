@@ -397,10 +397,11 @@ impl<'t> EntryView<'t> {
             counter_mask: masks[2],
             fixed: masks[3],
             flags: flags as u16,
-            modifiers: (flags >> 16) as u16,
+            modifiers: (flags >> 16 & 0xff) as u16,
             counters: self.word(entry::COUNTERS),
             register: self.word(entry::REGISTER),
             value: self.value(),
+            max_increment: (flags >> 24) as u8,
         }
     }
 

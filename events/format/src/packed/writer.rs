@@ -141,7 +141,9 @@ impl Writer {
             bits.counter_mask,
             bits.fixed,
         ]);
-        record[entry::FLAGS] = u32::from(bits.flags) | u32::from(bits.modifiers) << 16;
+        record[entry::FLAGS] = u32::from(bits.flags)
+            | u32::from(bits.modifiers & 0xff) << 16
+            | u32::from(bits.max_increment) << 24;
         record[entry::COUNTERS] = bits.counters;
         record[entry::REGISTER] = bits.register;
         record[entry::VALUE] = bits.value as u32;
