@@ -37,6 +37,7 @@ impl Verdict {
 
 /// The requirement that was missing where a check was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Missing {
     /// Abilities of the backend.
     Features(Features),
@@ -136,6 +137,7 @@ fn flags<T>(names: impl Iterator<Item = (&'static str, T)>) -> String {
 
 /// An optional ability that a [`Fixture`](crate::Fixture) offers for the checks' sake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Ability {
     /// An event with a workload that makes it occur an exact number of times.
     ExactEvent,

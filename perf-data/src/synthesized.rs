@@ -7,6 +7,8 @@ use crate::record::{HEADER_LEN, Misc, kind};
 use crate::{RecordLayout, SampleType};
 
 /// A mapping of executable memory.
+///
+/// Exhaustive: these are the fields of `PERF_RECORD_MMAP2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mapping<'a> {
     /// The first address.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 /// Description that tracefs has of the tracepoints of a recording: the content of
 /// [`Features::tracing_data`](crate::Features::tracing_data).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct TracingData {
     /// The size of a page of memory, in bytes.
     pub page_size: u32,

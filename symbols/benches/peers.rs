@@ -66,12 +66,7 @@ fn code(file: &str) -> Vec<u64> {
 fn quipu(file: &str, with_lines: bool, offsets: &[u64]) -> Answers {
     const START: u64 = 1 << 40;
     let mut processes = Processes::new();
-    let mapped = Mapped {
-        start: START,
-        end: START + (1 << 40),
-        offset: 0,
-        path: file.as_bytes().into(),
-    };
+    let mapped = Mapped::new(START..START + (1 << 40), 0, file.as_bytes());
     processes.map(1, mapped);
     let mut symbolizer = Symbolizer::new().with_lines(with_lines);
     let mut functions = Vec::new();

@@ -1,10 +1,12 @@
 //! Mappings of one process.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mapped {
     /// Its first address.
     pub start: u64,
@@ -17,6 +19,16 @@ pub struct Mapped {
 }
 
 impl Mapped {
+    /// Returns the mapping of a file, or of a name in brackets, at addresses, from an offset in the file on.
+    pub fn new(addresses: Range<u64>, offset: u64, path: impl Into<Arc<[u8]>>) -> Self {
+        Self {
+            start: addresses.start,
+            end: addresses.end,
+            offset,
+            path: path.into(),
+        }
+    }
+
     /// Returns the offset of an address in the file.
     pub fn offset_of(&self, address: u64) -> u64 {
         address.wrapping_sub(self.start).wrapping_add(self.offset)

@@ -22,6 +22,8 @@ pub struct KernelSymbols {
 }
 
 /// A symbol of the kernel and where it is.
+///
+/// Exhaustive: a symbol is its name and its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
     /// The symbol.

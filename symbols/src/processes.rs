@@ -45,12 +45,7 @@ impl Processes {
         let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         for line in read("maps").split(|byte| *byte == b'\n') {
             if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
-                let mapped = Mapped {
-                    start: line.start,
-                    end: line.end,
-                    offset: line.offset,
-                    path: line.path.into(),
-                };
+                let mapped = Mapped::new(line.start..line.end, line.offset, line.path);
                 self.map(pid, mapped);
             }
         }

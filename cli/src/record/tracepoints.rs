@@ -34,12 +34,10 @@ pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Tra
     }
     let root = Tracefs::find().ok()?.root().join("events");
     let read = |path: &str| read(&root.join(path));
-    let mut data = TracingData {
-        page_size: rustix::param::page_size().try_into().ok()?,
-        header_page: read("header_page")?,
-        header_event: read("header_event")?,
-        ..TracingData::default()
-    };
+    let mut data = TracingData::default();
+    data.page_size = rustix::param::page_size().try_into().ok()?;
+    data.header_page = read("header_page")?;
+    data.header_event = read("header_event")?;
     for (system, name) in tracepoints {
         // A native event may be written the same way.
         if let Some(format) = read(&format!("{system}/{name}/format")) {

@@ -250,12 +250,11 @@ impl Loading {
         if let Some(FileIdentity::BuildId(id)) = mapping.file {
             self.symbolizer.add_build_id(mapping.path, id);
         }
-        let mapped = Mapped {
-            start: mapping.address,
-            end: mapping.address.saturating_add(mapping.len),
-            offset: mapping.file_offset,
-            path: mapping.path.into(),
-        };
+        let mapped = Mapped::new(
+            mapping.address..mapping.address.saturating_add(mapping.len),
+            mapping.file_offset,
+            mapping.path,
+        );
         self.processes.map(mapping.thread.pid, mapped);
         self.known.clear();
     }

@@ -26,12 +26,7 @@ fn inlined(library: &Path) -> Option<(String, String)> {
     const START: u64 = 0x10_0000;
     let len = library.metadata().expect("there").len();
     let mut processes = Processes::new();
-    let mapped = Mapped {
-        start: START,
-        end: START + len,
-        offset: 0,
-        path: library.to_string_lossy().as_bytes().into(),
-    };
+    let mapped = Mapped::new(START..START + len, 0, library.to_string_lossy().as_bytes());
     processes.map(1, mapped);
     let mut symbolizer = Symbolizer::new().with_lines(true);
     (START..START + len).find_map(|address| {
