@@ -3,7 +3,7 @@
 #
 #   ci/cross.sh                    both, for every target below
 #   ci/cross.sh lint [TARGET...]   clippy, every crate and every test
-#   ci/cross.sh link [TARGET...]   programs and libquipu, in target/cross/TARGET/debug
+#   ci/cross.sh link [TARGET...]   programs, libquipu and C programs, in target/cross/TARGET/release
 #
 # Not every target has a prebuilt standard library, so it is built once from Debian's package of its
 # source, by Debian's compiler. Zig from PyPI compiles C and links. Nothing is installed: all of it
@@ -144,8 +144,23 @@ link() {
   local target
   for target; do
     say "programs and libquipu for $target"
-    CARGO_PROFILE_DEV_DEBUG=0 for_target "$target" cargo build --quiet --workspace --bins --lib \
-      --target "$target"
+    # As released, but for what takes minutes: each crate is optimized by itself.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+      for_target "$target" cargo build --quiet --release --workspace --bins --lib --target "$target"
+    c_examples "$target"
+  done
+}
+
+# The examples in C, beside libquipu under the name that they look for.
+c_examples() { # TARGET
+  local built=$CARGO_TARGET_DIR/$1/release to example library
+  to=$built/c-examples
+  library=$to/libquipu.so.$(sed -n 's/^version = "\([0-9]*\.[0-9]*\).*/\1/p' Cargo.toml)
+  mkdir -p "$to"
+  cp "$built/libquipu_capi.so" "$library"
+  for example in capi/examples/*.c; do
+    for_target "$1" ci/zig-cc -std=c11 -Icapi/include -o "$to/$(basename "$example" .c)" "$example" \
+      "$library" -lpthread
   done
 }
 

@@ -112,6 +112,11 @@ impl Quantity {
         !matches!(self, Self::TaskClock | Self::WallTime)
     }
 
+    /// Returns true for `ru_utime` and `ru_stime`, which some systems sample.
+    pub(crate) const fn is_sampled_time(self) -> bool {
+        matches!(self, Self::UserTime | Self::SystemTime)
+    }
+
     /// Returns true if it is a time, to which no filter applies.
     pub(crate) const fn is_clock(self) -> bool {
         matches!(self, Self::TaskClock | Self::WallTime)

@@ -7,6 +7,7 @@ use quipu_hal::{Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Resu
 use crate::Quantity;
 use crate::child::Child;
 use crate::meter::{Meter, Scope};
+use crate::sys;
 
 /// A group of a [`PosixBackend`](crate::PosixBackend).
 ///
@@ -34,6 +35,9 @@ impl PosixGroup {
         if scope == Scope::ProcessAndChildren {
             note(&mut infos, "children count once they have been waited for");
         }
+        note_sampled(&mut infos, &quantities, |quantity| {
+            quantity.is_sampled_time() || scope == Scope::ProcessAndChildren
+        });
         Ok(Self::new(quantities, infos, Kind::Own(meter, thread)))
     }
 
@@ -45,6 +49,7 @@ impl PosixGroup {
             "as wait4(2) reports it: of the process and the children it waited for, from fork to end, known \
              once it has ended",
         );
+        note_sampled(&mut infos, &quantities, |_| true);
         Ok(Self::new(quantities, infos, Kind::Child(child)))
     }
 
@@ -61,6 +66,24 @@ impl PosixGroup {
 fn note(infos: &mut [EventInfo], sentence: &str) {
     for info in infos {
         info.errata.push(sentence.to_owned());
+    }
+}
+
+/// Notes the resolution of those times among quantities that the system samples.
+fn note_sampled(
+    infos: &mut [EventInfo],
+    quantities: &[Quantity],
+    from_rusage: impl Fn(Quantity) -> bool,
+) {
+    const SAMPLED: &str = "this system samples CPU times: they are right within some 10 ms";
+    if !sys::HAS_SAMPLED_TIMES {
+        return;
+    }
+    for (info, &quantity) in infos.iter_mut().zip(quantities) {
+        let is_cpu_time = quantity.is_sampled_time() || quantity == Quantity::TaskClock;
+        if is_cpu_time && from_rusage(quantity) {
+            note(std::slice::from_mut(info), SAMPLED);
+        }
     }
 }
 

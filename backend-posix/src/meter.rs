@@ -54,7 +54,10 @@ impl Meter {
         let sources = Sources {
             scope,
             rusage,
-            cpu_clock: !rusage || quantities.contains(&Quantity::TaskClock),
+            // Without a clock that moves, time enabled would stand still for a tick.
+            cpu_clock: !rusage
+                || sys::HAS_SAMPLED_TIMES
+                || quantities.contains(&Quantity::TaskClock),
             wall_clock: quantities.contains(&Quantity::WallTime),
         };
         let mut meter = Self {

@@ -36,6 +36,10 @@ const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
     1024
 };
 
+/// True where `ru_utime` and `ru_stime` move at ticks of the statistics clock only, in steps of about 10 ms: OpenBSD
+/// (`statclock` and `calctsru` in sys/kern), whose CPU-time clocks are exact.
+pub(crate) const HAS_SAMPLED_TIMES: bool = cfg!(target_os = "openbsd");
+
 /// The subject of a usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {

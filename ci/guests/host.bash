@@ -26,6 +26,16 @@ need() { # PROGRAM PACKAGE
     command -v "$1" >/dev/null || skip "$1 is not there and cannot be installed"
 }
 
+# Finds an x86 emulator whose CPUs have counters that count, as $emulator (docs/building.md tells what it is).
+counting_emulator() {
+  local place
+  emulator=${QUIPU_COUNTING_QEMU:-}
+  for place in "$cache" ~/.cache/quipu-rigs; do
+    [ -n "$emulator" ] || [ ! -x "$place/qemu-x86-pmu/qemu-system-x86_64" ] || emulator=$place/qemu-x86-pmu/qemu-system-x86_64
+  done
+  [ -x "$emulator" ] || skip "no emulator whose CPUs count${emulator:+ at $emulator} (docs/building.md)"
+}
+
 # A kernel with its modules and a static busybox, unpacked into $system.
 debian() { # ARCHITECTURE
   system=$cache/$1/root
@@ -124,6 +134,16 @@ lines() { # CONSOLE STEP
 # The same in one. Lines that quipu broke for the width of a page are put together again.
 step() { lines "$@" | tr -s '\n ' ' '; }
 
+# What a step's `quipu stat -x,` counted: the values of an event, one a line.
+counted() { # CONSOLE STEP EVENT
+  lines "$1" "$2" | sed -n "s/^\([0-9]*\),,$3,.*/\1/p"
+}
+
+# A number that is at least one and at most another.
+between() { # WHAT LOW NUMBER HIGH
+  holds "$1 is from $2 to $4, and not \"$3\"" eval '[ -n "$3" ] && [ "$3" -ge "$2" ] && [ "$3" -le "$4" ]'
+}
+
 # The sentences a step has to print, word by word; `status N` is its exit status.
 expect() { # CONSOLE STEP SENTENCE...
   local console=$1 step=$2 printed sentence
@@ -166,7 +186,7 @@ test_program() { # PACKAGE TEST [CARGO'S ARGUMENT...]
 # Takes the record of a conformance run that a step printed.
 record() { # CONSOLE STEP NAME
   mkdir -p "$work/records"
-  lines "$1" "$2" | sed '1d;$d' >"$work/records/$3.json"
+  lines "$1" "$2" | sed -n '/^{$/,/^}$/p' >"$work/records/$3.json"
   grep -q '^}$' "$work/records/$3.json" || {
     fail "$1, $2: there is no record of a conformance run, but:"
     cat "$work/records/$3.json"

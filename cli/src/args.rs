@@ -28,6 +28,13 @@ pub(crate) enum Command {
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
     Record(Box<record::Options>),
+    /// Take samples (only on Linux)
+    #[cfg(not(target_os = "linux"))]
+    #[command(disable_help_flag = true)]
+    Record {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Show what was recorded, function by function
     Report(report::Options),
     /// List the events that can be counted
@@ -42,6 +49,10 @@ pub(crate) enum Command {
     Events(events::Options),
     /// Repair counter registers after a measurement with --backend msr was killed
     #[cfg(unix)]
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly")),
+        command(about = "Repair counter registers (only on Linux, FreeBSD and DragonFly)")
+    )]
     Msr(msr::Options),
     /// Read and set OpenBSD's counters by hand, as pctr(1) does
     #[cfg(unix)]

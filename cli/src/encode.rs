@@ -176,7 +176,11 @@ pub(crate) fn counters(slots: SlotSet) -> Option<String> {
             .map(|number| format!("{name}{number}"))
             .collect::<Vec<_>>()
     };
-    let mut all = numbers(SlotClass::General, "");
+    // However many the CPU has.
+    let mut all = match slots.intersection(SlotSet::ANY_GENERAL) {
+        SlotSet::ANY_GENERAL => vec!["any".to_owned()],
+        _ => numbers(SlotClass::General, ""),
+    };
     all.extend(numbers(SlotClass::Fixed, "fixed "));
     Some(all.join(", "))
 }

@@ -1,5 +1,7 @@
 //! `quipu info`: what this machine can count, and why the rest cannot be counted.
 
+#[cfg(all(unix, not(target_os = "linux")))]
+mod bsd;
 mod facts;
 #[cfg(target_os = "linux")]
 mod linux;

@@ -58,6 +58,11 @@ where
         Command::Stat(options) => stat::run(&options),
         #[cfg(target_os = "linux")]
         Command::Record(options) => record::run(&options),
+        #[cfg(not(target_os = "linux"))]
+        Command::Record { .. } => Err(Failure::usage(
+            "record samples with perf_event_open, which only Linux has; \
+             report shows what was recorded there, from the file and the programs it names",
+        )),
         Command::Report(options) => report::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),

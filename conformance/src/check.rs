@@ -1,5 +1,6 @@
 //! A check: its requirement, the source of it, and the code that verifies it.
 
+use std::fmt;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::verdict::{Missing, Outcome, Stop, Verdict};
 
 /// The time after which a check is given up as hanging. Checks take milliseconds, and some take
 /// seconds of a CPU that they may have to share with many others.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// A requirement on a backend, and the code that verifies it.
 #[derive(Debug, Clone, Copy)]
@@ -34,28 +35,38 @@ impl Check {
     }
 
     /// Runs the check on a thread of its own. A panic is a failure; so is a check that does not
-    /// come to an end, whose thread is then left behind.
+    /// come to an end, whose thread is then left behind with the groups that it opened.
     ///
     /// If something else may cause the events that are counted ([`Fixture::has_other_causes`]), an
     /// occurrence too many now and then says nothing of the backend: a check has failed only when it
     /// has failed three times in a row. Likewise a check is skipped for a counter that jumped when
     /// one jumped three times in a row.
     pub fn run(&self, fixture: &Arc<dyn Fixture>) -> Verdict {
+        let run = self.run_within(fixture, TIME_LIMIT);
+        run.unwrap_or_else(|endless| Verdict::Fail(endless.to_string()))
+    }
+
+    /// Runs the check as [`run`](Self::run) does, giving it so much time.
+    pub(crate) fn run_within(
+        &self,
+        fixture: &Arc<dyn Fixture>,
+        limit: Duration,
+    ) -> Result<Verdict, Endless> {
         let exact = fixture.exact_events();
         let disturbed = exact.iter().any(|event| fixture.has_other_causes(event));
-        let mut verdict = self.run_once(fixture);
+        let mut verdict = self.run_once(fixture, limit)?;
         for _ in 0..2 {
             match verdict {
                 Verdict::Fail(_) if disturbed => {}
                 Verdict::Skip(Missing::PossibleValue { .. }) => {}
                 _ => break,
             }
-            verdict = self.run_once(fixture);
+            verdict = self.run_once(fixture, limit)?;
         }
-        verdict
+        Ok(verdict)
     }
 
-    fn run_once(&self, fixture: &Arc<dyn Fixture>) -> Verdict {
+    fn run_once(&self, fixture: &Arc<dyn Fixture>, limit: Duration) -> Result<Verdict, Endless> {
         let (done, result) = mpsc::channel();
         let (run, fixture) = (self.run, Arc::clone(fixture));
         let spawned = thread::Builder::new().name(self.id.into()).spawn(move || {
@@ -66,13 +77,28 @@ impl Check {
             let _ = done.send(outcome);
         });
         if let Err(error) = spawned {
-            return Verdict::Fail(format!("no thread to run on: {error}"));
+            return Ok(Verdict::Fail(format!("no thread to run on: {error}")));
         }
-        match result.recv_timeout(TIME_LIMIT) {
-            Ok(Ok(outcome)) => outcome.into(),
-            Ok(Err(panic)) => Verdict::Fail(format!("panicked: {}", panic_message(&*panic))),
-            Err(_) => Verdict::Fail(format!("no end after {} s", TIME_LIMIT.as_secs())),
+        match result.recv_timeout(limit) {
+            Ok(Ok(outcome)) => Ok(outcome.into()),
+            Ok(Err(panic)) => Ok(Verdict::Fail(format!(
+                "panicked: {}",
+                panic_message(&*panic)
+            ))),
+            Err(_) => Err(Endless { limit }),
         }
+    }
+}
+
+/// A check that did not come to an end in its time, and may still hold counters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless {
+    limit: Duration,
+}
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no end after {} s", self.limit.as_secs())
     }
 }
 

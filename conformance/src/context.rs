@@ -84,8 +84,11 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn slots(&self) -> Outcome<usize> {
-        let slots = self.fixture.slots().or(self.capabilities().slots);
-        slots.ok_or(Missing::Slots.into())
+        match self.fixture.slots().or(self.capabilities().slots) {
+            Some(0) => Err(Missing::Inapplicable("there is no counter that can be set").into()),
+            Some(slots) => Ok(slots),
+            None => Err(Missing::Slots.into()),
+        }
     }
 
     /// Returns the number of `wanted` counters of an exact event that can be on the PMU at once.

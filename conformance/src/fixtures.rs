@@ -6,6 +6,7 @@ mod linux;
 mod pages;
 #[cfg(unix)]
 mod posix;
+mod rounds;
 mod sim;
 mod turns;
 
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 pub use linux::LinuxFixture;
 #[cfg(unix)]
 pub use posix::PosixFixture;
+pub use rounds::RoundsBackend;
 pub use sim::{Altered, SimFixture};
 pub use turns::Turns;
 

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::check::TIME_LIMIT;
 use crate::{Check, Fixture, Missing, Verdict};
 
 /// A check with its verdict.
@@ -23,7 +25,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Runs checks one after the other.
+/// Runs checks one after the other. When one does not come to an end, what it holds would spoil the
+/// others: they are skipped.
 ///
 /// ```no_run
 /// # fn fixture() -> std::sync::Arc<dyn quipu_conformance::Fixture> { unimplemented!() }
@@ -32,13 +35,32 @@ pub struct Report {
 /// assert_eq!(report.failed().count(), 0);
 /// ```
 pub fn run(fixture: &Arc<dyn Fixture>, checks: impl IntoIterator<Item = &'static Check>) -> Report {
+    run_within(fixture, checks, TIME_LIMIT)
+}
+
+fn run_within(
+    fixture: &Arc<dyn Fixture>,
+    checks: impl IntoIterator<Item = &'static Check>,
+    limit: Duration,
+) -> Report {
+    let mut spoiled = false;
+    let mut verdict = |check: &Check| {
+        if spoiled {
+            let reason = "an earlier check did not end, and may still hold counters";
+            return Verdict::Skip(Missing::Inapplicable(reason));
+        }
+        check.run_within(fixture, limit).unwrap_or_else(|endless| {
+            spoiled = true;
+            Verdict::Fail(endless.to_string())
+        })
+    };
     Report {
         backend: fixture.backend().name(),
         findings: checks
             .into_iter()
             .map(|check| Finding {
                 check,
-                verdict: check.run(fixture),
+                verdict: verdict(check),
             })
             .collect(),
     }
@@ -90,5 +112,42 @@ impl fmt::Display for Report {
             self.failed().count(),
             self.skipped().count()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::context::Context;
+    use crate::fixtures::SimFixture;
+    use crate::verdict::Outcome;
+
+    const fn check(id: &'static str, run: fn(&Context<'_>) -> Outcome) -> Check {
+        Check {
+            id,
+            requires: "",
+            source: "",
+            run,
+        }
+    }
+
+    #[test]
+    fn what_comes_after_a_check_that_does_not_end_is_skipped() {
+        static CHECKS: [Check; 3] = [
+            check("before", |_| Ok(())),
+            check("endless", |_| {
+                loop {
+                    thread::park();
+                }
+            }),
+            check("after", |_| Ok(())),
+        ];
+        let fixture: Arc<dyn Fixture> = Arc::new(SimFixture::new());
+        let report = run_within(&fixture, &CHECKS, Duration::from_secs(1));
+        let words: Vec<_> = report.findings.iter().map(|f| f.verdict.word()).collect();
+        assert_eq!(words, ["pass", "fail", "skip"]);
+        assert_eq!(report.failed().next().unwrap().1, "no end after 1 s");
     }
 }

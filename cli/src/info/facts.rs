@@ -13,6 +13,9 @@ pub(super) struct Facts {
     pub(super) machine: MachineFacts,
     #[serde(flatten)]
     pub(super) linux: Option<LinuxFacts>,
+    /// The device of the counters, on systems that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) device: Option<DeviceFacts>,
     pub(super) selection: SelectionFacts,
     pub(super) backends: Vec<BackendFacts>,
 }
@@ -54,6 +57,20 @@ pub(super) struct MachineFacts {
     pub(super) sockets: Option<usize>,
     /// True in a virtual machine; known if the CPU tells.
     pub(super) virtual_machine: Option<bool>,
+    /// The effective user; on Linux among the privileges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_id: Option<u32>,
+}
+
+/// A device node, and what this user may do with it.
+#[derive(Debug, Serialize)]
+pub(super) struct DeviceFacts {
+    pub(super) path: String,
+    /// The backend that counts with it.
+    pub(super) backend: &'static str,
+    pub(super) exists: bool,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
 }
 
 /// Why something cannot be used, and what would help.
@@ -111,6 +128,7 @@ impl Facts {
                 ..MachineFacts::default()
             },
             linux: None,
+            device: None,
             selection: selection(&machine.selection()),
             backends: {
                 let all = machine.backends().iter().chain(machine.on_request());
@@ -119,6 +137,8 @@ impl Facts {
         };
         #[cfg(target_os = "linux")]
         let facts = super::linux::add(facts, std::path::Path::new("/"), counters);
+        #[cfg(all(unix, not(target_os = "linux")))]
+        let facts = super::bsd::add(facts);
         facts
     }
 }

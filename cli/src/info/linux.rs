@@ -39,6 +39,7 @@ pub(super) fn add(facts: Facts, root: &Path, counters: CounterFacts) -> Facts {
             virtual_machine: privileges.virtual_machine,
             kernel: privileges.kernel,
             cpu: privileges.cpu,
+            user_id: None,
         },
         linux: Some(linux),
         ..facts

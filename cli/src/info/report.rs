@@ -1,6 +1,8 @@
 //! The report for people.
 
-use super::facts::{Abilities, BackendFacts, Facts, MachineFacts, Refusal, SelectionFacts};
+use super::facts::{
+    Abilities, BackendFacts, DeviceFacts, Facts, MachineFacts, Refusal, SelectionFacts,
+};
 use super::linux_facts::{CounterFacts, LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
 use crate::terminal::{Layout, table_lines};
@@ -26,8 +28,11 @@ pub(super) fn text(facts: &Facts, layout: Layout) -> String {
         report.limits(linux);
         report.tracepoints(linux);
     }
+    if let Some(user) = facts.machine.user_id {
+        report.user(user, facts.device.as_ref());
+    }
     report.selection(&facts.selection, facts.machine.system);
-    report.backends(&facts.backends);
+    report.backends(&facts.backends, facts.device.as_ref());
     report.end_rows();
     report.out
 }
@@ -44,6 +49,10 @@ impl Report {
         self.heading("Machine");
         let system = match machine.system {
             "linux" => "Linux",
+            "openbsd" => "OpenBSD",
+            "freebsd" => "FreeBSD",
+            "netbsd" => "NetBSD",
+            "dragonfly" => "DragonFly",
             other => other,
         };
         let kernel = machine.kernel.as_deref().unwrap_or_default();
@@ -105,11 +114,8 @@ impl Report {
 
     fn privileges(&mut self, privileges: &PrivilegeFacts) {
         self.heading("Privileges");
-        let user = match privileges.user_id {
-            Some(0) => "0 (root)".to_owned(),
-            id => or_unknown(id.as_ref()),
-        };
-        self.row("user id", &user);
+        let user = privileges.user_id.map(user_id);
+        self.row("user id", &or_unknown(user.as_ref()));
         self.row("may count", &may_count(privileges));
         let paranoid = match privileges.perf_event_paranoid {
             None => "missing: this kernel has no perf_event_open".to_owned(),
@@ -143,6 +149,15 @@ impl Report {
         }
         if let Some(help) = what_helps(privileges) {
             self.row("what would help", &help);
+        }
+    }
+
+    /// The privileges of systems whose counters are behind a device.
+    fn user(&mut self, user: u32, device: Option<&DeviceFacts>) {
+        self.heading("Privileges");
+        self.row("user id", &user_id(user));
+        if let Some(device) = device {
+            self.row(&device.path, permission(device));
         }
     }
 
@@ -201,14 +216,21 @@ impl Report {
         }
     }
 
-    fn backends(&mut self, backends: &[BackendFacts]) {
+    fn backends(&mut self, backends: &[BackendFacts], device: Option<&DeviceFacts>) {
         self.heading("Backends (interfaces for counting)");
         for backend in backends {
             if let Some(refusal) = &backend.refusal {
                 self.refusal(backend.name, refusal);
             }
-            if let Some(abilities) = &backend.abilities {
-                self.abilities(backend.name, abilities);
+            let read_only = device.is_some_and(|d| d.backend == backend.name && !d.writable);
+            match &backend.abilities {
+                // The time stamp counter is all that is left to it.
+                Some(_) if read_only => self.row(
+                    backend.name,
+                    "counts nothing for this user, who may not write the device: run it as root",
+                ),
+                Some(abilities) => self.abilities(backend.name, abilities),
+                None => {}
             }
             if backend.name == "msr" && cfg!(all(target_os = "linux", target_arch = "x86_64")) {
                 self.row(
@@ -292,6 +314,22 @@ fn pmu_row(pmu: &PmuFacts) -> [String; 5] {
     [pmu.name.clone(), type_, fields, events, cpus]
 }
 
+fn user_id(id: u32) -> String {
+    match id {
+        0 => "0 (root)".to_owned(),
+        id => id.to_string(),
+    }
+}
+
+fn permission(device: &DeviceFacts) -> &'static str {
+    match (device.exists, device.readable, device.writable) {
+        (false, ..) => "is not there",
+        (_, _, true) => "may be written: counters can be set",
+        (_, true, false) => "may be read, not written: no counter can be set",
+        _ => "may be neither read nor written",
+    }
+}
+
 fn or_unknown<T: ToString>(fact: Option<&T>) -> String {
     fact.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
@@ -348,6 +386,7 @@ mod tests {
                 ..MachineFacts::default()
             },
             linux: None,
+            device: None,
             selection: selection(),
             backends: Vec::new(),
         };

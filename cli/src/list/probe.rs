@@ -1,6 +1,6 @@
 //! Probes of the events that can be counted here: each is opened, without counting, and closed again.
 
-use quipu::{Error, ErrorKind, EventSet, EventSpec, Filter, Target};
+use quipu::{Error, ErrorKind, Event, EventSet, EventSpec, Filter, Target};
 
 use super::catalog::Entry;
 use super::selection::Kind;
@@ -27,11 +27,23 @@ pub struct Opened {
     pub user_only: bool,
 }
 
-/// Opens an event on a target as `quipu stat` does, and closes it.
+/// Opens an event on a target as `quipu stat` does, and closes it. On OpenBSD, whose hardware counters
+/// count CPUs and not threads, it is opened on this CPU where it does not open on the thread.
 ///
 /// # Errors
 /// Why it cannot be counted.
 pub fn open_here(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
+    let opened = open_on(spec, target);
+    let of_cpus = cfg!(target_os = "openbsd") && !matches!(spec.event, Event::Software(_));
+    match opened {
+        Err(_) if of_cpus && *target == Target::CurrentThread => {
+            open_on(spec, &Target::CurrentCpu)
+        }
+        opened => opened,
+    }
+}
+
+fn open_on(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
     let set = EventSet::builder()
         .events(spec.clone())?
         .target(target.clone())

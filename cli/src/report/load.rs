@@ -30,9 +30,10 @@ pub(super) fn load(options: &Options) -> Result<Profile, Failure> {
         return load_stdin(options).map_err(fail);
     }
     let file = File::open(&options.input).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => {
-            fail(&"there is no such file; `quipu record -- COMMAND` makes one")
-        }
+        io::ErrorKind::NotFound => fail(&match cfg!(target_os = "linux") {
+            true => "there is no such file; `quipu record -- COMMAND` makes one",
+            false => "there is no such file; on Linux `quipu record -- COMMAND` makes one",
+        }),
         _ => fail(&e),
     })?;
     load_file(file, options).map_err(|e| fail(&e))

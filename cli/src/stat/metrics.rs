@@ -56,7 +56,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
         }
         Event::Hardware(Hardware::Cycles) => {
             let time = time_of(row, rows);
-            let gigahertz = plain(row, ratio(amount, time.nanoseconds)?, "GHz");
+            let gigahertz = plain(row, in_a_nanosecond(amount, &time)?, "GHz");
             Some(gigahertz.with_uncertainty(time.is_uncertain))
         }
         Event::Hardware(Hardware::Instructions) => match beside(Hardware::Cycles.into()) {
@@ -147,7 +147,7 @@ fn time_of(row: &Row, rows: &[Row]) -> TargetTime {
     };
     let clock = counted_beside(row, rows, is_clock);
     match clock.and_then(|clock| Some((clock, clock.amount()?))) {
-        Some((clock, milliseconds)) if milliseconds > 0.0 => TargetTime {
+        Some((clock, milliseconds)) => TargetTime {
             nanoseconds: milliseconds * 1e6,
             is_uncertain: clock.is_uncertain(),
         },
@@ -160,6 +160,13 @@ fn time_of(row: &Row, rows: &[Row]) -> TargetTime {
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
+}
+
+/// Returns what of `amount` there is in a nanosecond, unless the time is less than a command takes: where
+/// CPU times are sampled, one that no sample fell into.
+fn in_a_nanosecond(amount: f64, time: &TargetTime) -> Option<f64> {
+    const SHORTEST: f64 = 1e3;
+    ratio(amount, time.nanoseconds).filter(|_| time.nanoseconds >= SHORTEST)
 }
 
 fn plain(row: &Row, value: f64, unit: &str) -> Metric {
@@ -188,7 +195,7 @@ fn rate(row: &Row, time: &TargetTime) -> Option<Metric> {
     if !row.unit.is_plain() || !row.unit.name.is_empty() {
         return None;
     }
-    let per_second = ratio(row.amount()?, time.nanoseconds / 1e9)?;
+    let per_second = in_a_nanosecond(row.amount()?, time)? * 1e9;
     let (factor, unit) = match per_second {
         v if v >= 1e9 => (1e-9, "G/sec"),
         v if v >= 1e6 => (1e-6, "M/sec"),

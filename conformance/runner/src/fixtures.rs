@@ -20,7 +20,11 @@ use anyhow::Result;
 #[cfg(not(target_os = "linux"))]
 use anyhow::bail;
 use quipu_conformance::Fixture;
+#[cfg(unix)]
+use quipu_conformance::fixtures::RoundsBackend;
 use quipu_conformance::fixtures::SimFixture;
+#[cfg(unix)]
+use quipu_hal::{Backend, Target};
 #[cfg(unix)]
 use quipu_msr::sim::Generation;
 #[cfg(unix)]
@@ -184,4 +188,12 @@ impl BackendName {
             Self::Msr => bail!("this system gives programs no way to its model-specific registers"),
         }
     }
+}
+
+/// Returns a backend with its instructions in rounds, or says why it cannot count them.
+#[cfg(unix)]
+fn in_rounds(backend: Arc<dyn Backend>, target: &Target) -> Option<RoundsBackend> {
+    RoundsBackend::new(backend, target)
+        .inspect_err(|error| eprintln!("quipu-conform: no exact workload: {error:#}"))
+        .ok()
 }

@@ -3,7 +3,7 @@
 use quipu_hal::{ErrorKind, EventSpec, GroupSpec};
 
 use crate::context::{Context, need_atomic, stopped};
-use crate::verdict::{Outcome, ensure, ensure_eq};
+use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
 use crate::{Ability, Check};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -111,6 +111,9 @@ fn member_order(context: &Context<'_>) -> Outcome {
 
 fn names_in_order(context: &Context<'_>) -> Outcome {
     let [a, b] = context.exact_pair()?;
+    if a.event == b.event {
+        return Err(Missing::Inapplicable("the exact events have one name").into());
+    }
     let name = |event: &EventSpec| -> Outcome<String> {
         let group = context.open_stopped(event)?;
         Ok(group.members()[0].name.clone())

@@ -69,6 +69,22 @@ fn without_the_whole_it_is_a_rate() {
     assert_eq!(got, [some(2.0, "M/sec"), some(10.0, "/sec")]);
 }
 
+/// As on a system that samples CPU times, of a command that no sample fell into.
+#[test]
+fn there_is_no_rate_from_a_time_of_zero() {
+    let mut rows = vec![
+        sample::row(Software::TaskClock.into(), 0, 1),
+        sample::row(Software::PageFaults.into(), 39, 1),
+        sample::row(Hardware::Cycles.into(), 1_000, 500_000_000),
+    ];
+    attach(&mut rows, 1.0);
+    assert_eq!(rows[1].metric, None);
+    assert_eq!(rows[2].metric, None);
+    let mut alone = [sample::row(Software::PageFaults.into(), 39, 1)];
+    attach(&mut alone, 1.0);
+    assert_eq!(alone[0].metric, None);
+}
+
 #[test]
 fn modes_and_places_are_not_mixed() {
     let mut rows = vec![
