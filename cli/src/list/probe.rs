@@ -36,9 +36,7 @@ pub fn open_here(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
     let opened = open_on(spec, target);
     let of_cpus = cfg!(target_os = "openbsd") && !matches!(spec.event, Event::Software(_));
     match opened {
-        Err(_) if of_cpus && *target == Target::CurrentThread => {
-            open_on(spec, &Target::CurrentCpu)
-        }
+        Err(_) if of_cpus && *target == Target::CurrentThread => open_on(spec, &Target::CurrentCpu),
         opened => opened,
     }
 }
