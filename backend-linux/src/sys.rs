@@ -4,14 +4,16 @@ mod attr;
 mod counter_fd;
 mod mapping;
 mod open;
+mod process;
 mod read_call;
 mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use counter_fd::CounterFd;
-pub(crate) use mapping::{Access, CounterPage, Mapping, wiped_on_fork};
+pub(crate) use mapping::{Access, CounterPage, Mapping};
 pub(crate) use open::{Attach, OpenFailure, attr_size, perf_event_open};
 
+pub(crate) use process::Process;
 pub(crate) use readiness::{Readiness, poll};
 pub(crate) use rustix::param::page_size;
 use rustix::process::TimeStampCounterReadability;

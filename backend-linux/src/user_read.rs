@@ -207,12 +207,3 @@ impl UserCounters {
         .is_some()
     }
 }
-
-impl Drop for UserCounters {
-    fn drop(&mut self) {
-        if !self.owner.is_this_process() {
-            // A forked process does not have them, and may have something else in their place.
-            self.pages.drain(..).for_each(std::mem::forget);
-        }
-    }
-}

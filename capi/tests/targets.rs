@@ -224,6 +224,47 @@ fn a_forked_child_reads_its_parents_counters() {
     assert_eq!((waited, status), (child, 0));
 }
 
+/// The rings are not in a forked process: what it would find in their place is its own.
+#[test]
+fn a_forked_process_may_not_drain_a_sampler() {
+    if no_perf_events("a forked process may not drain a sampler") {
+        return;
+    }
+    unsafe extern "C" fn ignore(_: *const quipu_sample, _: *mut std::ffi::c_void) {}
+    let mut how = init!(quipu_sampling);
+    how.period = 1;
+    let mut sampler = null_mut();
+    // SAFETY: good arguments.
+    let opened = unsafe {
+        quipu_sampler_open(
+            &init!(quipu_config),
+            c"page-faults:u".as_ptr(),
+            &how,
+            &mut sampler,
+        )
+    };
+    assert_eq!(opened, QUIPU_OK);
+    // SAFETY: a handle, and a function that does nothing.
+    let drain = || unsafe { quipu_sampler_drain(sampler, Some(ignore), null_mut()) };
+    // SAFETY: the child makes two calls, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = drain() == QUIPU_ETHREAD;
+        // SAFETY: a handle.
+        let closed = unsafe { quipu_sampler_close(sampler) } == QUIPU_OK;
+        // SAFETY: it ends the child, without anything of the parent's being run.
+        unsafe { libc::_exit(i32::from(!(refused && closed))) };
+    }
+    assert!(child > 0, "no process was made");
+    let mut status = -1;
+    // SAFETY: the status is written to a live local.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    assert_eq!(drain(), QUIPU_OK, "the parent goes on");
+    // SAFETY: a handle.
+    assert_eq!(unsafe { quipu_sampler_close(sampler) }, QUIPU_OK);
+}
+
 #[test]
 fn a_process_with_its_threads() {
     if no_perf_events("a process with its threads") {

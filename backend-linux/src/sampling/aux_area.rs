@@ -2,6 +2,7 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
+use super::batch::elsewhere;
 use super::ring::{WhenFull, whole_pages};
 use crate::sys::{Access, CounterFd, Mapping};
 
@@ -28,6 +29,9 @@ impl AuxArea {
     ) -> Result<Self> {
         let fail = |kind| Error::new(kind, "map an AUX area");
         let invalid = |reason| fail(ErrorKind::InvalidConfiguration).with_reason(reason);
+        if !control.is_here() {
+            return Err(elsewhere());
+        }
         let size = whole_pages(bytes).ok_or_else(|| invalid("it is too large"))?;
         if control.access() == Access::Read {
             return Err(invalid("its ring overwrites records"));
@@ -76,6 +80,10 @@ impl AuxArea {
     /// Shows the bytes that have not been consumed, in two pieces, and gives back as many as `read`
     /// says. Of an area that is written over nothing can be shown in place.
     pub(super) fn read(&mut self, control: &Mapping, read: impl FnOnce(&[u8], &[u8]) -> usize) {
+        if !control.is_here() {
+            read(&[], &[]);
+            return;
+        }
         let written = match self.when_full {
             WhenFull::Lose => control.load(AUX_HEAD).wrapping_sub(self.tail),
             WhenFull::Overwrite => 0,
@@ -98,6 +106,9 @@ impl AuxArea {
 
     /// Appends a copy of the whole area, the oldest byte first.
     pub(super) fn copy(&self, control: &Mapping, out: &mut Vec<u8>) {
+        if !control.is_here() {
+            return;
+        }
         // The head is where the next byte goes, and so the oldest one is.
         let head = self.place(control.load(AUX_HEAD)) & !7;
         out.reserve(self.capacity());

@@ -1,6 +1,6 @@
 //! Taking records out of the memory that the kernel writes them into.
 
-use quipu_hal::Result;
+use quipu_hal::{Error, ErrorKind, Result};
 
 use super::notices::Notices;
 use super::record::{RawRecord, no_record};
@@ -62,7 +62,9 @@ impl Memory {
 
     /// Returns the records that there are now; takes note of what they tell.
     pub(super) fn records<'r>(&'r mut self, notices: &'r mut Notices) -> Batch<'r> {
+        let is_here = self.mapping.is_here();
         let (at, end) = match self.when_full {
+            _ if !is_here => (self.tail, self.tail),
             // The kernel's positions only ever count up; this is how its own tools read them.
             WhenFull::Lose => (self.tail, self.mapping.load(DATA_HEAD)),
             WhenFull::Overwrite => (0, self.copy_all() as u64),
@@ -72,6 +74,7 @@ impl Memory {
             notices,
             at,
             end,
+            is_elsewhere: !is_here,
         }
     }
 
@@ -131,6 +134,8 @@ pub struct Batch<'r> {
     notices: &'r mut Notices,
     at: u64,
     end: u64,
+    /// Set in a process that does not have the ring, until it was told so.
+    is_elsewhere: bool,
 }
 
 /// Lends the bytes of spans between the tail and the head.
@@ -154,6 +159,7 @@ impl Batch<'_> {
     /// [iterated](Self::iter) over.
     pub fn bytes(&self) -> [&[u8]; 2] {
         match self.memory.when_full {
+            _ if self.at == self.end => [&[], &[]],
             WhenFull::Lose => unread(&self.memory.mapping, self.memory.spans(self.at, self.end)),
             WhenFull::Overwrite => {
                 let all = self.memory.scratch.get(self.at as usize..self.end as usize);
@@ -167,6 +173,7 @@ impl Batch<'_> {
     pub fn iter(&mut self) -> BatchIter<'_> {
         let memory = &mut *self.memory;
         let (first, second, scratch): (&[u8], &[u8], &mut [u8]) = match memory.when_full {
+            _ if self.at == self.end => (&[], &[], &mut []),
             WhenFull::Lose => {
                 let [first, second] = unread(&memory.mapping, memory.spans(self.at, self.end));
                 (first, second, &mut memory.scratch)
@@ -183,6 +190,7 @@ impl Batch<'_> {
             at: &mut self.at,
             end: self.end,
             notices: self.notices,
+            is_elsewhere: &mut self.is_elsewhere,
         }
     }
 }
@@ -198,11 +206,21 @@ impl<'b> IntoIterator for &'b mut Batch<'_> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        if self.memory.when_full == WhenFull::Lose {
+        if self.memory.when_full == WhenFull::Lose && self.memory.mapping.is_here() {
             self.memory.tail = self.at;
             self.memory.mapping.store(DATA_TAIL, self.at);
         }
     }
+}
+
+/// Returns the error of a forked process that asks for the records of a ring of its parent's.
+#[cold]
+pub(super) fn elsewhere() -> Error {
+    Error::new(ErrorKind::WrongThread, "read a ring buffer")
+        .with_reason(
+            "it is mapped in the process that opened the sampler, and this one was forked from it",
+        )
+        .with_hint("open a sampler in this process")
 }
 
 /// The iterator over a [`Batch`]. Where the ring holds no record it gives an error, and ends: what
@@ -218,6 +236,7 @@ pub struct BatchIter<'b> {
     at: &'b mut u64,
     end: u64,
     notices: &'b mut Notices,
+    is_elsewhere: &'b mut bool,
 }
 
 impl<'b> Iterator for BatchIter<'b> {
@@ -227,7 +246,7 @@ impl<'b> Iterator for BatchIter<'b> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.first.is_empty() {
             if self.second.is_empty() {
-                return None;
+                return std::mem::take(self.is_elsewhere).then(|| Err(elsewhere()));
             }
             self.first = std::mem::take(&mut self.second);
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::{CounterFd, page_size};
+use super::{CounterFd, Process, page_size};
 use crate::user_read::UserPage;
 
 /// The access to mapped pages.
@@ -21,11 +21,16 @@ pub(crate) enum Access {
 }
 
 /// Mapped pages of a counter. Dropping it unmaps them.
+///
+/// The kernel does not hand them on to forked processes (`VM_DONTCOPY`, `perf_mmap` in
+/// `kernel/events/core.c`): there, nothing is at their address, or something else, which is left alone.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
     access: Access,
+    /// The process that has mapped them; `None` if its children have them too.
+    owner: Option<Process>,
 }
 
 // SAFETY: the pages belong to this value alone and are not tied to a thread; what the kernel shares
@@ -42,7 +47,10 @@ impl Mapping {
         len: usize,
         access: Access,
     ) -> Result<Self, i32> {
-        Self::map(Some((fd, offset as u64)), len, access).map_err(Errno::raw_os_error)
+        let mapped = Self::map(Some((fd, offset as u64)), len, access);
+        let mut mapping = mapped.map_err(Errno::raw_os_error)?;
+        mapping.owner = Some(Process::this());
+        Ok(mapping)
     }
 
     /// Zeroed memory instead of a counter's.
@@ -70,7 +78,12 @@ impl Mapping {
             }
         };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { start, len, access })
+        Ok(Self {
+            start,
+            len,
+            access,
+            owner: None,
+        })
     }
 
     /// Returns the length in bytes.
@@ -81,6 +94,12 @@ impl Mapping {
     /// Returns the access to the pages.
     pub(crate) fn access(&self) -> Access {
         self.access
+    }
+
+    /// Returns true if the pages are mapped in the calling process.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.owner.is_none_or(|owner| owner.is_this())
     }
 
     /// The word at a byte offset.
@@ -135,6 +154,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if !self.is_here() {
+            return;
+        }
         // SAFETY: the mapping is our own; references into it borrow `self` and are gone.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         debug_assert_eq!(unmapped, Ok(()));
@@ -143,9 +165,7 @@ impl Drop for Mapping {
 
 /// The first page of a counter, mapped for reading.
 ///
-/// The kernel does not hand it on to forked processes (`VM_DONTCOPY`, `perf_mmap` in
-/// `kernel/events/core.c`): there is nothing at its address, or something else. A forked process must
-/// not drop it.
+/// Forked processes do not have it, as any [`Mapping`] of a counter.
 #[derive(Debug)]
 pub(crate) struct CounterPage(Mapping);
 
@@ -171,7 +191,7 @@ impl CounterPage {
 /// A zero in a page that a forked process finds zero again whatever it was (madvise(2),
 /// `MADV_WIPEONFORK`). It stays for as long as the process does. `None` where the kernel has no such
 /// page (before 4.14) or no memory.
-pub(crate) fn wiped_on_fork() -> Option<&'static AtomicU64> {
+pub(super) fn wiped_on_fork() -> Option<&'static AtomicU64> {
     let page = Mapping::anonymous(page_size()).ok()?;
     let (start, len) = (page.start.as_ptr().cast(), page.len);
     // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.

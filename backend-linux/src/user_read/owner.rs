@@ -1,10 +1,9 @@
 //! The owner of a mapped page: the thread that is measured, in the process that mapped it.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sys::wiped_on_fork;
+use crate::sys::Process;
 
 /// A thread of this process, told from every other without a system call.
 ///
@@ -15,8 +14,7 @@ use crate::sys::wiped_on_fork;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
     thread: u64,
-    mark: &'static AtomicU64,
-    process: u64,
+    process: Process,
 }
 
 thread_local! {
@@ -28,27 +26,14 @@ impl Owner {
     /// The calling thread. `None` where the kernel cannot tell forked processes apart (before 4.14).
     pub(super) fn this_thread() -> Option<Self> {
         static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
-        static LAST_PROCESS: AtomicU64 = AtomicU64::new(0);
-        let mark = process_mark()?;
-        let process = match mark.load(Ordering::Relaxed) {
-            0 => {
-                let next = LAST_PROCESS.fetch_add(1, Ordering::Relaxed) + 1;
-                mark.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed)
-                    .map_or_else(|others| others, |_| next)
-            }
-            known => known,
-        };
+        let process = Process::marked()?;
         let thread = NUMBER.get();
         let thread = match thread {
             0 => LAST_THREAD.fetch_add(1, Ordering::Relaxed) + 1,
             known => known,
         };
         NUMBER.set(thread);
-        Some(Self {
-            thread,
-            mark,
-            process,
-        })
+        Some(Self { thread, process })
     }
 
     /// Returns true on this thread.
@@ -63,14 +48,8 @@ impl Owner {
     /// Returns true in the process of this thread.
     #[inline(always)]
     pub(super) fn is_this_process(&self) -> bool {
-        self.mark.load(Ordering::Relaxed) == self.process
+        self.process.is_this()
     }
-}
-
-/// The mark of this process, in a page that a forked child finds cleared.
-fn process_mark() -> Option<&'static AtomicU64> {
-    static MARK: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
-    *MARK.get_or_init(wiped_on_fork)
 }
 
 #[cfg(test)]

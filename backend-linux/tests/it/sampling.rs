@@ -4,6 +4,7 @@ mod breakpoints;
 mod calls;
 mod control;
 mod cycles;
+mod forks;
 mod memory;
 mod open;
 mod rings;

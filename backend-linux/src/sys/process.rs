@@ -1,0 +1,54 @@
+//! The identity of this process, which a forked child does not share.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::mapping::wiped_on_fork;
+
+/// A process, told from the children that it forks.
+///
+/// The number is kept in a page that the kernel clears in a child (madvise(2), `MADV_WIPEONFORK`), so that
+/// it is checked without a system call. Before Linux 4.14 there is no such page; the process id is
+/// asked for instead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Process {
+    /// The number in the marked page.
+    Marked {
+        mark: &'static AtomicU64,
+        number: u64,
+    },
+    /// The process id.
+    Id(rustix::process::Pid),
+}
+
+impl Process {
+    /// Returns the calling process.
+    pub(crate) fn this() -> Self {
+        Self::marked().unwrap_or_else(|| Self::Id(rustix::process::getpid()))
+    }
+
+    /// Returns the calling process; `None` where it can be told by a system call only.
+    pub(crate) fn marked() -> Option<Self> {
+        static MARK: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let mark = (*MARK.get_or_init(wiped_on_fork))?;
+        let number = match mark.load(Ordering::Relaxed) {
+            0 => {
+                let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+                mark.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed)
+                    .map_or_else(|others| others, |_| next)
+            }
+            known => known,
+        };
+        Some(Self::Marked { mark, number })
+    }
+
+    /// Returns true in this process.
+    #[inline(always)]
+    pub(crate) fn is_this(&self) -> bool {
+        match self {
+            Self::Marked { mark, number } => mark.load(Ordering::Relaxed) == *number,
+            Self::Id(id) => rustix::process::getpid() == *id,
+        }
+    }
+}
