@@ -139,9 +139,12 @@ counted() { # CONSOLE STEP EVENT
   lines "$1" "$2" | sed -n "s/^\([0-9]*\),,$3,.*/\1/p"
 }
 
-# A number that is at least one and at most another.
+# A number that was counted is at least one and at most another.
+in_range() { # LOW NUMBER HIGH
+  [ -n "$2" ] && [ "$2" -ge "$1" ] && [ "$2" -le "$3" ]
+}
 between() { # WHAT LOW NUMBER HIGH
-  holds "$1 is from $2 to $4, and not \"$3\"" eval '[ -n "$3" ] && [ "$3" -ge "$2" ] && [ "$3" -le "$4" ]'
+  holds "$1 is from $2 to $4, and not \"$3\"" in_range "$2" "$3" "$4"
 }
 
 # The sentences a step has to print, word by word; `status N` is its exit status.
