@@ -63,6 +63,13 @@ pub trait MsrBus: Send + Sync + 'static {
     /// When the system does not report it.
     fn current_cpu(&self) -> Result<u32>;
 
+    /// Keeps the calling thread on a CPU and returns true, where an access from another CPU waits until that one
+    /// is free for the thread. By default it does nothing and returns false.
+    fn pin(&self, cpu: u32) -> bool {
+        let _ = cpu;
+        false
+    }
+
     /// Reads a register. It allocates nothing unless it fails.
     ///
     /// # Errors

@@ -46,10 +46,13 @@ pub(crate) struct Global {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) slot: Slot,
-    /// The address at which it is read and cleared.
+    /// The address at which it is read.
     pub(crate) address: u32,
     /// The address at which most of its bits can be written.
     pub(crate) writing: u32,
+    /// The value from which it counts. It is not zero, so that another program that zeroes the counter is noticed
+    /// by a value that has gone back.
+    pub(crate) origin: u64,
     pub(crate) control: Control,
     /// Its bits in the global registers.
     pub(crate) bit: u64,
@@ -99,6 +102,7 @@ fn p5() -> Layout {
         slot: Slot::general(number, 40),
         address: address::P5_COUNTER + u32::from(number),
         writing: address::P5_COUNTER + u32::from(number),
+        origin: NARROW_ORIGIN,
         control: Control::Field {
             address: address::P5_CESR,
             shift: 16 * u32::from(number),
@@ -127,6 +131,16 @@ fn cycles(event: u16) -> Encoding {
     Encoding::X86(X86Select::new(event, 0).with_flags(X86Select::USER | X86Select::KERNEL))
 }
 
+/// Returns the value from which a counter counts that can be written in its full width: more than it counts in
+/// an hour, and a quarter of its range.
+const fn origin(width: u8) -> u64 {
+    1 << (width - 2)
+}
+
+/// The value from which a counter counts of which only the low 32 bits can be written, the highest of them as a
+/// sign.
+const NARROW_ORIGIN: u64 = origin(32);
+
 /// A fixed counter's control: kernel, user, any thread, interrupt.
 const FIXED_FIELD: u64 = 0xf;
 /// Those of them that are ever set.
@@ -143,6 +157,8 @@ struct Bases {
     counter: u32,
     writing: u32,
     step: u32,
+    /// True if all bits of a counter can be written.
+    full_width: bool,
 }
 
 impl Counter {
@@ -153,6 +169,10 @@ impl Counter {
             slot: Slot::general(number, width),
             address: bases.counter + offset,
             writing: bases.writing + offset,
+            origin: match bases.full_width {
+                true => origin(width),
+                false => NARROW_ORIGIN,
+            },
             control: Control::Select {
                 address: bases.select + offset,
                 bits,

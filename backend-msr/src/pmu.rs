@@ -72,14 +72,14 @@ impl Options {
 /// let bus = SimulatedMsrs::new(Generation::AmdK7, 2);
 /// let pmu = MsrPmu::new(bus.clone(), &bus.model(), Options::default().on_cpus([0]))?;
 /// let instructions = X86Select::new(0xc0, 0).with_flags(X86Select::USER);
-/// let mut value = [0];
+/// let (mut begin, mut end) = ([0], [0]);
 /// pmu.acquire(0)?;
 /// pmu.program(0, 1, &Encoding::X86(instructions))?;
 /// pmu.clear(0, 1)?;
-/// pmu.start(0, &[1], &mut value)?;
+/// pmu.start(0, &[1], &mut begin)?;
 /// bus.run(0, &Stretch::new(Level::User, 100).occurring(0xc0, 3));
-/// pmu.stop(0, &[1], &mut value)?;
-/// assert_eq!(value, [300]);
+/// pmu.stop(0, &[1], &mut end)?;
+/// assert_eq!(end[0] - begin[0], 300);
 /// pmu.release(0)?;
 /// # Ok::<(), quipu_hal::Error>(())
 /// ```
@@ -89,7 +89,8 @@ pub struct MsrPmu<B: MsrBus> {
     /// Those of the layout's counters that no other program uses.
     counters: Box<[Counter]>,
     slots: Box<[Slot]>,
-    in_use: Vec<Slot>,
+    /// The others, each with a CPU on which it is enabled.
+    in_use: Vec<(Counter, u32)>,
     numbers: Box<[u32]>,
     /// In the order of `numbers`.
     cpus: Box<[CpuState]>,
@@ -152,7 +153,7 @@ impl<B: MsrBus> MsrPmu<B> {
         let (mut counters, mut in_use) = (Vec::new(), Vec::new());
         for (counter, enabled) in layout.counters.iter().zip(&enabled) {
             match enabled {
-                Some(_) => in_use.push(counter.slot),
+                Some(cpu) => in_use.push((counter.clone(), *cpu)),
                 None => counters.push(counter.clone()),
             }
         }
@@ -187,8 +188,11 @@ impl<B: MsrBus> MsrPmu<B> {
 
     /// Returns the counters that another program had enabled on some CPU when this was created. They
     /// are left alone.
-    pub fn in_use(&self) -> &[Slot] {
-        &self.in_use
+    pub fn in_use(&self) -> Vec<Slot> {
+        self.in_use
+            .iter()
+            .map(|(counter, _)| counter.slot)
+            .collect()
     }
 
     /// Returns the counters that another program had enabled and that were acquired all the same
@@ -325,7 +329,7 @@ impl<B: MsrBus> fmt::Debug for MsrPmu<B> {
         f.debug_struct("MsrPmu")
             .field("description", &self.layout.name)
             .field("slots", &self.slots)
-            .field("in_use", &self.in_use)
+            .field("in_use", &self.in_use())
             .field("cpus", &self.numbers)
             .finish_non_exhaustive()
     }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use quipu::msr::{self, LikelyOwner, Repair, Trial};
+use quipu_hal::CpuIdentity;
 use quipu_pmu::Slot;
 
 use crate::failure::Failure;
@@ -40,7 +41,7 @@ fn check() -> Result<ExitCode, Failure> {
 }
 
 fn findings(trial: &Trial) -> String {
-    let mut text = format!("{}\n", trial.description);
+    let mut text = format!("{}{}\n", identity(&trial.cpu), trial.description);
     for (cpu, usable) in &trial.cpus {
         match usable {
             Ok(()) => text.push_str(&format!("CPU {cpu}: the counters work\n")),
@@ -51,6 +52,19 @@ fn findings(trial: &Trial) -> String {
         text.push_str(&left_alone(&trial.in_use, &trial.likely_owner));
     }
     text
+}
+
+/// Returns the CPU by its family and model, to stand before its counters.
+fn identity(cpu: &CpuIdentity) -> String {
+    match cpu {
+        CpuIdentity::X86 {
+            vendor,
+            family,
+            model,
+            ..
+        } => format!("{vendor} family {family:x}h model {model:x}h: "),
+        _ => String::new(),
+    }
 }
 
 fn left_alone(slots: &[Slot], likely_owner: &LikelyOwner) -> String {
@@ -127,6 +141,18 @@ mod tests {
             pid: Some(7),
         };
         assert_eq!(line(&used), "CPU 0: in use by process 7\n");
+    }
+
+    #[test]
+    fn a_cpu_is_told_by_family_and_model() {
+        let epyc = CpuIdentity::X86 {
+            vendor: "AuthenticAMD".into(),
+            family: 0x17,
+            model: 1,
+            stepping: 2,
+        };
+        assert_eq!(identity(&epyc), "AuthenticAMD family 17h model 1h: ");
+        assert_eq!(identity(&CpuIdentity::Arm { midr: 0 }), "");
     }
 
     #[test]

@@ -122,6 +122,14 @@ pub trait Pmu: Send + Sync + 'static {
     /// Returns the threads that may call.
     fn access(&self) -> Access;
 
+    /// Keeps the calling thread on a CPU and returns true, where a call for it from another CPU takes longer than
+    /// waking a thread there. The virtual PMU asks once on the thread that turns the CPU's groups, and then
+    /// makes all its calls for the CPU on that thread. By default it does nothing and returns false.
+    fn pin(&self, cpu: u32) -> bool {
+        let _ = cpu;
+        false
+    }
+
     /// Returns the simultaneity of the values of one [`read`](Self::read).
     fn simultaneity(&self) -> Simultaneity;
 
@@ -133,6 +141,13 @@ pub trait Pmu: Send + Sync + 'static {
     /// [`UnsupportedEvent`](quipu_hal::ErrorKind::UnsupportedEvent) with the reason why no slot can; the
     /// set may also be empty instead, where the driver knows no reason.
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet>;
+
+    /// Returns the error for an event that no slot can count and some counter could that another process uses,
+    /// if it is one of `counters`. By default there is none.
+    fn busy(&self, encoding: &Encoding, counters: SlotSet) -> Option<Error> {
+        let _ = (encoding, counters);
+        None
+    }
 
     /// Returns the slots of an acquired CPU that other processes use, as far as is known without looking at
     /// each. The virtual PMU asks before it places groups. By default there are none.
@@ -155,8 +170,9 @@ pub trait Pmu: Send + Sync + 'static {
     /// When the system refuses; the slot does not count then.
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()>;
 
-    /// Sets a slot that does not count to zero, so that it has all its width before it; a counter
-    /// that cannot be written (a time stamp counter) is left as it is.
+    /// Sets a slot that does not count to zero, or to another value that leaves most of its width before it; a
+    /// counter that cannot be written (a time stamp counter) is left as it is. From a value that is not zero the
+    /// virtual PMU notices that another process zeroes the counter: it has gone back.
     ///
     /// # Errors
     /// When the system refuses.

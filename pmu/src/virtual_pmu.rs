@@ -1,10 +1,11 @@
 //! The virtual PMU: a [`Backend`] over bare registers.
 
+mod cpu_thread;
 mod engine;
 mod group;
 mod group_state;
+mod pace;
 mod request;
-mod rotator;
 mod schedule;
 mod scheduled_group;
 mod times;
@@ -100,7 +101,7 @@ impl Default for Scheduling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Rotation {
-    /// Only [`VirtualPmu::tick`] with a [manual clock](Clock::is_manual); a thread in the
+    /// Only [`VirtualPmu::tick`] with a [manual clock](Clock::is_manual); a thread for each CPU in the
     /// background where any thread may drive the PMU; else the measuring thread's reads.
     #[default]
     Automatic,
@@ -183,10 +184,12 @@ impl<P: Pmu> VirtualPmu<P> {
     }
 
     /// Returns the time a group really counts before the ring turns: the [interval](Scheduling::interval)
-    /// that was asked for, or as much more as keeps the thread in the background from taking more
-    /// than a hundredth of a CPU for turning.
+    /// that was asked for, or as much more as keeps a thread in the background from taking more
+    /// than a hundredth of a CPU for turning; the longest of all CPUs.
     pub fn interval_in_force(&self) -> Duration {
-        Duration::from_nanos(self.engine.core.rotation.interval())
+        let core = &self.engine.core;
+        let intervals = (0..core.cpus()).map(|cpu| core.interval(cpu));
+        Duration::from_nanos(intervals.max().unwrap_or(0))
     }
 
     /// Returns the driver.

@@ -89,6 +89,16 @@ impl Machine {
         self.backends.iter().find(|b| b.is_of_this_system)?.error()
     }
 
+    /// Returns the reason why hardware events are not counted here unless a backend is named, on systems where
+    /// only such a backend reaches the counters.
+    pub(crate) fn counts_by_name_only(&self) -> Option<Error> {
+        if !cfg!(any(target_os = "freebsd", target_os = "dragonfly")) {
+            return None;
+        }
+        let msr = self.on_request().iter().find(|b| b.name == "msr")?;
+        Some(by_name_only(msr.error()))
+    }
+
     /// Returns the backends that count together here.
     ///
     /// If perf_event_open can be used, getrusage(2) is left out: it counts a command from its fork
@@ -114,6 +124,29 @@ impl Machine {
                 .with_reason(reasons.join("; ")),
         )
     }
+}
+
+/// Returns the refusal of events that the registers of CPUs count, if they are asked for by name, or why these
+/// cannot either.
+fn by_name_only(obstacle: Option<&Error>) -> Error {
+    const COUNTS: &str = "quipu stat --backend msr -C LIST counts them, on CPUs";
+    let kind = obstacle.map_or(ErrorKind::NoSuchDevice, Error::kind);
+    let error = Error::new(kind, "count events of the CPU");
+    let Some(obstacle) = obstacle else {
+        return error
+            .with_reason("this system has no interface for them but registers, which are written by name only")
+            .with_hint(COUNTS);
+    };
+    let hint = match obstacle.hint() {
+        Some(hint) => format!("{hint}; then {COUNTS}"),
+        None => COUNTS.to_owned(),
+    };
+    error
+        .with_reason(format!(
+            "this system has no interface for them but registers, and these: {}",
+            obstacle.reason().unwrap_or(obstacle.attempted())
+        ))
+        .with_hint(hint)
 }
 
 impl fmt::Debug for Machine {
@@ -238,5 +271,36 @@ fn posix() -> BackendStatus {
         } else {
             BackendStatus::missing("posix", "use getrusage", cfg!(unix))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_count_by_name_only_are_refused_with_that_name_and_what_is_in_its_way() {
+        let usable = by_name_only(None);
+        assert_eq!(usable.kind(), ErrorKind::NoSuchDevice);
+        assert!(
+            usable
+                .hint()
+                .is_some_and(|hint| hint.starts_with("quipu stat --backend msr -C LIST"))
+        );
+        let obstacle = Error::new(ErrorKind::NoPermission, "open /dev/cpuctl0")
+            .with_reason("registers are for root only")
+            .with_hint("run it as root");
+        let refused = by_name_only(Some(&obstacle));
+        assert_eq!(refused.kind(), ErrorKind::NoPermission);
+        assert!(
+            refused
+                .reason()
+                .is_some_and(|reason| reason.ends_with("registers are for root only"))
+        );
+        assert!(
+            refused.hint().is_some_and(
+                |hint| hint.starts_with("run it as root; then quipu stat --backend msr")
+            )
+        );
     }
 }

@@ -44,6 +44,7 @@ pub struct EventSetBuilder {
     attributes: Attributes,
     user_mode_fallback: bool,
     cpu_fallback: bool,
+    child: Option<i32>,
     backends: Option<Vec<Arc<dyn Backend>>>,
     machine: Option<Arc<Machine>>,
     presets: Vec<(String, Formula)>,
@@ -57,6 +58,7 @@ impl EventSetBuilder {
             attributes: Attributes::default().with_disabled(true),
             user_mode_fallback: false,
             cpu_fallback: false,
+            child: None,
             backends: None,
             machine: None,
             presets: Vec::new(),
@@ -101,6 +103,13 @@ impl EventSetBuilder {
     /// [`EventSet::enable_on_cpus`] starts it. Off by default.
     pub fn cpu_fallback(&mut self, yes: bool) -> &mut Self {
         self.cpu_fallback = yes;
+        self
+    }
+
+    /// Sets the child process that is counted, with its own children, where CPUs are asked for and a backend
+    /// follows tasks only. None by default.
+    pub fn child_of_cpus(&mut self, pid: i32) -> &mut Self {
+        self.child = Some(pid);
         self
     }
 
@@ -160,16 +169,17 @@ impl EventSetBuilder {
     /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
     pub fn open(&self) -> Result<EventSet> {
         let given = self.machine.as_deref();
-        let (backends, unusable) = match self.backends.clone() {
+        let (backends, machine) = match self.backends.clone() {
             Some(backends) => (backends, None),
             None => {
                 let machine = given.unwrap_or_else(|| Machine::this());
-                (machine.require()?, machine.unusable_first().cloned())
+                (machine.require()?, Some(machine))
             }
         };
         let opener = Opener {
             backends,
-            unusable,
+            machine,
+            child: self.child,
             target: &self.target,
             user_mode_fallback: self.user_mode_fallback,
             cpu_fallback: self.cpu_fallback,
@@ -220,6 +230,7 @@ impl fmt::Debug for EventSetBuilder {
             .field("attributes", &self.attributes)
             .field("user_mode_fallback", &self.user_mode_fallback)
             .field("cpu_fallback", &self.cpu_fallback)
+            .field("child_of_cpus", &self.child)
             .field("backends", &names)
             .field("presets", &self.presets)
             .finish_non_exhaustive()

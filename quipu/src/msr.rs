@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quipu_events::Interface;
 use quipu_events::identify::this_machine;
-use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, Result};
+use quipu_hal::{CpuIdentity, CpuModel, Error, ErrorKind, EventMap, Result};
 use quipu_pmu::{MonotonicClock, Pmu, Slot, VirtualPmu};
 
 use crate::NativeEvents;
@@ -49,6 +49,8 @@ pub fn options() -> Options {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Trial {
+    /// The CPU.
+    pub cpu: CpuIdentity,
     /// The kind of the counters, in a few words.
     pub description: String,
     /// The CPUs, each with why its counters cannot be used if they cannot.
@@ -66,12 +68,14 @@ pub struct Trial {
 /// When the registers cannot be reached, or there are no counters to try.
 pub fn try_out() -> Result<Trial> {
     let bus = SystemMsr::open()?;
-    let pmu = MsrPmu::for_probing(bus, events(NativeEvents::this())?.cpu(), options())?;
+    let events = events(NativeEvents::this())?;
+    let pmu = MsrPmu::for_probing(bus, events.cpu(), options())?;
     let usable = |&cpu: &u32| (cpu, pmu.acquire(cpu).and_then(|()| pmu.release(cpu)));
     Ok(Trial {
+        cpu: events.cpu().identity.clone(),
         description: pmu.description().to_owned(),
         cpus: pmu.cpus().iter().map(usable).collect(),
-        in_use: pmu.in_use().to_vec(),
+        in_use: pmu.in_use(),
         likely_owner: pmu.bus().likely_owner(),
     })
 }

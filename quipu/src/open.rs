@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::Machine;
 use quipu_hal::{
     Backend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
     Target, TargetKinds,
@@ -21,8 +22,10 @@ pub(crate) struct OpenGroup {
 /// The backends, target and fallbacks that the groups of a set are opened with.
 pub(crate) struct Opener<'a> {
     pub(crate) backends: Vec<Arc<dyn Backend>>,
-    /// The reason why the backend that comes first cannot be used, if it cannot.
-    pub(crate) unusable: Option<Error>,
+    /// The machine whose backends they are, unless they were given.
+    pub(crate) machine: Option<&'a Machine>,
+    /// The child to count in place of CPUs, on backends that follow tasks only.
+    pub(crate) child: Option<i32>,
     pub(crate) target: &'a Target,
     pub(crate) user_mode_fallback: bool,
     pub(crate) cpu_fallback: bool,
@@ -40,10 +43,26 @@ impl Opener<'_> {
             }
             Err(error) => Err(error),
         };
-        outcome.map_err(|error| match &self.unusable {
-            Some(unusable) if error.kind() == ErrorKind::UnsupportedEvent => unusable.clone(),
+        outcome.map_err(|error| match error.kind() {
+            ErrorKind::UnsupportedEvent => self.obstacle(spec).unwrap_or(error),
             _ => error,
         })
+    }
+
+    /// Returns the reason why the backend that would know events cannot be used, if it cannot.
+    fn obstacle(&self, spec: &GroupSpec) -> Option<Error> {
+        let machine = self.machine?;
+        let of_counters = |member: &EventSpec| {
+            matches!(
+                member.event,
+                Event::Hardware(_) | Event::Cache(_) | Event::Raw(_) | Event::Named(_)
+            )
+        };
+        let by_name_only = || {
+            let asked = spec.members.iter().any(of_counters);
+            asked.then(|| machine.counts_by_name_only()).flatten()
+        };
+        machine.unusable_first().cloned().or_else(by_name_only)
     }
 
     /// Opens each event by itself, and all in the same modes.
@@ -98,9 +117,15 @@ impl Opener<'_> {
     /// Opens a group on one backend, on CPUs if that is its fallback.
     fn open_on(&self, backend: &Arc<dyn Backend>, spec: &GroupSpec) -> Result<OpenGroup> {
         let on_cpus = self.cpus_instead(backend);
-        let group = match &on_cpus {
-            None => backend.open(spec, self.target)?,
-            Some(cpus) => {
+        let child = self.child_instead(backend);
+        let group = match (&on_cpus, child) {
+            (None, Some(child)) => {
+                let mut of_child = spec.clone();
+                of_child.attributes.inherit = true;
+                backend.open(&of_child, &Target::Process(child))?
+            }
+            (None, None) => backend.open(spec, self.target)?,
+            (Some(cpus), _) => {
                 let mut of_cpus = spec.clone();
                 of_cpus.attributes.inherit = false;
                 of_cpus.attributes.enable_on_exec = false;
@@ -113,6 +138,14 @@ impl Opener<'_> {
             in_user_mode: false,
             group,
         })
+    }
+
+    /// Returns the child to count if the backend does not reach CPUs, which are asked for.
+    fn child_instead(&self, backend: &Arc<dyn Backend>) -> Option<i32> {
+        const CPUS: TargetKinds = TargetKinds::CPU.union(TargetKinds::ALL_CPUS);
+        let reaches = backend.capabilities().targets;
+        let follows = CPUS.contains(self.target.kind()) && !reaches.intersects(CPUS);
+        self.child.filter(|_| follows)
     }
 
     /// Returns the CPUs to count on if the backend cannot follow the target.

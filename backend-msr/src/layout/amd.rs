@@ -17,6 +17,7 @@ const FOUR: Bases = Bases {
     counter: address::AMD_COUNTER,
     writing: address::AMD_COUNTER,
     step: 1,
+    full_width: true,
 };
 
 /// Registers since family 15h; the first four alias those above.
@@ -25,11 +26,12 @@ const CORE: Bases = Bases {
     counter: address::AMD_CORE_COUNTER,
     writing: address::AMD_CORE_COUNTER,
     step: address::AMD_CORE_STEP,
+    full_width: true,
 };
 
 /// K7 and K8: events of eight bits.
 pub(super) fn k7() -> Layout {
-    four("AMD K7", &allow::AMD_K7_SELECTS, allow::SELECT_BITS)
+    four(&allow::AMD_K7_SELECTS, allow::SELECT_BITS)
 }
 
 /// Events that a single counter miscounts from family 17h on: floating point operations, more than 15
@@ -51,11 +53,7 @@ pub(super) fn family_10h(model: &CpuModel, bus: &impl MsrBus) -> Result<Layout> 
 fn by_features(bus: &impl MsrBus) -> Result<Layout> {
     let [_, _, features, _] = bus.cpuid(0x8000_0001, 0)?;
     if features >> 23 & 1 == 0 {
-        return Ok(four(
-            "AMD family 10h",
-            &allow::AMD_10H_SELECTS,
-            allow::AMD_SELECT_BITS,
-        ));
+        return Ok(four(&allow::AMD_10H_SELECTS, allow::AMD_SELECT_BITS));
     }
     let [version2, numbers, ..] = bus.cpuid(0x8000_0022, 0)?;
     Ok(if version2 & 1 == 1 {
@@ -68,10 +66,10 @@ fn by_features(bus: &impl MsrBus) -> Result<Layout> {
     })
 }
 
-fn four(name: &str, selects: &'static Row, bits: u64) -> Layout {
+fn four(selects: &'static Row, bits: u64) -> Layout {
     let counter = |number| Counter::general(number, WIDTH, &FOUR, bits);
     Layout {
-        name: format!("{name}, four counters of {WIDTH} bits"),
+        name: format!("AMD, four counters of {WIDTH} bits at {:#x}", FOUR.select),
         gate: Gate::Each,
         counters: (0..4).map(counter).collect(),
         allowed: AllowList::new(&[
@@ -100,10 +98,13 @@ fn core(number: u8, version2: bool) -> Layout {
     let name = if version2 {
         "AMD PerfMonV2"
     } else {
-        "AMD family 15h"
+        "AMD with PerfCtrExtCore"
     };
     Layout {
-        name: format!("{name}, {number} counters of {WIDTH} bits"),
+        name: format!(
+            "{name}, {number} counters of {WIDTH} bits at {:#x}",
+            CORE.select
+        ),
         gate: if version2 { global } else { Gate::Each },
         counters: (0..number).map(counter).collect(),
         allowed: AllowList::new(&rows),

@@ -3,7 +3,9 @@
 use quipu_hal::{Result, X86Select};
 use quipu_pmu::Slot;
 
-use super::{Bases, Control, Counter, FIXED_FIELD, Gate, Global, Layout, cycles, mask, unusable};
+use super::{
+    Bases, Control, Counter, FIXED_FIELD, Gate, Global, Layout, cycles, mask, origin, unusable,
+};
 use crate::allow_list::{self as allow, AllowList};
 use crate::{MsrBus, address};
 
@@ -76,11 +78,13 @@ const LEGACY: Bases = Bases {
     counter: address::INTEL_COUNTER,
     writing: address::INTEL_COUNTER,
     step: 1,
+    full_width: false,
 };
 
 /// Registers of CPUs whose counters can be written in their full width.
 const FULL_WIDTH: Bases = Bases {
     writing: address::INTEL_FULL_COUNTER,
+    full_width: true,
     ..LEGACY
 };
 
@@ -90,6 +94,7 @@ const VERSION_6: Bases = Bases {
     counter: address::INTEL_V6_COUNTER,
     writing: address::INTEL_V6_COUNTER,
     step: address::INTEL_V6_STEP,
+    full_width: true,
 };
 
 fn fixed(number: u8, width: u8, first: u32, step: u32) -> Counter {
@@ -98,6 +103,7 @@ fn fixed(number: u8, width: u8, first: u32, step: u32) -> Counter {
         slot: Slot::fixed(number, width),
         address,
         writing: address,
+        origin: origin(width),
         control: Control::Field {
             address: address::INTEL_FIXED_CONTROL,
             shift: 4 * u32::from(number),

@@ -77,6 +77,10 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         Access::AnyThread
     }
 
+    fn pin(&self, cpu: u32) -> bool {
+        self.bus().pin(cpu)
+    }
+
     fn simultaneity(&self) -> Simultaneity {
         Simultaneity::Sequential
     }
@@ -86,6 +90,17 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
         Ok(able.fold(SlotSet::EMPTY, |set, counter| {
             set.with(counter.slot.class, counter.slot.number)
         }))
+    }
+
+    fn busy(&self, encoding: &Encoding, counters: SlotSet) -> Option<Error> {
+        let able = |counter: &&Counter| {
+            let Slot { class, number, .. } = counter.slot;
+            counters.contains(class, number) && counter.word(encoding).is_some()
+        };
+        let busy = self.in_use.iter().filter(|(counter, _)| able(&counter));
+        let (_, cpu) = busy.min_by_key(|(_, cpu)| *cpu)?;
+        let what = "every counter that can count it is enabled already";
+        Some(super::busy(self.bus(), *cpu, what))
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {

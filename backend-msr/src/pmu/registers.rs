@@ -119,9 +119,11 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         self.set(taken, slot, self.standing(word))
     }
 
+    /// Sets a counter to the value from which it counts.
     pub(crate) fn clear(&self, taken: &mut SavedRegisters, slot: usize) -> Result<()> {
         taken.touched[slot] = true;
-        self.guard.put(self.cpu, self.counters[slot].address, 0)
+        let counter = &self.counters[slot];
+        self.guard.put(self.cpu, counter.writing, counter.origin)
     }
 
     pub(crate) fn read(&self, slots: &[usize], raw: &mut [u64]) -> Result<()> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use quipu_hal::{Encoding, Event, FixedCounter, Group, GroupSpec, P5Function, Target, X86Select};
+use quipu_hal::{
+    Encoding, Event, FixedCounter, Group, GroupSpec, P5Function, SlotClass, Target, X86Select,
+};
 use quipu_msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options};
 use quipu_pmu::{ManualClock, Pmu, VirtualPmu};
@@ -68,7 +70,7 @@ fn global_control_starts_and_stops_all_counters_of_a_group_with_one_write() {
         let mut raw = [0; 4];
         pmu.stop(0, &[0, 1, 2, 3], &mut raw).unwrap();
         assert_eq!(bus.accesses().1, writes + 2, "{generation:?}");
-        assert_eq!(raw, [10; 4]);
+        assert_eq!(raw, [(1 << 46) + 10; 4]);
     }
 }
 
@@ -184,9 +186,32 @@ fn what_counters_held_comes_back_in_all_its_width_where_it_can_be_written() {
     pmu.acquire(0).unwrap();
     pmu.program(0, 0, &user(0xc0)).unwrap();
     pmu.clear(0, 0).unwrap();
-    assert_eq!(values(&bus, [0xc1]), [0]);
+    assert_eq!(values(&bus, [0xc1]), [1 << 46]);
     pmu.release(0).unwrap();
     assert_eq!(values(&bus, [0xc1]), [0x9999_8888_7777]);
+}
+
+#[test]
+fn counters_begin_where_one_that_another_program_zeroes_has_gone_back() {
+    let narrow = |generation| match generation {
+        Generation::P5 | Generation::P6 => true,
+        Generation::Intel { full_width, .. } => !full_width,
+        _ => false,
+    };
+    for &generation in Generation::ALL {
+        let (_bus, pmu) = acquired(generation);
+        let all: Vec<usize> = (0..pmu.slots().len()).collect();
+        let mut raw = vec![0; all.len()];
+        for &slot in &all {
+            pmu.clear(0, slot).unwrap();
+        }
+        pmu.read(0, &all, &mut raw).unwrap();
+        for (slot, raw) in pmu.slots().iter().zip(raw) {
+            let narrow = narrow(generation) && slot.class == SlotClass::General;
+            let width = if narrow { 32 } else { slot.width };
+            assert_eq!(raw, 1 << (width - 2), "{slot} of {generation:?}");
+        }
+    }
 }
 
 #[test]

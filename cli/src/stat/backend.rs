@@ -46,7 +46,12 @@ impl Backends {
                 }
                 let native = plan.machine().native_events();
                 let backend = msr::open_with(native, options)?;
-                Ok(Self::on_registers(Arc::new(backend)))
+                let mut backends = Self::on_registers(Arc::new(backend));
+                if plan.counts_child() {
+                    let posix = plan.machine().named("posix");
+                    backends.counting.get_or_insert_default().extend(posix.ok());
+                }
+                Ok(backends)
             }
             names => {
                 let named = names.iter().map(|name| plan.machine().named(name));

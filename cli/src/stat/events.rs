@@ -34,6 +34,13 @@ impl Request {
     }
 }
 
+impl Request {
+    fn is_software(&self) -> bool {
+        let mut members = self.group.members.iter();
+        members.all(|member| matches!(member.event, Event::Software(_)))
+    }
+}
+
 impl IntoGroups for Request {
     fn into_groups(self) -> quipu::Result<Vec<GroupSpec>> {
         self.group.into_groups()
@@ -50,7 +57,12 @@ pub fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failur
         requests.extend(named(text)?);
     }
     if options.event.is_empty() {
-        requests = default_set(on_cpus);
+        let on_registers = options.backend == ["msr"];
+        let of_command = on_registers && !options.target.command.is_empty();
+        requests = default_set(on_cpus && !of_command);
+        // Registers count none of the kernel's events.
+        let software = requests.iter_mut().filter(|request| request.is_software());
+        software.for_each(|request| request.optional |= on_registers);
     }
     requests.extend(detailed(options.detailed));
     Ok(requests)

@@ -89,13 +89,13 @@ impl Notes {
         } else if event.fell_back_to_user() {
             self.add("user mode only", name, fallback_hint());
         }
-        for erratum in &info.errata {
+        if event.backend() == Some("posix") {
             // What there is to know of these is what comes with not following the kernel's events.
-            let about = match event.backend() {
-                Some("posix") => "counted by posix",
-                _ => "note",
-            };
-            self.add(about, name, erratum.as_str());
+            for erratum in &info.errata {
+                self.add("counted by posix", name, erratum.as_str());
+            }
+        } else if !info.errata.is_empty() {
+            self.add("note", name, info.errata.join("; "));
         }
     }
 

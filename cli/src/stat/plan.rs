@@ -28,6 +28,8 @@ pub struct Plan {
     pub backend: Vec<String>,
     /// The simulated device to use instead.
     pub simulated: Option<SimulatedPctr>,
+    /// True if the events are the default ones.
+    pub default_events: bool,
     /// True if registers may be taken that another program counts with.
     pub take_busy: bool,
     pub inherit: bool,
@@ -89,6 +91,7 @@ impl Plan {
             names: options.names.choose()?,
             backend: options.backend.clone(),
             simulated: options.simulate.map(SimulatedPctr::new).transpose()?,
+            default_events: options.event.is_empty() && !options.null,
             take_busy: options.take_busy,
             inherit: !options.target.no_inherit,
             by,
@@ -115,6 +118,11 @@ impl Plan {
             Scope::Cpus(Target::Cpus(cpus)) if self.backend == ["msr"] => Some(cpus),
             _ => None,
         }
+    }
+
+    /// Returns true if default events that registers do not count are counted of the command.
+    pub fn counts_child(&self) -> bool {
+        self.default_events && self.backend == ["msr"] && !self.command.is_empty()
     }
 
     /// Returns the machine to count on.

@@ -92,6 +92,9 @@ impl Sets {
                 if let Some(names) = &plan.names {
                     set.machine(Arc::clone(&names.machine));
                 }
+                if let Some(child) = command.filter(|_| plan.counts_child()) {
+                    set.child_of_cpus(child);
+                }
                 if let Some(backends) = &backends.counting {
                     set.backends(backends.iter().cloned());
                 }
@@ -107,7 +110,7 @@ impl Sets {
             members,
             disturbances: Disturbances::new(),
         };
-        sets.refuse_mistakes()?;
+        sets.refuse_mistakes(plan)?;
         Ok(sets)
     }
 
@@ -233,7 +236,7 @@ impl Sets {
     }
 
     /// Fails for errors that would make the run a waste of time.
-    fn refuse_mistakes(&self) -> Result<(), Failure> {
+    fn refuse_mistakes(&self, plan: &Plan) -> Result<(), Failure> {
         let mut errors = self
             .set_events()
             .filter_map(|(_, event)| Some((event, event.error()?)));
@@ -242,7 +245,11 @@ impl Sets {
         {
             return Err(error.clone().into());
         }
-        match refusal_of_all(self.set_events().map(|(_, event)| event.error())) {
+        // What is counted beside the named backend is no reason to run without it.
+        let asked_for = self
+            .set_events()
+            .filter(|(_, event)| !(plan.counts_child() && event.backend() == Some("posix")));
+        match refusal_of_all(asked_for.map(|(_, event)| event.error())) {
             Some(denied) => Err(denied.clone().into()),
             None => Ok(()),
         }
@@ -260,13 +267,16 @@ fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
         .collect()
 }
 
-/// Returns an error if no event can be counted, and one of them only for lack of permission or because
-/// other programs use its counters.
+/// Returns an error if no event can be counted, and one of them for a reason that can be removed: no permission,
+/// counters that other programs use or that do not work, a failure of the system.
 pub fn refusal_of_all<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Option<&'a Error> {
     let errors: Vec<&Error> = errors.collect::<Option<_>>()?;
-    errors
-        .into_iter()
-        .find(|error| matches!(error.kind(), ErrorKind::NoPermission | ErrorKind::Busy))
+    errors.into_iter().find(|error| {
+        matches!(
+            error.kind(),
+            ErrorKind::NoPermission | ErrorKind::Busy | ErrorKind::NoSuchDevice | ErrorKind::Os
+        )
+    })
 }
 
 /// Returns true if an error is a mistake in the request rather than a limit of this machine. A name that

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
-use quipu::msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
+use quipu::msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
 use quipu_cli::stat::{
@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const GENERATION: Generation = Generation::ALL[5];
 const SELECT_0: u32 = 0x186;
 const SELECT_1: u32 = 0x187;
+const COUNTER_0: u32 = 0xc1;
 const COUNTER_1: u32 = 0xc2;
 const GLOBAL_CONTROL: u32 = 0x38f;
 
@@ -213,6 +214,68 @@ fn counters_taken_from_others_are_named_and_given_back() {
         notes[0].text
     );
     assert_eq!(bus.dump(0), before);
+}
+
+/// Returns why nothing is counted with these registers; the command was not run then.
+fn refusal(bus: SimulatedMsrs, taking: msr::Options) -> String {
+    let backends = Backends::on_registers(registers(bus, ManualClock::new(), taking));
+    let plan = Plan::new(&options(["-e", "A,B"])).expect("a plan");
+    match Sets::open(&plan, &backends, None) {
+        Ok(_) => panic!("something is counted"),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+#[test]
+fn nothing_is_run_when_others_use_all_counters_that_can_count_an_event() {
+    let bus = SimulatedMsrs::new(GENERATION, 1);
+    for select in SELECT_0..SELECT_0 + 8 {
+        bus.write(0, select, 0x43_00c0).expect("another program's");
+    }
+    let refusal = refusal(bus, msr::Options::default());
+    let all = "every counter that can count it is enabled already, probably by another program";
+    assert!(refusal.contains(all), "{refusal}");
+}
+
+#[test]
+fn nothing_is_run_when_the_counters_stand_still() {
+    let bus = SimulatedMsrs::new(GENERATION, 1);
+    bus.set_defect(Defect::Standstill);
+    let refusal = refusal(bus, msr::Options::default());
+    assert!(refusal.contains("stands still"), "{refusal}");
+}
+
+#[test]
+fn nothing_is_run_when_the_journal_cannot_be_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let nowhere = directory.path().join("absent/journal");
+    let bus = SimulatedMsrs::new(GENERATION, 1);
+    let refusal = refusal(bus, msr::Options::default().with_journal(nowhere));
+    assert!(
+        refusal.contains("the journal of registers cannot be kept"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_counter_that_another_program_zeroes_is_disturbed() {
+    let mut run = measure("A,B");
+    run.pass(100);
+    run.rows();
+    run.pass(50);
+    run.bus
+        .write(0, COUNTER_0, 0)
+        .expect("another program's write");
+    let (rows, notes) = run.end();
+    assert_eq!(rows[0].count, Count::Estimated(200));
+    assert_eq!((rows[0].enabled, rows[0].running), (2_000_000, 1_000_000));
+    assert_eq!(rows[1].count, Count::Exact(150));
+    assert_eq!(notes[0].about, "disturbed");
+    assert!(
+        notes[0].text.contains("its value went back"),
+        "{}",
+        notes[0].text
+    );
 }
 
 #[test]

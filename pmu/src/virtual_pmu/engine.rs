@@ -8,25 +8,26 @@ use std::time::Duration;
 use quipu_hal::{Error, ErrorKind, Reading, Result};
 
 use super::Drive;
-use super::rotator::{RotationInterval, Rotator};
+use super::cpu_thread::{Call, CpuThread};
+use super::pace::Pace;
 use super::schedule::{CpuContext, NEVER, Schedule};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
 use crate::clock::nanoseconds;
-use crate::{Access, Clock, Pmu};
+use crate::{Access, Clock, Pmu, Slot};
 
-/// State shared by the groups of one virtual PMU. The last of them ends the rotator.
+/// State shared by the groups of one virtual PMU. The last of them ends the threads.
 pub(super) struct Engine<P: Pmu> {
-    // First, so that the thread has ended before anything else is dropped.
-    rotator: Rotator,
+    // First, so that the threads have ended before anything else is dropped.
+    /// In the order of [`Pmu::cpus`].
+    threads: Box<[CpuThread]>,
     pub(super) core: Arc<Core<P>>,
 }
 
-/// The part that the rotator works on too.
+/// The part that the threads work on too.
 pub(super) struct Core<P: Pmu> {
     pub(super) pmu: P,
     pub(super) clock: Box<dyn Clock>,
-    pub(super) rotation: RotationInterval,
     pub(super) drive: Drive,
     /// [`Pmu::read_verify_interval`] in nanoseconds.
     read_verify_interval: u64,
@@ -39,6 +40,7 @@ pub(super) struct Core<P: Pmu> {
 struct Cpu {
     number: u32,
     schedule: Mutex<Schedule>,
+    pace: Pace,
     /// Time at which the schedule has work due.
     due: AtomicU64,
 }
@@ -70,16 +72,17 @@ impl Reader {
 
 impl<P: Pmu> Engine<P> {
     pub(super) fn new(pmu: P, clock: Box<dyn Clock>, interval: Duration, drive: Drive) -> Self {
-        let cpus = pmu.cpus().iter().map(|&number| Cpu {
+        let cpu = |&number: &u32| Cpu {
             number,
             schedule: Mutex::default(),
+            pace: Pace::new(interval),
             due: AtomicU64::new(NEVER),
-        });
+        };
+        let cpus: Box<[Cpu]> = pmu.cpus().iter().map(cpu).collect();
         Self {
-            rotator: Rotator::default(),
+            threads: cpus.iter().map(|_| CpuThread::default()).collect(),
             core: Arc::new(Core {
-                cpus: cpus.collect(),
-                rotation: RotationInterval::new(interval),
+                cpus,
                 drive,
                 read_verify_interval: pmu.read_verify_interval().map_or(NEVER, nanoseconds),
                 owner: Mutex::default(),
@@ -89,24 +92,110 @@ impl<P: Pmu> Engine<P> {
         }
     }
 
+    /// Counts a group opened on a CPU; the first acquires the counters.
+    pub(super) fn open(&self, cpu: usize) -> Result<()> {
+        if self.core.drive == Drive::Background {
+            let (pinning, working) = (Arc::clone(&self.core), Arc::clone(&self.core));
+            let number = self.core.number(cpu);
+            self.threads[cpu].start(
+                move || pinning.pmu.pin(number),
+                move |call| {
+                    match call {
+                        Some(Call::Accumulate(group)) => {
+                            working.with(cpu, |schedule, at| schedule.refresh_now(at, &group));
+                        }
+                        Some(Call::Other(call)) => call(),
+                        None => return working.run_due(cpu),
+                    }
+                    None
+                },
+            )?;
+        }
+        self.on_cpu(cpu, move |core| core.with(cpu, Schedule::open))
+    }
+
+    /// Counts a group closed on a CPU; the last releases the counters.
+    pub(super) fn close(&self, cpu: usize) {
+        // There is nobody to tell of an error; what keeps its registers is tried again in the end.
+        let _ = self.on_cpu(cpu, move |core| {
+            core.with(cpu, Schedule::close);
+            Ok(())
+        });
+    }
+
     /// Enables a group on one CPU and says whether it was off; an error leaves it off.
     pub(super) fn enable(&self, group: &Arc<ScheduledGroup>) -> Result<bool> {
-        let core = &self.core;
-        if core.drive == Drive::Background {
-            let core = Arc::clone(core);
-            self.rotator.start(move || core.run_due())?;
-        }
-        let due = &core.cpus[group.cpu].due;
+        let cpu = group.cpu;
+        let due = &self.core.cpus[cpu].due;
         let before = due.load(Ordering::Relaxed);
-        let enabled = core.with(group.cpu, |schedule, at| schedule.enable(at, group));
-        if enabled && let Some(e) = group.take_fault() {
-            core.with(group.cpu, |schedule, at| schedule.disable(at, group));
-            return Err(e);
-        }
-        if core.drive == Drive::Background && due.load(Ordering::Relaxed) < before {
-            self.rotator.wake();
+        let group = Arc::clone(group);
+        let enabled = self.on_cpu(cpu, move |core| {
+            let enabled = core.with(cpu, |schedule, at| schedule.enable(at, &group));
+            if enabled && let Some(e) = group.take_fault() {
+                core.with(cpu, |schedule, at| schedule.disable(at, &group));
+                return Err(e);
+            }
+            Ok(enabled)
+        })?;
+        if self.core.drive == Drive::Background && due.load(Ordering::Relaxed) < before {
+            self.threads[cpu].wake();
         }
         Ok(enabled)
+    }
+
+    pub(super) fn disable(&self, group: &Arc<ScheduledGroup>) -> Result<()> {
+        let (cpu, group) = (group.cpu, Arc::clone(group));
+        self.on_cpu(cpu, move |core| {
+            core.with(cpu, |schedule, at| schedule.disable(at, &group));
+            group.take_fault().map_or(Ok(()), Err)
+        })
+    }
+
+    pub(super) fn reset(&self, group: &Arc<ScheduledGroup>) -> Result<()> {
+        let (cpu, group) = (group.cpu, Arc::clone(group));
+        self.on_cpu(cpu, move |core| {
+            core.with(cpu, |schedule, at| schedule.reset(at, &group))
+        })
+    }
+
+    /// Reads a group on one CPU. It allocates nothing. Where the calling thread may access the registers it takes
+    /// no lock, unless something is wrong or it is the one that rotates; otherwise the thread of the CPU reads.
+    pub(super) fn read(
+        &self,
+        group: &Arc<ScheduledGroup>,
+        reader: &mut Reader,
+        part: usize,
+        out: &mut [Reading],
+    ) -> Result<()> {
+        let thread = &self.threads[group.cpu];
+        let accumulated = group.is_active() && thread.is_pinned();
+        if accumulated {
+            thread.make(Call::Accumulate(Arc::clone(group)));
+        }
+        self.core.read(group, reader, part, accumulated, out)
+    }
+
+    /// Does work that calls the driver, on the CPU's thread if that is pinned.
+    fn on_cpu<T: Send + 'static>(
+        &self,
+        cpu: usize,
+        work: impl FnOnce(&Core<P>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let thread = &self.threads[cpu];
+        if !thread.is_pinned() {
+            return work(&self.core);
+        }
+        let core = Arc::clone(&self.core);
+        let done = Arc::new(Mutex::new(None));
+        let result = Arc::clone(&done);
+        thread.make(Call::Other(Box::new(move || {
+            *lock(&result) = Some(work(&core));
+        })));
+        let done = lock(&done).take();
+        done.unwrap_or_else(|| {
+            let attempted = format!("reach the counters of CPU {}", self.core.number(cpu));
+            Err(Error::new(ErrorKind::Os, attempted).with_reason("its driver has panicked"))
+        })
     }
 }
 
@@ -132,40 +221,16 @@ impl<P: Pmu> Core<P> {
             pmu: &self.pmu,
             clock: &*self.clock,
             cpu: cpu.number,
-            interval: self.rotation.interval(),
+            interval: cpu.pace.interval(),
         };
         let done = work(&mut schedule, &at);
         cpu.due.store(schedule.due(), Ordering::Relaxed);
         done
     }
 
-    pub(super) fn open(&self, cpu: usize) -> Result<()> {
-        self.with(cpu, Schedule::open)
-    }
-
-    pub(super) fn close(&self, cpu: usize) {
-        self.with(cpu, Schedule::close);
-    }
-
-    pub(super) fn disable(&self, group: &Arc<ScheduledGroup>) -> Result<()> {
-        self.with(group.cpu, |schedule, at| schedule.disable(at, group));
-        group.take_fault().map_or(Ok(()), Err)
-    }
-
-    pub(super) fn reset(&self, group: &ScheduledGroup, reader: &mut Reader) -> Result<()> {
-        self.with(group.cpu, |_, at| {
-            // Before the registers are read, so that no count is without its time.
-            let now = at.clock.now();
-            let raw = if group.is_active() {
-                reader.load_slots(group);
-                at.pmu.read(at.cpu, &reader.slots, &mut reader.raw)?;
-                Some(&*reader.raw)
-            } else {
-                None
-            };
-            group.reset(raw, now);
-            Ok(())
-        })
+    /// Returns the time that groups on a CPU count before its ring turns, in nanoseconds.
+    pub(super) fn interval(&self, cpu: usize) -> u64 {
+        self.cpus[cpu].pace.interval()
     }
 
     /// Turns every ring now, and reads the counters that are due for accumulation.
@@ -178,46 +243,41 @@ impl<P: Pmu> Core<P> {
         }
     }
 
-    /// Does the work that is due on a CPU; returns true if its ring turned.
-    fn maintain(&self, cpu: usize) -> bool {
-        let mut turned = false;
-        if self.cpus[cpu].due.load(Ordering::Relaxed) <= self.clock.now() {
-            self.with(cpu, |schedule, at| {
-                turned = schedule.rotate_at() <= at.clock.now();
-                if turned {
-                    schedule.rotate(at);
-                }
-                schedule.refresh(at);
-            });
-        }
-        turned
-    }
-
-    /// Does the work that is due on every CPU, and returns the time until more is due.
-    fn run_due(&self) -> Option<Duration> {
+    /// Does the work that is due on a CPU.
+    fn maintain(&self, cpu: usize) {
+        let Cpu { due, pace, .. } = &self.cpus[cpu];
         let began = self.clock.now();
-        let mut turned = false;
-        for cpu in 0..self.cpus.len() {
-            turned |= self.maintain(cpu);
+        if due.load(Ordering::Relaxed) > began {
+            return;
         }
-        if turned {
-            self.rotation
-                .record_cost(self.clock.now().saturating_sub(began));
-        }
-        let due = self.cpus.iter().map(|cpu| cpu.due.load(Ordering::Relaxed));
-        let next = due.min().filter(|&due| due != NEVER)?;
-        // A clock that is advanced elsewhere may stand still at the moment that is waited for.
-        let ns = next.saturating_sub(self.clock.now()).max(1_000);
-        Some(Duration::from_nanos(ns))
+        self.with(cpu, |schedule, at| {
+            let turned = schedule.rotate_at() <= at.clock.now();
+            if turned {
+                schedule.rotate(at);
+            }
+            schedule.refresh(at);
+            if turned && self.drive == Drive::Background {
+                pace.record_turn(at.clock.now().saturating_sub(began));
+            }
+        });
     }
 
-    /// Reads a group on one CPU. It takes no lock, unless something is wrong or the reading thread
-    /// is the one that rotates.
-    pub(super) fn read(
+    /// Does the work that is due on a CPU, and returns the time until more is due.
+    fn run_due(&self, cpu: usize) -> Option<Duration> {
+        self.maintain(cpu);
+        let due = self.cpus[cpu].due.load(Ordering::Relaxed);
+        // A clock that is advanced elsewhere may stand still at the moment that is waited for.
+        let ns = due.saturating_sub(self.clock.now()).max(1_000);
+        (due != NEVER).then(|| Duration::from_nanos(ns))
+    }
+
+    /// Reads a group on one CPU: its registers, or what was just accumulated of them.
+    fn read(
         &self,
         group: &Arc<ScheduledGroup>,
         reader: &mut Reader,
         part: usize,
+        accumulated: bool,
         out: &mut [Reading],
     ) -> Result<()> {
         if self.drive == Drive::Reads {
@@ -234,7 +294,7 @@ impl<P: Pmu> Core<P> {
             let times = state.times();
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
             let now;
-            if times.state == State::Active {
+            if times.state == State::Active && !accumulated {
                 reader.load_slots(group);
                 let cpu = self.cpus[group.cpu].number;
                 let got = self.pmu.read(cpu, &reader.slots, &mut reader.raw);
@@ -242,23 +302,38 @@ impl<P: Pmu> Core<P> {
                 overdue |= now.saturating_sub(state.last_known_at())
                     > state.wrap_timeout.load(Ordering::Relaxed);
                 let slots = self.pmu.slots();
+                let elapsed = now.saturating_sub(state.last_known_at());
+                let mut gone_back = None;
                 let counters = state.counters.iter().zip(&*group.members);
                 for (((counter, member), &raw), (&slot, out)) in counters
                     .zip(&reader.raw)
                     .zip(reader.slots.iter().zip(&mut *out))
                 {
-                    let mask = slots[slot].mask();
-                    out.value = member.count(raw, mask, || counter.widen(raw, mask));
+                    let (mask, known) = (slots[slot].mask(), counter.last_known());
+                    out.value = member.count(raw, mask, || counter.widen(raw, mask, known));
+                    if member.went_back(counter, raw, mask, known, elapsed) {
+                        gone_back = Some(slot);
+                    }
                 }
                 if !state.sequence.unchanged(since) {
                     continue;
                 }
-                let got = got.and_then(|()| self.verify(group, &reader.slots, now));
+                let got = got.and_then(|()| match gone_back {
+                    // Who wrote the value may have taken the counter, which the driver is to know.
+                    Some(slot) => self
+                        .pmu
+                        .verify(cpu, &reader.slots)
+                        .and_then(|()| Err(written(slots[slot], cpu))),
+                    None => self.verify(group, &reader.slots, now),
+                });
                 if let Err(e) = got {
                     return Err(self.failed(group, e));
                 }
             } else {
-                now = self.clock.now();
+                now = match times.state {
+                    State::Active => state.accumulated_at.load(Ordering::Relaxed),
+                    _ => self.clock.now(),
+                };
                 for (counter, out) in state.counters.iter().zip(&mut *out) {
                     out.value = counter.base.load(Ordering::Relaxed);
                 }
@@ -405,6 +480,16 @@ impl Reader {
 pub(super) fn wrong_thread(attempted: &str) -> Error {
     Error::new(ErrorKind::WrongThread, attempted)
         .with_reason("these counters can only be driven by the thread that opened the first group")
+}
+
+/// Returns the error of a counter that another program has written.
+#[cold]
+pub(super) fn written(slot: Slot, cpu: u32) -> Error {
+    Error::new(
+        ErrorKind::Interference,
+        format!("count with {slot} of CPU {cpu}"),
+    )
+    .with_reason("its value went back, as when another program writes it")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -44,7 +44,7 @@ impl<P: Pmu> VirtualGroup<P> {
             scheduled: Vec::with_capacity(cpus.len()),
         };
         for &cpu in cpus {
-            core.open(cpu)?;
+            engine.open(cpu)?;
             group.parts.push(Part::on_cpu(core.number(cpu)));
             let members = Arc::clone(members);
             let scheduled =
@@ -89,7 +89,9 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     }
 
     fn rotation_interval(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.engine.core.rotation.interval()))
+        let core = &self.engine.core;
+        let intervals = self.scheduled.iter().map(|group| core.interval(group.cpu));
+        intervals.max().map(Duration::from_nanos)
     }
 
     fn enable(&mut self) -> Result<()> {
@@ -102,7 +104,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
                 Err(e) => {
                     for group in started {
                         // The first error is the one to tell.
-                        let _ = self.engine.core.disable(group);
+                        let _ = self.engine.disable(group);
                     }
                     return Err(e);
                 }
@@ -115,7 +117,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
         self.check_thread("disable a group")?;
         let mut result = Ok(());
         for group in &self.scheduled {
-            let done = self.engine.core.disable(group);
+            let done = self.engine.disable(group);
             result = result.and(done);
         }
         result
@@ -124,7 +126,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     fn reset(&mut self) -> Result<()> {
         self.check_thread("reset a group")?;
         for group in &self.scheduled {
-            self.engine.core.reset(group, &mut self.reader)?;
+            self.engine.reset(group)?;
         }
         Ok(())
     }
@@ -134,7 +136,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
         out.check_shape(self.members.len(), &self.parts)?;
         for (part, group) in self.scheduled.iter().enumerate() {
             let out = &mut out[part];
-            self.engine.core.read(group, &mut self.reader, part, out)?;
+            self.engine.read(group, &mut self.reader, part, out)?;
         }
         Ok(())
     }
@@ -144,8 +146,8 @@ impl<P: Pmu> Drop for VirtualGroup<P> {
     fn drop(&mut self) {
         for group in &self.scheduled {
             // The error has no caller to go to; the registers are restored all the same.
-            let _ = self.engine.core.disable(group);
-            self.engine.core.close(group.cpu);
+            let _ = self.engine.disable(group);
+            self.engine.close(group.cpu);
         }
         self.engine.core.leave();
     }

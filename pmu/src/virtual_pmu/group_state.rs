@@ -121,13 +121,21 @@ impl CounterState {
     }
 
     /// Returns the count at a raw value: what the register moved since `start` is known only modulo its
-    /// width, so it is the first such count not below the one known last.
-    pub(super) fn widen(&self, raw: u64, mask: u64) -> u64 {
+    /// width, so it is the first such count not below `known`.
+    pub(super) fn widen(&self, raw: u64, mask: u64, known: u64) -> u64 {
         let base = self.base.load(Ordering::Relaxed);
         let moved = raw.wrapping_sub(self.start.load(Ordering::Relaxed));
-        let known = self.last_known();
         let beyond = base.wrapping_add(moved).wrapping_sub(known) & mask;
         known.wrapping_add(beyond)
+    }
+
+    /// Returns what the register moved since the count was `known` if its value is below that of then: it has
+    /// wrapped, or was written.
+    pub(super) fn wrapped(&self, raw: u64, mask: u64, known: u64) -> Option<u64> {
+        let since_start = known.wrapping_sub(self.base.load(Ordering::Relaxed));
+        let then = self.start.load(Ordering::Relaxed).wrapping_add(since_start);
+        let back = raw & mask < then & mask;
+        back.then(|| raw.wrapping_sub(then) & mask)
     }
 }
 
@@ -186,7 +194,7 @@ mod tests {
                 let step = (step & mask) >> if width > 58 { 6 } else { 0 };
                 raw = raw.wrapping_add(step);
                 truth = truth.wrapping_add(step);
-                let got = counter.widen(raw & mask, mask);
+                let got = counter.widen(raw & mask, mask, counter.last_known());
                 prop_assert_eq!(got, truth);
                 if accumulate {
                     counter.base.store(got, Ordering::Relaxed);

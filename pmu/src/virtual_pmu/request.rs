@@ -134,7 +134,8 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
         .filter(|(_, slot)| usable.contains(slot.class, slot.number))
         .fold(0, |mask, (i, _)| mask | 1 << i);
     if allowed == 0 {
-        return Err(refuse("no counter here can count it"));
+        let busy = pmu.busy(&resolved.encoding, resolved.slots);
+        return Err(busy.unwrap_or_else(|| refuse("no counter here can count it")));
     }
     let max_rate = resolved.info.max_rate;
     let gauge = resolved.info.kind == ValueKind::Gauge;

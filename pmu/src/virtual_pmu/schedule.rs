@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quipu_hal::{ErrorKind, Result};
 
-use super::scheduled_group::ScheduledGroup;
+use super::engine::written;
+use super::group_state::CounterState;
+use super::scheduled_group::{Known, ScheduledGroup};
 use super::times::State;
 use crate::assign::Matching;
 use crate::clock::nanoseconds;
@@ -52,6 +54,7 @@ struct Scratch {
     ready: Vec<Arc<ScheduledGroup>>,
     slots: Vec<usize>,
     raw: Vec<u64>,
+    known: Vec<u64>,
 }
 
 impl Schedule {
@@ -139,22 +142,43 @@ impl Schedule {
             placed, scratch, ..
         } = self;
         for group in placed.iter().filter(|group| accumulate_at(group) <= now) {
-            scratch.take_slots(std::slice::from_ref(group));
-            let read = at.pmu.read(at.cpu, &scratch.slots, &mut scratch.raw);
-            match read.and_then(|()| at.pmu.verify(at.cpu, &scratch.slots)) {
-                Ok(()) => group.accumulate(at.pmu.slots(), &scratch.raw, false, || at.clock.now()),
-                Err(e) => {
-                    if e.kind() == ErrorKind::Interference {
-                        group.discard_interval();
-                        lost = true;
-                    }
-                    group.set_fault(e);
-                }
-            }
+            lost |= !refresh_group(at, group, scratch, true);
         }
         if lost {
             self.reschedule(at, None);
         }
+    }
+
+    /// Reads a group now if it counts, and verifies it if that is due for a read.
+    pub(super) fn refresh_now<P: Pmu>(
+        &mut self,
+        at: &CpuContext<'_, P>,
+        group: &Arc<ScheduledGroup>,
+    ) {
+        let verified_at = group.state.verified_at.load(Ordering::Relaxed);
+        let since = at.clock.now().saturating_sub(verified_at);
+        let every = at.pmu.read_verify_interval().map_or(NEVER, nanoseconds);
+        if group.is_active() && !refresh_group(at, group, &mut self.scratch, since >= every) {
+            self.reschedule(at, None);
+        }
+    }
+
+    /// Sets the values of a group to zero.
+    pub(super) fn reset<P: Pmu>(
+        &mut self,
+        at: &CpuContext<'_, P>,
+        group: &Arc<ScheduledGroup>,
+    ) -> Result<()> {
+        // Before the registers are read, so that no count is without its time.
+        let now = at.clock.now();
+        let active = group.is_active();
+        if active {
+            self.scratch.take_slots(std::slice::from_ref(group));
+            let Scratch { slots, raw, .. } = &mut self.scratch;
+            at.pmu.read(at.cpu, slots, raw)?;
+        }
+        group.reset(active.then_some(&*self.scratch.raw), now);
+        Ok(())
     }
 
     /// Programs a group again whose registers another process has changed.
@@ -285,13 +309,17 @@ impl Schedule {
 }
 
 impl Scratch {
-    /// Collects the slots of these groups, one after the other, with as much room for raw values.
+    /// Collects the slots of these groups, one after the other, with as much room for raw values and the counts
+    /// that are known before these are read.
     fn take_slots(&mut self, groups: &[Arc<ScheduledGroup>]) {
         self.slots.clear();
         self.slots
             .extend(groups.iter().flat_map(|group| group.slots()));
         self.raw.clear();
         self.raw.resize(self.slots.len(), 0);
+        let counters = groups.iter().flat_map(|group| &group.state.counters);
+        self.known.clear();
+        self.known.extend(counters.map(CounterState::last_known));
     }
 
     fn clear(&mut self) {
@@ -316,6 +344,62 @@ fn batches(
     groups.chunks(if all_at_once { groups.len().max(1) } else { 1 })
 }
 
+/// Reads a group that counts, and verifies it if that is asked; returns false if its interval was lost.
+fn refresh_group<P: Pmu>(
+    at: &CpuContext<'_, P>,
+    group: &Arc<ScheduledGroup>,
+    scratch: &mut Scratch,
+    verify: bool,
+) -> bool {
+    let known_at = group.state.last_known_at();
+    scratch.take_slots(std::slice::from_ref(group));
+    let Scratch {
+        slots, raw, known, ..
+    } = scratch;
+    let read = at.pmu.read(at.cpu, slots, raw);
+    let done = read
+        .and_then(|()| match verify {
+            true => at.pmu.verify(at.cpu, slots),
+            false => Ok(()),
+        })
+        .and_then(|()| accumulate(at, group, raw, known, known_at, false));
+    match done {
+        Ok(()) => {
+            if verify {
+                let now = group.state.accumulated_at.load(Ordering::Relaxed);
+                group.state.verified_at.store(now, Ordering::Relaxed);
+            }
+            true
+        }
+        Err(e) => {
+            let lost = e.kind() == ErrorKind::Interference;
+            if lost {
+                group.discard_interval();
+            }
+            group.set_fault(e);
+            !lost
+        }
+    }
+}
+
+/// Adds what a group has counted.
+fn accumulate<P: Pmu>(
+    at: &CpuContext<'_, P>,
+    group: &ScheduledGroup,
+    raw: &[u64],
+    counts: &[u64],
+    known_at: u64,
+    stopped: bool,
+) -> Result<()> {
+    let slots = at.pmu.slots();
+    let known = Known {
+        counts,
+        at: known_at,
+    };
+    let done = group.accumulate(slots, raw, &known, stopped, at.clock);
+    done.map_err(|slot| written(slots[slot], at.cpu))
+}
+
 /// Stops groups and accumulates their counts.
 fn stop_groups<P: Pmu>(
     at: &CpuContext<'_, P>,
@@ -323,20 +407,20 @@ fn stop_groups<P: Pmu>(
     scratch: &mut Scratch,
 ) {
     scratch.take_slots(groups);
-    match at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw) {
-        Ok(()) => {
-            let mut raw = &*scratch.raw;
-            for group in groups {
-                let own;
-                (own, raw) = raw.split_at(group.members.len());
-                group.accumulate(at.pmu.slots(), own, true, || at.clock.now());
-            }
-        }
-        Err(e) => {
-            for group in groups {
-                group.discard_interval();
-                group.set_fault(e.clone());
-            }
+    // A reader may learn more until they have stopped; then less time has passed, and the bound is lower.
+    let stopped = at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw);
+    let (mut raw, mut known) = (&*scratch.raw, &*scratch.known);
+    for group in groups {
+        let (own_raw, own_known);
+        (own_raw, raw) = raw.split_at(group.members.len());
+        (own_known, known) = known.split_at(group.members.len());
+        let known_at = group.state.last_known_at();
+        let done = stopped
+            .clone()
+            .and_then(|()| accumulate(at, group, own_raw, own_known, known_at, true));
+        if let Err(e) = done {
+            group.discard_interval();
+            group.set_fault(e);
         }
     }
 }

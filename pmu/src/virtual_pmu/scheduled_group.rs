@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_hal::{Encoding, Error, MaxRate};
 
-use super::group_state::{GroupState, UNSTATED_RATE, wrap_timeout};
+use super::group_state::{CounterState, GroupState, UNSTATED_RATE, wrap_timeout};
 use super::times::{State, Times};
-use crate::Slot;
+use crate::{Clock, Slot};
 
 /// A group on one CPU that the scheduler places on slots.
 #[derive(Debug)]
@@ -19,6 +19,15 @@ pub(super) struct ScheduledGroup {
     pub(super) exclusive: bool,
     pub(super) state: GroupState,
     fault: Mutex<Option<Error>>,
+}
+
+/// The counts of a group known before its registers were read: a reader may know more by the time they were.
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    /// The counts, in the members' order.
+    pub(super) counts: &'a [u64],
+    /// When.
+    pub(super) at: u64,
 }
 
 /// One event of a group, as far as the scheduler is concerned.
@@ -116,21 +125,40 @@ impl ScheduledGroup {
         });
     }
 
-    /// Adds the counts up to these raw values; the group goes on counting or has stopped.
+    /// Adds the counts from those known before these raw values were read up to them; the group goes on
+    /// counting or has stopped.
+    ///
+    /// # Errors
+    /// The slot of a counter whose value went back, as when another program writes it; nothing is added then.
     pub(super) fn accumulate(
         &self,
         slots: &[Slot],
         raw: &[u64],
+        known: &Known<'_>,
         stopped: bool,
-        now: impl Fn() -> u64,
-    ) {
+        clock: &dyn Clock,
+    ) -> Result<(), usize> {
         let state = &self.state;
+        let members = || {
+            state
+                .counters
+                .iter()
+                .zip(&*self.members)
+                .zip(raw)
+                .zip(known.counts)
+        };
+        let elapsed = clock.now().saturating_sub(known.at);
+        for (((counter, member), &raw), &known) in members() {
+            let slot = counter.slot.load(Ordering::Relaxed);
+            if member.went_back(counter, raw, slots[slot].mask(), known, elapsed) {
+                return Err(slot);
+            }
+        }
         state.sequence.write(|| {
-            let now = now();
-            let counters = state.counters.iter().zip(&*self.members).zip(raw);
-            for ((counter, member), &raw) in counters {
+            let now = clock.now();
+            for (((counter, member), &raw), &known) in members() {
                 let mask = slots[counter.slot.load(Ordering::Relaxed)].mask();
-                let count = member.count(raw, mask, || counter.widen(raw, mask));
+                let count = member.count(raw, mask, || counter.widen(raw, mask, known));
                 counter.base.store(count, Ordering::Relaxed);
                 counter.start.store(raw, Ordering::Relaxed);
             }
@@ -146,6 +174,7 @@ impl ScheduledGroup {
                 state.set_times(&times);
             }
         });
+        Ok(())
     }
 
     /// Takes a stopped group off without the counts since its last read, which are unknown: that
@@ -211,6 +240,20 @@ impl Member {
             };
             Some((others.iter().position(differs)?, mine.address))
         })
+    }
+
+    /// Returns true if a register went back since its count was `known` and cannot have wrapped in the nanoseconds
+    /// that have passed: another program has written it.
+    pub(super) fn went_back(
+        &self,
+        counter: &CounterState,
+        raw: u64,
+        mask: u64,
+        known: u64,
+        elapsed: u64,
+    ) -> bool {
+        let moved = counter.wrapped(raw, mask, known);
+        !self.gauge && moved.is_some_and(|moved| !self.bound.allows(moved, elapsed))
     }
 
     /// Returns the value at a raw value: a gauge shows the register, a counter its widened count.

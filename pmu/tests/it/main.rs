@@ -4,5 +4,7 @@ mod drivers;
 mod faults;
 mod groups;
 mod model;
+mod pinned_thread;
 mod rotation;
 mod simulated_pmu;
+mod written;

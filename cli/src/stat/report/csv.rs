@@ -33,8 +33,10 @@ pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) 
             push_quoted(out, field, separator);
         }
         out.push('\n');
-        if let (Count::Jumped, Some(reason)) = (row.count, &row.reason) {
-            let _ = writeln!(out, "# not counted: {}: {reason}", row.name);
+        // The notes at the end of all intervals have the others; and what is not supported is a column already.
+        let here = row.count == Count::Jumped || time.is_none() && !row.is_unsupported;
+        if let (Some(about), Some(reason), true) = (row.no_value(), &row.reason, here) {
+            let _ = writeln!(out, "# {about}: {}: {reason}", row.name);
         }
     }
 }

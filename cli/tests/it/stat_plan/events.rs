@@ -22,6 +22,24 @@ fn the_default_set_follows_the_target() {
     assert_eq!(names(&options, true).len(), 10);
 }
 
+/// Those that registers do not count are counted of the command, if there is one.
+#[test]
+fn on_registers_the_default_events_of_the_kernel_are_optional() {
+    let mut options = Options {
+        backend: vec!["msr".into()],
+        ..Options::default()
+    };
+    for (command, clock) in [(vec![], "cpu-clock"), (vec!["ls".into()], "task-clock")] {
+        options.target.command = command;
+        assert_eq!(names(&options, true)[0], clock);
+        let requests = requests(&options, true).expect("well-formed");
+        let demanded = requests.iter().filter(|request| !request.optional);
+        let demanded: Vec<String> = demanded.map(|r| r.group.to_string()).collect();
+        let of_the_cpu = ["cycles", "instructions", "branches", "branch-misses"];
+        assert_eq!(demanded, of_the_cpu);
+    }
+}
+
 #[test]
 fn details_come_in_levels_and_are_appended() {
     let mut options = Options {

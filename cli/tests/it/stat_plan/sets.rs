@@ -17,6 +17,11 @@ fn a_run_that_counts_nothing_for_a_reason_that_can_be_removed_is_refused() {
         refused(&[Some(&absent), Some(&busy)]),
         Some(ErrorKind::Busy)
     );
+    for removable in [ErrorKind::NoSuchDevice, ErrorKind::Os] {
+        let error = Error::new(removable, "open cycles");
+        assert_eq!(refused(&[Some(&absent), Some(&error)]), Some(removable));
+        assert_eq!(refused(&[None, Some(&error)]), None);
+    }
     assert_eq!(refused(&[None, Some(&busy)]), None);
     assert_eq!(refused(&[Some(&absent)]), None);
     assert_eq!(refused(&[None, Some(&denied)]), None);
