@@ -39,9 +39,10 @@
 pub use quipu_perf_data::record::{self, CpuMode, Misc, RawRecord, Record, Records, ThreadId};
 pub use quipu_perf_data::{
     AbortReason, Blocked, Branch, BranchPrivilege, BranchSampleType, BranchStack, BranchType,
-    Callchain, Context, CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels,
-    MemoryOperation, ReadFormat, ReadValues, RecordLayout, RegisterAbi, Registers, Sample,
-    SampleId, SampleType, Snoop, Speculation, TlbAccess, Transaction, UserStack, Weight, Words,
+    Callchain, Context, CounterValue, DataSource, EventAttr, Excess, Frame, MemoryLevel,
+    MemoryLevels, MemoryOperation, Periods, ReadFormat, ReadValues, RecordLayout, RegisterAbi,
+    Registers, Sample, SampleId, SampleType, Snoop, Speculation, TlbAccess, Transaction, UserStack,
+    Weight, Words,
 };
 
 cfg_if::cfg_if! {

@@ -1132,7 +1132,7 @@ typedef struct quipu_sample {
      */
     uint64_t time;
     /**
-     * The number of events it stands for.
+     * The number of events it stands for; 0 where the counter jumped, so that it is not known.
      */
     uint64_t period;
     /**

@@ -94,7 +94,7 @@ pub struct quipu_sample {
     pub ip: u64,
     /// When it was taken, in nanoseconds of a clock that never goes back.
     pub time: u64,
-    /// The number of events it stands for.
+    /// The number of events it stands for; 0 where the counter jumped, so that it is not known.
     pub period: u64,
     /// The address that the event is about (QUIPU_SAMPLE_HAS_ADDRESS), or 0.
     pub address: u64,

@@ -40,6 +40,18 @@ pub(crate) fn throttled(throttling: &Throttling) -> Option<String> {
     }
 }
 
+/// Returns the sentence on samples of which the period is impossible.
+pub(crate) fn jumped(samples: u64) -> Option<String> {
+    let periods = match samples {
+        0 => return None,
+        1 => "the period of 1 sample is".to_owned(),
+        _ => format!("the periods of {samples} samples are"),
+    };
+    Some(format!(
+        "{periods} beyond what the counter can have counted: it jumped"
+    ))
+}
+
 /// Reads a file and reports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let profile = load::load(options)?;
@@ -59,11 +71,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         )));
     }
     let is_text = options.flamegraph.is_none() && options.format() == Format::Text;
-    let throttled: Vec<_> = events
-        .iter()
-        .filter(|_| !is_text)
-        .filter_map(|event| Some(format!("{} {}", event.name, event.throttled.as_ref()?)))
-        .collect();
+    let mut of_events = Vec::new();
+    for event in events.iter().filter(|_| !is_text) {
+        let throttled = event.throttled.as_ref();
+        of_events.extend(throttled.map(|throttled| format!("{} {throttled}", event.name)));
+        let jumped = jumped(event.jumped);
+        of_events.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
+    }
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
@@ -91,7 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         terminal::print(&out)
             .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
     }
-    for note in profile.notes.iter().chain(&throttled) {
+    for note in profile.notes.iter().chain(&of_events) {
         eprintln!("quipu: {note}");
     }
     Ok(ExitCode::SUCCESS)

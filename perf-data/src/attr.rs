@@ -148,6 +148,31 @@ impl EventAttr {
         self.flag(10)
     }
 
+    /// `config1` to `config3`, of which the first two are the address and length of a breakpoint.
+    pub(crate) fn more_config(&self) -> [u64; 3] {
+        [56, 64, 128].map(|offset| self.u64(offset))
+    }
+
+    /// `bp_type`: the accesses that a breakpoint counts.
+    pub(crate) fn breakpoint_type(&self) -> u32 {
+        u32_at(&self.0, 52).unwrap_or(0)
+    }
+
+    /// Returns true if user mode is left out (`exclude_user`).
+    pub(crate) fn excludes_user(&self) -> bool {
+        self.flag(4)
+    }
+
+    /// Returns true if the kernel is left out (`exclude_kernel`).
+    pub(crate) fn excludes_kernel(&self) -> bool {
+        self.flag(5)
+    }
+
+    /// Returns true if counting began when a program was executed (`enable_on_exec`).
+    pub fn is_enabled_by_exec(&self) -> bool {
+        self.flag(12)
+    }
+
     /// Returns true if records other than samples have a trailer (`sample_id_all`).
     pub fn sample_id_all(&self) -> bool {
         self.flag(18)

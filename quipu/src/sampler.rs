@@ -69,7 +69,7 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// When it was taken, in nanoseconds of a clock that never goes back.
     pub time: u64,
-    /// The number of events it stands for.
+    /// The number of events it stands for; 0 where the counter [jumped](Sampler::jumped), so that it is not known.
     pub period: u64,
     /// The address that the event is about, if it is about one and
     /// [addresses](SamplerBuilder::addresses) were asked for.
@@ -141,6 +141,12 @@ impl Sampler {
     /// Returns the number of samples that were lost so far because the buffer was full.
     pub fn lost(&self) -> u64 {
         self.open.lost()
+    }
+
+    /// Returns the number of samples drained so far with a period beyond what their counter can have counted
+    /// ([`MaxRate`](quipu_hal::MaxRate)) since its sample before: it jumped, as counters of virtual machines may.
+    pub fn jumped(&self) -> u64 {
+        self.open.jumped()
     }
 }
 

@@ -20,7 +20,7 @@ use super::output::Output;
 use super::plan::RecordPlan;
 use super::statistics::{self, Statistics};
 use super::tracepoints;
-use crate::report::throttled;
+use crate::report::{jumped, throttled};
 
 /// The longest wait for one sampler before all are drained, and the command and signals checked.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -123,6 +123,8 @@ impl<'a> Recorder<'a> {
     /// Begins the file with the state of before; from here on everything is recorded.
     fn begin(&self, samplers: Vec<Sampler>, targets: &[Target]) -> Result<Recording, Failure> {
         let events = recorded_events(&self.spec, &samplers)?;
+        let attrs = events.iter().map(RecordedEvent::attr);
+        let statistics = Statistics::new(attrs, &samplers);
         let mut output = Output::create(&self.plan.output, events)?;
         for note in &self.notes {
             self.say(note);
@@ -143,7 +145,7 @@ impl<'a> Recorder<'a> {
         output.write(&[&records]);
         output.finish_round();
         Ok(Recording {
-            statistics: Statistics::new(self.spec.events.len(), &samplers),
+            statistics,
             samplers,
             output,
             last_progress: Instant::now(),
@@ -228,13 +230,17 @@ impl<'a> Recorder<'a> {
         }
         let lost = losses.all;
         let (events, counts) = (self.spec.events.iter(), statistics.by_event());
-        for ((sampled, (count, throttling)), own) in events.zip(counts).zip(&losses.by_event) {
+        let by_event = events.zip(counts).zip(&losses.by_event);
+        for (at, ((sampled, (count, throttling)), own)) in by_event.enumerate() {
             let event = &sampled.event;
             if self.plan.verbose || (*own > 0 && losses.by_event.len() > 1) {
                 self.say(&format!("{}, {own} lost, of {event}", samples(count)));
             }
             if let Some(throttled) = throttled(throttling) {
                 self.say(&format!("{event} {throttled}"));
+            }
+            if let Some(jumped) = jumped(statistics.jumped(at)) {
+                self.say(&format!("{event}: {jumped}"));
             }
         }
         self.say(&format!(

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
-use quipu_perf_data::{BuildId, BuildIdOwner, Throttling};
+use quipu_perf_data::{BuildId, BuildIdOwner, EventAttr, Excess, Periods, Throttling};
 use quipu_symbols::build_id_of;
 
 /// Counts, and what is to be told at the end.
@@ -17,17 +17,27 @@ pub(super) struct Statistics {
     throttling: Vec<Throttling>,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
+    periods: Vec<Periods>,
+    /// Periods that may be impossible, by event.
+    excesses: Vec<(usize, Excess)>,
+    /// The earliest time of any record.
+    begun: Option<u64>,
     times: Option<(u64, u64)>,
     mapped: BTreeSet<Vec<u8>>,
 }
 
 impl Statistics {
-    pub(super) fn new(events: usize, samplers: &[Sampler]) -> Self {
+    pub(super) fn new<'a>(
+        attrs: impl ExactSizeIterator<Item = &'a EventAttr>,
+        samplers: &[Sampler],
+    ) -> Self {
+        let events = attrs.len();
         let counters = samplers.iter().flat_map(Sampler::counters);
         Self {
             samples: vec![0; events],
             throttling: vec![Throttling::default(); events],
             events: counters.map(|c| (c.id(), c.event())).collect(),
+            periods: attrs.map(Periods::new).collect(),
             ..Self::default()
         }
     }
@@ -50,6 +60,14 @@ impl Statistics {
         }
         let decoded = record.decode(layout)?;
         let trailer = record.sample_id(layout).unwrap_or_default();
+        let time = match &decoded {
+            Record::Sample(sample) => sample.time(),
+            _ => trailer.time,
+        };
+        self.begun = match (self.begun, time) {
+            (Some(begun), Some(time)) => Some(begun.min(time)),
+            (begun, time) => begun.or(time),
+        };
         let event_of = |id: u64| self.events.get(&id).copied().unwrap_or(0);
         match decoded {
             Record::Sample(sample) => {
@@ -60,6 +78,9 @@ impl Statistics {
                 if let Some(throttling) = self.throttling.get_mut(event) {
                     throttling.note(&decoded, &trailer);
                 }
+                let periods = self.periods.get_mut(event);
+                let excess = periods.and_then(|periods| periods.check_sample(&sample));
+                self.excesses.extend(excess.map(|excess| (event, excess)));
                 if let Some(time) = sample.time() {
                     let (first, last) = self.times.unwrap_or((time, time));
                     self.times = Some((first.min(time), last.max(time)));
@@ -91,6 +112,13 @@ impl Statistics {
     /// Returns the number of samples of each event, and how it was throttled.
     pub(super) fn by_event(&self) -> impl Iterator<Item = (u64, &Throttling)> {
         self.samples.iter().copied().zip(&self.throttling)
+    }
+
+    /// Returns the number of samples of an event whose period is impossible.
+    pub(super) fn jumped(&self, event: usize) -> u64 {
+        let begun = self.begun.unwrap_or(0);
+        let own = self.excesses.iter().filter(|(of, _)| *of == event);
+        own.filter(|(_, excess)| excess.is_beyond(begun)).count() as u64
     }
 
     /// Returns the times of the first and the last sample.

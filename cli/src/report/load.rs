@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use quipu_perf_data::record::{FileIdentity, Mapping, kind};
 use quipu_perf_data::{
-    BuildIdOwner, Callchain, Context, CpuMode, Error, EventAttr, FileRecords, Losses, RawRecord,
-    ReadDeltas, Reader, Record, RecordLayout, Sample, SampleId, SampleType, Throttling, TimeOrder,
+    BuildIdOwner, Callchain, Context, CpuMode, Error, EventAttr, Excess, FileRecords, Losses,
+    Periods, RawRecord, ReadDeltas, Reader, Record, RecordLayout, Sample, SampleId, SampleType,
+    Throttling, TimeOrder,
 };
 use quipu_symbols::{AddressOwner, KernelSymbols, Mapped, Processes, Symbolizer};
 
@@ -69,6 +70,9 @@ struct Loading {
     losses: Losses,
     throttling: Vec<Throttling>,
     deltas: ReadDeltas,
+    periods: Vec<Periods>,
+    /// The earliest time in the file.
+    begun: u64,
     /// True if there are samples that do not say how many events they stand for.
     without_period: bool,
     /// Events by the ids of their counters.
@@ -106,7 +110,10 @@ impl Loading {
             profile.events.push(EventProfile {
                 name: match event.name() {
                     Some(name) => name.to_owned(),
-                    None => numbers(event.attr()),
+                    None => {
+                        let attr = event.attr();
+                        attr.event_name().unwrap_or_else(|| numbers(attr))
+                    }
                 },
                 ..EventProfile::default()
             });
@@ -121,6 +128,12 @@ impl Loading {
             losses: Losses::new(reader.events()),
             throttling: vec![Throttling::default(); reader.events().len()],
             deltas: ReadDeltas::default(),
+            periods: reader
+                .events()
+                .iter()
+                .map(|e| Periods::new(e.attr()))
+                .collect(),
+            begun: u64::MAX,
             without_period: false,
             events,
             processes: Processes::new(),
@@ -156,7 +169,10 @@ impl Loading {
                 order.finish_round(|record| self.take(record))?;
             } else if record.kind() < kind::FIRST_OF_USER {
                 match self.time_of(record.bytes()) {
-                    Some(time) => order.push(time, record.bytes()),
+                    Some(time) => {
+                        self.begun = self.begun.min(time);
+                        order.push(time, record.bytes());
+                    }
                     None => self.take(record.bytes())?,
                 }
             }
@@ -278,19 +294,25 @@ impl Loading {
         if read.is_empty() {
             let period = sample.period();
             self.without_period |= period.is_none();
-            self.count(event, stack, period.unwrap_or(1));
+            let excess = self.periods[event].check_sample(sample);
+            self.count(event, stack, period.unwrap_or(1), excess);
             return;
         }
         for (id, count) in read {
             if let (Some(event), 1..) = (self.events.get(&id).copied(), count) {
-                self.count(event, stack.clone(), count);
+                let excess = self.periods[event].check_read(id, sample.time(), count);
+                self.count(event, stack.clone(), count, excess);
             }
         }
     }
 
-    fn count(&mut self, event: usize, stack: Stack, period: u64) {
-        let weight = Weight { samples: 1, period };
+    /// Adds a sample, without weight if its period is impossible.
+    fn count(&mut self, event: usize, stack: Stack, period: u64, excess: Option<Excess>) {
         let event = &mut self.profile.events[event];
+        let jumped = excess.is_some_and(|excess| excess.is_beyond(self.begun));
+        event.jumped += u64::from(jumped);
+        let period = if jumped { 0 } else { period };
+        let weight = Weight { samples: 1, period };
         event.total.add(weight);
         event.stacks.entry(stack).or_default().add(weight);
     }
@@ -386,7 +408,7 @@ impl Loading {
     }
 }
 
-/// Returns the name of an event that has none in the file: the kernel's numbers for it.
+/// Returns the name of an event that has none, neither in the file nor for its numbers: those.
 fn numbers(attr: &EventAttr) -> String {
     format!("type {} config {:#x}", attr.event_type(), attr.config())
 }

@@ -22,6 +22,8 @@ pub(super) struct EventProfile {
     pub(super) lost: u64,
     /// Sentence on throttling, where there was any.
     pub(super) throttled: Option<String>,
+    /// Number of samples with an impossible period, which have no weight.
+    pub(super) jumped: u64,
     pub(super) total: Weight,
     pub(super) stacks: HashMap<Stack, Weight>,
 }

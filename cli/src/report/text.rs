@@ -31,6 +31,9 @@ pub(super) fn write(
     if let Some(throttled) = &event.throttled {
         let _ = writeln!(out, "# Event {throttled}");
     }
+    if let Some(jumped) = super::jumped(event.jumped) {
+        let _ = writeln!(out, "# Not in the count: {jumped}");
+    }
     out.push_str("#\n");
     let widest = |title: &str, lengths: &mut dyn Iterator<Item = usize>| {
         lengths.fold(title.len(), usize::max)

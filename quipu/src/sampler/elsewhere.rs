@@ -39,6 +39,10 @@ impl Open {
         match self.0 {}
     }
 
+    pub(super) fn jumped(&self) -> u64 {
+        match self.0 {}
+    }
+
     pub(super) fn lost(&self) -> u64 {
         match self.0 {}
     }

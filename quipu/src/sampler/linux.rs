@@ -2,9 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use quipu_hal::Result;
+use quipu_hal::{MaxRate, Result};
 use quipu_linux::sampling::{
-    self, Context, CpuMode, Rate, Record, SampleType, SamplerSpec, Wakeup,
+    self, Context, CpuMode, EventAttr, Periods, Rate, Record, SampleType, SamplerSpec, Wakeup,
 };
 
 use super::{Caller, Sample, SampleRate, SamplerBuilder};
@@ -17,6 +17,9 @@ pub(super) struct Open {
     /// Events by the ids of their counters, in the order of the ids.
     events: Vec<(u64, usize)>,
     callers: Vec<Caller>,
+    /// The counters of each event.
+    periods: Vec<Periods>,
+    jumped: u64,
 }
 
 impl Open {
@@ -36,15 +39,29 @@ impl Open {
         spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
         spec.sample_type
             .set(SampleType::CALLCHAIN, builder.call_chains);
+        // Counters of several threads have one id.
+        spec.sample_type
+            .set(SampleType::STREAM_ID, builder.attributes.inherit);
         spec.sample_type.set(SampleType::ADDR, builder.addresses);
         let sampler = linux_backend()?.open_sampler(&spec, &builder.target)?;
         let counters = sampler.counters().iter();
         let mut events: Vec<_> = counters.map(|c| (c.id(), c.event())).collect();
         events.sort_unstable();
+        let attr = |event| {
+            let mut counters = sampler.counters().iter();
+            let counter = counters.find(|counter| counter.event() == event);
+            let bytes = counter.map(|counter| counter.attr_bytes());
+            EventAttr::from_bytes(&bytes.unwrap_or_default()).ok()
+        };
+        let periods = (0..builder.events.len())
+            .map(|event| attr(event).map_or(Periods::of(MaxRate::NONE), |attr| Periods::new(&attr)))
+            .collect();
         Ok(Self {
             sampler,
             events,
             callers: Vec::new(),
+            periods,
+            jumped: 0,
         })
     }
 
@@ -76,22 +93,34 @@ impl Open {
                 }));
                 let id = sample.id().unwrap_or(0);
                 let event = self.events.binary_search_by_key(&id, |(id, _)| *id);
+                let event = event.map_or(0, |at| self.events[at].1);
+                let excess = self.periods[event].check_sample(&sample);
+                let jumped = excess.is_some_and(|excess| excess.is_beyond(0));
+                self.jumped += u64::from(jumped);
                 let thread = sample.thread();
                 each(&Sample {
-                    event: event.map_or(0, |at| self.events[at].1),
+                    event,
                     ip: sample.ip().unwrap_or(0),
                     in_kernel: own_mode,
                     pid: thread.map_or(-1, |thread| thread.pid),
                     tid: thread.map_or(-1, |thread| thread.tid),
                     cpu: sample.cpu().unwrap_or(0),
                     time: sample.time().unwrap_or(0),
-                    period: sample.period().unwrap_or(1),
+                    period: if jumped {
+                        0
+                    } else {
+                        sample.period().unwrap_or(1)
+                    },
                     address: sample.addr(),
                     callers: &self.callers,
                 });
             }
         }
         Ok(())
+    }
+
+    pub(super) fn jumped(&self) -> u64 {
+        self.jumped
     }
 
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
