@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use quipu::EventSpec;
 use quipu_events::Interface;
 use quipu_hal::{
     Armv8Event, Encoding, EventMap, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
+    text,
 };
 
 use crate::boundary::{self, Versioned, check_array};
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn quipu_encode(
 ) -> quipu_status {
     with_cpu(cpu, |cpu| {
         // SAFETY: the caller's promise.
-        let spec: EventSpec = unsafe { boundary::text(event, "event") }?.parse()?;
+        let event = unsafe { boundary::text(event, "event") }?;
         let interface = match interface {
             0 => Interface::Linux,
             1 => Interface::Pctr,
@@ -180,6 +180,7 @@ pub unsafe extern "C" fn quipu_encode(
             }
         };
         let events = cpu.table.events_for(interface);
+        let spec = text::parse_event_with(event, &|name| events.ends_in_mask(name))?;
         let resolved = events.resolve(&spec.event, spec.filter)?;
         let mut encoding = quipu_encoding::new(&resolved.encoding)?;
         (encoding.general_counters, encoding.fixed_counters) = counters(resolved.slots);

@@ -5,7 +5,7 @@ mod open;
 
 use std::ffi::c_char;
 
-use quipu::{EventSet, GroupSpec, IntoGroups, SetEvent};
+use quipu::{EventSet, GroupSpec, IntoGroups, NativeEvents, SetEvent};
 
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
@@ -82,7 +82,9 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
         // SAFETY: the caller's promise.
         let events = unsafe { boundary::text(events, "events") }?;
         match &mut *borrow(&SETS, set)? {
-            Set::Described { groups, .. } => groups.extend(events.into_groups()?),
+            Set::Described { groups, .. } => {
+                groups.extend(events.into_groups(&|name| NativeEvents::this().ends_in_mask(name))?);
+            }
             Set::Open(_) => return Err(is_open("add events")),
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use quipu::{Event, Filter};
 use quipu_events::{CpuTable, Formula, Interface, describe};
+use quipu_hal::text::parse_event_with;
 use quipu_hal::{
     Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
     SlotClass, SlotSet, X86Select,
@@ -53,13 +54,14 @@ fn hexadecimal(text: &str) -> Result<u64, String> {
 
 /// Prints the bits of an event and how they are made up.
 pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
-    let spec: EventSpec = options.name.parse().map_err(Failure::from)?;
     let interfaces = options
         .interface
         .map_or(Interface::ALL.to_vec(), |one| vec![one]);
     let mut text = String::new();
     for table in options.choice.tables()? {
         text += &format!("{} ({})\n", table.id(), table.name());
+        let events = table.events_for(Interface::Linux);
+        let spec = parse_event_with(&options.name, &|name| events.ends_in_mask(name))?;
         let Some(formula) = formula(&table, &spec.event) else {
             text += &bits(&table, &spec, &interfaces)?;
             continue;

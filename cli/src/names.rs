@@ -84,6 +84,11 @@ impl NameOptions {
 }
 
 impl Names {
+    /// Returns the chosen native events, by default those of this machine.
+    pub(crate) fn native(chosen: Option<&Self>) -> &NativeEvents {
+        chosen.map_or(NativeEvents::this(), |names| names.machine.native_events())
+    }
+
     /// Returns the CPU whose events are used in place of those of this machine.
     pub(crate) fn assumed_cpu(&self) -> Option<&str> {
         self.assumed_cpu.as_deref()

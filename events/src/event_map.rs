@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_events_format::name::{NameError, Selection, select};
+use quipu_events_format::name::{NameError, Selection, ends_in_mask, select};
 use quipu_events_format::packed::EntryView;
 use quipu_events_format::{Bits, Formula, cache_key, flag, is_software};
 use quipu_hal::{
@@ -433,5 +433,9 @@ impl EventMap for CpuEvents {
         [head, event]
             .iter()
             .any(|event| self.table.entry(event, "").is_some())
+    }
+
+    fn ends_in_mask(&self, name: &str) -> bool {
+        ends_in_mask(&self.table, name)
     }
 }

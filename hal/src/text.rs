@@ -59,10 +59,15 @@
 //! a bare level to leave guests out, Quipu leaves out only what is said. The modifiers of a group
 //! add to those of each member, as for `perf`: `{a:k,b}:u` is `{a:uk,b:u}`.
 //!
-//! After a generalized event or raw bits, `:` is always followed by modifiers. After another name,
-//! the last segment is modifiers when it consists of the letters above alone (`X:Y:u`), and part of
-//! the name otherwise (`X:Y`); quotes decide where a name ends (`'X:I'`, `'X:I':u`). So
-//! libpfm4's edge detection is `X:Y:e=1` here, as `X:Y:e` is an exclusive group.
+//! After a generalized event or raw bits, `:` is followed by modifiers; a word after the name of a cache
+//! makes it a native event's (`L1D:REPLACEMENT`). After another name, the last segment is modifiers when
+//! it consists of the letters above alone (`X:Y:u`), and part of the name otherwise (`X:Y`); quotes decide
+//! where a name ends (`'X:I'`, `'X:I':u`). So libpfm4's edge detection is `X:Y:e=1` here, as `X:Y:e` is an
+//! exclusive group.
+//!
+//! Some events have unit masks of these letters: `L2_LD:I` of the P6 counts lines in the invalid state.
+//! [`parse_list_with`] and [`parse_event_with`] read them so, where an event map knows them
+//! ([`EventMap::ends_in_mask`](crate::EventMap::ends_in_mask)).
 //!
 //! # Examples
 //!
@@ -145,7 +150,49 @@ use modifiers::Modifiers;
 /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text: the
 /// [reason](Error::reason) says at which character, and what was expected there.
 pub fn parse_list(text: &str) -> Result<Vec<GroupSpec>> {
-    take_list(&mut Cursor::new(text)).map_err(|fault| fault.into_error(text, "a list of events"))
+    parse_list_with(text, &|_| false)
+}
+
+/// Reads a list as [`parse_list`] does, where unit masks come before modifiers of their letters:
+/// `ends_in_mask` returns true for a name whose last part is one.
+///
+/// ```
+/// use quipu_hal::{Event, text};
+///
+/// let groups = text::parse_list_with("L2_LD:I", &|name| name == "L2_LD:I")?;
+/// assert_eq!(groups[0].members[0].event, Event::Named("L2_LD:I".into()));
+/// // Without that, I is the modifier: not while the CPU idles.
+/// let groups = text::parse_list("L2_LD:I")?;
+/// assert_eq!(groups[0].members[0].event, Event::Named("L2_LD".into()));
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`parse_list`].
+pub fn parse_list_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<Vec<GroupSpec>> {
+    take_list(&mut Cursor::with_masks(text, ends_in_mask))
+        .map_err(|fault| fault.into_error(text, "a list of events"))
+}
+
+/// Reads an event with its modifiers, as [`parse_list_with`] reads a list.
+///
+/// # Errors
+/// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text, and for
+/// the modifiers `D` and `e`, which a [`GroupSpec`] holds.
+pub fn parse_event_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<EventSpec> {
+    let read = || {
+        let (event, modifiers) = take_only_event(&mut Cursor::with_masks(text, ends_in_mask))?;
+        if let Some(at) = modifiers.at
+            && (modifiers.pinned || modifiers.exclusive)
+        {
+            return Err(Fault::new(at, "modifiers D and e belong to a group")
+                .with_hint("read it as a GroupSpec: a lone event is a group of one"));
+        }
+        let mut spec = EventSpec::new(event);
+        modifiers.apply(&mut spec)?;
+        Ok(spec)
+    };
+    read().map_err(|fault: Fault| fault.into_error(text, "an event"))
 }
 
 impl FromStr for Event {
@@ -157,7 +204,7 @@ impl FromStr for Event {
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text.
     fn from_str(text: &str) -> Result<Self> {
         let read = || {
-            let (event, modifiers) = take_only_event(text)?;
+            let (event, modifiers) = take_only_event(&mut Cursor::new(text))?;
             match modifiers.at {
                 None => Ok(event),
                 Some(at) => Err(Fault::new(at, "modifiers, where only an event is expected")
@@ -177,19 +224,7 @@ impl FromStr for EventSpec {
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text, and for
     /// the modifiers `D` and `e`, which a [`GroupSpec`] holds.
     fn from_str(text: &str) -> Result<Self> {
-        let read = || {
-            let (event, modifiers) = take_only_event(text)?;
-            if let Some(at) = modifiers.at
-                && (modifiers.pinned || modifiers.exclusive)
-            {
-                return Err(Fault::new(at, "modifiers D and e belong to a group")
-                    .with_hint("read it as a GroupSpec: a lone event is a group of one"));
-            }
-            let mut spec = Self::new(event);
-            modifiers.apply(&mut spec)?;
-            Ok(spec)
-        };
-        read().map_err(|fault: Fault| fault.into_error(text, "an event"))
+        parse_event_with(text, &|_| false)
     }
 }
 
@@ -213,21 +248,20 @@ impl FromStr for GroupSpec {
 }
 
 /// Reads one event with nothing but space around it.
-fn take_only_event(text: &str) -> Result<(Event, Modifiers), Fault> {
-    let mut cursor = Cursor::new(text);
+fn take_only_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
     cursor.skip_space();
     if cursor.peek() == Some('{') {
         return Err(cursor
             .expected("an event")
             .with_hint("a group is read as a GroupSpec"));
     }
-    let event = take_event(&mut cursor)?;
+    let event = take_event(cursor)?;
     cursor.skip_space();
     match cursor.peek() {
         None => Ok(event),
         Some(',') => Err(cursor
             .expected("the end of the event")
             .with_hint("several events are read by text::parse_list")),
-        Some(_) => Err(unexpected(&cursor, "the end of the event")),
+        Some(_) => Err(unexpected(cursor, "the end of the event")),
     }
 }

@@ -10,7 +10,7 @@ use quipu_hal::{
 
 use crate::expansion::ExpandedGroup;
 use crate::open::Opener;
-use crate::{EventSet, IntoGroups, Machine, SetEvent};
+use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
 ///
@@ -65,12 +65,17 @@ impl EventSetBuilder {
         }
     }
 
-    /// Adds events and groups, in order; may be called again.
+    /// Adds events and groups, in order; may be called again. Names in text are read as those of the
+    /// [machine](Self::machine) set before, where unit masks end like modifiers.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if a text is malformed.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        self.requests.extend(events.into_groups()?);
+        let groups = match &self.machine {
+            Some(machine) => events.into_groups(&|name| machine.native.ends_in_mask(name)),
+            None => events.into_groups(&|name| NativeEvents::this().ends_in_mask(name)),
+        };
+        self.requests.extend(groups?);
         Ok(self)
     }
 

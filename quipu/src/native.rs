@@ -136,6 +136,16 @@ impl NativeEvents {
         Ok((first.single().is_none() || !is_native).then_some(first))
     }
 
+    /// Returns true if the last part of a name, after its last `:`, is a unit mask of the native event that the
+    /// name begins with ([`EventMap::ends_in_mask`]).
+    pub fn ends_in_mask(&self, name: &str) -> bool {
+        let tables = self.tables().unwrap_or_default();
+        let mut maps = tables
+            .iter()
+            .map(|table| table.events_for(Interface::Linux));
+        maps.any(|map| map.ends_in_mask(name))
+    }
+
     /// Returns true if the database has been opened.
     pub fn is_open(&self) -> bool {
         self.opened.get().is_some()

@@ -19,6 +19,10 @@ impl NativeEvents {
         Ok(Vec::new())
     }
 
+    pub(crate) fn ends_in_mask(&self, _: &str) -> bool {
+        false
+    }
+
     pub(crate) fn formula(&self, _: &str) -> Result<Option<Formula>> {
         Ok(None)
     }

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
 
-use crate::{IntoGroups, Machine};
+use crate::{IntoGroups, Machine, NativeEvents};
 
 cfg_if::cfg_if! {
     if #[cfg(all(feature = "linux", target_os = "linux"))] {
@@ -171,7 +171,7 @@ impl SamplerBuilder {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a text is malformed, or names a
     /// group: events are sampled one by one.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        for group in events.into_groups()? {
+        for group in events.into_groups(&|name| NativeEvents::this().ends_in_mask(name))? {
             let [event] = group.members.as_slice() else {
                 let attempted = format!("sample {group}");
                 return Err(Error::new(ErrorKind::InvalidConfiguration, attempted)

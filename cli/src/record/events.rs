@@ -1,6 +1,6 @@
 //! Which events are sampled, and how often.
 
-use quipu::{Attributes, Event, EventSpec, Hardware, Software};
+use quipu::{Attributes, Event, EventSpec, Hardware, NativeEvents, Software};
 use quipu_hal::{Backend, Features, Precision, text};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{Rate, SampledEvent};
@@ -76,7 +76,8 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
     let mut list = Vec::new();
     let mut attributes: Option<Attributes> = None;
     for text in texts {
-        let groups = text::parse_list(text).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
+        let groups = text::parse_list_with(text, &|name| NativeEvents::this().ends_in_mask(name))
+            .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
         for group in groups {
             let [event] = group.members.as_slice() else {
                 return Err(Failure::usage(format_args!(

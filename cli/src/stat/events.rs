@@ -42,19 +42,24 @@ impl Request {
 }
 
 impl IntoGroups for Request {
-    fn into_groups(self) -> quipu::Result<Vec<GroupSpec>> {
-        self.group.into_groups()
+    fn into_groups(self, _: &dyn Fn(&str) -> bool) -> quipu::Result<Vec<GroupSpec>> {
+        Ok(vec![self.group])
     }
 }
 
-/// Returns the requests of a command line, in order.
-pub fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failure> {
+/// Returns the requests of a command line, in order. `ends_in_mask` is that of the CPU the events are for
+/// ([`text::parse_list_with`]).
+pub fn requests(
+    options: &Options,
+    on_cpus: bool,
+    ends_in_mask: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Request>, Failure> {
     if options.null {
         return Ok(Vec::new());
     }
     let mut requests = Vec::new();
     for text in &options.event {
-        requests.extend(named(text)?);
+        requests.extend(named(text, ends_in_mask)?);
     }
     if options.event.is_empty() {
         let on_registers = options.backend == ["msr"];
@@ -68,11 +73,12 @@ pub fn requests(options: &Options, on_cpus: bool) -> Result<Vec<Request>, Failur
     Ok(requests)
 }
 
-fn named(text: &str) -> Result<Vec<Request>, Failure> {
-    let groups = text::parse_list(text).map_err(|e| Failure::usage(format_args!("{e:#}")))?;
+fn named(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<Vec<Request>, Failure> {
+    let groups = text::parse_list_with(text, ends_in_mask);
+    let groups = groups.map_err(|e| Failure::usage(format_args!("{e:#}")))?;
     let mut rest = text;
     let requests = groups.into_iter().map(|group| Request {
-        labels: typed_names(&mut rest, &group).unwrap_or_default(),
+        labels: typed_names(&mut rest, &group, ends_in_mask).unwrap_or_default(),
         group,
         optional: false,
     });
@@ -81,7 +87,11 @@ fn named(text: &str) -> Result<Vec<Request>, Failure> {
 
 /// Returns the names of a group's members as typed at the beginning of `list`, which goes on after it.
 /// The modifiers of a group in braces are added to each.
-fn typed_names(list: &mut &str, group: &GroupSpec) -> Option<Vec<String>> {
+fn typed_names(
+    list: &mut &str,
+    group: &GroupSpec,
+    ends_in_mask: &dyn Fn(&str) -> bool,
+) -> Option<Vec<String>> {
     let start = list.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
     let members = start.strip_prefix('{');
     let mut rest = members.unwrap_or(start);
@@ -92,7 +102,7 @@ fn typed_names(list: &mut &str, group: &GroupSpec) -> Option<Vec<String>> {
         let mut names_at = ends
             .chain([rest.len()])
             .map(|end| (rest[..end].trim(), end));
-        let (name, end) = names_at.find(|(name, _)| is_name_of(name, member))?;
+        let (name, end) = names_at.find(|(name, _)| is_name_of(name, member, ends_in_mask))?;
         names.push(name.to_owned());
         rest = rest[end..].strip_prefix(',').unwrap_or(&rest[end..]);
     }
@@ -101,8 +111,8 @@ fn typed_names(list: &mut &str, group: &GroupSpec) -> Option<Vec<String>> {
         let (modifiers, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
         rest = after;
         if let Some(modifiers) = modifiers.trim().strip_prefix(':') {
-            for name in &mut names {
-                *name = with_modifiers(name, modifiers);
+            for (name, member) in names.iter_mut().zip(&group.members) {
+                *name = with_modifiers(name, modifiers, &member.event);
             }
         }
     }
@@ -111,19 +121,19 @@ fn typed_names(list: &mut &str, group: &GroupSpec) -> Option<Vec<String>> {
 }
 
 /// Returns true if a text is that of one event, whatever its modifiers are.
-fn is_name_of(text: &str, member: &EventSpec) -> bool {
-    let groups = text::parse_list(text).unwrap_or_default();
+fn is_name_of(text: &str, member: &EventSpec, ends_in_mask: &dyn Fn(&str) -> bool) -> bool {
+    let groups = text::parse_list_with(text, ends_in_mask).unwrap_or_default();
     matches!(groups.as_slice(), [group] if matches!(group.members.as_slice(), [one] if one.event == member.event))
 }
 
-/// Returns the name of an event with more modifiers, as one would type it.
-pub fn with_modifiers(name: &str, modifiers: &str) -> String {
+/// Returns the name of an event, as typed, with more modifiers, as one would type it.
+pub fn with_modifiers(name: &str, modifiers: &str, event: &Event) -> String {
     let separate = format!("{name}:{modifiers}");
-    match text::parse_list(&separate) {
-        Ok(_) => separate,
-        // It has some already.
-        Err(_) => format!("{name}{modifiers}"),
+    let has_none = matches!(event, Event::Named(all) if all == name);
+    if has_none || text::parse_list(&separate).is_ok() {
+        return separate;
     }
+    format!("{name}{modifiers}")
 }
 
 /// Returns the default events of `perf stat`. On CPUs the clock is that of the CPU, because the idle task

@@ -8,6 +8,7 @@ use quipu::{Attributes, EventSet, Overhead, Spread, Target};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::names::Names;
 use crate::terminal::Layout;
 
 use super::events;
@@ -27,8 +28,9 @@ pub struct OverheadRow {
 
 /// Measures a set of the events on the calling thread and reports what it counts of itself.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let requests = events::requests(options, false)?;
     let names = options.names.choose()?;
+    let native = Names::native(names.as_ref());
+    let requests = events::requests(options, false, &|name| native.ends_in_mask(name))?;
     let mut output = Output::open(options)?;
     let mut builder = EventSet::builder();
     builder

@@ -84,13 +84,20 @@ impl Plan {
         if options.target.command.is_empty() && options.repeat.is_some_and(|n| n > 1) {
             return Err(Failure::usage("-r needs a command to repeat"));
         }
+        let names = options.names.choose()?;
+        let simulated = options.simulate.map(SimulatedPctr::new).transpose()?;
+        let native = Names::native(names.as_ref());
+        let requests = events::requests(options, on_cpus, &|name| match &simulated {
+            Some(simulated) => simulated.ends_in_mask(name),
+            None => native.ends_in_mask(name),
+        })?;
         Ok(Self {
-            requests: events::requests(options, on_cpus)?,
+            requests,
             scope,
             command: options.target.command.clone(),
-            names: options.names.choose()?,
+            names,
             backend: options.backend.clone(),
-            simulated: options.simulate.map(SimulatedPctr::new).transpose()?,
+            simulated,
             default_events: options.event.is_empty() && !options.null,
             take_busy: options.take_busy,
             inherit: !options.target.no_inherit,

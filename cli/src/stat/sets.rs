@@ -338,7 +338,7 @@ fn name(label: Option<&str>, event: &SetEvent) -> String {
         .is_some_and(|info| info.honours.intersects(Filter::LEVELS));
     match (event.fell_back_to_user() && honours_levels, label) {
         (false, _) => asked.to_owned(),
-        (true, Some(label)) => with_modifiers(label, "u"),
+        (true, Some(label)) => with_modifiers(label, "u", &event.spec().event),
         (true, None) => event.spec().to_string(),
     }
 }

@@ -19,6 +19,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The machine, and the backends there would be on it.
 pub struct SimulatedPctr {
     machine: SimMachine,
+    events: Option<Arc<dyn EventMap>>,
     backends: [Arc<dyn Backend>; 2],
 }
 
@@ -43,11 +44,19 @@ impl SimulatedPctr {
             }
             None => None,
         };
-        let pctr = quipu_pctr::with_device(machine.open(), events, MonotonicClock::new())?;
+        let pctr = quipu_pctr::with_device(machine.open(), events.clone(), MonotonicClock::new())?;
         Ok(Self {
             machine,
+            events,
             backends: [Arc::new(pctr), Arc::new(PosixBackend::new())],
         })
+    }
+
+    /// Returns true if the last part of a name is a unit mask of the simulated CPU.
+    pub fn ends_in_mask(&self, name: &str) -> bool {
+        self.events
+            .as_ref()
+            .is_some_and(|events| events.ends_in_mask(name))
     }
 
     pub fn backends(&self) -> Vec<Arc<dyn Backend>> {

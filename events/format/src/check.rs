@@ -1,5 +1,6 @@
 //! Checks across entries: references, overlaps, ranges, and CPU entries that can never match.
 
+mod masks;
 mod reach;
 
 use std::collections::HashMap;
@@ -64,6 +65,7 @@ pub(crate) fn check(
         };
         check_base(cpu, cpus, &by_id, below, &mut noted);
         check_overlaps(cpu, &lookup, &mut noted);
+        masks::check(cpu, &mut noted);
         check_mappings(cpu, &lookup, &mut noted);
     }
     reach::check(cpus, &mut noted);

@@ -25,6 +25,7 @@ mod diagnostics;
 mod events;
 mod fields;
 mod formula;
+mod masks;
 mod model;
 pub mod name;
 pub mod packed;
@@ -32,6 +33,7 @@ pub mod packed;
 pub use diagnostics::Diagnostic;
 pub use fields::shortened;
 pub use formula::{Formula, FormulaError};
+pub use masks::Together;
 pub use model::{Bits, Counters, SCHEMES, cache_key, flag, is_software, join};
 
 use diagnostics::{Findings, Source};

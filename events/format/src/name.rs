@@ -1,7 +1,7 @@
 //! Resolves a written event name: event, unit masks, modifiers.
 //!
 //! Both usual spellings are read: Intel's `EVENT.MASK` and libpfm4's `EVENT:MASK:MASK:modifier=value`.
-//! Letter case does not matter, except that one small letter is a modifier before it is a mask.
+//! Letter case does not matter. A part that is both a unit mask of the event and a modifier is the mask.
 
 use quipu_hal::Filter;
 
@@ -138,6 +138,20 @@ pub fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
     choice.finish()
 }
 
+/// Returns true if the last part of a name, after its last `:`, is a unit mask of the event that it begins with.
+pub fn ends_in_mask(names: &impl Names, text: &str) -> bool {
+    let mut parts = text.split(':');
+    let head = parts.next().unwrap_or_default();
+    let event = head.split('.').next().unwrap_or(head);
+    let parts: Vec<&str> = parts.collect();
+    // A mask may have points in its name, written with colons.
+    let first = parts.len().saturating_sub(LONGEST_MASK);
+    (first..parts.len()).any(|at| names.find(event, &parts[at..].join(".")).is_some())
+}
+
+/// The most parts of a mask that has points in its name.
+const LONGEST_MASK: usize = 8;
+
 /// A name half taken apart.
 struct Choice<'n, N> {
     names: &'n N,
@@ -168,19 +182,19 @@ impl<N: Names> Choice<'_, N> {
     /// Takes the next part, or the next few as one mask, and says how many.
     fn take(&mut self, parts: &[&str]) -> Result<usize, NameError> {
         let part = parts[0];
-        // One small letter is a modifier, also where masks are called `E` or `I`.
-        if matches!(part.as_bytes(), [b'a'..=b'z']) && self.modifier(part)? {
-            return Ok(1);
-        }
         if let Some(bits) = self.names.find(self.event, part) {
-            self.add_mask(bits, part)?;
+            // A mask called `ANY` leaves its name to the modifier where another mask has been named.
+            let added = self.add_mask(bits, part);
+            if added.is_ok() || part.len() == 1 || !self.modifier(part)? {
+                added?;
+            }
             return Ok(1);
         }
         if self.modifier(part)? {
             return Ok(1);
         }
         // A mask with points in its name, written with colons.
-        for count in (2..=parts.len().min(8)).rev() {
+        for count in (2..=parts.len().min(LONGEST_MASK)).rev() {
             let joined = parts[..count].join(".");
             if let Some(bits) = self.names.find(self.event, &joined) {
                 self.add_mask(bits, &joined)?;
@@ -377,19 +391,25 @@ impl Groups {
     }
 }
 
-/// Returns two masks of one event together, if they go together.
+/// Returns two masks of one event together, if they go together: bits that neither has of the other, and the
+/// rest alike.
 fn combine(a: Bits, b: Bits) -> Option<Bits> {
-    let together = a.flags & b.flags & flag::COMBINES != 0
-        && a.code == b.code
-        && (a.register, a.value) == (b.register, b.value);
+    let beside = |bits: Bits| {
+        (
+            (bits.code, bits.counter_mask, bits.flags & flag::ENCODED),
+            (bits.second_mask, bits.register, bits.value),
+        )
+    };
+    // A mask without bits says nothing beside another, except that it is the one of its group.
+    let disjoint = a.unit_mask & b.unit_mask == 0
+        && (a.unit_mask != 0 && b.unit_mask != 0 || (a.flags | b.flags) & flag::GROUP != 0);
+    let together = a.flags & b.flags & flag::COMBINES != 0 && disjoint && beside(a) == beside(b);
     let counters = match (a.counters, b.counters) {
         (0, counters) | (counters, 0) => counters,
         (a, b) => a & b,
     };
     (together && (counters != 0 || a.counters | b.counters == 0)).then_some(Bits {
         unit_mask: a.unit_mask | b.unit_mask,
-        second_mask: a.second_mask | b.second_mask,
-        counter_mask: a.counter_mask.max(b.counter_mask),
         flags: a.flags | b.flags,
         counters,
         ..a

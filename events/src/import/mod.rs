@@ -6,13 +6,12 @@
 //! [`docs/event-database.md`]: https://github.com/quipu/quipu/blob/main/docs/event-database.md
 
 mod emit;
-mod intel_perfmon;
-mod linux_pmu_events;
+mod event_json;
 mod offcore_matrix;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use quipu_events_format::{Bits, flag, join};
+use quipu_events_format::{Bits, Together, flag, join};
 use quipu_hal::{Error, ErrorKind, Result};
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ use serde_json::Value;
 pub enum Format {
     /// The JSON of github.com/intel/perfmon.
     IntelPerfmon,
-    /// The JSON of `tools/perf/pmu-events` in Linux: AMD and ARM.
+    /// The JSON of `tools/perf/pmu-events` in Linux: AMD, ARM and Intel.
     LinuxPmuEvents,
 }
 
@@ -47,7 +46,7 @@ pub struct Imported {
     pub text: String,
     /// The number of its events, each mask counted.
     pub events: usize,
-    /// The events that were left out, each with the reason.
+    /// The events that were left out, each with the reason, and what else was not taken over.
     pub left_out: Vec<String>,
 }
 
@@ -80,11 +79,9 @@ pub fn import(format: Format, files: &[(&str, &str)]) -> Result<Imported> {
         }
     }
     let mut events = Events::default();
-    match format {
-        Format::IntelPerfmon => intel_perfmon::read(&parsed, &mut events),
-        Format::LinuxPmuEvents => linux_pmu_events::read(&parsed, &mut events),
-    }
+    event_json::read(format, &parsed, &mut events);
     events.name_doubles();
+    events.name_unions();
     let text = emit::events(&events.list);
     Ok(Imported {
         text,
@@ -144,6 +141,55 @@ impl Events {
 
     fn leave_out(&mut self, name: &str, reason: &str) {
         self.left_out.push(format!("{name}: {reason}"));
+    }
+
+    /// Tells what was not taken over.
+    fn tell(&mut self, finding: String) {
+        self.left_out.push(finding);
+    }
+
+    /// Finds the masks that are others of their event put together. Where one of them is not called `all` or
+    /// `any`, the unit masks may be numbers instead of bits: they are not to be put together then.
+    fn name_unions(&mut self) {
+        let combines = |event: &Event| event.bits.flags & flag::COMBINES != 0;
+        let mut by_event: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, event) in self.list.iter().enumerate().filter(|(_, e)| combines(e)) {
+            by_event.entry(event.event.clone()).or_default().push(at);
+        }
+        for (event, masks) in by_event {
+            let mask = |at: &usize| &self.list[*at];
+            let beside = |bits: Bits| (bits.code, bits.counter_mask, bits.flags & flag::ENCODED);
+            let mut unions = Vec::new();
+            for at in masks.iter().filter(|at| mask(at).same_as.is_empty()) {
+                let of_this = |other: &&usize| beside(mask(other).bits) == beside(mask(at).bits);
+                let parts = masks.iter().filter(of_this).map(mask);
+                let parts: Vec<_> = parts.map(|e| (e.bits.unit_mask, e.mask.as_str())).collect();
+                let together = Together::new(&parts);
+                if let Some(names) = together.names(mask(at).bits.unit_mask) {
+                    unions.push((*at, format!("{event}:{}", names.join(":"))));
+                }
+            }
+            let is_whole = |at: usize| {
+                let mut words = self.list[at].mask.split(['_', '.']);
+                words.any(|word| ["all", "any"].contains(&word.to_ascii_lowercase().as_str()))
+            };
+            match unions.iter().find(|(at, _)| !is_whole(*at)) {
+                Some((at, names)) => {
+                    let third = join(&event, &self.list[*at].mask);
+                    let finding =
+                        format!("{event}: its masks are not put together, {names} being {third}");
+                    for at in masks {
+                        self.list[at].bits.flags &= !flag::COMBINES;
+                    }
+                    self.tell(finding);
+                }
+                None => {
+                    for (at, names) in unions {
+                        self.list[at].same_as = names;
+                    }
+                }
+            }
+        }
     }
 
     /// Vendors list some numbers under several names: the first that is not deprecated keeps them, the

@@ -144,6 +144,137 @@ fn linux_lists_resolve_architectural_events_and_leave_other_units_out() {
 }
 
 #[test]
+fn uncore_units_are_no_core_events_in_either_form() {
+    let list = r#"[
+ { "EventCode": "0x84", "UMask": "0x01", "EventName": "UNC_ARB_COH_TRK_REQUESTS.ALL", "Counter": "0,1", "Unit": "ARB" },
+ { "EventCode": "0x22", "UMask": "0x41", "EventName": "UNC_CBO_XSNP_RESPONSE.MISS", "Counter": "0,1", "Unit": "CBO" },
+ { "EventCode": "0x34", "UMask": "0x8f", "EventName": "UNC_CBO_CACHE_LOOKUP.ANY_I", "Counter": "0,1", "Unit": "CBO" },
+ { "EventCode": "0x3c", "UMask": "0x00", "EventName": "CPU_CLK", "Counter": "0,1,2,3", "Unit": "cpu_core" }
+]"#;
+    for format in Format::ALL {
+        let imported = import(*format, &[("x.json", list)]).unwrap();
+        assert_eq!(imported.text, "[cpu.events]\nCPU_CLK = 0x3c\n");
+        assert_eq!(
+            imported.left_out,
+            [
+                "1 of unit ARB: that is no core",
+                "2 of unit CBO: that is no core"
+            ]
+        );
+    }
+}
+
+/// Rows as they stand in Linux's `tools/perf/pmu-events/arch/x86/skylake`, with keys that would be 0 left out.
+const SKYLAKE: &str = r#"[
+ { "EventName": "INST_RETIRED.ANY", "SampleAfterValue": "2000003", "UMask": "0x1" },
+ { "EventName": "CPU_CLK_UNHALTED.REF_TSC", "Counter": "Fixed counter 2", "SampleAfterValue": "2000003", "UMask": "0x3" },
+ { "EventName": "CPU_CLK_UNHALTED.THREAD_P_ANY", "AnyThread": "1", "EventCode": "0x3C", "SampleAfterValue": "2000003" },
+ { "EventName": "L1D_PEND_MISS.PENDING", "Counter": "2", "EventCode": "0x48", "UMask": "0x1", "SampleAfterValue": "2000003" },
+ { "EventName": "L2_RQSTS.MISS", "Counter": "0,1,2,3", "EventCode": "0x24", "UMask": "0x3f", "SampleAfterValue": "200003" },
+ { "EventName": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_16", "EventCode": "0xcd", "MSRIndex": "0x3F6", "MSRValue": "0x10",
+   "UMask": "0x1", "Data_LA": "1", "PEBS": "2", "SampleAfterValue": "20011" },
+ { "EventName": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4", "EventCode": "0xcd", "MSRIndex": "0x3F6", "MSRValue": "0x4",
+   "UMask": "0x1", "BriefDescript6ion": "x", "PEBS": "2", "SampleAfterValue": "100003" },
+ { "EventName": "OFFCORE_RESPONSE.DEMAND_CODE_RD.L3_MISS", "EventCode": "0xB7, 0xBB", "MSRIndex": "0x1a6,0x1a7",
+   "MSRValue": "0x3FFC400004", "UMask": "0x1", "SampleAfterValue": "100003" },
+ { "EventName": "WIDE", "EventCode": "0xe4", "UMask": "0x80201", "SampleAfterValue": "100003" },
+ { "EventName": "TWO_MASKS", "EventCode": "0xe5", "UMask": "0x4201", "SampleAfterValue": "100003" },
+ { "EventName": "NOTHING", "SampleAfterValue": "100003" }
+]"#;
+
+#[test]
+fn intel_events_in_linux_lists_keep_register_counters_and_threads() {
+    let imported = import(Format::LinuxPmuEvents, &[("skylake.json", SKYLAKE)]).unwrap();
+    assert_eq!(
+        imported.text,
+        r#"[cpu.events]
+TWO_MASKS = { code = 0xe5, unit-mask = 0x01, second-mask = 0x42 }
+
+[cpu.events.CPU_CLK_UNHALTED]
+code = 0x00
+masks.REF_TSC = { bits = 0x03, fixed = 2 }
+masks.THREAD_P_ANY = { bits = 0x00, code = 0x3c, any-thread = true }
+
+[cpu.events.INST_RETIRED]
+code = 0x00
+masks.ANY = { bits = 0x01, fixed = 0 }
+
+[cpu.events.L1D_PEND_MISS]
+code = 0x48
+counters = [2]
+masks.PENDING = 0x01
+
+[cpu.events.L2_RQSTS]
+code = 0x24
+masks.MISS = 0x3f
+
+[cpu.events.MEM_TRANS_RETIRED]
+code = 0xcd
+register = 0x3f6
+register-value = true
+unit-mask = 0x01
+masks.LOAD_LATENCY_GT_16 = { bits = 0x01, value = 0x10 }
+masks.LOAD_LATENCY_GT_4 = { bits = 0x01, value = 0x4 }
+
+[cpu.events.OFFCORE_RESPONSE]
+code = 0xb7
+register = 0x1a6
+register-value = true
+unit-mask = 0x01
+masks."DEMAND_CODE_RD.L3_MISS" = { bits = 0x01, value = 0x3ffc400004 }
+"#
+    );
+    assert_eq!(
+        imported.left_out,
+        [
+            "the key `BriefDescript6ion` is not known and was not read: 1 have it, MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4 first",
+            "WIDE: its unit mask is too large",
+            "NOTHING: its number is not known",
+        ]
+    );
+}
+
+#[test]
+fn masks_that_may_be_numbers_are_not_put_together() {
+    let row = |name: &str, mask: u8| {
+        format!(r#"{{ "EventName": "{name}", "EventCode": "0x0a", "UMask": "{mask:#x}" }}"#)
+    };
+    let list = |rows: &[String]| format!("[{}]", rows.join(","));
+    let numbers = list(&[
+        row("ops.add", 1),
+        row("ops.sub", 2),
+        row("ops.mul", 3),
+        row("ops.all", 15),
+    ]);
+    let imported = import(Format::LinuxPmuEvents, &[("x.json", &numbers)]).unwrap();
+    assert!(!imported.text.contains("combine"), "{}", imported.text);
+    assert_eq!(
+        imported.left_out,
+        ["ops: its masks are not put together, ops:add:sub being ops.mul"]
+    );
+    let bits = list(&[row("fill.a", 1), row("fill.b", 2), row("fill.all", 3)]);
+    let imported = import(Format::LinuxPmuEvents, &[("x.json", &bits)]).unwrap();
+    assert!(
+        imported.text.contains("combine = true"),
+        "{}",
+        imported.text
+    );
+    assert!(
+        imported
+            .text
+            .contains(r#"masks.all = { bits = 0x03, same-as = "fill:a:b" }"#),
+        "{}",
+        imported.text
+    );
+    assert_eq!(imported.left_out, [""; 0]);
+    let file = format!(
+        "[[cpu]]\nid = \"x-a\"\nscheme = \"amd-10h\"\n{}",
+        imported.text
+    );
+    assert_eq!(check_text("f", &file, &Database::embedded()), []);
+}
+
+#[test]
 fn files_of_another_form_are_refused_by_name() {
     for text in ["", "3", "{}", "{\"Events\": 3}", "[", "\u{0}"] {
         let error = import(Format::IntelPerfmon, &[("bad.json", text)]).unwrap_err();

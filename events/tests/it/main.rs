@@ -7,6 +7,7 @@ mod identify;
 mod import;
 mod increments;
 mod layers;
+mod masks;
 mod names;
 mod pctr;
 mod tables;

@@ -2,8 +2,8 @@
 
 use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{
-    Encoding, ErrorKind, Event, EventMap, ExtraRegister, Filter, FixedCounter, RawEvent, SlotClass,
-    SlotSet,
+    Encoding, ErrorKind, Event, EventMap, EventSpec, ExtraRegister, Filter, FixedCounter, RawEvent,
+    SlotClass, SlotSet, text,
 };
 
 fn events(cpu: &str, interface: Interface) -> CpuEvents {
@@ -157,6 +157,84 @@ fn a_group_of_which_no_mask_is_named_takes_its_default() {
     };
     assert_eq!(decode(0x712e), "L2_RQSTS.I_STATE");
     assert_eq!(decode(0x4129), "L2_LD:I_STATE:SELF:EXCL_PREFETCH");
+}
+
+#[test]
+fn a_unit_mask_comes_before_a_modifier_of_its_name() {
+    let p6 = events("intel-p6", Interface::Linux);
+    for (name, bits) in [
+        ("L2_LD:I", 0x0129),
+        ("L2_LD:i", 0x0129),
+        ("L2_LD:S:I", 0x0329),
+        ("L2_LD:I:M", 0x0929),
+        ("L2_LD:E:S", 0x0629),
+        ("L2_LD:S:i=1:e=1", 0x84_0229),
+        ("L2_LD.I", 0x0129),
+    ] {
+        assert_eq!(config(&p6, name), (bits, 0), "{name}");
+        let with_levels = format!("{name}:u");
+        let read = |text: &str| {
+            let spec = text::parse_event_with(text, &|name| p6.ends_in_mask(name)).unwrap();
+            let resolved = p6.resolve(&spec.event, Filter::all()).unwrap();
+            (resolved.encoding, spec.filter)
+        };
+        let (whole, everywhere) = read(name);
+        let (in_user_mode, filter) = read(&with_levels);
+        assert_eq!(
+            (&whole, everywhere),
+            (&in_user_mode, Filter::all()),
+            "{name}"
+        );
+        assert_eq!(filter, Filter::USER_ONLY, "{name}");
+        assert!(
+            matches!(whole, Encoding::Perf(perf) if perf.config == bits),
+            "{name}"
+        );
+    }
+    let core2 = events("intel-core2", Interface::Linux);
+    assert_eq!(config(&core2, "DCACHE_LD:I").0, 0x0140);
+    assert_eq!(config(&core2, "BUS_SNOOPS:I").0 & 0x0f00, 0x0100);
+    for (name, is_mask) in [
+        ("L2_LD:I", true),
+        ("L2_LD:u:I", true),
+        ("L2_LD:u", false),
+        ("L2_LD", false),
+        ("INST_RETIRED:I", false),
+        ("sched:I", false),
+    ] {
+        assert_eq!(p6.ends_in_mask(name), is_mask, "{name}");
+    }
+    let snb = events("intel-snb", Interface::Linux);
+    assert!(snb.ends_in_mask("OFFCORE_RESPONSE:OTHER:LLC_HIT:ANY_RESPONSE"));
+    // A modifier that is a mask's name too, after a mask that goes with no other.
+    let skl = events("intel-skl", Interface::Linux);
+    assert_eq!(config(&skl, "INST_RETIRED.ANY_P:any").0, 0x20_00c0);
+    assert_eq!(config(&skl, "INST_RETIRED:any").0, 0xc0);
+}
+
+#[test]
+fn events_called_as_caches_are_read_as_libpfm4_writes_them() {
+    for (cpu, name, bits) in [
+        ("intel-skl", "L1D:REPLACEMENT", 0x0151),
+        ("intel-skl", "L1D.REPLACEMENT", 0x0151),
+        ("intel-skl", "ITLB:ITLB_FLUSH:u", 0x01ae),
+        ("intel-nhm", "L1D:M_REPL:c=1", 0x0100_0251),
+        ("intel-nhm", "L1I:MISSES", 0x0280),
+    ] {
+        let map = events(cpu, Interface::Linux);
+        let spec: EventSpec = name.parse().unwrap_or_else(|error| panic!("{error:#}"));
+        let Event::Named(_) = &spec.event else {
+            panic!("{name}: {:?}", spec.event);
+        };
+        let resolved = map.resolve(&spec.event, spec.filter.with_levels(Filter::LEVELS));
+        match resolved
+            .unwrap_or_else(|error| panic!("{error:#}"))
+            .encoding
+        {
+            Encoding::Perf(perf) => assert_eq!(perf.config, bits, "{name}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

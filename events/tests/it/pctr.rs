@@ -112,7 +112,7 @@ fn p6_words_counters_and_unit_masks() {
             }
             _ => assert_eq!(word(row.name), (bare, slots(row.counter)), "{}", row.name),
         }
-        assert_eq!(masked("c=3:i:e") & !0x0f00, bare | 0x0384_0000);
+        assert_eq!(masked("c=3:i=1:e=1") & !0x0f00, bare | 0x0384_0000);
     }
 }
 

@@ -9,11 +9,26 @@ const SHOWN: usize = 40;
 pub(super) struct Cursor<'t> {
     text: &'t str,
     at: usize,
+    /// Returns true if the last part of a name is a unit mask.
+    ends_in_mask: &'t dyn Fn(&str) -> bool,
 }
 
 impl<'t> Cursor<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
+        Self::with_masks(text, &|_| false)
+    }
+
+    pub(super) fn with_masks(text: &'t str, ends_in_mask: &'t dyn Fn(&str) -> bool) -> Self {
+        Self {
+            text,
+            at: 0,
+            ends_in_mask,
+        }
+    }
+
+    /// Returns true if a name has several parts, of which the last is known to be a unit mask.
+    pub(super) fn ends_in_mask(&self, name: &str) -> bool {
+        name.contains(':') && (self.ends_in_mask)(name)
     }
 
     /// The place, in bytes; always between two characters.

@@ -37,7 +37,7 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
         return Err(unexpected(cursor, "an event"));
     }
     if !cursor.eat('/') {
-        return bare(word, at);
+        return bare(cursor, word, at);
     }
     if is_tracepoint(word) {
         let event = Event::Named(word.to_owned());
@@ -64,12 +64,14 @@ pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
 }
 
 /// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
-fn bare(word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
+fn bare(cursor: &Cursor<'_>, word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
     let (first, after) = match word.split_once(':') {
         Some((first, after)) => (first, Some(after)),
         None => (word, None),
     };
     let known = match generalized_from_name(first) {
+        // Native events are called L1D and ITLB too, and they have unit masks.
+        Some(Event::Cache(_)) if after.is_some_and(|after| has_mask(cursor, word, after)) => None,
         Some(event) => Some(event),
         None => raw_bits(first, at)?.map(Event::from),
     };
@@ -82,12 +84,14 @@ fn bare(word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
         return Ok((event, modifiers));
     }
     let (name, modifiers) = match word.rsplit_once(':') {
+        _ if cursor.ends_in_mask(word) => (word, Modifiers::NONE),
         Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
             let letters_at = at + name.len() + 1;
             let modifiers = Modifiers::read(letters, letters_at)
                 .map_err(|fault| fault.with_hint(quote_hint(word)))?;
             if let Some((_, more)) = name.rsplit_once(':')
                 && looks_like_modifiers(more)
+                && !cursor.ends_in_mask(name)
             {
                 return Err(Fault::new(
                     letters_at - 1,
@@ -104,6 +108,16 @@ fn bare(word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
     check_name(name, at)?;
     let (name, modifiers) = levels_within(name, modifiers, at)?;
     Ok((Event::Named(name), modifiers))
+}
+
+/// Returns true if one of the parts after a cache's name is a unit mask: it is known as one, or is made of
+/// other letters than modifiers are.
+fn has_mask(cursor: &Cursor<'_>, word: &str, after: &str) -> bool {
+    let no_modifiers = |part: &str| !part.is_empty() && !looks_like_modifiers(part);
+    let is_word =
+        |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.len() > 1;
+    let native = !word.contains('-') && after.split(':').any(|p| no_modifiers(p) && is_word(p));
+    native || cursor.ends_in_mask(word)
 }
 
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
