@@ -4,7 +4,7 @@ use quipu_cli::stat::Options;
 use quipu_cli::stat::events::requests;
 
 fn names(options: &Options, on_cpus: bool) -> Vec<String> {
-    requests(options, on_cpus)
+    requests(options, on_cpus, &|_| false)
         .expect("well-formed")
         .iter()
         .map(|request| match request.labels.is_empty() {
@@ -32,7 +32,7 @@ fn on_registers_the_default_events_of_the_kernel_are_optional() {
     for (command, clock) in [(vec![], "cpu-clock"), (vec!["ls".into()], "task-clock")] {
         options.target.command = command;
         assert_eq!(names(&options, true)[0], clock);
-        let requests = requests(&options, true).expect("well-formed");
+        let requests = requests(&options, true, &|_| false).expect("well-formed");
         let demanded = requests.iter().filter(|request| !request.optional);
         let demanded: Vec<String> = demanded.map(|r| r.group.to_string()).collect();
         let of_the_cpu = ["cycles", "instructions", "branches", "branch-misses"];
@@ -103,6 +103,6 @@ fn a_malformed_list_says_where() {
         event: vec!["cycles,,cs".into()],
         ..Options::default()
     };
-    let failure = requests(&options, false).expect_err("an empty item");
+    let failure = requests(&options, false, &|_| false).expect_err("an empty item");
     assert!(failure.to_string().contains('8'), "{failure}");
 }
