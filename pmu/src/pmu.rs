@@ -149,6 +149,25 @@ pub trait Pmu: Send + Sync + 'static {
         None
     }
 
+    /// Returns true if a slot is set on every CPU at once, and its register begins at one value there. The
+    /// virtual PMU then has one schedule for all CPUs, and names the first of them in every call but `read`. The
+    /// raw values of `start` are those that each CPU begins from. After `stop`, `read` tells where each has
+    /// stopped. A CPU that could not be reached is [`WrongThread`](quipu_hal::ErrorKind::WrongThread) from
+    /// `read`: its counts stay as they were last known, without time running. By default CPUs are set one by one.
+    fn sets_all_cpus(&self) -> bool {
+        false
+    }
+
+    /// Looks at CPUs which are set together, before they are read one after the other or stopped. By default it
+    /// does nothing.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn look_at(&self, cpus: &[u32]) -> Result<()> {
+        let _ = cpus;
+        Ok(())
+    }
+
     /// Returns the slots of an acquired CPU that other processes use, as far as is known without looking at
     /// each. The virtual PMU asks before it places groups. By default there are none.
     fn in_use(&self, cpu: u32) -> InUse {

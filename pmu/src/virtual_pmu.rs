@@ -166,8 +166,8 @@ impl<P: Pmu> VirtualPmu<P> {
     /// As [`Backend::open`].
     pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<VirtualGroup<P>> {
         let core = &self.engine.core;
-        request::check_attributes(spec)?;
         let cpus = request::cpus(core, target)?;
+        request::check_attributes(spec)?;
         let (infos, members) = request::members(&core.pmu, &*self.map, spec)?;
         VirtualGroup::open(&self.engine, infos, &members, &cpus, &spec.attributes)
     }

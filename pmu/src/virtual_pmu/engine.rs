@@ -9,8 +9,9 @@ use quipu_hal::{Error, ErrorKind, Reading, Result};
 
 use super::Drive;
 use super::cpu_thread::{Call, CpuThread};
+use super::group_state::GroupState;
 use super::pace::Pace;
-use super::schedule::{CpuContext, NEVER, Schedule};
+use super::schedule::{CpuContext, NEVER, Schedule, is_out_of_reach};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
 use crate::clock::nanoseconds;
@@ -31,7 +32,7 @@ pub(super) struct Core<P: Pmu> {
     pub(super) drive: Drive,
     /// [`Pmu::read_verify_interval`] in nanoseconds.
     read_verify_interval: u64,
-    /// In the order of [`Pmu::cpus`].
+    /// In the order of [`Pmu::cpus`], or the first for all of them.
     cpus: Box<[Cpu]>,
     owner: Mutex<Owner>,
 }
@@ -78,7 +79,8 @@ impl<P: Pmu> Engine<P> {
             pace: Pace::new(interval),
             due: AtomicU64::new(NEVER),
         };
-        let cpus: Box<[Cpu]> = pmu.cpus().iter().map(cpu).collect();
+        let schedules = if pmu.sets_all_cpus() { 1 } else { usize::MAX };
+        let cpus: Box<[Cpu]> = pmu.cpus().iter().take(schedules).map(cpu).collect();
         Self {
             threads: cpus.iter().map(|_| CpuThread::default()).collect(),
             core: Arc::new(Core {
@@ -158,11 +160,18 @@ impl<P: Pmu> Engine<P> {
         })
     }
 
-    /// Reads a group on one CPU. It allocates nothing. Where the calling thread may access the registers it takes
-    /// no lock, unless something is wrong or it is the one that rotates; otherwise the thread of the CPU reads.
+    /// Does what is due before a group is read.
+    pub(super) fn begin_read(&self, group: &ScheduledGroup) -> Result<()> {
+        self.core.begin_read(group)
+    }
+
+    /// Reads a group on one of its CPUs, the part of that number in what the caller opened. It allocates nothing. Where
+    /// the calling thread may access the registers it takes no lock, unless something is wrong; otherwise the thread of
+    /// the CPU reads.
     pub(super) fn read(
         &self,
         group: &Arc<ScheduledGroup>,
+        at: usize,
         reader: &mut Reader,
         part: usize,
         out: &mut [Reading],
@@ -172,7 +181,7 @@ impl<P: Pmu> Engine<P> {
         if accumulated {
             thread.make(Call::Accumulate(Arc::clone(group)));
         }
-        self.core.read(group, reader, part, accumulated, out)
+        self.core.read((group, at), reader, part, accumulated, out)
     }
 
     /// Does work that calls the driver, on the CPU's thread if that is pinned.
@@ -200,17 +209,16 @@ impl<P: Pmu> Engine<P> {
 }
 
 impl<P: Pmu> Core<P> {
-    /// A CPU's position, by its number.
+    /// Returns the position of a CPU's schedule, by the CPU's number.
     pub(super) fn position(&self, number: u32) -> Option<usize> {
+        if self.pmu.sets_all_cpus() {
+            return self.pmu.cpus().contains(&number).then_some(0);
+        }
         self.cpus.iter().position(|cpu| cpu.number == number)
     }
 
     pub(super) fn number(&self, cpu: usize) -> u32 {
         self.cpus[cpu].number
-    }
-
-    pub(super) fn cpus(&self) -> usize {
-        self.cpus.len()
     }
 
     /// Runs `work` with the schedule of a CPU locked.
@@ -271,34 +279,42 @@ impl<P: Pmu> Core<P> {
         (due != NEVER).then(|| Duration::from_nanos(ns))
     }
 
+    fn begin_read(&self, group: &ScheduledGroup) -> Result<()> {
+        if self.drive == Drive::Reads {
+            self.maintain(group.cpu);
+        }
+        if group.is_active() {
+            self.pmu.look_at(&group.cpus)?;
+        }
+        Ok(())
+    }
+
     /// Reads a group on one CPU: its registers, or what was just accumulated of them.
     fn read(
         &self,
-        group: &Arc<ScheduledGroup>,
+        (group, at): (&Arc<ScheduledGroup>, usize),
         reader: &mut Reader,
         part: usize,
         accumulated: bool,
         out: &mut [Reading],
     ) -> Result<()> {
-        if self.drive == Drive::Reads {
-            self.maintain(group.cpu);
-        }
-        let state = &group.state;
+        let (cpu, state) = (group.cpus[at], &group.states[at]);
         loop {
             let since = state.sequence.begin();
-            if state.faulted.load(Ordering::Acquire)
+            if group.state().faulted.load(Ordering::Acquire)
                 && let Some(e) = group.take_fault()
             {
                 return Err(e);
             }
-            let times = state.times();
+            let mut times = state.times();
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
             let now;
             if times.state == State::Active && !accumulated {
                 reader.load_slots(group);
-                let cpu = self.cpus[group.cpu].number;
                 let got = self.pmu.read(cpu, &reader.slots, &mut reader.raw);
                 now = self.clock.now();
+                let out_of_reach =
+                    self.pmu.sets_all_cpus() && got.as_ref().is_err_and(is_out_of_reach);
                 overdue |= now.saturating_sub(state.last_known_at())
                     > state.wrap_timeout.load(Ordering::Relaxed);
                 let slots = self.pmu.slots();
@@ -324,9 +340,15 @@ impl<P: Pmu> Core<P> {
                         .pmu
                         .verify(cpu, &reader.slots)
                         .and_then(|()| Err(written(slots[slot], cpu))),
-                    None => self.verify(group, &reader.slots, now),
+                    None => self.verify(group, state, &reader.slots, now),
                 });
-                if let Err(e) = got {
+                if out_of_reach {
+                    // It goes on counting there: the next read may tell.
+                    for (counter, out) in state.counters.iter().zip(&mut *out) {
+                        out.value = counter.last_known();
+                    }
+                    times.schedule_out(state.last_known_at());
+                } else if let Err(e) = got {
                     return Err(self.failed(group, e));
                 }
             } else {
@@ -342,11 +364,11 @@ impl<P: Pmu> Core<P> {
                 }
             }
             if times.state == State::Error {
-                return Err(self.not_scheduled(group));
+                return Err(self.not_scheduled(cpu));
             }
             if overdue {
                 state.wrap_missed.store(true, Ordering::Relaxed);
-                return Err(self.unknown(group));
+                return Err(self.unknown(cpu, state));
             }
             if times.state == State::Active {
                 state.seen_at.store(now, Ordering::Relaxed);
@@ -375,8 +397,14 @@ impl<P: Pmu> Core<P> {
     }
 
     /// Verifies the slots of a group that were just read, if that is due.
-    fn verify(&self, group: &ScheduledGroup, slots: &[usize], now: u64) -> Result<()> {
-        let verified_at = &group.state.verified_at;
+    fn verify(
+        &self,
+        group: &ScheduledGroup,
+        state: &GroupState,
+        slots: &[usize],
+        now: u64,
+    ) -> Result<()> {
+        let verified_at = &state.verified_at;
         let since = now.saturating_sub(verified_at.load(Ordering::Relaxed));
         if since >= self.read_verify_interval {
             self.pmu.verify(self.cpus[group.cpu].number, slots)?;
@@ -395,8 +423,7 @@ impl<P: Pmu> Core<P> {
     }
 
     #[cold]
-    fn not_scheduled(&self, group: &ScheduledGroup) -> Error {
-        let cpu = self.number(group.cpu);
+    fn not_scheduled(&self, cpu: u32) -> Error {
         Error::new(
             ErrorKind::CounterInErrorState,
             format!("read a pinned group on CPU {cpu}"),
@@ -406,9 +433,8 @@ impl<P: Pmu> Core<P> {
     }
 
     #[cold]
-    fn unknown(&self, group: &ScheduledGroup) -> Error {
-        let cpu = self.number(group.cpu);
-        let limit = Duration::from_nanos(group.state.wrap_timeout.load(Ordering::Relaxed));
+    fn unknown(&self, cpu: u32, state: &GroupState) -> Error {
+        let limit = Duration::from_nanos(state.wrap_timeout.load(Ordering::Relaxed));
         Error::new(
             ErrorKind::CounterInErrorState,
             format!("read a group on CPU {cpu}"),

@@ -31,7 +31,7 @@ impl<P: Pmu> VirtualGroup<P> {
         engine: &Arc<Engine<P>>,
         infos: Vec<EventInfo>,
         members: &Arc<[Member]>,
-        cpus: &[usize],
+        cpus: &[u32],
         attributes: &Attributes,
     ) -> Result<Self> {
         let core = &engine.core;
@@ -43,12 +43,15 @@ impl<P: Pmu> VirtualGroup<P> {
             parts: Vec::with_capacity(cpus.len()),
             scheduled: Vec::with_capacity(cpus.len()),
         };
-        for &cpu in cpus {
-            engine.open(cpu)?;
-            group.parts.push(Part::on_cpu(core.number(cpu)));
+        let together = core.pmu.sets_all_cpus();
+        for cpus in cpus.chunks(if together { cpus.len() } else { 1 }) {
+            let schedule = core.position(cpus[0]).unwrap_or(0);
+            engine.open(schedule)?;
+            let parts = cpus.iter().map(|&cpu| Part::on_cpu(cpu));
+            group.parts.extend(parts);
             let members = Arc::clone(members);
-            let scheduled =
-                ScheduledGroup::new(cpu, members, attributes.pinned, attributes.exclusive);
+            let (pinned, exclusive) = (attributes.pinned, attributes.exclusive);
+            let scheduled = ScheduledGroup::new(schedule, cpus, members, pinned, exclusive);
             group.scheduled.push(Arc::new(scheduled));
         }
         if !attributes.disabled {
@@ -134,9 +137,14 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.check_thread("read a group")?;
         out.check_shape(self.members.len(), &self.parts)?;
-        for (part, group) in self.scheduled.iter().enumerate() {
-            let out = &mut out[part];
-            self.engine.read(group, &mut self.reader, part, out)?;
+        let mut part = 0;
+        for group in &self.scheduled {
+            self.engine.begin_read(group)?;
+            for at in 0..group.cpus.len() {
+                let out = &mut out[part];
+                self.engine.read(group, at, &mut self.reader, part, out)?;
+                part += 1;
+            }
         }
         Ok(())
     }

@@ -106,6 +106,18 @@ impl GroupState {
         self.stopped.store(times.stopped, Ordering::Relaxed);
     }
 
+    /// Takes a stopped group off without the counts since its last read.
+    pub(super) fn discard_interval(&self) {
+        self.sequence.write(|| {
+            for counter in &self.counters {
+                counter.base.store(counter.last_known(), Ordering::Relaxed);
+            }
+            let mut times = self.times();
+            times.schedule_out(self.last_known_at());
+            self.set_times(&times);
+        });
+    }
+
     /// Returns the time of the last read or accumulation.
     pub(super) fn last_known_at(&self) -> u64 {
         let folded = self.accumulated_at.load(Ordering::Relaxed);

@@ -34,21 +34,26 @@ pub(super) fn check_attributes(spec: &GroupSpec) -> Result<()> {
     Ok(())
 }
 
-/// Returns the positions of the CPUs of a target.
-pub(super) fn cpus<P: Pmu>(core: &Core<P>, target: &Target) -> Result<Vec<usize>> {
+/// Returns the CPUs of a target.
+pub(super) fn cpus<P: Pmu>(core: &Core<P>, target: &Target) -> Result<Vec<u32>> {
     let attempted = || format!("count on {target}");
-    let find = |number: u32| {
-        core.position(number).ok_or_else(|| {
-            Error::new(ErrorKind::NoSuchTarget, attempted())
-                .with_reason(format!("there is no CPU {number} here"))
-        })
+    let find = |number: u32| match core.position(number) {
+        Some(_) => Ok(number),
+        None => Err(Error::new(ErrorKind::NoSuchTarget, attempted())
+            .with_reason(format!("there is no CPU {number} here"))),
     };
     let kinds = TargetKinds::CURRENT_CPU | TargetKinds::CPU | TargetKinds::ALL_CPUS;
-    if !kinds.contains(target.kind()) {
-        return Err(unsupported(attempted())
-            .with_reason("these are bare registers, which count on a CPU whatever runs there"));
-    }
     let current = core.pmu.access() == Access::MeasuringThread;
+    if !kinds.contains(target.kind()) {
+        let reason = match current {
+            false => "these are bare registers, which count on a CPU whatever runs there",
+            true => {
+                "these are bare registers, which count on a CPU whatever runs there, and only those of the CPU \
+                 that the calling thread is on can be reached"
+            }
+        };
+        return Err(unsupported(attempted()).with_reason(reason));
+    }
     if current && !matches!(target, Target::CurrentCpu) {
         return Err(unsupported(attempted()).with_reason(
             "only the counters of the CPU that the calling thread is on can be reached",
@@ -69,7 +74,7 @@ pub(super) fn cpus<P: Pmu>(core: &Core<P>, target: &Target) -> Result<Vec<usize>
             }
             numbers.iter().map(|&number| find(number)).collect()
         }
-        _ => Ok((0..core.cpus()).collect()),
+        _ => Ok(core.pmu.cpus().to_vec()),
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quipu_hal::{ErrorKind, Result};
+use quipu_hal::{Error, ErrorKind, Result};
 
 use super::engine::written;
-use super::group_state::CounterState;
+use super::group_state::{CounterState, GroupState};
 use super::scheduled_group::{Known, ScheduledGroup};
 use super::times::State;
 use crate::assign::Matching;
@@ -93,7 +93,7 @@ impl Schedule {
         at: &CpuContext<'_, P>,
         group: &Arc<ScheduledGroup>,
     ) -> bool {
-        if matches!(group.state.event_state(), State::Inactive | State::Active) {
+        if matches!(group.state().event_state(), State::Inactive | State::Active) {
             return false;
         }
         let now = at.clock.now();
@@ -114,8 +114,8 @@ impl Schedule {
         self.ring.retain(|s| !Arc::ptr_eq(s, group));
         self.reschedule(at, None);
         let now = at.clock.now();
-        let counted = counted && !group.state.faulted.load(Ordering::Relaxed);
-        if matches!(group.state.event_state(), State::Inactive) {
+        let counted = counted && !group.state().faulted.load(Ordering::Relaxed);
+        if matches!(group.state().event_state(), State::Inactive) {
             group.change_times(|times| {
                 // What counted to the end was enabled as long as it counted.
                 let end = if counted { times.stopped } else { now };
@@ -155,7 +155,7 @@ impl Schedule {
         at: &CpuContext<'_, P>,
         group: &Arc<ScheduledGroup>,
     ) {
-        let verified_at = group.state.verified_at.load(Ordering::Relaxed);
+        let verified_at = group.state().verified_at.load(Ordering::Relaxed);
         let since = at.clock.now().saturating_sub(verified_at);
         let every = at.pmu.read_verify_interval().map_or(NEVER, nanoseconds);
         if group.is_active() && !refresh_group(at, group, &mut self.scratch, since >= every) {
@@ -173,11 +173,16 @@ impl Schedule {
         let now = at.clock.now();
         let active = group.is_active();
         if active {
-            self.scratch.take_slots(std::slice::from_ref(group));
-            let Scratch { slots, raw, .. } = &mut self.scratch;
-            at.pmu.read(at.cpu, slots, raw)?;
+            at.pmu.look_at(&group.cpus)?;
         }
-        group.reset(active.then_some(&*self.scratch.raw), now);
+        for (&cpu, state) in group.cpus.iter().zip(&group.states) {
+            if active {
+                self.scratch.take_slots(std::slice::from_ref(group));
+                let Scratch { slots, raw, .. } = &mut self.scratch;
+                at.pmu.read(cpu, slots, raw)?;
+            }
+            group.reset(state, active.then_some(&*self.scratch.raw), now);
+        }
         Ok(())
     }
 
@@ -213,11 +218,13 @@ impl Schedule {
         let mut event = 0;
         for group in &scratch.next {
             // A group that stays has these slots already.
-            for counter in &group.state.counters {
-                let slot = matching.slot_of(event);
-                counter.slot.store(slot, Ordering::Relaxed);
-                event += 1;
+            for state in &group.states {
+                for (member, counter) in state.counters.iter().enumerate() {
+                    let slot = matching.slot_of(event + member);
+                    counter.slot.store(slot, Ordering::Relaxed);
+                }
             }
+            event += group.members.len();
         }
         let arriving = std::mem::take(&mut scratch.arriving);
         for groups in batches(&arriving, all_at_once) {
@@ -317,7 +324,7 @@ impl Scratch {
             .extend(groups.iter().flat_map(|group| group.slots()));
         self.raw.clear();
         self.raw.resize(self.slots.len(), 0);
-        let counters = groups.iter().flat_map(|group| &group.state.counters);
+        let counters = groups.iter().flat_map(|group| &group.state().counters);
         self.known.clear();
         self.known.extend(counters.map(CounterState::last_known));
     }
@@ -333,7 +340,8 @@ impl Scratch {
 
 fn accumulate_at(group: &ScheduledGroup) -> u64 {
     let load = |moment: &AtomicU64| moment.load(Ordering::Relaxed);
-    load(&group.state.accumulated_at).saturating_add(load(&group.state.accumulate_every))
+    let of = |s: &GroupState| load(&s.accumulated_at).saturating_add(load(&s.accumulate_every));
+    group.states.iter().map(of).max().unwrap_or(NEVER)
 }
 
 /// Returns groups one by one, or all together.
@@ -351,23 +359,12 @@ fn refresh_group<P: Pmu>(
     scratch: &mut Scratch,
     verify: bool,
 ) -> bool {
-    let known_at = group.state.last_known_at();
-    scratch.take_slots(std::slice::from_ref(group));
-    let Scratch {
-        slots, raw, known, ..
-    } = scratch;
-    let read = at.pmu.read(at.cpu, slots, raw);
-    let done = read
-        .and_then(|()| match verify {
-            true => at.pmu.verify(at.cpu, slots),
-            false => Ok(()),
-        })
-        .and_then(|()| accumulate(at, group, raw, known, known_at, false));
-    match done {
+    let looked = at.pmu.look_at(&group.cpus);
+    match looked.and_then(|()| accumulate_each(at, group, scratch, verify, false)) {
         Ok(()) => {
-            if verify {
-                let now = group.state.accumulated_at.load(Ordering::Relaxed);
-                group.state.verified_at.store(now, Ordering::Relaxed);
+            for state in group.states.iter().filter(|_| verify) {
+                let now = state.accumulated_at.load(Ordering::Relaxed);
+                state.verified_at.store(now, Ordering::Relaxed);
             }
             true
         }
@@ -382,10 +379,54 @@ fn refresh_group<P: Pmu>(
     }
 }
 
-/// Adds what a group has counted.
+/// Reads a group on each of its CPUs, verifies it if that is asked, and adds what it has counted. Of CPUs that are
+/// set together, one that was not reached keeps the counts it had; if it has stopped, the interval is lost.
+fn accumulate_each<P: Pmu>(
+    at: &CpuContext<'_, P>,
+    group: &Arc<ScheduledGroup>,
+    scratch: &mut Scratch,
+    verify: bool,
+    stopped: bool,
+) -> Result<()> {
+    let mut result = Ok(());
+    for (&cpu, state) in group.cpus.iter().zip(&group.states) {
+        let known_at = state.last_known_at();
+        scratch.take_slots(std::slice::from_ref(group));
+        scratch.known.clear();
+        let counters = state.counters.iter();
+        scratch.known.extend(counters.map(CounterState::last_known));
+        let Scratch {
+            slots, raw, known, ..
+        } = &mut *scratch;
+        let read = at.pmu.read(cpu, slots, raw);
+        let done = read
+            .and_then(|()| match verify {
+                true => at.pmu.verify(at.cpu, slots),
+                false => Ok(()),
+            })
+            .and_then(|()| accumulate(at, (cpu, group, state), raw, known, known_at, stopped));
+        if let Err(e) = done {
+            if stopped {
+                state.discard_interval();
+            }
+            let goes_on = !stopped && at.pmu.sets_all_cpus() && is_out_of_reach(&e);
+            if result.is_ok() && !goes_on {
+                result = Err(e);
+            }
+        }
+    }
+    result
+}
+
+/// Returns true for the error of a CPU that could not be reached, though all are set together.
+pub(super) fn is_out_of_reach(error: &Error) -> bool {
+    error.kind() == ErrorKind::WrongThread
+}
+
+/// Adds what a group has counted on a CPU.
 fn accumulate<P: Pmu>(
     at: &CpuContext<'_, P>,
-    group: &ScheduledGroup,
+    (cpu, group, state): (u32, &ScheduledGroup, &GroupState),
     raw: &[u64],
     counts: &[u64],
     known_at: u64,
@@ -396,8 +437,8 @@ fn accumulate<P: Pmu>(
         counts,
         at: known_at,
     };
-    let done = group.accumulate(slots, raw, &known, stopped, at.clock);
-    done.map_err(|slot| written(slots[slot], at.cpu))
+    let done = group.accumulate(state, slots, raw, &known, stopped, at.clock);
+    done.map_err(|slot| written(slots[slot], cpu))
 }
 
 /// Stops groups and accumulates their counts.
@@ -408,16 +449,26 @@ fn stop_groups<P: Pmu>(
 ) {
     scratch.take_slots(groups);
     // A reader may learn more until they have stopped; then less time has passed, and the bound is lower.
-    let stopped = at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw);
+    let looked = groups.iter().try_for_each(|g| at.pmu.look_at(&g.cpus));
+    let stopped = looked.and(at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw));
+    if at.pmu.sets_all_cpus() && stopped.is_ok() {
+        for group in groups {
+            if let Err(e) = accumulate_each(at, group, scratch, false, true) {
+                group.set_fault(e);
+            }
+        }
+        return;
+    }
     let (mut raw, mut known) = (&*scratch.raw, &*scratch.known);
     for group in groups {
         let (own_raw, own_known);
         (own_raw, raw) = raw.split_at(group.members.len());
         (own_known, known) = known.split_at(group.members.len());
-        let known_at = group.state.last_known_at();
-        let done = stopped
-            .clone()
-            .and_then(|()| accumulate(at, group, own_raw, own_known, known_at, true));
+        let known_at = group.state().last_known_at();
+        let done = stopped.clone().and_then(|()| {
+            let part = (at.cpu, &**group, group.state());
+            accumulate(at, part, own_raw, own_known, known_at, true)
+        });
         if let Err(e) = done {
             group.discard_interval();
             group.set_fault(e);

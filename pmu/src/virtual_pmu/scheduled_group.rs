@@ -1,4 +1,4 @@
-//! One group on one CPU, with the operations of the scheduler on it.
+//! One group on the CPUs of one schedule, with the operations of the scheduler on it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +9,18 @@ use super::group_state::{CounterState, GroupState, UNSTATED_RATE, wrap_timeout};
 use super::times::{State, Times};
 use crate::{Clock, Slot};
 
-/// A group on one CPU that the scheduler places on slots.
+/// A group that a scheduler places on slots: on one CPU, or on several that are set together.
 #[derive(Debug)]
 pub(super) struct ScheduledGroup {
-    /// The CPU's position among those of the PMU.
+    /// The schedule's position among those of the PMU.
     pub(super) cpu: usize,
+    /// The CPUs it counts on.
+    pub(super) cpus: Box<[u32]>,
+    /// The counts and times on each of them. They are all on the PMU, or none is.
+    pub(super) states: Box<[GroupState]>,
     pub(super) members: Arc<[Member]>,
     pub(super) pinned: bool,
     pub(super) exclusive: bool,
-    pub(super) state: GroupState,
     fault: Mutex<Option<Error>>,
 }
 
@@ -43,15 +46,28 @@ pub(super) struct Member {
 }
 
 impl ScheduledGroup {
-    pub(super) fn new(cpu: usize, members: Arc<[Member]>, pinned: bool, exclusive: bool) -> Self {
+    pub(super) fn new(
+        cpu: usize,
+        cpus: &[u32],
+        members: Arc<[Member]>,
+        pinned: bool,
+        exclusive: bool,
+    ) -> Self {
+        let state = |_| GroupState::new(members.len());
         Self {
             cpu,
-            state: GroupState::new(members.len()),
+            cpus: cpus.into(),
+            states: cpus.iter().map(state).collect(),
             members,
             pinned,
             exclusive,
             fault: Mutex::new(None),
         }
+    }
+
+    /// Returns the state on the first CPU, which tells what is the same on all of them.
+    pub(super) fn state(&self) -> &GroupState {
+        &self.states[0]
     }
 
     /// Returns true if an event of each group need different values in a shared register.
@@ -61,12 +77,12 @@ impl ScheduledGroup {
     }
 
     pub(super) fn is_active(&self) -> bool {
-        self.state.event_state() == State::Active
+        self.state().event_state() == State::Active
     }
 
     /// Returns the slots its members are on, in their order.
     pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
-        let counters = self.state.counters.iter();
+        let counters = self.state().counters.iter();
         counters.map(|counter| counter.slot.load(Ordering::Relaxed))
     }
 
@@ -74,13 +90,13 @@ impl ScheduledGroup {
     pub(super) fn set_fault(&self, error: Error) {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.get_or_insert(error);
-        self.state.faulted.store(true, Ordering::Release);
+        self.state().faulted.store(true, Ordering::Release);
     }
 
     /// Takes the error that waits for a caller, if there is one.
     pub(super) fn take_fault(&self) -> Option<Error> {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state.faulted.store(false, Ordering::Release);
+        self.state().faulted.store(false, Ordering::Release);
         fault.take()
     }
 
@@ -105,24 +121,25 @@ impl ScheduledGroup {
             }
             every = every.min(wrap_timeout(mask, member.max_rate.unwrap_or(UNSTATED_RATE)) / 4);
         }
-        let state = &self.state;
-        state.sequence.write(|| {
-            for (counter, &raw) in state.counters.iter().zip(raw) {
-                counter.start.store(raw, Ordering::Relaxed);
-            }
-            state.wrap_timeout.store(limit, Ordering::Relaxed);
-            state.accumulate_every.store(every, Ordering::Relaxed);
-            state.accumulated_at.store(now, Ordering::Relaxed);
-            state.verified_at.store(now, Ordering::Relaxed);
-            let mut times = state.times();
-            if fresh {
-                // It was enabled for this very moment, so that it counts all the time it is enabled.
-                times.stop(times.stopped, State::Off);
-                times.enable(now);
-            }
-            times.schedule_in(now);
-            state.set_times(&times);
-        });
+        for state in &self.states {
+            state.sequence.write(|| {
+                for (counter, &raw) in state.counters.iter().zip(raw) {
+                    counter.start.store(raw, Ordering::Relaxed);
+                }
+                state.wrap_timeout.store(limit, Ordering::Relaxed);
+                state.accumulate_every.store(every, Ordering::Relaxed);
+                state.accumulated_at.store(now, Ordering::Relaxed);
+                state.verified_at.store(now, Ordering::Relaxed);
+                let mut times = state.times();
+                if fresh {
+                    // It was enabled for this very moment, so that it counts all the time it is enabled.
+                    times.stop(times.stopped, State::Off);
+                    times.enable(now);
+                }
+                times.schedule_in(now);
+                state.set_times(&times);
+            });
+        }
     }
 
     /// Adds the counts from those known before these raw values were read up to them; the group goes on
@@ -132,13 +149,13 @@ impl ScheduledGroup {
     /// The slot of a counter whose value went back, as when another program writes it; nothing is added then.
     pub(super) fn accumulate(
         &self,
+        state: &GroupState,
         slots: &[Slot],
         raw: &[u64],
         known: &Known<'_>,
         stopped: bool,
         clock: &dyn Clock,
     ) -> Result<(), usize> {
-        let state = &self.state;
         let members = || {
             state
                 .counters
@@ -180,20 +197,11 @@ impl ScheduledGroup {
     /// Takes a stopped group off without the counts since its last read, which are unknown: that
     /// interval is neither counted nor time running.
     pub(super) fn discard_interval(&self) {
-        let state = &self.state;
-        state.sequence.write(|| {
-            for counter in &state.counters {
-                counter.base.store(counter.last_known(), Ordering::Relaxed);
-            }
-            let mut times = state.times();
-            times.schedule_out(state.last_known_at());
-            state.set_times(&times);
-        });
+        self.states.iter().for_each(GroupState::discard_interval);
     }
 
-    /// Sets its values to zero; its times count from here.
-    pub(super) fn reset(&self, raw: Option<&[u64]>, now: u64) {
-        let state = &self.state;
+    /// Sets its values on a CPU to zero; its times count from here.
+    pub(super) fn reset(&self, state: &GroupState, raw: Option<&[u64]>, now: u64) {
         state.sequence.write(|| {
             for (i, (counter, member)) in state.counters.iter().zip(&*self.members).enumerate() {
                 if !member.gauge {
@@ -212,14 +220,15 @@ impl ScheduledGroup {
         });
     }
 
-    /// Changes its event state and times only.
-    pub(super) fn change_times(&self, change: impl FnOnce(&mut Times)) {
-        let state = &self.state;
-        state.sequence.write(|| {
-            let mut times = state.times();
-            change(&mut times);
-            state.set_times(&times);
-        });
+    /// Changes its event state and times only, on every CPU.
+    pub(super) fn change_times(&self, change: impl Fn(&mut Times)) {
+        for state in &self.states {
+            state.sequence.write(|| {
+                let mut times = state.times();
+                change(&mut times);
+                state.set_times(&times);
+            });
+        }
     }
 }
 
