@@ -52,6 +52,25 @@ pub trait PctrDevice: Send + Sync + 'static {
     /// of another CPU are not set: the driver may know less of this one than it thinks.
     fn identity(&self) -> Option<(String, u16)>;
 
+    /// Returns the number of CPUs that threads run on.
+    fn cpus_online(&self) -> usize;
+
+    /// Calls `visit` on one CPU after the other, since only the CPU that a thread is on can be read, until it
+    /// returns true. It gives up on a CPU that no thread gets to within some seconds.
+    fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync));
+
+    /// Claims a counter among the processes that count with Quipu; the claim ends with the process at the latest.
+    ///
+    /// # Errors
+    /// [`Claimed`] if another process has it.
+    fn claim(&self, counter: u8) -> Result<(), Claimed>;
+
+    /// Gives up a claim.
+    fn unclaim(&self, counter: u8);
+
+    /// Returns the claim of another process to a counter, if there is one.
+    fn claimed(&self, counter: u8) -> Option<Claimed>;
+
     /// Reads a counter of this CPU in user mode, by `rdpmc`. It is only called where the kernel has
     /// allowed that; elsewhere the instruction kills the process.
     fn rdpmc(&self, counter: u8) -> u64;
@@ -70,6 +89,22 @@ pub struct Errno(
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "errno {}", self.0)
+    }
+}
+
+/// The claim of another process to a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claimed {
+    /// The process, if the system tells.
+    pub pid: Option<u32>,
+}
+
+impl fmt::Display for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid} counts with pctr(4)"),
+            None => f.write_str("another process counts with pctr(4)"),
+        }
     }
 }
 

@@ -2,6 +2,18 @@
 
 use quipu_hal::Result;
 
+/// The facts of a CPU that CPUID tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CpuFacts {
+    pub(crate) vendor: String,
+    /// The family, with what extends it.
+    pub(crate) family: u16,
+    /// A hypervisor is there and says so (leaf 1, ECX bit 31).
+    pub(crate) hypervisor: bool,
+    /// AMD's `PerfCtrExtCore` (leaf 8000_0001h, ECX bit 23).
+    pub(crate) perfctr_core: bool,
+}
+
 cfg_if::cfg_if! {
     if #[cfg(any(target_arch = "x86", target_arch = "x86_64"))] {
         use std::arch::asm;
@@ -23,45 +35,63 @@ cfg_if::cfg_if! {
             Ok(native_cpuid::cpuid_count(1, 0).ebx >> 24)
         }
 
-        /// Returns the vendor's name and the family, with what extends it (Intel SDM volume 2, "CPUID").
-        pub(crate) fn vendor_and_family() -> Option<(String, u16)> {
+        /// Returns what CPUID tells of this CPU (Intel SDM volume 2, "CPUID"; AMD APM volume 3, appendix E).
+        pub(crate) fn cpu_facts() -> Option<CpuFacts> {
+            const EXTENDED: u32 = 0x8000_0000;
             let vendor = native_cpuid::cpuid_count(0, 0);
             let bytes: Vec<u8> = [vendor.ebx, vendor.edx, vendor.ecx]
                 .into_iter()
                 .flat_map(u32::to_le_bytes)
                 .collect();
-            let signature = native_cpuid::cpuid_count(1, 0).eax;
-            let family = match signature >> 8 & 0xf {
-                0xf => 0xf + (signature >> 20 & 0xff),
+            let basic = native_cpuid::cpuid_count(1, 0);
+            let family = match basic.eax >> 8 & 0xf {
+                0xf => 0xf + (basic.eax >> 20 & 0xff),
                 family => family,
             };
-            Some((String::from_utf8(bytes).ok()?, family as u16))
+            let highest = native_cpuid::cpuid_count(EXTENDED, 0).eax;
+            let extended = match highest > EXTENDED && highest >> 16 == EXTENDED >> 16 {
+                true => native_cpuid::cpuid_count(EXTENDED + 1, 0).ecx,
+                false => 0,
+            };
+            Some(CpuFacts {
+                vendor: String::from_utf8(bytes).ok()?,
+                family: family as u16,
+                hypervisor: basic.ecx >> 31 == 1,
+                perfctr_core: extended >> 23 & 1 == 1,
+            })
         }
 
         /// Reads a counter of this CPU.
         pub(crate) fn rdpmc(counter: u8) -> u64 {
-            let (low, high): (u32, u32);
-            // SAFETY: the instruction reads a counter into EDX:EAX and touches nothing else. Where
-            // the kernel has not allowed it, it raises a fault that ends the process.
-            unsafe {
-                asm!(
-                    "rdpmc",
-                    in("ecx") u32::from(counter),
-                    out("eax") low,
-                    out("edx") high,
-                    options(nomem, nostack, preserves_flags),
-                );
-            }
-            u64::from(high) << 32 | u64::from(low)
+            counter_or_time(Some(counter))
         }
 
         /// Reads the time stamp counter of this CPU.
         pub(crate) fn rdtsc() -> u64 {
+            counter_or_time(None)
+        }
+
+        fn counter_or_time(counter: Option<u8>) -> u64 {
             let (low, high): (u32, u32);
-            // SAFETY: the instruction reads the time stamp counter into EDX:EAX and touches nothing
-            // else. Every CPU with counters has it.
+            // SAFETY: both instructions read a counter into EDX:EAX and touch nothing else. Every CPU with
+            // counters has the time stamp counter. Where the kernel has not allowed RDPMC, it raises a fault
+            // that ends the process.
             unsafe {
-                asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
+                match counter {
+                    Some(counter) => asm!(
+                        "rdpmc",
+                        in("ecx") u32::from(counter),
+                        out("eax") low,
+                        out("edx") high,
+                        options(nomem, nostack, preserves_flags),
+                    ),
+                    None => asm!(
+                        "rdtsc",
+                        out("eax") low,
+                        out("edx") high,
+                        options(nomem, nostack, preserves_flags),
+                    ),
+                }
             }
             u64::from(high) << 32 | u64::from(low)
         }
@@ -73,7 +103,7 @@ cfg_if::cfg_if! {
                 .with_reason("that takes the CPUID instruction of x86"))
         }
 
-        pub(crate) fn vendor_and_family() -> Option<(String, u16)> {
+        pub(crate) fn cpu_facts() -> Option<CpuFacts> {
             None
         }
 
@@ -101,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn vendor_and_family_are_those_that_linux_knows() {
+    fn a_cpu_is_what_linux_knows_of_it() {
         let Ok(cpuinfo) = std::fs::read_to_string("/proc/cpuinfo") else {
             let _ = writeln!(
                 std::io::stderr(),
-                "SKIP vendor_and_family_are_those_that_linux_knows: no /proc/cpuinfo"
+                "SKIP a_cpu_is_what_linux_knows_of_it: no /proc/cpuinfo"
             );
             return;
         };
@@ -113,9 +143,13 @@ mod tests {
             let line = cpuinfo.lines().find(|l| l.starts_with(name)).unwrap();
             line.split(": ").nth(1).unwrap().to_owned()
         };
-        let (vendor, family) = vendor_and_family().unwrap();
-        assert_eq!(vendor, field("vendor_id"));
-        assert_eq!(family.to_string(), field("cpu family"));
+        let cpu = cpu_facts().unwrap();
+        assert_eq!(cpu.vendor, field("vendor_id"));
+        assert_eq!(cpu.family.to_string(), field("cpu family"));
+        let flags = field("flags");
+        let has = |flag: &str| flags.split(' ').any(|known| known == flag);
+        assert_eq!(cpu.hypervisor, has("hypervisor"));
+        assert_eq!(cpu.perfctr_core, has("perfctr_core"));
     }
 
     #[test]

@@ -6,10 +6,13 @@ mod control;
 mod device;
 mod events;
 pub mod function;
+mod hazard;
 mod instructions;
 mod node;
+mod on_demand;
 mod pmu;
 pub mod simulation;
+mod sweep;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +21,12 @@ use quipu_hal::{EventMap, Result};
 use quipu_pmu::{Clock, MonotonicClock, VirtualPmu};
 
 pub use control::{Control, Discovery};
-pub use device::{Arch, Driver, Errno, PctrDevice, SetScope};
+pub use device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
 pub use events::PctrEvents;
 pub use function::CounterKind;
+pub use hazard::OPEN_ANYWAY;
 pub use node::{DEFAULT_PATH, NodeDevice};
+pub use on_demand::OnDemand;
 pub use pmu::{LostValue, PctrPmu, UnrestoredCounter};
 
 /// The backend over a device node.
@@ -57,7 +62,8 @@ pub fn with_device<D: PctrDevice>(
     map: Option<Arc<dyn EventMap>>,
     clock: impl Clock,
 ) -> Result<VirtualPmu<PctrPmu<D>>> {
-    let pmu = PctrPmu::new(device, map.as_deref().map(EventMap::cpu))?;
+    let pmu =
+        PctrPmu::new(device, map.as_deref().map(EventMap::cpu))?.with_max_rates_of(map.clone());
     let events = PctrEvents::new(&pmu, map);
     VirtualPmu::new(pmu, clock, Arc::new(events))
 }

@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use quipu_hal::{Error, ErrorKind, Result};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use crate::abi;
 use crate::control::call_error;
-use crate::device::{Arch, Driver, Errno, PctrDevice, SetScope};
+use crate::device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
+use crate::hazard::{OPEN_ANYWAY, hazard};
 use crate::instructions;
+use crate::on_demand::cpus_online;
+use crate::sweep;
 
 /// The path of the device on OpenBSD.
 pub const DEFAULT_PATH: &str = "/dev/pctr";
@@ -27,7 +31,8 @@ impl NodeDevice {
     /// Opens a node for reading and writing, or for reading only where writing is not permitted.
     ///
     /// # Errors
-    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when there is no such node or no driver behind it,
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when there is no such node or no driver behind it, or when
+    /// reading it may stop the kernel on this CPU ([`OPEN_ANYWAY`](crate::OPEN_ANYWAY)),
     /// [`NoPermission`](ErrorKind::NoPermission) when it cannot even be read.
     pub fn open(path: &Path) -> Result<Self> {
         match Self::open_as(path, true) {
@@ -50,6 +55,7 @@ impl NodeDevice {
     }
 
     fn open_as(path: &Path, writable: bool) -> Result<Self> {
+        refuse_hazard()?;
         let opened = OpenOptions::new().read(true).write(writable).open(path);
         let node = opened.map_err(|e| open_error(format!("open {}", path.display()), &e))?;
         Ok(Self {
@@ -58,6 +64,27 @@ impl NodeDevice {
             writable,
             driver: this_driver(),
         })
+    }
+}
+
+impl NodeDevice {
+    /// Locks or unlocks the byte of a counter's number (fcntl(2), `F_SETLK`), which means nothing to the driver. Such
+    /// a lock ends with the process, however it ends, and when the process closes any descriptor of the node.
+    fn lock(&self, counter: u8, kind: FlockType) -> io::Result<()> {
+        // SAFETY: zeros are a value of each field of a `struct flock`, and F_SETLK reads one, which outlives the
+        // call.
+        let status = unsafe {
+            let mut lock: libc::flock = std::mem::zeroed();
+            lock.l_type = kind as libc::c_short;
+            lock.l_whence = libc::SEEK_SET as libc::c_short;
+            lock.l_start = libc::off_t::from(counter);
+            lock.l_len = 1;
+            libc::fcntl(self.node.as_raw_fd(), libc::F_SETLK, &lock)
+        };
+        match status {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -109,7 +136,36 @@ impl PctrDevice for NodeDevice {
     }
 
     fn identity(&self) -> Option<(String, u16)> {
-        instructions::vendor_and_family()
+        instructions::cpu_facts().map(|cpu| (cpu.vendor, cpu.family))
+    }
+
+    fn cpus_online(&self) -> usize {
+        cpus_online()
+    }
+
+    fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
+        sweep::visit_cpus(cpus_online(), visit);
+    }
+
+    fn claim(&self, counter: u8) -> Result<(), Claimed> {
+        match self.lock(counter, FlockType::WriteLock) {
+            Ok(()) => Ok(()),
+            // Of a lock on something else than a node nothing is known, as on a file system without any.
+            Err(_) => self.claimed(counter).map_or(Ok(()), Err),
+        }
+    }
+
+    fn unclaim(&self, counter: u8) {
+        // What cannot be unlocked ends with the process.
+        let _ = self.lock(counter, FlockType::Unlocked);
+    }
+
+    fn claimed(&self, counter: u8) -> Option<Claimed> {
+        let mut wanted = Flock::from(FlockType::WriteLock);
+        (wanted.start, wanted.length) = (u64::from(counter), 1);
+        let found = fcntl_getlk(&self.node, &wanted).ok()??;
+        let pid = found.pid.map(|pid| pid.as_raw_nonzero().get() as u32);
+        Some(Claimed { pid })
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {
@@ -121,7 +177,7 @@ impl PctrDevice for NodeDevice {
     }
 }
 
-fn open_error(attempted: String, e: &io::Error) -> Error {
+pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {
     let Some(errno) = e.raw_os_error() else {
         // The one argument that the standard library does not pass on.
         return Error::new(ErrorKind::InvalidConfiguration, attempted)
@@ -135,8 +191,19 @@ fn open_error(attempted: String, e: &io::Error) -> Error {
     }
 }
 
+/// Refuses a device that must not be opened on this CPU ([`hazard`]). Elsewhere than on OpenBSD there is no such
+/// driver.
+pub(crate) fn refuse_hazard() -> Result<()> {
+    let cpu = instructions::cpu_facts().filter(|_| cfg!(target_os = "openbsd"));
+    let forced = std::env::var_os(OPEN_ANYWAY);
+    match cpu.and_then(|cpu| hazard(&cpu, forced.as_deref())) {
+        Some(refusal) => Err(refusal),
+        None => Ok(()),
+    }
+}
+
 /// Returns the driver of the running kernel, as far as it is known.
-fn this_driver() -> Driver {
+pub(crate) fn this_driver() -> Driver {
     Driver {
         arch: if cfg!(target_arch = "x86_64") {
             Arch::Amd64

@@ -1,17 +1,20 @@
 //! The `Pmu` over a device: counters of the calling thread's CPU, shared with other processes.
 
+mod checks;
 mod cpu;
 mod driver;
+mod looks;
 mod unavailable;
 mod unrestored;
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quipu_hal::{CpuModel, Error, ErrorKind, Result, SlotClass};
+use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, Result, SlotClass};
 use quipu_pmu::Slot;
 
 use self::cpu::CpuState;
+use self::looks::{Looks, Seen, Sets};
 pub(crate) use self::unavailable::Unavailable;
 pub use self::unrestored::{LostValue, UnrestoredCounter};
 use crate::abi::{MAX_COUNTERS, Status};
@@ -28,17 +31,14 @@ const LAST_CPU: u32 = 255;
 /// In so many cycles counters are read in user mode, or else the thread was interrupted in between.
 const UNINTERRUPTED: u64 = 10_000;
 
-/// The most that a counter counts in a cycle of the time stamp counter, and then some: 16 cycles' worth for a
-/// core that runs four times as fast.
-const MOST_A_CYCLE: u64 = 64;
-/// The most that a counter counts in such a cycle when it has wrapped. Few events occur more often than
-/// 4 times a cycle, and what looks like a wrap is mostly a counter that was zeroed.
-const MOST_A_CYCLE_WRAPPING: u64 = 16;
-
 /// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
 /// CPUs are numbered by their APIC ids, as CPUID tells them. Slots are the counters, then the time
 /// stamp counter.
+///
+/// Several CPUs on which a function is set at once ([`SetScope::AllCpus`]) are scheduled as one
+/// ([`Pmu::sets_all_cpus`](quipu_pmu::Pmu::sets_all_cpus)), and threads that get to every CPU read them
+/// ([`PctrDevice::visit_cpus`]). Elsewhere a CPU is counted by the thread that is there.
 ///
 /// The driver grants the counters to no process: any that may write the device may set them. So a
 /// function that another process changes during a measurement is reported as
@@ -79,6 +79,11 @@ pub struct PctrPmu<D> {
     unavailable: Option<Unavailable>,
     cpu_numbers: Vec<u32>,
     cpus: Box<[CpuState]>,
+    sets: Sets,
+    /// The looks at several CPUs, if they are set together.
+    looks: Option<Looks>,
+    /// Knows how often events occur.
+    map: Option<Arc<dyn EventMap>>,
     reads_in_user_mode: bool,
     unrestored: Mutex<Vec<UnrestoredCounter>>,
     lost_values: Mutex<Vec<LostValue>>,
@@ -92,7 +97,7 @@ impl<D: PctrDevice> PctrPmu<D> {
     ///
     /// # Errors
     /// When the device does not speak the protocol of pctr(4), or there is not even a time stamp
-    /// counter.
+    /// counter, or no thread gets to one of several CPUs that are set together.
     pub fn new(device: D, cpu: Option<&CpuModel>) -> Result<Self> {
         let discovery = Control::new(device.reader()?)?.discover()?;
         let control = Control::new(device)?;
@@ -122,9 +127,24 @@ impl<D: PctrDevice> PctrPmu<D> {
                 None => Error::new(ErrorKind::NoSuchDevice, attempted),
             });
         }
-        let last = control.device().cpu()?.max(LAST_CPU);
+        let (here, online) = (control.device().cpu()?, control.device().cpus_online());
+        let looks = match driver.scope {
+            SetScope::AllCpus if online > 1 => Some(found(Looks::new(control.device()), online)?),
+            _ => None,
+        };
+        let cpu_numbers = match &looks {
+            Some(looks) => looks.cpus().to_vec(),
+            None if online == 1 => vec![here],
+            None => (0..=here.max(LAST_CPU)).collect(),
+        };
+        let last = cpu_numbers
+            .last()
+            .map_or(LAST_CPU, |&last| last.max(LAST_CPU));
         Ok(Self {
-            cpu_numbers: (0..=last).collect(),
+            cpu_numbers,
+            looks,
+            sets: Sets::default(),
+            map: None,
             cpus: (0..=last).map(|_| CpuState::default()).collect(),
             control,
             kind,
@@ -138,7 +158,7 @@ impl<D: PctrDevice> PctrPmu<D> {
     }
 
     /// Reads counters in user mode, by `rdpmc`, where that is known to be allowed: on amd64 kernels
-    /// since 2019, once a function is set, which it is while something counts. Elsewhere nothing
+    /// since 2019 with one CPU, once a function is set, which it is while something counts. Elsewhere nothing
     /// changes.
     ///
     /// It spares the system call. Such a read cannot see that another process has set a function; the
@@ -148,6 +168,14 @@ impl<D: PctrDevice> PctrPmu<D> {
         let driver = self.control.device().driver();
         self.reads_in_user_mode =
             driver.scope == SetScope::AllCpus && !matches!(self.kind, None | Some(CounterKind::P5));
+        self
+    }
+
+    /// Bounds what counters can have counted by what the map knows of their events ([`EventMap::max_rate`]), instead of
+    /// by what their bits alone tell.
+    #[must_use]
+    pub fn with_max_rates_of(mut self, map: Option<Arc<dyn EventMap>>) -> Self {
+        self.map = map;
         self
     }
 
@@ -175,7 +203,16 @@ impl<D: PctrDevice> PctrPmu<D> {
         self.unavailable
     }
 
+    /// Returns the functions of a CPU, which are those of every CPU where all are set together.
     fn cpu(&self, number: u32) -> Result<&CpuState> {
+        match &self.looks {
+            Some(looks) => self.readings(looks.cpus()[0]),
+            None => self.readings(number),
+        }
+    }
+
+    /// Returns the last readings of a CPU.
+    fn readings(&self, number: u32) -> Result<&CpuState> {
         self.cpus.get(number as usize).ok_or_else(|| {
             Error::new(ErrorKind::NoSuchTarget, format!("reach CPU {number}"))
                 .with_reason("there is no CPU with this APIC id")
@@ -204,6 +241,26 @@ impl<D: PctrDevice> PctrPmu<D> {
         self.kind == Some(CounterKind::P6)
     }
 
+    /// Reads the functions of a CPU.
+    fn status(&self, cpu: u32) -> Result<Status> {
+        match &self.looks {
+            Some(_) => self.control.read(),
+            None => self.read_on(cpu),
+        }
+    }
+
+    /// Returns the status of a CPU as the last look has shown it, or a new one if functions were set since.
+    fn last_look(&self, looks: &Looks, cpu: u32) -> Result<Status> {
+        for _ in 0..ATTEMPTS {
+            match looks.seen(cpu, &self.sets) {
+                Seen::Status(status) => return Ok(status),
+                Seen::OutOfReach => break,
+                Seen::Unseen => looks.look(&self.control, &self.sets, &[cpu])?,
+            }
+        }
+        Err(out_of_reach(cpu))
+    }
+
     /// Reads everything on a CPU: between two looks at which CPU this is, again when the thread was
     /// moved meanwhile.
     fn read_on(&self, cpu: u32) -> Result<Status> {
@@ -221,10 +278,18 @@ impl<D: PctrDevice> PctrPmu<D> {
     fn set_on(&self, cpu: u32, counter: usize, word: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
         if self.control.device().driver().scope == SetScope::AllCpus {
-            self.control.set(counter as u8, word)?;
-            state.set(counter, word);
-            return Ok(());
+            return self.sets.setting(|| {
+                self.control.set(counter as u8, word)?;
+                state.set(counter, word);
+                Ok(())
+            });
         }
+        self.sets
+            .setting(|| self.set_where_the_thread_is(cpu, counter, word))
+    }
+
+    fn set_where_the_thread_is(&self, cpu: u32, counter: usize, word: u32) -> Result<()> {
+        let state = self.cpu(cpu)?;
         for _ in 0..ATTEMPTS {
             self.expect_on(cpu, "set its counters")?;
             let set = self.control.set(counter as u8, word);
@@ -279,83 +344,6 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
-    /// Returns another CPU whose counters are acquired, if setting a function reaches every CPU: the
-    /// functions set for the one would be mistaken for those found on the other.
-    fn held_elsewhere(&self, cpu: u32) -> Option<u32> {
-        if self.control.device().driver().scope == SetScope::ThisCpu {
-            return None;
-        }
-        let others = self.cpu_numbers.iter().zip(&self.cpus);
-        let mut held = others.filter(|(n, state)| **n != cpu && lock(&state.held).is_some());
-        held.next().map(|(number, _)| *number)
-    }
-
-    /// Refuses a status in which the function of a counter is not what it was set to. One that another process
-    /// has set is left to it from now on.
-    fn check_undisturbed(&self, cpu: u32, slots: &[usize], status: &Status) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        let gate = self.is_p6() && self.counters_of(slots).next().is_some();
-        for counter in 0..self.counters {
-            if !(slots.contains(&counter) || gate && counter == 0) {
-                continue;
-            }
-            let (ours, now) = (state.word(counter), self.function(status, counter));
-            if ours != now {
-                if now == 0 {
-                    state.found(counter, 0);
-                } else {
-                    self.leave(cpu, state, counter, now);
-                }
-                let reason = format!("it was set to {ours:#x} and is now {now:#x}");
-                return Err(disturbed(cpu, self.slots[counter], reason));
-            }
-        }
-        Ok(())
-    }
-
-    /// Leaves a counter to another process, which has set it.
-    fn leave(&self, cpu: u32, state: &CpuState, counter: usize, now: u32) {
-        if let Some(found) = lock(&state.held).as_mut() {
-            if state.is_touched(counter) {
-                self.note(cpu, counter, Some(found[counter]), Some(now));
-            }
-            found[counter] = now;
-        }
-        state.lose(counter, now);
-    }
-
-    /// Refuses raw values that slots cannot have reached since they were read last: a counter was zeroed. The
-    /// others are kept to compare the next with.
-    fn check_reached(&self, cpu: u32, slots: &[usize], raw: &[u64], time: u64) -> Result<()> {
-        let state = self.cpu(cpu)?;
-        for (&slot, &now) in slots.iter().zip(raw) {
-            let Some((before, at)) = state.last(slot) else {
-                continue;
-            };
-            let Some(cycles) = time.checked_sub(at) else {
-                let reason = "the time stamp counter went back, as when the machine was suspended";
-                return Err(disturbed(cpu, self.slots[slot], reason.to_owned()));
-            };
-            let mask = self.slots[slot].mask();
-            let most = if now & mask < before & mask {
-                MOST_A_CYCLE_WRAPPING
-            } else {
-                MOST_A_CYCLE
-            };
-            if now.wrapping_sub(before) & mask > most.saturating_mul(cycles + UNINTERRUPTED) {
-                let reason = format!(
-                    "it went from {before} to {now} in {cycles} cycles: another process has set it, or the \
-                     machine was suspended"
-                );
-                return Err(disturbed(cpu, self.slots[slot], reason));
-            }
-        }
-        for (&slot, &now) in slots.iter().zip(raw) {
-            state.keep(slot, now, time);
-        }
-        Ok(())
-    }
-
     /// Returns the function of a counter, without other bits of the register.
     fn function(&self, status: &Status, counter: usize) -> u32 {
         let mask = self.kind.map_or(u32::MAX, CounterKind::word_mask);
@@ -372,10 +360,11 @@ impl<D: PctrDevice> PctrPmu<D> {
         }
     }
 
-    /// Returns true if `rdpmc` may read these slots: the kernel allows it once a word other than 0 is
+    /// Returns true if `rdpmc` may read these slots: there is one CPU, and the kernel allows it once a word other than 0 is
     /// set, and before that the instruction kills the process.
     fn may_read_in_user_mode(&self, cpu: u32, slots: &[usize]) -> Result<bool> {
-        if !self.reads_in_user_mode {
+        // Only the CPU that the thread is on can be read by it.
+        if !self.reads_in_user_mode || self.looks.is_some() {
             return Ok(false);
         }
         let state = self.cpu(cpu)?;
@@ -385,10 +374,9 @@ impl<D: PctrDevice> PctrPmu<D> {
 
     /// Reads in user mode, and returns the time stamp counter then, or `None` if the thread was interrupted
     /// each time.
-    fn read_in_user_mode(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<Option<u64>> {
+    fn read_in_user_mode(&self, slots: &[usize], raw: &mut [u64]) -> Option<u64> {
         let device = self.control.device();
         for _ in 0..ATTEMPTS {
-            self.expect_on(cpu, "read its counters")?;
             let begin = device.rdtsc();
             for (slot, raw) in slots.iter().zip(&mut *raw) {
                 *raw = if *slot < self.counters {
@@ -398,11 +386,11 @@ impl<D: PctrDevice> PctrPmu<D> {
                 };
             }
             let took = device.rdtsc().wrapping_sub(begin);
-            if took <= UNINTERRUPTED && device.cpu()? == cpu {
-                return Ok(Some(begin));
+            if took <= UNINTERRUPTED {
+                return Some(begin);
             }
         }
-        Ok(None)
+        None
     }
 
     /// Restores the functions that were found on a CPU, unless another program has changed them.
@@ -414,10 +402,9 @@ impl<D: PctrDevice> PctrPmu<D> {
         if touched.is_empty() {
             return Ok(());
         }
-        let status = if self.control.device().driver().scope == SetScope::AllCpus {
-            self.control.read()?
-        } else {
-            self.read_on(cpu)?
+        let status = match self.control.device().driver().scope {
+            SetScope::AllCpus => self.control.read()?,
+            SetScope::ThisCpu => self.read_on(cpu)?,
         };
         for counter in self.counters_of(&touched) {
             let (now, ours) = (self.function(&status, counter), state.word(counter));
@@ -477,6 +464,26 @@ impl<D> fmt::Debug for PctrPmu<D> {
 fn general_width(cpu: &CpuModel) -> u8 {
     let general = cpu.counters.iter().find(|b| b.class == SlotClass::General);
     general.map_or(40, |bank| bank.width)
+}
+
+/// Refuses CPUs of which some were not found.
+fn found(looks: Looks, online: usize) -> Result<Looks> {
+    match looks.cpus().len() {
+        all if all >= online => Ok(looks),
+        few => Err(
+            Error::new(ErrorKind::Os, "find the CPUs").with_reason(format!(
+                "threads got to {few} of {online} CPUs, and the others cannot be counted"
+            )),
+        ),
+    }
+}
+
+fn out_of_reach(cpu: u32) -> Error {
+    Error::new(
+        ErrorKind::WrongThread,
+        format!("read the counters of CPU {cpu}"),
+    )
+    .with_reason("no thread got there")
 }
 
 fn disturbed(cpu: u32, slot: Slot, reason: String) -> Error {

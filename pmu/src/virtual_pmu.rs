@@ -188,7 +188,7 @@ impl<P: Pmu> VirtualPmu<P> {
     /// than a hundredth of a CPU for turning; the longest of all CPUs.
     pub fn interval_in_force(&self) -> Duration {
         let core = &self.engine.core;
-        let intervals = (0..core.cpus()).map(|cpu| core.interval(cpu));
+        let intervals = (0..core.schedules()).map(|cpu| core.interval(cpu));
         Duration::from_nanos(intervals.max().unwrap_or(0))
     }
 

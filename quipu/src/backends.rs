@@ -246,15 +246,19 @@ fn msr(native: &NativeEvents) -> BackendStatus {
     }
 }
 
-/// Returns the device with the functions of this CPU; without them it still has the time stamp counter.
-fn pctr(native: &NativeEvents) -> BackendStatus {
+/// Returns the device with the functions of this CPU, which is opened when a hardware event asks for it; without
+/// functions it still has the time stamp counter.
+fn pctr(native: &Arc<NativeEvents>) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(all(feature = "pctr", target_os = "openbsd"))] {
             let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
-            let events = native.maps(quipu_events::Interface::Pctr).ok();
-            let first = events.and_then(|events| events.into_iter().next());
-            let open = quipu_pctr::open(path, first);
-            BackendStatus::new("pctr", open.map(|pctr| Arc::new(pctr) as Arc<dyn Backend>))
+            let native = Arc::clone(native);
+            let open = move || {
+                let events = native.maps(quipu_events::Interface::Pctr).ok();
+                quipu_pctr::open(path, events.and_then(|events| events.into_iter().next()))
+            };
+            let device = quipu_pctr::OnDemand::new(path, open);
+            BackendStatus::new("pctr", device.map(|pctr| Arc::new(pctr) as Arc<dyn Backend>))
         } else {
             let _ = native;
             BackendStatus::missing("pctr", "use pctr(4)", cfg!(target_os = "openbsd"))

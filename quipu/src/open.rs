@@ -155,9 +155,9 @@ impl Opener<'_> {
             .union(TargetKinds::PROCESS);
         let reaches = backend.capabilities().targets;
         let follows = !TASKS.contains(self.target.kind()) || reaches.intersects(TASKS);
-        [Target::AllCpus, Target::CurrentCpu]
-            .into_iter()
-            .find(|cpus| self.cpu_fallback && !follows && reaches.contains(cpus.kind()))
+        // Fewer CPUs than all would miss what the task does on the others.
+        let falls_back = self.cpu_fallback && !follows && reaches.contains(TargetKinds::ALL_CPUS);
+        falls_back.then_some(Target::AllCpus)
     }
 
     /// Opens a group that was denied in user mode only, if each of its events occurs there.

@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use quipu_hal::MaxRate;
+
 use crate::abi::MAX_COUNTERS;
 
 /// The counters, and the time stamp counter.
@@ -21,9 +23,13 @@ pub(super) struct CpuState {
     touched: AtomicU32,
     /// Which another process has set since, as a set of bits.
     lost: AtomicU32,
+    /// The most that each slot counts in a second, [`MaxRate`].
+    rates: [AtomicU64; SLOTS],
     /// The last reading of each slot, and the time stamp counter then.
     values: [AtomicU64; SLOTS],
     times: [AtomicU64; SLOTS],
+    /// The number of times that readings were kept.
+    kept: AtomicU64,
     /// The functions that were found when the counters were acquired; `None` while they are not.
     pub(super) held: Mutex<Option<[u32; MAX_COUNTERS]>>,
 }
@@ -49,8 +55,16 @@ impl CpuState {
         self.wanted[counter].load(Ordering::Acquire)
     }
 
-    pub(super) fn want(&self, counter: usize, word: u32) {
+    /// Notes the function that a counter is to have once started, which counts at most at `rate`.
+    pub(super) fn want(&self, counter: usize, word: u32, rate: MaxRate) {
         self.wanted[counter].store(word, Ordering::Release);
+        let rate = rate.increments_per_second().unwrap_or(0);
+        self.rates[counter].store(rate, Ordering::Release);
+    }
+
+    /// Returns the most that a slot counts in a second.
+    pub(super) fn rate(&self, slot: usize) -> MaxRate {
+        MaxRate::per_second(self.rates[slot].load(Ordering::Acquire))
     }
 
     /// Returns true if a counter was set since it was acquired.
@@ -91,6 +105,12 @@ impl CpuState {
     pub(super) fn keep(&self, slot: usize, value: u64, time: u64) {
         self.values[slot].store(value, Ordering::Relaxed);
         self.times[slot].store(time, Ordering::Relaxed);
+        self.kept.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns the number of times that readings were kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Acquire)
     }
 
     /// Forgets the last reading of a slot.

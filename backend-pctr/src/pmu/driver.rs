@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotClass, SlotSet};
+use quipu_hal::{Encoding, Error, ErrorKind, MaxRate, Result, Simultaneity, SlotClass, SlotSet};
 use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
 
-use super::{LostValue, PctrPmu, UnrestoredCounter, disturbed, lock};
+use super::looks::{Looks, Seen};
+use super::{LostValue, PctrPmu, UnrestoredCounter, disturbed, lock, out_of_reach};
 use crate::abi::{MAX_COUNTERS, Status};
 use crate::device::{PctrDevice, SetScope};
 use crate::function::{self, ENABLE};
@@ -13,6 +14,12 @@ use crate::function::{self, ENABLE};
 /// The interval after which a read in user mode is followed by one of the driver, which takes about a
 /// microsecond.
 const VERIFY_INTERVAL: Duration = Duration::from_micros(100);
+
+/// The interval after which counters that nobody reads are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// That interval where several CPUs have to be looked at, which takes threads that are counted too.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn name(&self) -> &'static str {
@@ -39,8 +46,24 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         }
     }
 
+    /// One CPU, and several that are set together, are reached by any thread.
     fn access(&self) -> Access {
-        Access::MeasuringThread
+        match &*self.cpu_numbers {
+            [_] => Access::AnyThread,
+            _ if self.sets_all_cpus() => Access::AnyThread,
+            _ => Access::MeasuringThread,
+        }
+    }
+
+    fn sets_all_cpus(&self) -> bool {
+        self.looks.is_some()
+    }
+
+    fn look_at(&self, cpus: &[u32]) -> Result<()> {
+        match &self.looks {
+            Some(looks) => looks.look(&self.control, &self.sets, cpus),
+            None => Ok(()),
+        }
     }
 
     fn simultaneity(&self) -> Simultaneity {
@@ -63,20 +86,25 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             let attempted = format!("take the counters of CPU {cpu}");
             Err(Error::new(ErrorKind::Busy, attempted).with_reason(reason))
         };
-        if let Some(other) = self.held_elsewhere(cpu) {
-            return busy(format!(
-                "this process has taken those of CPU {other}, and the driver sets all CPUs together"
-            ));
-        }
         let mut held = lock(&state.held);
         if held.is_some() {
             return busy("this process has taken them already".to_owned());
         }
-        let status = self.read_on(cpu)?;
+        let status = self.status(cpu)?;
         let mut found = [0; MAX_COUNTERS];
+        let mut claims = Vec::new();
         for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
             *found = self.function(&status, counter);
-            state.regain(counter, *found);
+            match self.control.device().claimed(counter as u8) {
+                Some(claimed) => {
+                    state.lose(counter, *found);
+                    claims.push(claimed);
+                }
+                None => state.regain(counter, *found),
+            }
+        }
+        if let Some(claimed) = claims.first().filter(|_| claims.len() == self.counters) {
+            return busy(format!("{claimed}, and no counter is free"));
         }
         *held = Some(found);
         Ok(())
@@ -87,7 +115,11 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             return Ok(());
         }
         let word = self.known_kind()?.word(encoding)?;
-        self.cpu(cpu)?.want(slot, word);
+        let rate = match &self.map {
+            Some(map) => map.max_rate(encoding),
+            None => MaxRate::of(encoding),
+        };
+        self.cpu(cpu)?.want(slot, word, rate);
         Ok(())
     }
 
@@ -98,7 +130,13 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
-        let before = self.read_on(cpu)?;
+        for counter in self.counters_of(slots) {
+            if let Err(claimed) = self.control.device().claim(counter as u8) {
+                state.lose(counter, 0);
+                return Err(disturbed(cpu, self.slots[counter], claimed.to_string()));
+            }
+        }
+        let before = self.status(cpu)?;
         for counter in self.counters_of(slots) {
             let now = self.function(&before, counter);
             if now != 0 && now != state.word(counter) {
@@ -122,7 +160,15 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             if !state.is_touched(counter) {
                 self.note_value(cpu, counter, &before);
             }
-            self.set_on(cpu, counter, state.wanted(counter))?;
+            let wanted = state.wanted(counter);
+            if self.looks.is_some() && self.function(&before, counter) == wanted {
+                // Setting it again would not zero it.
+                self.set_on(cpu, counter, 0)?;
+            }
+            self.set_on(cpu, counter, wanted)?;
+        }
+        if let Some(looks) = &self.looks {
+            return self.start_all(looks, slots, raw);
         }
         for &slot in slots {
             state.forget(slot);
@@ -132,7 +178,11 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
-        let read = self.read_on(cpu);
+        if let Some(looks) = &self.looks {
+            looks.keep(self.bits(slots), &self.sets);
+        }
+        let kept = self.readings(cpu)?.kept();
+        let read = self.status(cpu);
         let scope = self.control.device().driver().scope;
         let status = match &read {
             // The CPU cannot be reached from here.
@@ -155,19 +205,27 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let status = read?;
         self.values(&status, slots, raw);
         found.unwrap_or(Ok(()))?;
-        self.check_reached(cpu, slots, raw, status.time_stamp)
+        if self.looks.is_some() {
+            // That is asked of each CPU when it is read.
+            return Ok(());
+        }
+        self.check_reached(cpu, slots, raw, status.time_stamp, kept)
     }
 
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        if self.may_read_in_user_mode(cpu, slots)?
-            && let Some(time) = self.read_in_user_mode(cpu, slots, raw)?
-        {
-            return self.check_reached(cpu, slots, raw, time);
+        if let Some(looks) = &self.looks {
+            return self.read_look(looks, cpu, slots, raw);
         }
-        let status = self.read_on(cpu)?;
+        let kept = self.readings(cpu)?.kept();
+        if self.may_read_in_user_mode(cpu, slots)?
+            && let Some(time) = self.read_in_user_mode(slots, raw)
+        {
+            return self.check_reached(cpu, slots, raw, time, kept);
+        }
+        let status = self.settled(self.cpu(cpu)?, slots, || self.read_on(cpu))?;
         self.values(&status, slots, raw);
         self.check_undisturbed(cpu, slots, &status)?;
-        self.check_reached(cpu, slots, raw, status.time_stamp)
+        self.check_reached(cpu, slots, raw, status.time_stamp, kept)
     }
 
     fn in_use(&self, cpu: u32) -> InUse {
@@ -175,10 +233,11 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             return InUse::default();
         };
         if state.lost() != 0
-            && let Ok(status) = self.read_on(cpu)
+            && let Ok(status) = self.status(cpu)
         {
             for counter in (0..self.counters).filter(|c| state.lost() >> c & 1 == 1) {
-                if self.function(&status, counter) == 0 {
+                let claimed = self.control.device().claimed(counter as u8);
+                if self.function(&status, counter) == 0 && claimed.is_none() {
                     state.regain(counter, 0);
                     if let Some(found) = lock(&state.held).as_mut() {
                         found[counter] = 0;
@@ -195,7 +254,16 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     }
 
     fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
-        self.check_undisturbed(cpu, slots, &self.read_on(cpu)?)
+        let status = self.settled(self.cpu(cpu)?, slots, || self.status(cpu))?;
+        self.check_undisturbed(cpu, slots, &status)
+    }
+
+    /// A counter that another process has set, or that was zeroed, is told in time.
+    fn verify_interval(&self) -> Option<Duration> {
+        Some(match self.looks {
+            Some(_) => SWEEP_INTERVAL,
+            None => LOOK_INTERVAL,
+        })
     }
 
     /// Reading by the driver says what is set; reading in user mode does not.
@@ -212,6 +280,9 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let restored = self.restore(cpu, &found);
         if restored.is_ok() {
             *held = None;
+            for counter in 0..self.counters {
+                self.control.device().unclaim(counter as u8);
+            }
         } else {
             for counter in (0..self.counters).filter(|c| state.is_touched(*c)) {
                 self.note(cpu, counter, Some(found[counter]), None);
@@ -227,5 +298,42 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         functions
             .chain(values.iter().map(LostValue::error))
             .collect()
+    }
+}
+
+/// Several CPUs that are set together.
+impl<D: PctrDevice> PctrPmu<D> {
+    fn bits(&self, slots: &[usize]) -> u32 {
+        self.counters_of(slots).fold(0, |bits, c| bits | 1 << c)
+    }
+
+    /// Stores what slots begin at that were just set: counters at 0 on every CPU, which is not read.
+    fn start_all(&self, looks: &Looks, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        looks.forget(self.bits(slots));
+        let time = self.control.read()?.time_stamp;
+        for (&slot, raw) in slots.iter().zip(raw) {
+            *raw = if slot < self.counters { 0 } else { time };
+            for &cpu in looks.cpus() {
+                self.readings(cpu)?.keep(slot, *raw, time);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a CPU as it was when it was last looked at, or when the slots were stopped.
+    fn read_look(&self, looks: &Looks, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
+        let kept = self.readings(cpu)?.kept();
+        let status = match looks.stopped(cpu, self.bits(slots)) {
+            Some(Seen::Status(status)) => status,
+            Some(Seen::OutOfReach | Seen::Unseen) => return Err(out_of_reach(cpu)),
+            None => {
+                let state = self.cpu(cpu)?;
+                let status = self.settled(state, slots, || self.last_look(looks, cpu))?;
+                self.check_undisturbed(cpu, slots, &status)?;
+                status
+            }
+        };
+        self.values(&status, slots, raw);
+        self.check_reached(cpu, slots, raw, status.time_stamp, kept)
     }
 }

@@ -5,7 +5,7 @@ use quipu_hal::Result;
 use super::era::Processor;
 use super::machine::{SimMachine, State};
 use crate::abi::{self, MAX_COUNTERS, PCIOCS, Status};
-use crate::device::{Driver, Errno, PctrDevice, SetScope};
+use crate::device::{Claimed, Driver, Errno, PctrDevice, SetScope};
 use crate::function::{P5_LIMIT, REFUSED};
 
 /// An open descriptor of a simulated machine's `/dev/pctr`.
@@ -168,6 +168,48 @@ impl PctrDevice for SimDevice {
     fn identity(&self) -> Option<(String, u16)> {
         let (vendor, family, _) = self.machine.processor.identity()?;
         Some((vendor.to_owned(), family))
+    }
+
+    fn cpus_online(&self) -> usize {
+        self.machine.lock().cpus.len()
+    }
+
+    /// Moves all threads through the CPUs, those apart that are out of reach, and back.
+    fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
+        if visit() {
+            return;
+        }
+        let (current, cpus, out_of_reach) = {
+            let mut state = self.machine.lock();
+            state.sweeps += 1;
+            (state.current, state.cpus.len(), state.out_of_reach)
+        };
+        for cpu in (0..cpus).filter(|cpu| Some(*cpu) != out_of_reach) {
+            self.machine.move_to(cpu);
+            if visit() {
+                break;
+            }
+        }
+        self.machine.move_to(current);
+    }
+
+    fn claim(&self, counter: u8) -> Result<(), Claimed> {
+        match self.claimed(counter) {
+            Some(claimed) => Err(claimed),
+            None => {
+                self.machine.lock().own_claims |= 1 << counter;
+                Ok(())
+            }
+        }
+    }
+
+    fn unclaim(&self, counter: u8) {
+        self.machine.lock().own_claims &= !(1 << counter);
+    }
+
+    fn claimed(&self, counter: u8) -> Option<Claimed> {
+        let pid = self.machine.lock().claims[usize::from(counter)]?;
+        Some(Claimed { pid: Some(pid) })
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {

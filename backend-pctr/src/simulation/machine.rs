@@ -69,6 +69,14 @@ pub(super) struct State {
     pub(super) move_in_call: Option<(u64, usize)>,
     /// Looks at the CPU number so far.
     pub(super) looks: u64,
+    /// Sweeps over all CPUs so far.
+    pub(super) sweeps: u64,
+    /// The CPU that no thread gets to.
+    pub(super) out_of_reach: Option<usize>,
+    /// The process that claims each counter.
+    pub(super) claims: [Option<u32>; MAX_COUNTERS],
+    /// The counters that this process claims, a bit each.
+    pub(super) own_claims: u32,
     /// True once `rdpmc` was used where it is not allowed.
     pub(super) faulted: bool,
     /// True once the driver has written a register that the CPU does not have.
@@ -116,6 +124,10 @@ impl SimMachine {
                 moves: Vec::new(),
                 move_in_call: None,
                 looks: 0,
+                sweeps: 0,
+                out_of_reach: None,
+                claims: [None; MAX_COUNTERS],
+                own_claims: 0,
                 faulted: false,
                 crashed: false,
                 user_reads: 0,
@@ -183,13 +195,19 @@ impl SimMachine {
         })
     }
 
+    /// Makes an event occur so many times on a CPU, by its position, as [`occur`](Self::occur) does on that of the
+    /// threads.
+    pub fn occur_on(&self, cpu: usize, event: u8, unit_mask: u8, level: Level, times: u64) {
+        let mut state = self.lock();
+        state.cpus[cpu].occur(self.processor, event, unit_mask, level, times);
+        state.note(event, level, times);
+    }
+
     /// An event occurs so many times, once a cycle, on the CPU that threads run on. `unit_mask` says
     /// which of an event's cases it is; 0 is every case.
     pub fn occur(&self, event: u8, unit_mask: u8, level: Level, times: u64) {
-        let mut state = self.lock();
-        let current = state.current;
-        state.cpus[current].occur(self.processor, event, unit_mask, level, times);
-        state.note(event, level, times);
+        let current = self.lock().current;
+        self.occur_on(current, event, unit_mask, level, times);
     }
 
     /// Lets an event occur at a steady rate on every CPU while time [passes](Self::pass).
@@ -250,6 +268,26 @@ impl SimMachine {
         let mut state = self.lock();
         let cpu = cpu % state.cpus.len();
         state.move_in_call = Some((state.calls + calls + 1, cpu));
+    }
+
+    /// Keeps all threads off a CPU, by its position, or off none.
+    pub fn keep_off(&self, cpu: Option<usize>) {
+        self.lock().out_of_reach = cpu;
+    }
+
+    /// Returns the number of times that all CPUs were visited.
+    pub fn sweeps(&self) -> u64 {
+        self.lock().sweeps
+    }
+
+    /// Makes another process claim a counter, or none.
+    pub fn claim_for(&self, counter: usize, pid: Option<u32>) {
+        self.lock().claims[counter] = pid;
+    }
+
+    /// Returns the counters that this process claims, a bit each.
+    pub fn own_claims(&self) -> u32 {
+        self.lock().own_claims
     }
 
     /// Makes the ioctl after so many more that succeed fail once with an errno. A fault that is

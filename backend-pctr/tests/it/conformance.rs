@@ -6,14 +6,14 @@ use quipu_conformance::{Ability, Fixture, Missing, all, run};
 use quipu_hal::{Features, Simultaneity, TargetKinds};
 use quipu_pctr::abi::{Layout, Status};
 use quipu_pctr::simulation::{Era, Processor, SimDevice};
-use quipu_pctr::{CounterKind, Driver, Errno, PctrDevice};
+use quipu_pctr::{Claimed, CounterKind, Driver, Errno, PctrDevice};
 
 use crate::simulated_pctr::Machine;
 use crate::support::with_counters;
 
 /// Runs the suite; what was skipped has to have a reason that this machine has.
-fn conforms(era: Era, processor: Processor) {
-    let fixture: Arc<dyn Fixture> = Arc::new(Machine::new(era, processor).unwrap());
+fn conforms(era: Era, processor: Processor, machine: Machine) {
+    let fixture: Arc<dyn Fixture> = Arc::new(machine);
     let report = run(&fixture, all());
     assert_eq!(
         report.failed().count(),
@@ -58,10 +58,21 @@ fn conforms(era: Era, processor: Processor) {
 fn every_era_conforms_on_every_cpu_with_counters() {
     let mut number = 0;
     for (era, processor) in with_counters() {
-        conforms(era, processor);
+        conforms(era, processor, Machine::new(era, processor).unwrap());
         number += 1;
     }
     assert_eq!(number, 35);
+}
+
+/// Every reading takes a thread that gets to the CPU that is counted.
+#[test]
+fn since_2019_every_cpu_conforms_from_another() {
+    for (era, processor) in with_counters().filter(|(era, _)| *era == Era::Amd64Of2019) {
+        let machine = Machine::new(era, processor)
+            .unwrap()
+            .counted_from_another_cpu();
+        conforms(era, processor, machine);
+    }
 }
 
 /// A device whose time stamp counter says that ages have gone by since the last reading.
@@ -103,6 +114,26 @@ impl PctrDevice for Ageing {
 
     fn identity(&self) -> Option<(String, u16)> {
         self.0.identity()
+    }
+
+    fn cpus_online(&self) -> usize {
+        self.0.cpus_online()
+    }
+
+    fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
+        self.0.visit_cpus(visit);
+    }
+
+    fn claim(&self, counter: u8) -> Result<(), Claimed> {
+        self.0.claim(counter)
+    }
+
+    fn unclaim(&self, counter: u8) {
+        self.0.unclaim(counter);
+    }
+
+    fn claimed(&self, counter: u8) -> Option<Claimed> {
+        self.0.claimed(counter)
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {

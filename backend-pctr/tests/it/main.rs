@@ -5,6 +5,7 @@ mod conformance;
 mod driver;
 mod events_of_pctr4;
 mod measuring;
+mod several_cpus;
 mod sharing;
 #[path = "../../../conformance/runner/src/fixtures/simulated_pctr.rs"]
 mod simulated_pctr;

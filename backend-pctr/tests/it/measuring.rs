@@ -376,7 +376,7 @@ fn words_that_make_no_sense_never_reach_the_driver() {
 
 #[test]
 fn tasks_and_other_cpus_are_refused() {
-    let machine = SimMachine::new(Era::Amd64Of2019, Processor::Core, 2);
+    let machine = SimMachine::new(Era::Amd64Of2016, Processor::Core, 2);
     let backend = backend(&machine);
     let spec = GroupSpec::single(named("INST_RETIRED"));
     for target in [

@@ -102,19 +102,15 @@ impl Notes {
     /// Notes the CPUs that were counted in place of the command.
     fn counted_by(&mut self, backend: &str, name: &str, on_cpus: Option<&Target>) {
         let about = format!("counted by {backend}");
-        match on_cpus {
-            Some(Target::CurrentCpu) => self.add(
+        if let Some(cpus) = on_cpus {
+            self.add(
                 &about,
                 name,
-                "everything that ran on one CPU in that time, the one that quipu itself was on: the \
-                 command's share of it is unknown, and the command may have run on other CPUs too",
-            ),
-            Some(cpus) => self.add(
-                &about,
-                name,
-                format!("everything that ran on {cpus} in that time, not the command alone"),
-            ),
-            None => {}
+                format!(
+                    "everything that ran on {cpus} in that time, whichever program it was: the command's share of \
+                     it is unknown"
+                ),
+            );
         }
     }
 

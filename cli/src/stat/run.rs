@@ -28,8 +28,6 @@ use super::system;
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The time between checks of tasks that are not children of this process.
 const LIVENESS_CHECK: Duration = Duration::from_millis(50);
-/// The time slice of counters of CPUs that take turns only when they are read.
-const TIME_SLICE: Duration = Duration::from_millis(5);
 /// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(2);
 
@@ -265,16 +263,11 @@ impl<'a> Session<'a> {
 
     fn wait_for_command(&mut self, mut running: Running, run: &mut Run) -> Result<Exit, Failure> {
         let mut clock = Clock::new(self.plan, run.started);
-        let mut turns = run.sets.is_on_cpus().then(|| run.sets.snapshot());
-        let longest = turns.as_ref().map_or(LONGEST_SLEEP, |_| TIME_SLICE);
         loop {
-            if let Some(turn) = &mut turns {
-                run.sets.read(turn)?;
-            }
             if let Some(signal) = self.signals.take_to_pass_on() {
                 running.signal(signal)?;
             }
-            if let Some(exit) = running.wait_timeout(clock.next().min(longest))? {
+            if let Some(exit) = running.wait_timeout(clock.next().min(LONGEST_SLEEP))? {
                 return Ok(exit);
             }
             if clock.interval_is_over() {

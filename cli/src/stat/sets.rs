@@ -167,12 +167,6 @@ impl Sets {
         self.members.iter_mut().try_for_each(|m| m.set.enable())
     }
 
-    /// Returns true if an event is counted on CPUs because its backend cannot follow the command.
-    pub(super) fn is_on_cpus(&self) -> bool {
-        self.set_events()
-            .any(|(_, event)| event.fell_back_to_cpus().is_some())
-    }
-
     /// Starts what does not start by itself when the command executes.
     pub(super) fn enable_on_cpus(&mut self) -> Result<()> {
         self.members

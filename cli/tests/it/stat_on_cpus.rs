@@ -105,7 +105,7 @@ fn events_of_cpus_join_those_of_the_command_and_each_says_who_counted_it() {
         );
         assert!(report.contains("counted by posix: page-faults"), "{report}");
         assert!(
-            report.contains("counted by pctr: instructions\n    everything that ran on one CPU"),
+            report.contains("counted by pctr: instructions\n    everything that ran on all CPUs"),
             "{report}"
         );
     }

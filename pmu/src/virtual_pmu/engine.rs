@@ -221,6 +221,11 @@ impl<P: Pmu> Core<P> {
         self.cpus[cpu].number
     }
 
+    /// Returns the number of schedules.
+    pub(super) fn schedules(&self) -> usize {
+        self.cpus.len()
+    }
+
     /// Runs `work` with the schedule of a CPU locked.
     fn with<T>(&self, cpu: usize, work: impl FnOnce(&mut Schedule, &CpuContext<'_, P>) -> T) -> T {
         let cpu = &self.cpus[cpu];

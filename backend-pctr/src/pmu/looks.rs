@@ -1,0 +1,173 @@
+//! Looks at several CPUs, where all are set together and each is read by a thread that is there.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use quipu_hal::Result;
+
+use super::lock;
+use crate::abi::Status;
+use crate::control::Control;
+use crate::device::PctrDevice;
+
+/// Counts how often functions are set: what was read meanwhile may be of before or after.
+///
+/// Even; odd while a function is being set.
+#[derive(Debug, Default)]
+pub(super) struct Sets(AtomicU64);
+
+impl Sets {
+    pub(super) fn now(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sets a function.
+    pub(super) fn setting<T>(&self, set: impl FnOnce() -> T) -> T {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        let done = set();
+        self.0.fetch_add(1, Ordering::AcqRel);
+        done
+    }
+
+    /// Returns true if no function was set since the number was `then`.
+    pub(super) fn unchanged(&self, then: u64) -> bool {
+        then.is_multiple_of(2) && self.now() == then
+    }
+}
+
+/// The CPUs, and what they were last seen to hold.
+#[derive(Debug)]
+pub(super) struct Looks {
+    /// Every CPU that threads run on, by its APIC id, in ascending order.
+    cpus: Vec<u32>,
+    last: Mutex<Look>,
+    /// The last look before the counters with these bits were stopped.
+    stopped: Mutex<(u32, Vec<Seen>)>,
+}
+
+#[derive(Debug)]
+struct Look {
+    /// The number of sets that it is of.
+    sets: u64,
+    seen: Vec<Seen>,
+}
+
+/// The result of a look at a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Seen {
+    /// It was not looked at.
+    Unseen,
+    /// No thread got there.
+    OutOfReach,
+    Status(Status),
+}
+
+impl Looks {
+    /// Finds the CPUs of a device; those that no thread gets to are missing.
+    pub(super) fn new<D: PctrDevice>(device: &D) -> Self {
+        let online = device.cpus_online();
+        let cpus = Mutex::new(Vec::with_capacity(online));
+        device.visit_cpus(&|| {
+            let Ok(cpu) = device.cpu() else { return true };
+            let mut cpus = lock(&cpus);
+            if !cpus.contains(&cpu) {
+                cpus.push(cpu);
+            }
+            cpus.len() >= online
+        });
+        let mut cpus = cpus.into_inner().unwrap_or_else(PoisonError::into_inner);
+        cpus.sort_unstable();
+        let unseen = vec![Seen::Unseen; cpus.len()];
+        Self {
+            last: Mutex::new(Look {
+                sets: 0,
+                seen: unseen.clone(),
+            }),
+            stopped: Mutex::new((0, unseen)),
+            cpus,
+        }
+    }
+
+    pub(super) fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    /// Looks at CPUs, at each as early as a thread gets there.
+    pub(super) fn look<D: PctrDevice>(
+        &self,
+        control: &Control<D>,
+        sets: &Sets,
+        wanted: &[u32],
+    ) -> Result<()> {
+        // One at a time: two would keep each other from the CPUs.
+        let mut last = lock(&self.last);
+        let (sets, device) = (sets.now(), control.device());
+        let wants: Vec<bool> = self.cpus.iter().map(|cpu| wanted.contains(cpu)).collect();
+        let seen = Mutex::new((vec![Seen::Unseen; self.cpus.len()], Ok(())));
+        device.visit_cpus(&|| {
+            let Ok(cpu) = device.cpu() else { return true };
+            let at = self.cpus.iter().position(|known| *known == cpu);
+            if let Some(at) = at.filter(|&at| wants[at])
+                && matches!(lock(&seen).0[at], Seen::Unseen)
+            {
+                let read = control.read();
+                // A thread that was moved meanwhile does not know which CPU it has read.
+                let stayed = device.cpu().is_ok_and(|now| now == cpu);
+                let mut seen = lock(&seen);
+                match read {
+                    Ok(status) if stayed && matches!(seen.0[at], Seen::Unseen) => {
+                        seen.0[at] = Seen::Status(status);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        seen.1 = Err(error);
+                        return true;
+                    }
+                }
+            }
+            let seen = lock(&seen);
+            let is_open = |(seen, wanted)| wanted && matches!(seen, &Seen::Unseen);
+            !seen.0.iter().zip(wants.iter().copied()).any(is_open)
+        });
+        let (mut seen, result) = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (seen, _) in seen.iter_mut().zip(&wants).filter(|(_, wanted)| **wanted) {
+            if let Seen::Unseen = seen {
+                *seen = Seen::OutOfReach;
+            }
+        }
+        *last = Look { sets, seen };
+        result
+    }
+
+    /// Returns what the last look has shown of a CPU, if no function was set since.
+    pub(super) fn seen(&self, cpu: u32, sets: &Sets) -> Seen {
+        let last = lock(&self.last);
+        let at = self.cpus.iter().position(|known| *known == cpu);
+        match at {
+            Some(at) if sets.unchanged(last.sets) => last.seen[at],
+            _ => Seen::Unseen,
+        }
+    }
+
+    /// Keeps the last look, because counters are about to be stopped.
+    pub(super) fn keep(&self, counters: u32, sets: &Sets) {
+        let last = lock(&self.last);
+        let seen = match sets.unchanged(last.sets) {
+            true => last.seen.clone(),
+            false => vec![Seen::Unseen; self.cpus.len()],
+        };
+        *lock(&self.stopped) = (counters, seen);
+    }
+
+    /// Forgets at what counters were stopped, because they are about to be started.
+    pub(super) fn forget(&self, counters: u32) {
+        lock(&self.stopped).0 &= !counters;
+    }
+
+    /// Returns what was seen of a CPU before counters were stopped, if they all were.
+    pub(super) fn stopped(&self, cpu: u32, counters: u32) -> Option<Seen> {
+        let stopped = lock(&self.stopped);
+        let at = self.cpus.iter().position(|known| *known == cpu)?;
+        (counters != 0 && stopped.0 & counters == counters).then(|| stopped.1[at])
+    }
+}
