@@ -2,8 +2,8 @@
 
 use quipu_events_format::name::Names;
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
-use quipu_events_format::{Bits, Counters, Formula, flag};
-use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass, SlotSet};
+use quipu_events_format::{Bits, Counters, Formula, cache_key, flag};
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass, SlotSet};
 
 use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
@@ -301,6 +301,25 @@ impl CpuTable {
             .flat_map(|(_, view)| view.presets())
             .find(|mapping| mapping.name().eq_ignore_ascii_case(name))
             .map(preset)
+    }
+
+    /// Returns a generalized event that a file of the user defines, over what the operating system takes it for.
+    pub fn user_defined(&self, event: &Event) -> Option<Generalized> {
+        let key = match event {
+            Event::Hardware(hardware) => hardware.name().to_owned(),
+            Event::Cache(cache) => cache_key(*cache),
+            _ => return None,
+        };
+        let own = self
+            .views()
+            .filter(|(layer, _)| layer.origin != LayerFile::Embedded);
+        let mapping = own
+            .flat_map(|(_, view)| view.generalized())
+            .find(|mapping| mapping.name() == key)?;
+        Some(Generalized {
+            event: mapping.text().map(str::to_owned).map_err(str::to_owned),
+            name: key,
+        })
     }
 
     /// Returns the native event that a generalized one stands for, or why there is none.

@@ -175,6 +175,12 @@ impl Database {
         })
     }
 
+    /// Returns true if this system or user has an event file, as [`open`](Self::open) reads them. Reads none.
+    pub fn has_user_files() -> bool {
+        env::var_os("QUIPU_EVENTS").is_some_and(|name| !name.is_empty())
+            || standard_files().iter().any(|path| path.is_file())
+    }
+
     /// Returns the CPU entries, in the order in which they are tried.
     pub fn cpus(&self) -> Vec<CpuSummary> {
         let mut cpus: Vec<CpuSummary> = Vec::new();
@@ -251,6 +257,15 @@ impl BaseLayer for Database {
         CpuTable::new(self.clone(), id)
             .map(|table| Names::default_masks(&table, event))
             .unwrap_or_default()
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let cpus = self.layers.iter().flat_map(|layer| layer.table.cpus());
+        cpus.map(|cpu| cpu.id().to_owned()).collect()
+    }
+
+    fn has_preset(&self, id: &str, name: &str) -> bool {
+        CpuTable::new(self.clone(), id).is_some_and(|table| table.preset(name).is_some())
     }
 
     fn has_generalized(&self, id: &str, name: &str) -> bool {

@@ -76,6 +76,7 @@ impl CpuTable {
                 if scheme == Scheme::IntelArchitectural && bits.code == 0 {
                     // Linux names the fixed counters so; see `encode`.
                     bits.fixed = bits.unit_mask;
+                    bits.flags |= flag::FIXED_ONLY;
                 }
                 Ok((bits, None))
             }
@@ -103,12 +104,16 @@ impl CpuTable {
     /// is left written as modifiers.
     fn name_of(&self, wanted: Bits) -> Option<String> {
         if wanted.fixed > 0 {
-            let entry = self.find_entry(|entry| {
+            let counts = |entry: &EntryView<'_>, flags| {
                 let bits = entry.bits();
-                (bits.fixed, bits.flags & flag::ANY_THREAD)
-                    == (wanted.fixed, wanted.flags & flag::ANY_THREAD)
+                bits.fixed == wanted.fixed
+                    && (bits.flags ^ wanted.flags) & flags == 0
                     && entry.same_as().is_empty()
-            })?;
+            };
+            // What has no event of its own is event 0 too, without being for the fixed counter alone.
+            let entry = self
+                .find_entry(|entry| counts(entry, flag::ANY_THREAD | flag::FIXED_ONLY))
+                .or_else(|| self.find_entry(|entry| counts(entry, flag::ANY_THREAD)))?;
             return Some(entry.name().to_owned());
         }
         let same_code = |entry: &EntryView<'_>| {
@@ -224,7 +229,7 @@ impl CpuTable {
 }
 
 /// Returns the numbers that must agree besides the event number.
-fn numbers(bits: Bits) -> (u8, u8, u8, u16) {
+fn numbers(bits: Bits) -> (u8, u8, u8, u32) {
     (
         bits.unit_mask,
         bits.second_mask,

@@ -39,7 +39,7 @@ impl Interface {
 pub(crate) const PERF_TYPE_RAW: u32 = 4;
 
 /// The flags of [`Bits`] and the select bits they stand for.
-pub(crate) const SELECT_FLAGS: [(u16, u64); 6] = [
+pub(crate) const SELECT_FLAGS: [(u32, u64); 6] = [
     (flag::EDGE, X86Select::EDGE),
     (flag::INVERT, X86Select::INVERT),
     (flag::ANY_THREAD, X86Select::ANY_THREAD),
@@ -109,8 +109,12 @@ fn armv8(bits: Bits, filter: Filter) -> Armv8Event {
 /// Returns an event of a fixed counter as the general counters or Linux know it.
 ///
 /// Most have events of their own (`FIXED_EVENT_CONSTRAINT`, arch/x86/events/intel/core.c); the reference
-/// cycles and the top-down slots Linux takes as event 0 with the unit mask that names the counter.
+/// cycles and the top-down slots Linux takes as event 0 with the unit mask that names the counter, and so it
+/// does what is `fixed-only`.
 pub(crate) fn general(bits: Bits) -> Bits {
+    if bits.flags & flag::FIXED_ONLY != 0 {
+        return bits;
+    }
     let (code, unit_mask) = match bits.fixed {
         1 => (0xc0, 0),
         2 => (0x3c, 0),
@@ -199,7 +203,7 @@ fn pctr(
     if bits.register != 0 {
         return Err(refuse("pctr(4) cannot write the extra register it needs"));
     }
-    if bits.fixed > 2 {
+    if bits.fixed > 2 || bits.flags & flag::FIXED_ONLY != 0 {
         return Err(refuse("pctr(4) does not reach the fixed counters"));
     }
     let select = select(scheme, general(bits)).with_flags(levels(scheme, filter));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use quipu_events_format::name::{NameError, Selection, ends_in_mask, select};
 use quipu_events_format::packed::EntryView;
-use quipu_events_format::{Bits, Formula, cache_key, flag, is_software};
+use quipu_events_format::{Bits, Formula, cache_key, flag, is_software, shortened};
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
     Filter, MaxRate, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet,
@@ -43,7 +43,7 @@ impl CpuEvents {
     fn unsupported(&self, what: &str) -> Error {
         Error::new(
             ErrorKind::UnsupportedEvent,
-            format!("resolve {what} on {}", self.table.id()),
+            format!("resolve {} on {}", shortened(what), self.table.id()),
         )
     }
 

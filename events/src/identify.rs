@@ -43,6 +43,9 @@ pub struct Core {
     pub perfmon_version: u8,
     /// The architectural events that it has (CPUID leaf 0xA).
     pub architectural_events: ArchitecturalEvents,
+    /// True if its counters are known to be Arm's PMUv3, which have the architecture's event numbers. Those of
+    /// an Apple CPU are not.
+    pub has_pmu_v3: bool,
 }
 
 impl Core {
@@ -55,6 +58,7 @@ impl Core {
             counters: Vec::new(),
             perfmon_version: 0,
             architectural_events: ArchitecturalEvents::default(),
+            has_pmu_v3: false,
         }
     }
 
@@ -85,9 +89,13 @@ pub fn machine_at(sysfs: &Path) -> Result<Vec<Core>> {
     if let Some(core) = cpuid::this_cpu() {
         return Ok(hybrid_cores(core, sysfs));
     }
+    let has_pmu_v3 = has_pmu_v3(sysfs);
     let cores: Vec<Core> = midrs(sysfs)
         .into_iter()
-        .map(|midr| Core::new(CpuIdentity::Arm { midr }))
+        .map(|midr| Core {
+            has_pmu_v3,
+            ..Core::new(CpuIdentity::Arm { midr })
+        })
         .collect();
     if cores.is_empty() {
         return Err(
@@ -136,6 +144,17 @@ pub fn midrs(sysfs: &Path) -> Vec<u64> {
     midrs
 }
 
+/// Returns true if Linux has a PMUv3 driver for the cores: `armv8_pmuv3_0`, `armv8_cortex_a72`,
+/// `armv9_cortex_a710` (drivers/perf/arm_pmuv3.c). Other drivers, such as Apple's, have names of their own.
+pub fn has_pmu_v3(sysfs: &Path) -> bool {
+    let pmus = fs::read_dir(sysfs.join("bus/event_source/devices"));
+    pmus.into_iter().flatten().flatten().any(|pmu| {
+        let name = pmu.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("armv8_") || name.starts_with("armv9_")
+    })
+}
+
 /// Returns one core for each core type that Linux shows (`devices/cpu_core`, `devices/cpu_atom`).
 fn hybrid_cores(core: Core, sysfs: &Path) -> Vec<Core> {
     let types: Vec<&str> = ["core", "atom"]
@@ -176,8 +195,9 @@ impl Database {
             for layer in self.layers.iter().rev() {
                 let mut entries = layer.table.cpus();
                 let matching = entries.find_map(|cpu| {
-                    let rule = (cpu.is_fallback() == fallback).then(|| rule_for(&cpu, core))?;
-                    Some((cpu.id(), rule?))
+                    let rule = (cpu.is_fallback() == fallback).then(|| rule_for(&cpu, core))??;
+                    let takes_any = rule.is_arm() && rule.implementer().is_none();
+                    (!takes_any || core.has_pmu_v3).then(|| (cpu.id(), rule))
                 });
                 if let Some((id, rule)) = matching {
                     let rule = words(rule, fallback);
@@ -185,11 +205,17 @@ impl Database {
                 }
             }
         }
+        let reason = match core.identity {
+            CpuIdentity::Arm { .. } if !core.has_pmu_v3 => {
+                "no CPU entry matches it, and its counters are not known to be a PMUv3 with the events of the architecture"
+            }
+            _ => "no CPU entry matches it",
+        };
         Err(Error::new(
             ErrorKind::UnsupportedFeature,
             format!("find {} in the event database", describe(&core.identity)),
         )
-        .with_reason("no CPU entry matches it")
+        .with_reason(reason)
         .with_hint("choose one with --cpu, or add one in an event file"))
     }
 
@@ -265,7 +291,7 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
                 format!("implementer {implementer:#x}, part {part:#x}")
             }
             (Some(implementer), None) => format!("implementer {implementer:#x}"),
-            _ => "any main id register".to_owned(),
+            _ => "any ARM CPU with a PMUv3".to_owned(),
         }
     };
     if !rule.core_type().is_empty() {

@@ -212,15 +212,19 @@ impl EventSetBuilder {
 
     /// Returns the formula that an event is a name for, if it is one.
     fn formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+        let native = match (&self.machine, &self.backends) {
+            (Some(machine), _) => Some(&machine.native),
+            (None, None) => Some(NativeEvents::this()),
+            (None, Some(_)) => None,
+        };
         let Event::Named(name) = &spec.event else {
-            return Ok(None);
+            return native.map_or(Ok(None), |native| native.user_defined(&spec.event));
         };
         let own = self.presets.iter().rev().find(|(own, _)| own == name);
-        match (own, &self.machine, &self.backends) {
-            (Some((_, formula)), ..) => Ok(Some(formula.clone())),
-            (None, Some(machine), _) => machine.native.formula(name),
-            (None, None, None) => Machine::this().native.formula(name),
-            (None, None, Some(_)) => Ok(None),
+        match (own, native) {
+            (Some((_, formula)), _) => Ok(Some(formula.clone())),
+            (None, Some(native)) => native.formula(name),
+            (None, None) => Ok(None),
         }
     }
 }

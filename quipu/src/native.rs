@@ -25,6 +25,8 @@ pub struct NativeEvents {
     cpu: Option<String>,
     file: Option<PathBuf>,
     opened: OnceLock<Result<Opened>>,
+    /// True if this system or user has event files.
+    system_files: OnceLock<bool>,
 }
 
 #[derive(Debug)]
@@ -136,6 +138,44 @@ impl NativeEvents {
         Ok((first.single().is_none() || !is_native).then_some(first))
     }
 
+    /// Returns the native event that a file of the user puts in the place of a generalized one, as a formula.
+    /// The database is opened only where there is such a file.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file says that the CPU has none;
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when kinds of core of a hybrid CPU have
+    /// different ones.
+    pub(crate) fn user_defined(&self, event: &Event) -> Result<Option<Formula>> {
+        if !matches!(event, Event::Hardware(_) | Event::Cache(_)) || !self.has_files() {
+            return Ok(None);
+        }
+        let tables = self.tables().unwrap_or_default();
+        let own: Vec<_> = tables
+            .iter()
+            .map(|table| table.user_defined(event))
+            .collect();
+        let Some(first) = own.iter().flatten().next().cloned() else {
+            return Ok(None);
+        };
+        let attempted = format!("count {event} as an event file defines it");
+        if own.iter().any(|other| other.as_ref() != Some(&first)) {
+            return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+                .with_reason("it is not the same event on each core type of this CPU"));
+        }
+        let native = first.event.map_err(|reason| {
+            Error::new(ErrorKind::UnsupportedEvent, &*attempted).with_reason(reason)
+        })?;
+        let formula = Formula::parse(&native).map_err(|error| {
+            Error::new(ErrorKind::UnsupportedEvent, attempted).with_reason(error.to_string())
+        })?;
+        Ok(Some(formula))
+    }
+
+    /// Returns true if any event file lies over the embedded database.
+    fn has_files(&self) -> bool {
+        self.file.is_some() || *self.system_files.get_or_init(Database::has_user_files)
+    }
+
     /// Returns true if the last part of a name, after its last `:`, is a unit mask of the native event that the
     /// name begins with ([`EventMap::ends_in_mask`]).
     pub fn ends_in_mask(&self, name: &str) -> bool {
@@ -218,10 +258,47 @@ mod tests {
     }
 
     #[test]
+    fn a_file_puts_native_events_in_the_place_of_generalized_ones() {
+        let file = std::env::temp_dir().join(format!("quipu-own-{}.toml", std::process::id()));
+        let own = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.generalized]\ncycles = \"ex_ret_instr\"\n\
+            branches = { absent = \"not here\" }\nL1-dcache-loads = \"ls_dispatch:ld_dispatch\"\n";
+        std::fs::write(&file, own).unwrap();
+        let zen = NativeEvents::new().for_cpu("amd-zen4").with_file(&file);
+        let text = |event: &str| {
+            let formula = zen.user_defined(&event.parse().unwrap())?;
+            Ok::<_, Error>(formula.map(|formula| formula.to_string()))
+        };
+        let all = [
+            "cycles",
+            "L1-dcache-loads",
+            "instructions",
+            "page-faults",
+            "branches",
+        ]
+        .map(text);
+        std::fs::remove_file(&file).unwrap();
+        let [cycles, loads, instructions, faults, branches] = all;
+        assert_eq!(cycles.unwrap().as_deref(), Some("ex_ret_instr"));
+        assert_eq!(loads.unwrap().as_deref(), Some("ls_dispatch:ld_dispatch"));
+        assert_eq!([instructions.unwrap(), faults.unwrap()], [None, None]);
+        assert_eq!(branches.unwrap_err().reason(), Some("not here"));
+        // Without a file nothing is opened.
+        let embedded = NativeEvents::new().for_cpu("amd-zen4");
+        if !Database::has_user_files() {
+            assert!(
+                embedded
+                    .user_defined(&"cycles".parse().unwrap())
+                    .unwrap()
+                    .is_none()
+            );
+            assert!(!embedded.is_open());
+        }
+    }
+
+    #[test]
     fn presets_of_several_events_have_formulas_and_others_count_as_they_are() {
         let file = std::env::temp_dir().join(format!("quipu-presets-{}.toml", std::process::id()));
-        let presets = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nFAULTS = \"page-faults\"\n\
-            EX_RET_INSTR = \"page-faults + 1\"\n";
+        let presets = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nFAULTS = \"page-faults\"\n";
         std::fs::write(&file, presets).unwrap();
         let zen = NativeEvents::new().for_cpu("amd-zen4").with_file(&file);
         let text = |name| {
@@ -231,10 +308,10 @@ mod tests {
         };
         let branches = text("papi_br_ntk");
         let software = text("FAULTS");
-        let single = [text("PAPI_TOT_INS"), text("NO_SUCH"), text("EX_RET_INSTR")];
+        let single = [text("PAPI_TOT_INS"), text("NO_SUCH")];
         std::fs::remove_file(&file).unwrap();
         assert_eq!(branches.as_deref(), Some("ex_ret_brn - ex_ret_brn_tkn"));
         assert_eq!(software.as_deref(), Some("page-faults"));
-        assert_eq!(single, [None, None, None]);
+        assert_eq!(single, [None, None]);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use quipu_events_format::Formula;
-use quipu_hal::Result;
+use quipu_hal::{Event, Result};
 
 #[derive(Debug, Default)]
 pub(crate) struct NativeEvents;
@@ -17,6 +17,10 @@ impl NativeEvents {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub(crate) fn linux_maps(&self) -> Result<Vec<Arc<dyn quipu_hal::EventMap>>> {
         Ok(Vec::new())
+    }
+
+    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Formula>> {
+        Ok(None)
     }
 
     pub(crate) fn ends_in_mask(&self, _: &str) -> bool {

@@ -13,8 +13,8 @@ use crate::events::ALL_MODIFIERS;
 use crate::fields::shortened;
 use crate::formula::Formula;
 use crate::model::{
-    Bits, Counters, Cpu, Entry, Location, flag, has_unit_masks, is_generalized, is_software, join,
-    largest_code, scheme_flags,
+    Bits, Counters, Cpu, Entry, Location, Mapping, flag, has_unit_masks, is_generalized,
+    is_software, join, largest_code, scheme_flags,
 };
 use crate::name::{self, Names};
 use quipu_hal::Scheme;
@@ -35,10 +35,12 @@ pub(crate) fn check(
     for (cpu, scheme) in cpus.iter_mut().zip(&schemes) {
         let Some(scheme) = *scheme else {
             let id = shortened(&cpu.id);
-            noted.push((
-                cpu.location,
-                format!("`{id}` gives no `scheme`, and no other entry gives one for it"),
-            ));
+            let mut message =
+                format!("`{id}` gives no `scheme`, and no other entry gives one for it");
+            if let [nearest, ..] = nearest_of(&cpu.id, &below.ids())[..] {
+                message += &format!("; did you mean `{nearest}`?");
+            }
+            noted.push((cpu.location, message));
             continue;
         };
         let known = below.counters(&cpu.id);
@@ -47,10 +49,11 @@ pub(crate) fn check(
             .map(|Counters { number, .. }| number)
             .or(known.0);
         let fixed = cpu.fixed.map(|Counters { number, .. }| number).or(known.1);
+        let of_cpu = cpu.modifiers.unwrap_or(ALL_MODIFIERS) & scheme_flags(scheme);
         for entry in &mut cpu.entries {
             check_ranges(scheme, general, fixed, entry, &mut noted);
             if entry.bits.modifiers == ALL_MODIFIERS {
-                entry.bits.modifiers &= scheme_flags(scheme);
+                entry.bits.modifiers &= of_cpu;
             }
         }
     }
@@ -279,6 +282,14 @@ impl Lookup<'_> {
                 .any(|id| self.below.has_generalized(id, name))
     }
 
+    /// Returns true if this CPU defines a preset, in any letter case.
+    fn has_preset(&self, name: &str) -> bool {
+        let is_it = |preset: &Mapping| preset.name.eq_ignore_ascii_case(name);
+        self.chain()
+            .any(|table| table.cpu.presets.iter().any(is_it))
+            || self.ids_below().any(|id| self.below.has_preset(id, name))
+    }
+
     fn ids_below(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.id).chain(self.chain().filter_map(|table| table.cpu.base.as_deref()))
     }
@@ -319,7 +330,11 @@ impl Names for Lookup<'_> {
 fn encoded(bits: Bits) -> impl std::hash::Hash + Eq {
     (
         (bits.code, bits.unit_mask, bits.second_mask),
-        (bits.counter_mask, bits.flags & flag::ENCODED, bits.fixed),
+        (
+            bits.counter_mask,
+            bits.flags & (flag::ENCODED | flag::FIXED_ONLY),
+            bits.fixed,
+        ),
         (bits.register, bits.value),
     )
 }
@@ -398,6 +413,7 @@ fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, Str
             check_event(cpu, lookup, mapping.location, &mapping.name, text, noted);
         }
     }
+    reach::check_names(cpu, lookup, noted);
     for preset in &cpu.presets {
         let name = shortened(&preset.name);
         let legal = preset.name.len() <= 128
@@ -454,6 +470,11 @@ fn check_event(
         shortened(event),
         error.reason()
     );
+    if error == name::NameError::UnknownEvent && lookup.has_preset(event) {
+        message += "; a formula names events, and that is a preset";
+        noted.push((location, message));
+        return;
+    }
     // Many findings of this kind are not worth a search each.
     let entries = if noted.len() < 50 {
         &cpu.entries[..]

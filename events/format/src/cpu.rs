@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use toml::de::DeTable;
 
 use crate::diagnostics::{Findings, Source};
-use crate::events::read_events;
+use crate::events::{read_events, read_modifiers};
 use crate::fields::{Checked, Node, Number, Numbers, Reading, shortened};
 use crate::model::{Counters, Cpu, Mapping, Rule, SCHEMES};
 
@@ -24,6 +24,7 @@ struct CpuKeys {
     r#match: Checked<Vec<Checked<MatchKeys>>>,
     fallback: Checked<bool>,
     counters: Checked<CountersKeys>,
+    modifiers: Checked<Vec<Checked<String>>>,
     backends: Checked<BackendKeys>,
     source: Checked<String>,
     #[serde(rename = "events")]
@@ -156,6 +157,7 @@ fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
         fallback: keys.fallback.value().unwrap_or(false),
         general,
         fixed,
+        modifiers: read_modifiers(reading, keys.modifiers),
         backends: read_backends(reading, keys.backends.value().unwrap_or_default()),
         source: keys.source.value(),
         entries: entries("events").map_or_else(Vec::new, |table| read_events(reading, table)),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::fields::printable;
+
 /// One finding in an event file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -25,6 +27,7 @@ impl fmt::Display for Diagnostic {
             column,
             message,
         } = self;
+        let file = printable(file);
         write!(f, "{file}:{line}:{column}: {message}")
     }
 }
@@ -83,10 +86,10 @@ impl Findings {
             file: source.file.to_owned(),
             line: source.line(at.start),
             column: source.column(at.start),
-            message: match message.char_indices().nth(Self::LONGEST) {
+            message: printable(&match message.char_indices().nth(Self::LONGEST) {
                 Some((end, _)) => format!("{}…", &message[..end]),
                 None => message,
-            },
+            }),
         });
     }
 

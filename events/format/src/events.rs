@@ -27,6 +27,7 @@ struct EntryKeys {
     clocks: Checked<bool>,
     counters: Checked<Vec<Checked<Number<0, 31>>>>,
     fixed: Checked<Number<0, 15>>,
+    fixed_only: Checked<bool>,
     register: Checked<Number<1, 0xffff_ffff>>,
     value: Checked<Number<0, { u64::MAX }>>,
     register_value: Checked<bool>,
@@ -50,7 +51,7 @@ const OF_MASKS: &[&str] = &["bits", "default", "alone", "group"];
 /// The keys that only an event has.
 const OF_EVENTS: &[&str] = &["unit-mask", "modifiers", "masks", "combine"];
 
-const MODIFIERS: [(&str, u16); 7] = [
+const MODIFIERS: [(&str, u32); 7] = [
     ("edge", flag::EDGE),
     ("invert", flag::INVERT),
     ("counter-mask", flag::COUNTER_MASK),
@@ -61,7 +62,7 @@ const MODIFIERS: [(&str, u16); 7] = [
 ];
 
 /// Modifiers that a file does not restrict; the check narrows them to what the scheme has.
-pub(crate) const ALL_MODIFIERS: u16 = flag::ENCODED | flag::COUNTER_MASK;
+pub(crate) const ALL_MODIFIERS: u32 = flag::ENCODED | flag::COUNTER_MASK;
 
 pub(crate) fn read_events(reading: &Reading<'_>, table: &DeTable<'_>) -> Vec<Entry> {
     let mut entries = Vec::new();
@@ -81,6 +82,19 @@ pub(crate) fn read_events(reading: &Reading<'_>, table: &DeTable<'_>) -> Vec<Ent
         }
     }
     entries
+}
+
+/// Reads a list of modifiers, if there is one.
+pub(crate) fn read_modifiers(
+    reading: &Reading<'_>,
+    given: Checked<Vec<Checked<String>>>,
+) -> Option<u32> {
+    if given.is_absent() {
+        return None;
+    }
+    let known = given.items();
+    let known = known.filter_map(|name| reading.one_of("modifier", &name, &MODIFIERS));
+    Some(known.fold(0, |allowed, flag| allowed | flag))
 }
 
 fn empty_entry(event: &str, location: Location) -> Entry {
@@ -130,10 +144,8 @@ fn read_event(
     }
     let code = keys.code.number();
     event.bits.code = code.unwrap_or(0) as u16;
-    if !keys.modifiers.is_absent() {
-        let modifiers = std::mem::take(&mut keys.modifiers).items();
-        let known = modifiers.filter_map(|name| reading.one_of("modifier", &name, &MODIFIERS));
-        event.bits.modifiers = known.fold(0, |allowed, flag| allowed | flag);
+    if let Some(modifiers) = read_modifiers(reading, std::mem::take(&mut keys.modifiers)) {
+        event.bits.modifiers = modifiers;
     }
     let unit_mask = keys.unit_mask.number();
     event.bits.unit_mask = unit_mask.unwrap_or(0) as u8;
@@ -237,6 +249,7 @@ fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry:
     }
     for (key, flag) in [
         (keys.register_value, flag::REGISTER_VALUE),
+        (keys.fixed_only, flag::FIXED_ONLY),
         (keys.default, flag::DEFAULT),
     ] {
         if key.value() == Some(true) {
@@ -257,6 +270,9 @@ fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry:
     }
     if let Some(index) = keys.fixed.number() {
         bits.fixed = index as u8 + 1;
+    }
+    if bits.flags & flag::FIXED_ONLY != 0 && bits.fixed == 0 {
+        reading.note(at, "`fixed-only` needs the `fixed` counter");
     }
     if let Some(address) = keys.register.number() {
         bits.register = address as u32;

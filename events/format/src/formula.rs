@@ -262,10 +262,22 @@ impl Parser<'_> {
             && let Some((_, step)) = operators.iter().find(|(operator, _)| *operator == next)
         {
             self.at += 1;
+            let (at, first) = (self.at, self.formula.steps.len());
             operand(self)?;
+            if *step == Step::Divide && self.is_zero(first) {
+                self.at = at;
+                return Err(self.error("this is a division by zero"));
+            }
             self.formula.steps.push(*step);
         }
         Ok(())
+    }
+
+    /// Returns true if the steps from one on make a number, and that is zero.
+    fn is_zero(&self, first: usize) -> bool {
+        let mut operand = self.formula.clone();
+        operand.steps.drain(..first);
+        operand.evaluate(&[]) == Some(0.0)
     }
 
     /// Parses a number, a name, or an expression in parentheses.

@@ -39,8 +39,9 @@ pub use model::{Bits, Counters, SCHEMES, cache_key, flag, is_software, join};
 use diagnostics::{Findings, Source};
 use quipu_hal::Scheme;
 
-/// The largest event file that is read, in bytes.
-pub const LARGEST_FILE: usize = 32 << 20;
+/// The largest event file that is read, in bytes: as much as the whole embedded database. To check one takes up to
+/// 40 times as much memory.
+pub const LARGEST_FILE: usize = 4 << 20;
 
 /// The layers below a file: its entries may refer to theirs.
 pub trait BaseLayer {
@@ -66,6 +67,17 @@ pub trait BaseLayer {
     fn default_masks(&self, id: &str, event: &str) -> Vec<Bits> {
         let _ = (id, event);
         Vec::new()
+    }
+
+    /// Returns the ids of the CPU entries.
+    fn ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns true if a CPU entry defines this preset.
+    fn has_preset(&self, id: &str, name: &str) -> bool {
+        let _ = (id, name);
+        false
     }
 
     /// Returns true if a CPU entry defines this generalized event.

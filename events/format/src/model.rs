@@ -17,6 +17,8 @@ pub(crate) struct Cpu {
     pub(crate) fallback: bool,
     pub(crate) general: Option<Counters>,
     pub(crate) fixed: Option<Counters>,
+    /// The modifiers that its events may have, where it does not have all of its scheme.
+    pub(crate) modifiers: Option<u32>,
     /// Backends in order of preference, per operating system.
     pub(crate) backends: Vec<(String, Vec<String>)>,
     pub(crate) source: Option<String>,
@@ -118,9 +120,9 @@ pub struct Bits {
     /// The fixed counter that counts it, plus one; 0 for none.
     pub fixed: u8,
     /// Flags of the select word and properties of the entry; constants of [`flag`].
-    pub flags: u16,
+    pub flags: u32,
     /// The modifiers that a name may have; constants of [`flag`].
-    pub modifiers: u16,
+    pub modifiers: u32,
     /// The general counters that can count it; 0 for all.
     pub counters: u32,
     /// An extra register to write, or 0.
@@ -134,53 +136,56 @@ pub struct Bits {
 /// The flags of [`Bits`].
 pub mod flag {
     /// Count rising edges.
-    pub const EDGE: u16 = 1;
+    pub const EDGE: u32 = 1;
     /// Invert the comparison with the counter mask.
-    pub const INVERT: u16 = 1 << 1;
+    pub const INVERT: u32 = 1 << 1;
     /// Count all threads of the core.
-    pub const ANY_THREAD: u16 = 1 << 2;
+    pub const ANY_THREAD: u32 = 1 << 2;
     /// In transactional regions.
-    pub const IN_TX: u16 = 1 << 3;
+    pub const IN_TX: u32 = 1 << 3;
     /// Without what aborted transactions counted.
-    pub const IN_TX_CP: u16 = 1 << 4;
+    pub const IN_TX_CP: u32 = 1 << 4;
     /// Compare with the counter mask for equality.
-    pub const EQUAL: u16 = 1 << 5;
+    pub const EQUAL: u32 = 1 << 5;
     /// P5: count clocks, not events.
-    pub const CLOCKS: u16 = 1 << 6;
+    pub const CLOCKS: u32 = 1 << 6;
     /// As a modifier: the counter mask may be given.
-    pub const COUNTER_MASK: u16 = 1 << 7;
+    pub const COUNTER_MASK: u32 = 1 << 7;
     /// The flags that are part of the encoding.
-    pub const ENCODED: u16 = (1 << 7) - 1;
+    pub const ENCODED: u32 = (1 << 7) - 1;
     /// The mask may be combined with others of its event.
-    pub const COMBINES: u16 = 1 << 8;
+    pub const COMBINES: u32 = 1 << 8;
     /// The mask is taken when none is named.
-    pub const DEFAULT: u16 = 1 << 9;
+    pub const DEFAULT: u32 = 1 << 9;
     /// The vendor advises against it.
-    pub const DEPRECATED: u16 = 1 << 10;
+    pub const DEPRECATED: u32 = 1 << 10;
     /// The event alone cannot be counted; it needs a mask.
-    pub const NEEDS_MASK: u16 = 1 << 11;
+    pub const NEEDS_MASK: u32 = 1 << 11;
     /// The value of the extra register may be given.
-    pub const REGISTER_VALUE: u16 = 1 << 12;
+    pub const REGISTER_VALUE: u32 = 1 << 12;
 
     /// The entry has a unit or errata.
-    pub const HAS_WORDS: u16 = 1 << 13;
+    pub const HAS_WORDS: u32 = 1 << 13;
+
+    /// No general counter counts it, only its fixed one.
+    pub const FIXED_ONLY: u32 = 1 << 16;
 
     /// The group of a mask among those of its event, from 1; 0 for none.
-    pub const GROUP: u16 = 3 << GROUP_SHIFT;
+    pub const GROUP: u32 = 3 << GROUP_SHIFT;
     const GROUP_SHIFT: u32 = 14;
 
     /// Returns the flags that put a mask into a group.
-    pub const fn of_group(group: u8) -> u16 {
-        (group as u16) << GROUP_SHIFT & GROUP
+    pub const fn of_group(group: u8) -> u32 {
+        (group as u32) << GROUP_SHIFT & GROUP
     }
 
     /// Returns the group of a mask that has these flags.
-    pub const fn group(flags: u16) -> u8 {
-        (flags >> GROUP_SHIFT) as u8
+    pub const fn group(flags: u32) -> u8 {
+        ((flags & GROUP) >> GROUP_SHIFT) as u8
     }
 
     /// The flags that a file may set, with their keys.
-    pub const KEYS: [(&str, u16); 7] = [
+    pub const KEYS: [(&str, u32); 7] = [
         ("edge", EDGE),
         ("invert", INVERT),
         ("any-thread", ANY_THREAD),
@@ -217,7 +222,7 @@ pub(crate) fn has_unit_masks(scheme: Scheme) -> bool {
 }
 
 /// Returns the flags a scheme has bits for.
-pub(crate) fn scheme_flags(scheme: Scheme) -> u16 {
+pub(crate) fn scheme_flags(scheme: Scheme) -> u32 {
     match scheme {
         Scheme::P5 => flag::CLOCKS,
         Scheme::P6 | Scheme::AmdK7 | Scheme::Amd10h => {

@@ -169,13 +169,13 @@ struct Choice<'n, N> {
 /// The changes that modifiers ask for; applied once the masks are known.
 #[derive(Default)]
 struct Changes {
-    set: u16,
-    clear: u16,
+    set: u32,
+    clear: u32,
     counter_mask: Option<u8>,
     unit_mask: Option<u8>,
     value: Option<u64>,
     /// The modifier as it was written, for the message when the event does not have it.
-    written: Vec<(u16, String)>,
+    written: Vec<(u32, String)>,
 }
 
 impl<N: Names> Choice<'_, N> {
@@ -276,7 +276,7 @@ impl<N: Names> Choice<'_, N> {
         Ok(true)
     }
 
-    fn note(&mut self, flag: u16, part: &str) {
+    fn note(&mut self, flag: u32, part: &str) {
         self.changes.written.push((flag, part.to_owned()));
     }
 

@@ -166,6 +166,9 @@ fn rest(event: &Event, common: &Bits) -> Vec<String> {
     }
     if bits.fixed > 0 {
         fields.push(format!("fixed = {}", bits.fixed - 1));
+        if bits.flags & flag::FIXED_ONLY != 0 {
+            fields.push("fixed-only = true".to_owned());
+        }
     }
     if bits.register != common.register {
         fields.push(format!("register = {:#x}", bits.register));

@@ -70,6 +70,10 @@ const INTEL: [&str; 3] = ["SampleAfterValue", "Counter", "MSRIndex"];
 /// The units in Linux's lists that are kinds of core of a hybrid CPU.
 const CORES: [&str; 2] = ["cpu_core", "cpu_atom"];
 
+/// The event that the first fixed counter alone counts, beside the one that others count too
+/// (`FIXED_EVENT_CONSTRAINT(0x0100, 0)`, arch/x86/events/intel/core.c).
+const PRECISE: &str = ".PREC_DIST";
+
 /// The facts that a list leaves unsaid in each of its events.
 struct List {
     format: Format,
@@ -268,6 +272,9 @@ impl List {
         let counter = text(row, "Counter");
         // Event 0 names the fixed counters by unit mask, from 1.
         let is_pseudo = bits.code == 0 && (1..=16).contains(&bits.unit_mask);
+        if is_pseudo && text(row, "EventName").ends_with(PRECISE) {
+            bits.flags |= flag::FIXED_ONLY;
+        }
         if counter.starts_with("Fixed counter ") {
             // Where a list has another event there, the number in the text tells it, which old lists count from 1.
             if is_pseudo {

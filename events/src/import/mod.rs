@@ -198,7 +198,11 @@ impl Events {
         let key = |bits: &Bits| {
             (
                 (bits.code, bits.unit_mask, bits.second_mask),
-                (bits.counter_mask, bits.flags & flag::ENCODED, bits.fixed),
+                (
+                    bits.counter_mask,
+                    bits.flags & (flag::ENCODED | flag::FIXED_ONLY),
+                    bits.fixed,
+                ),
                 (bits.register, bits.value),
             )
         };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use quipu_events::{Database, check_text};
+use quipu_hal::{Event, EventMap, Filter};
 
 /// The findings as text, without the file's name.
 fn findings(text: &str) -> Vec<String> {
@@ -45,7 +46,7 @@ Q = \"A +\"
     assert_eq!(
         findings(text),
         [
-            "2:6: `Intel` gives no `scheme`, and no other entry gives one for it",
+            "2:6: `Intel` gives no `scheme`, and no other entry gives one for it; did you mean `intel-adl-core`?",
             "2:6: `Intel` is no id: lower-case letters and digits in words joined by hyphens, vendor first",
             "3:10: unknown encoding scheme `p7`; there are p5, p6, intel-core, amd-k7, amd-10h, armv8",
             "4:1: unknown key `nmae`; did you mean `name`?",
@@ -99,7 +100,7 @@ Q = { reason = \"\" }
             "7:12: `general` needs `general-width` beside it",
             "8:12: `backends` wants a table, not an array",
             "11:5: `A` wants a table or a number, not a string",
-            "12:7: unknown key `bits`; known here are code, unit-mask, second-mask, counter-mask, edge, invert, any-thread, in-tx, in-tx-cp, equal, clocks, counters, fixed, register, value, register-value, modifiers, same-as, description, unit, errata, deprec…",
+            "12:7: unknown key `bits`; known here are code, unit-mask, second-mask, counter-mask, edge, invert, any-thread, in-tx, in-tx-cp, equal, clocks, counters, fixed, fixed-only, register, value, register-value, modifiers, same-as, description, unit, er…",
             "12:24: `code` is 18446744073709551616, which is not between 0x0 and 0xffff",
             "12:53: `edge` wants true or false, not a number",
             "12:66: `errata` wants a string, not a number",
@@ -262,6 +263,89 @@ fn hostile_files_are_findings_and_nothing_else() {
         .map(|n| format!("[[cpu]]\nid = \"x-{n}\"\nscheme = \"p6\"\nmatch = [{{ vendor = \"V\", family = 6 }}]\n"))
         .collect();
     assert!(!check_text("f", &many, &Database::embedded()).is_empty());
+}
+
+#[test]
+fn names_that_can_never_be_reached_are_findings() {
+    let text = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.events]\ncycles = 0x10\nMINE = 0x11\nr1c0 = 0x12\n\
+        L1D = { code = 0x13, masks = { A = 1 } }\n[cpu.presets]\nLLC = \"MINE\"\nMINE = \"MINE + 1\"\n\
+        ex_ret_instr = \"MINE + 1\"\nGOOD = \"MINE + 1\"\n";
+    let read = |name| {
+        format!(
+            "`{name}` is read as the event that every system has by that name, never as this one"
+        )
+    };
+    assert_eq!(
+        findings(text),
+        [
+            format!("4:1: {}", read("cycles")),
+            format!("6:1: {}", read("r1c0")),
+            format!("9:7: {}", read("LLC")),
+            "10:8: the event `MINE` hides this preset".to_owned(),
+            "11:16: the event `ex_ret_instr` hides this preset".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn formulas_and_ids_that_cannot_be_used_get_the_right_word() {
+    let text = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nA = \"B + 1\"\nB = \"ex_ret_instr + 1\"\nC = \"C\"\n\
+        D = \"PAPI_BR_NTK + 1\"\nE = \"ex_ret_instr / 0\"\nF = \"ex_ret_instr / (1 - 1)\"\nG = \"0 / ex_ret_instr\"\n";
+    let is_preset = "there is no such event; a formula names events, and that is a preset";
+    assert_eq!(
+        findings(text),
+        [
+            format!("4:5: A names `B`: {is_preset}"),
+            format!("6:5: C names `C`: {is_preset}"),
+            format!("7:5: D names `PAPI_BR_NTK`: {is_preset}"),
+            "8:5: E: at character 15: this is a division by zero".to_owned(),
+            "9:5: F: at character 15: this is a division by zero".to_owned(),
+        ]
+    );
+    assert_eq!(
+        findings("[[cpu]]\nid = \"amd-zen33\"\n"),
+        [
+            "2:6: `amd-zen33` gives no `scheme`, and no other entry gives one for it; did you mean `amd-zen3`?"
+        ]
+    );
+}
+
+#[test]
+fn no_finding_controls_a_terminal() {
+    let text = "[[cpu]]\nid = \"x-\\u001b[31m\"\nscheme = \"\\u0000\"\n[cpu.events]\n\"a\\u001b]0;x\\u0007\" = 1\n\
+        B = { code = 1, \"\\u009b\" = 2 }\n[cpu.presets]\n\"\\u007f\" = \"B\"\nP = \"\\u001b\"\n";
+    let found = findings(text);
+    assert!(found.len() >= 5, "{found:#?}");
+    for finding in found {
+        assert!(!finding.contains(char::is_control), "{finding:?}");
+    }
+    let error = Database::embedded()
+        .cpu("amd-zen4")
+        .unwrap()
+        .events_for(quipu_events::Interface::Linux);
+    let name = Event::Named("a\u{1b}[31mb".to_owned());
+    let error = format!("{:#}", error.resolve(&name, Filter::all()).unwrap_err());
+    assert!(!error.contains(char::is_control), "{error:?}");
+}
+
+#[test]
+fn a_cpu_says_which_modifiers_it_has() {
+    let text = |modifiers: &str| {
+        format!(
+            "[[cpu]]\nid = \"x-a\"\nscheme = \"intel-core\"\nmodifiers = [{modifiers}]\n[cpu.events]\nA = 1\n\
+             B = {{ code = 2, modifiers = [\"any-thread\"] }}\n[cpu.generalized]\ncycles = \"A:t\"\nbranches = \"B:t\"\n"
+        )
+    };
+    assert_eq!(findings(&text("\"any-thread\"")), [""; 0]);
+    assert_eq!(
+        findings(&text("\"edge\"")),
+        ["9:10: cycles names `A:t`: this event has no modifier `t`; did you mean `A`?"]
+    );
+    let unknown = &findings(&text("\"precise\""))[0];
+    assert!(
+        unknown.starts_with("4:14: unknown modifier `precise`"),
+        "{unknown}"
+    );
 }
 
 #[test]

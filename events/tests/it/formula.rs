@@ -13,7 +13,12 @@ fn operators_bind_as_in_arithmetic() {
     assert_eq!(value("A - (B - 1)"), Some(5.0));
     assert_eq!(value("1 + A * B / 2"), Some(11.5));
     assert_eq!(value("(1 + A) * B"), Some(24.0));
-    assert_eq!(value("A/0"), None);
+    assert_eq!(value("A / (B - B)"), None);
+    let by_zero = Formula::parse("A/0").unwrap_err();
+    assert_eq!(
+        (by_zero.at, by_zero.reason),
+        (2, "this is a division by zero")
+    );
 }
 
 #[test]

@@ -31,6 +31,8 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
         ("GenuineIntel-18-1", "intel-nvl-core"),
         ("AuthenticAMD-6-8", "amd-k7"),
         ("AuthenticAMD-15-41", "amd-k8"),
+        ("AuthenticAMD-15-25", "amd-k8-e"),
+        ("AuthenticAMD-15-5-8", "amd-k8-c"),
         ("AuthenticAMD-16-2", "amd-10h-barcelona"),
         ("AuthenticAMD-16-A", "amd-10h-istanbul"),
         ("AuthenticAMD-23-1", "amd-zen1"),
@@ -38,16 +40,55 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
         ("AuthenticAMD-25-21", "amd-zen3"),
         ("AuthenticAMD-25-11", "amd-zen4"),
         ("AuthenticAMD-26-44", "amd-zen5"),
+        ("AuthenticAMD-25-74", "amd-zen4"),
         ("AuthenticAMD-26-50", "amd-zen6"),
+        // Models that nothing is known of.
+        ("AuthenticAMD-25-B0", "amd-arch"),
+        ("AuthenticAMD-26-F0", "amd-arch"),
+        ("AuthenticAMD-27-1", "amd-arch"),
         ("HygonGenuine-24-0", "amd-zen1"),
         ("0x00000000410fd083", "arm-cortex-a72"),
         ("0x00000000413fd0c1", "arm-neoverse-n1"),
         ("0x00000000410fd4f0", "arm-neoverse-v2"),
-        ("0x00000000610f0220", "arm-armv8"),
     ] {
         assert_eq!(id(text), expected, "{text}");
     }
+    assert!(id("AuthenticAMD-24-1").starts_with("cannot find AuthenticAMD-24-1-0"));
     assert!(id("CentaurHauls-6-F").starts_with("cannot find CentaurHauls-6-F-0"));
+}
+
+/// Apple's M1 (0x61), and a core of HiSilicon's that has no table.
+#[test]
+fn events_of_the_arm_architecture_are_for_a_pmu_v3_alone() {
+    let apple = "0x00000000610f0220";
+    let unknown = "0x00000000480fd010";
+    for text in [apple, unknown] {
+        let refused = id(text);
+        assert!(
+            refused.contains("not known to be a PMUv3"),
+            "{text}: {refused}"
+        );
+    }
+    let sysfs = tempfile::tempdir().unwrap();
+    let register = sysfs
+        .path()
+        .join("devices/system/cpu/cpu0/regs/identification");
+    fs::create_dir_all(&register).unwrap();
+    fs::write(register.join("midr_el1"), unknown).unwrap();
+    for (pmu, expected) in [
+        ("apple_icestorm_pmu", None),
+        ("armv8_pmuv3_0", Some("arm-armv8")),
+        ("armv9_cortex_x4", Some("arm-armv8")),
+    ] {
+        let device = sysfs.path().join("bus/event_source/devices").join(pmu);
+        fs::create_dir_all(&device).unwrap();
+        // On x86 CPUID is asked, and not sysfs.
+        let mut core = Core::new(from_text(unknown).unwrap());
+        core.has_pmu_v3 = identify::has_pmu_v3(sysfs.path());
+        let table = Database::embedded().identify(&core).ok();
+        assert_eq!(table.as_ref().map(CpuTable::id), expected, "{pmu}");
+        fs::remove_dir(&device).unwrap();
+    }
 }
 
 #[test]
@@ -314,7 +355,8 @@ fn a_cpu_nobody_describes_has_the_architectural_events_it_speaks_of() {
 #[test]
 fn the_rule_that_matched_is_told() {
     let rule = |text: &str| {
-        let core = Core::new(from_text(text).unwrap());
+        let mut core = Core::new(from_text(text).unwrap());
+        core.has_pmu_v3 = true;
         let table = Database::embedded().identify(&core).unwrap();
         table.recognised_by().unwrap().to_owned()
     };
@@ -333,8 +375,12 @@ fn the_rule_that_matched_is_told() {
         ),
         ("0x00000000410fd083", "implementer 0x41, part 0xd08"),
         (
-            "0x00000000610f0220",
-            "any main id register, since no entry of its own matches",
+            "AuthenticAMD-26-F0",
+            "AuthenticAMD family 26, since no entry of its own matches",
+        ),
+        (
+            "0x00000000480fd010",
+            "any ARM CPU with a PMUv3, since no entry of its own matches",
         ),
     ] {
         assert_eq!(rule(text), expected);

@@ -167,6 +167,7 @@ fn uncore_units_are_no_core_events_in_either_form() {
 /// Rows as they stand in Linux's `tools/perf/pmu-events/arch/x86/skylake`, with keys that would be 0 left out.
 const SKYLAKE: &str = r#"[
  { "EventName": "INST_RETIRED.ANY", "SampleAfterValue": "2000003", "UMask": "0x1" },
+ { "EventName": "INST_RETIRED.PREC_DIST", "SampleAfterValue": "2000003", "UMask": "0x1" },
  { "EventName": "CPU_CLK_UNHALTED.REF_TSC", "Counter": "Fixed counter 2", "SampleAfterValue": "2000003", "UMask": "0x3" },
  { "EventName": "CPU_CLK_UNHALTED.THREAD_P_ANY", "AnyThread": "1", "EventCode": "0x3C", "SampleAfterValue": "2000003" },
  { "EventName": "L1D_PEND_MISS.PENDING", "Counter": "2", "EventCode": "0x48", "UMask": "0x1", "SampleAfterValue": "2000003" },
@@ -198,6 +199,7 @@ masks.THREAD_P_ANY = { bits = 0x00, code = 0x3c, any-thread = true }
 [cpu.events.INST_RETIRED]
 code = 0x00
 masks.ANY = { bits = 0x01, fixed = 0 }
+masks.PREC_DIST = { bits = 0x01, fixed = 0, fixed-only = true }
 
 [cpu.events.L1D_PEND_MISS]
 code = 0x48

@@ -34,6 +34,10 @@ fn no_two_masks_make_a_third_by_accident() {
                 .collect();
             for (at, a) in parts.iter().enumerate() {
                 for b in &parts[at + 1..] {
+                    // Masks with a bit in common are refused together, which takes a search for names.
+                    if a.unit_mask & b.unit_mask != 0 {
+                        continue;
+                    }
                     let name = format!("{}:{}:{}", a.event, a.mask, b.mask);
                     let Ok(both) = encoding(&table, &name) else {
                         continue;

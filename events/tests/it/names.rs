@@ -3,7 +3,7 @@
 use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{
     Encoding, ErrorKind, Event, EventMap, EventSpec, ExtraRegister, Filter, FixedCounter, RawEvent,
-    SlotClass, SlotSet, text,
+    Scheme, SlotClass, SlotSet, X86Select, text,
 };
 
 fn events(cpu: &str, interface: Interface) -> CpuEvents {
@@ -149,7 +149,7 @@ fn a_group_of_which_no_mask_is_named_takes_its_default() {
         assert_eq!(config(&k10, name), (bits, 0), "{name}");
     }
     let decode = |select| {
-        let encoding = Encoding::X86(quipu_hal::X86Select {
+        let encoding = Encoding::X86(X86Select {
             select,
             extra: Vec::new(),
         });
@@ -235,6 +235,140 @@ fn events_called_as_caches_are_read_as_libpfm4_writes_them() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn precise_distribution_is_for_the_fixed_counter_alone() {
+    let named = |name: &str| Event::Named(name.to_owned());
+    for cpu in [
+        "icl", "icx", "tgl", "rkl", "spr", "emr", "gnr", "adl-core", "lnl-core", "nvl-core",
+    ] {
+        let cpu = format!("intel-{cpu}");
+        let linux = events(&cpu, Interface::Linux);
+        assert_eq!(config(&linux, "INST_RETIRED.PREC_DIST").0, 0x100, "{cpu}");
+        assert_eq!(config(&linux, "INST_RETIRED.ANY").0, 0xc0, "{cpu}");
+        let bits = Encoding::Perf(quipu_hal::PerfConfig::new(4, 0x100));
+        assert_eq!(
+            linux.table().decode(&bits).unwrap().name,
+            "INST_RETIRED.PREC_DIST"
+        );
+        let msr = events(&cpu, Interface::Msr);
+        for name in ["INST_RETIRED.PREC_DIST", "INST_RETIRED.ANY"] {
+            let resolved = msr.resolve(&named(name), Filter::all()).unwrap();
+            assert_eq!(
+                resolved.slots,
+                SlotSet::one(SlotClass::Fixed, 0),
+                "{cpu} {name}"
+            );
+        }
+        let first = Encoding::Fixed(FixedCounter {
+            index: 0,
+            control: 3,
+        });
+        assert_eq!(msr.table().decode(&first).unwrap().name, "INST_RETIRED.ANY");
+        let pctr = events(&cpu, Interface::Pctr);
+        let refused = pctr.resolve(&named("INST_RETIRED.PREC_DIST"), Filter::all());
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnsupportedFeature);
+    }
+    // On a general counter, as Intel lists it.
+    assert_eq!(
+        config(
+            &events("intel-skl", Interface::Linux),
+            "INST_RETIRED.PREC_DIST"
+        )
+        .0,
+        0x1c0
+    );
+}
+
+#[test]
+fn modifiers_that_a_cpu_lacks_are_refused() {
+    for (cpu, name, taken) in [
+        ("intel-skl", "BR_INST_RETIRED.ALL_BRANCHES:t", true),
+        ("intel-skl", "BR_INST_RETIRED.ALL_BRANCHES:intx", true),
+        ("intel-icl", "BR_INST_RETIRED.ALL_BRANCHES:t", false),
+        ("intel-icl", "BR_INST_RETIRED.ALL_BRANCHES:intx", true),
+        ("intel-spr", "BR_INST_RETIRED.ALL_BRANCHES:any=1", false),
+        ("intel-srf", "BR_INST_RETIRED.ALL_BRANCHES:t", false),
+        ("intel-srf", "BR_INST_RETIRED.ALL_BRANCHES:intx", false),
+        (
+            "intel-adl-atom",
+            "BR_INST_RETIRED.ALL_BRANCHES:intxcp",
+            false,
+        ),
+        ("intel-snb", "BR_INST_RETIRED.ALL_BRANCHES:intx", false),
+        ("intel-snb", "BR_INST_RETIRED.ALL_BRANCHES:t", true),
+        ("intel-core2", "INST_RETIRED:t", false),
+        ("intel-srf", "BR_INST_RETIRED.ALL_BRANCHES:c=1:i:edge", true),
+    ] {
+        let map = events(cpu, Interface::Linux);
+        let resolved = map.resolve(&Event::Named(name.to_owned()), Filter::all());
+        assert_eq!(resolved.is_ok(), taken, "{cpu} {name}");
+        if let Err(error) = resolved {
+            let reason = error.reason().unwrap_or_default();
+            assert!(reason.starts_with("this event has no modifier"), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn revisions_have_their_own_bits() {
+    for (cpu, name, bits) in [
+        ("amd-k8", "PROBE:ALL", 0x7fec),
+        ("amd-k8-e", "PROBE:ALL", 0x7fec),
+        ("amd-k8-c", "PROBE:ALL", 0x3fec),
+        ("amd-k8", "L2_FILL_WRITEBACK", 0x037f),
+        ("amd-k8-e", "L2_FILL_WRITEBACK:ALL", 0x017f),
+        ("amd-k8-c", "L2_FILL_WRITEBACK", 0x017f),
+        ("amd-k8", "THERMAL_STATUS_AND_ECC_ERRORS:ALL", 0x8fe8),
+        ("amd-k8-e", "THERMAL_STATUS_AND_ECC_ERRORS:ALL", 0x80e8),
+        ("amd-k8-c", "L2_CACHE_MISS:ALL", 0x077e),
+        ("intel-bnl", "UOPS_RETIRED.ANY", 0x10c2),
+        ("intel-bnl", "UOPS_RETIRED.STALLED_CYCLES", 0x0180_10c2),
+        ("intel-bnl", "UOPS_RETIRED.STALLS", 0x0184_10c2),
+        ("arm-cortex-a53", "CPU_CYCLES", 0x11),
+        ("arm-cortex-a53", "INST_RETIRED", 0x08),
+        ("arm-cortex-a53", "PAPI_TOT_INS", 0x08),
+        ("amd-arch", "PAPI_TOT_CYC", 0x76),
+        ("amd-arch", "l2_request_g1.all", 0xff60),
+    ] {
+        assert_eq!(
+            config(&events(cpu, Interface::Linux), name),
+            (bits, 0),
+            "{cpu} {name}"
+        );
+    }
+}
+
+/// A number that no entry has without a unit mask is refused with the mask 0, as the event's name alone is.
+#[test]
+fn numbers_need_a_unit_mask_where_names_do() {
+    let database = Database::embedded();
+    let mut refused = 0;
+    for cpu in database.cpus() {
+        let table = database.cpu(&cpu.id).unwrap();
+        let x86 = table.model().scheme != Scheme::Armv8 && table.model().scheme != Scheme::P5;
+        if !x86 || table.is_fallback() {
+            continue;
+        }
+        let map = table.events_for(Interface::Pctr);
+        let all = table.events();
+        for number in 0..0x100 {
+            let own = all.iter().filter(|event| event.code == number);
+            let counted = own.clone().filter(|event| !event.needs_mask);
+            let general = counted
+                .clone()
+                .any(|event| event.slots.contains(SlotClass::General, 0));
+            if !general || counted.clone().any(|event| event.unit_mask == 0) {
+                continue;
+            }
+            let word = X86Select::new(number, 0).with_flags(X86Select::USER);
+            let slots = map.slots_of(&Encoding::X86(word));
+            assert!(slots.is_err(), "{} {number:#x}: {slots:?}", cpu.id);
+            refused += 1;
+        }
+    }
+    assert!(refused > 2500, "{refused}");
 }
 
 #[test]

@@ -1,9 +1,55 @@
-//! CPU entries that can never match, because earlier entries take every CPU they describe.
+//! Checks for what can never be reached: CPU entries that match no CPU, as earlier ones take every one they describe,
+//! and names that are read as something else.
 
 use std::ops::RangeInclusive;
 
+use quipu_hal::Event;
+
+use super::Lookup;
 use crate::fields::shortened;
-use crate::model::{Cpu, Location, Rule};
+use crate::model::{Cpu, Entry, Location, Mapping, Rule, cache_key, flag};
+use crate::name::Names as _;
+
+/// Notes every event and preset whose name means something else where it is written, and every preset that an
+/// event of its name hides.
+pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, String)>) {
+    let alone = |entry: &&Entry| entry.mask.is_empty() && entry.bits.flags & flag::NEEDS_MASK == 0;
+    let events = cpu.entries.iter().filter(alone);
+    let events = events.map(|entry| (&entry.event, entry.location));
+    let presets = cpu
+        .presets
+        .iter()
+        .map(|preset| (&preset.name, preset.location));
+    for (name, location) in events.chain(presets) {
+        let read_as = match name.parse::<Event>() {
+            Ok(Event::Named(own)) if own == *name => continue,
+            Ok(Event::Hardware(event)) => event.name().to_owned(),
+            Ok(Event::Cache(event)) => cache_key(event),
+            Ok(_) => String::new(),
+            Err(_) => continue,
+        };
+        // A generalized event may stand for the event of its own name.
+        let stands_for_it = |mapping: &Mapping| {
+            mapping.name == read_as && mapping.text.as_ref().is_ok_and(|text| text == name)
+        };
+        if !cpu.generalized.iter().any(stands_for_it) {
+            let name = shortened(name);
+            noted.push((
+                location,
+                format!("`{name}` is read as the event that every system has by that name, never as this one"),
+            ));
+        }
+    }
+    for preset in &cpu.presets {
+        if lookup.find(&preset.name, "").is_some() {
+            let name = shortened(&preset.name);
+            noted.push((
+                preset.location,
+                format!("the event `{name}` hides this preset"),
+            ));
+        }
+    }
+}
 
 /// The rest of a rule once earlier rules have taken their share: models, steppings, core kinds.
 #[derive(Clone)]

@@ -68,7 +68,7 @@ mod rule {
 /// Words of an entry record; entries are sorted by name in upper case.
 mod entry {
     pub(super) const NAME: usize = 0;
-    /// The code, and the length of the event's part of the name from bit 16.
+    /// The code, the length of the event's part of the name from bit 16, and flags from bit 16 on in bits 24-31.
     pub(super) const CODE: usize = 1;
     /// Unit mask, second mask, counter mask and fixed counter, 8 bits each.
     pub(super) const MASKS: usize = 2;

@@ -366,7 +366,7 @@ impl<'t> EntryView<'t> {
     /// Returns the part of the name before the mask.
     pub fn event(&self) -> &'t str {
         let name = self.name();
-        name.get(..(self.word(entry::CODE) >> 16) as usize)
+        name.get(..(self.word(entry::CODE) >> 16 & 0xff) as usize)
             .unwrap_or(name)
     }
 
@@ -396,8 +396,8 @@ impl<'t> EntryView<'t> {
             second_mask: masks[1],
             counter_mask: masks[2],
             fixed: masks[3],
-            flags: flags as u16,
-            modifiers: (flags >> 16 & 0xff) as u16,
+            flags: (flags & 0xffff) | (self.word(entry::CODE) >> 24) << 16,
+            modifiers: flags >> 16 & 0xff,
             counters: self.word(entry::COUNTERS),
             register: self.word(entry::REGISTER),
             value: self.value(),

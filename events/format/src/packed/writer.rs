@@ -134,15 +134,17 @@ impl Writer {
         let bits = from.bits;
         let mut record = [0; entry::WORDS];
         record[entry::NAME] = self.string(&from.full_name());
-        record[entry::CODE] = u32::from(bits.code) | (from.event.len() as u32) << 16;
+        record[entry::CODE] = u32::from(bits.code)
+            | (from.event.len() as u32 & 0xff) << 16
+            | (bits.flags >> 16) << 24;
         record[entry::MASKS] = u32::from_le_bytes([
             bits.unit_mask,
             bits.second_mask,
             bits.counter_mask,
             bits.fixed,
         ]);
-        record[entry::FLAGS] = u32::from(bits.flags)
-            | u32::from(bits.modifiers & 0xff) << 16
+        record[entry::FLAGS] = bits.flags & 0xffff
+            | (bits.modifiers & 0xff) << 16
             | u32::from(bits.max_increment) << 24;
         record[entry::COUNTERS] = bits.counters;
         record[entry::REGISTER] = bits.register;
