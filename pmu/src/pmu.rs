@@ -240,8 +240,9 @@ pub trait Pmu: Send + Sync + 'static {
 
     /// Returns the time since slots were started or verified after which a [`read`](Self::read) is followed
     /// by [`verify`](Self::verify): what was read is right if the slots still hold what was written. A
-    /// driver that notices everything when it reads, as by default, needs none. It should be several times
-    /// as long as verifying takes, so that reading all the time is not much slower for it.
+    /// driver that notices everything when it reads, as by default, needs none. Where verifying
+    /// takes more than a fifth of it, the next time is put off to five times what it took, so that a program
+    /// which reads all the time spends a sixth of its time so at most.
     fn read_verify_interval(&self) -> Option<Duration> {
         None
     }

@@ -409,11 +409,12 @@ impl<P: Pmu> Core<P> {
         slots: &[usize],
         now: u64,
     ) -> Result<()> {
-        let verified_at = &state.verified_at;
-        let since = now.saturating_sub(verified_at.load(Ordering::Relaxed));
+        let since = now.saturating_sub(state.verified_at.load(Ordering::Relaxed));
         if since >= self.read_verify_interval {
+            let began = self.clock.now();
             self.pmu.verify(self.cpus[group.cpu].number, slots)?;
-            verified_at.store(now, Ordering::Relaxed);
+            let took = began..self.clock.now();
+            state.verified(&took, self.read_verify_interval);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! the registers and the clock, and starts over if the sequence has moved meanwhile. It writes only
 //! the count it has seen, by which the scheduler widens.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::times::{State, Times};
@@ -28,7 +29,8 @@ pub(super) struct GroupState {
     pub(super) accumulated_at: AtomicU64,
     /// Time of the reader's last read of the registers.
     pub(super) seen_at: AtomicU64,
-    /// Time at which the registers were last known to hold what was written to them.
+    /// Time at which the registers were last known to hold what was written to them; later where verifying
+    /// that took long.
     pub(super) verified_at: AtomicU64,
     /// Time for which the registers may go unread before a wrap can be missed.
     pub(super) wrap_timeout: AtomicU64,
@@ -55,6 +57,14 @@ pub(super) struct CounterState {
 }
 
 impl GroupState {
+    /// Notes that the registers were verified in a span of time. The next read that verifies comes after
+    /// `interval`, or after five times as long as it took, so that it takes a sixth of the time at most.
+    pub(super) fn verified(&self, took: &Range<u64>, interval: u64) {
+        let pause = took.end.saturating_sub(took.start).saturating_mul(5);
+        let at = took.end.saturating_add(pause.saturating_sub(interval));
+        self.verified_at.store(at, Ordering::Relaxed);
+    }
+
     pub(super) fn new(members: usize) -> Self {
         Self {
             sequence: Sequence::default(),

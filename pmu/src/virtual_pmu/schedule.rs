@@ -359,12 +359,14 @@ fn refresh_group<P: Pmu>(
     scratch: &mut Scratch,
     verify: bool,
 ) -> bool {
+    let began = at.clock.now();
     let looked = at.pmu.look_at(&group.cpus);
     match looked.and_then(|()| accumulate_each(at, group, scratch, verify, false)) {
         Ok(()) => {
+            let took = began..at.clock.now();
+            let interval = at.pmu.read_verify_interval().map_or(NEVER, nanoseconds);
             for state in group.states.iter().filter(|_| verify) {
-                let now = state.accumulated_at.load(Ordering::Relaxed);
-                state.verified_at.store(now, Ordering::Relaxed);
+                state.verified(&took, interval);
             }
             true
         }

@@ -1,6 +1,7 @@
 //! The virtual PMU over drivers with the peculiarities of real registers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{
@@ -18,6 +19,9 @@ struct Quirky {
     quirk: Quirk,
     slots: Vec<Slot>,
     cpus: Vec<u32>,
+    clock: ManualClock,
+    /// The number of times it was asked to verify.
+    verified: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -33,6 +37,8 @@ enum Quirk {
     StartsOnlyOne,
     /// Looks for changes by others only when it is asked to, once a second.
     Vigilant,
+    /// Verifying takes it 200 microseconds; reads are to verify too.
+    Slow,
 }
 
 impl Quirky {
@@ -45,6 +51,8 @@ impl Quirky {
             slots: model.slots.clone(),
             cpus: model.cpus.clone(),
             sim: SimPmu::with_model(model, clock.clone()),
+            clock: clock.clone(),
+            verified: Arc::default(),
             quirk,
         }
     }
@@ -147,7 +155,12 @@ impl Pmu for Quirky {
     }
 
     fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        self.verified.fetch_add(1, Ordering::Relaxed);
         match self.quirk {
+            Quirk::Slow => {
+                self.clock.advance(Duration::from_micros(200));
+                Ok(())
+            }
             Quirk::Vigilant => self.sim.read(cpu, slots, &mut vec![0; slots.len()]),
             _ => Ok(()),
         }
@@ -155,6 +168,10 @@ impl Pmu for Quirky {
 
     fn verify_interval(&self) -> Option<Duration> {
         (self.quirk == Quirk::Vigilant).then_some(Duration::from_secs(1))
+    }
+
+    fn read_verify_interval(&self) -> Option<Duration> {
+        (self.quirk == Quirk::Slow).then_some(Duration::from_micros(100))
     }
 
     fn release(&self, cpu: u32) -> Result<()> {
@@ -184,6 +201,25 @@ fn a_driver_that_wants_to_is_asked_to_verify_in_time() {
     let reading = out[0][0];
     assert_eq!(reading.time_running, 1_000_000_000);
     assert_eq!(reading.time_enabled, 1_500_000_000);
+}
+
+/// Verifying may take a sixth of the time of a program that does nothing but read.
+#[test]
+fn reads_verify_less_often_where_that_takes_long() {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(Quirk::Slow, 48, &clock);
+    let (verified, map) = (Arc::clone(&pmu.verified), pmu.sim.event_map());
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+    let spec = GroupSpec::new([Hardware::Cycles]);
+    let mut group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    let mut out = group.read_buf();
+    for _ in 0..6_000 {
+        clock.advance(Duration::from_micros(10));
+        group.read(&mut out).unwrap();
+    }
+    // 60 ms of reading, 5 x 200 us between two of them.
+    let times = verified.load(Ordering::Relaxed);
+    assert!((58..=61).contains(&times), "{times}");
 }
 
 #[test]
