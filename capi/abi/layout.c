@@ -46,6 +46,17 @@ FIELD(quipu_config, cgroup, 32);
 FIELD(quipu_config, backend, 40);
 FIELD(quipu_config, sim, 48);
 
+SIZE(quipu_spread, 24);
+FIELD(quipu_spread, lowest, 0);
+FIELD(quipu_spread, median, 8);
+FIELD(quipu_spread, highest, 16);
+
+SIZE(quipu_overhead, 56);
+FIELD(quipu_overhead, start_to_stop, 0);
+FIELD(quipu_overhead, read_to_read, 24);
+FIELD(quipu_overhead, status, 48);
+FIELD(quipu_overhead, reserved, 52);
+
 SIZE(quipu_event_info, 88);
 FIELD(quipu_event_info, size, 0);
 FIELD(quipu_event_info, status, 8);

@@ -1068,6 +1068,47 @@ typedef struct quipu_reading {
 } quipu_reading;
 
 /**
+ * The spread of a measurement that was made several times, in the event's own unit. It does not grow.
+ */
+typedef struct quipu_spread {
+    /**
+     * The lowest value.
+     */
+    uint64_t lowest;
+    /**
+     * The median: the value to subtract.
+     */
+    uint64_t median;
+    /**
+     * The highest value.
+     */
+    uint64_t highest;
+} quipu_spread;
+
+/**
+ * The overhead that a set adds to the count of one of its events. The struct does not grow, so that arrays of it
+ * stay what they are.
+ */
+typedef struct quipu_overhead {
+    /**
+     * In the count from quipu_set_start() to quipu_set_stop().
+     */
+    struct quipu_spread start_to_stop;
+    /**
+     * In the difference between one quipu_set_read() and the next.
+     */
+    struct quipu_spread read_to_read;
+    /**
+     * QUIPU_OK, or why there is no overhead: the event could not be opened, or was not counted all the time.
+     */
+    int status;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} quipu_overhead;
+
+/**
  * The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
  */
 typedef struct quipu_sampling {
@@ -1676,6 +1717,20 @@ quipu_status quipu_set_total(struct quipu_set *set,
  * value of a gauge is what it is.
  */
 quipu_status quipu_scale(const struct quipu_reading *reading, struct quipu_count *out);
+
+/**
+ * Measures what an open set itself adds to its counts, by starting, reading and stopping it with nothing in
+ * between: for each event, in the order of adding. Instructions in user mode are the same each time as a rule,
+ * so that the median can be subtracted. The calls are those of the library: a program in C adds some
+ * instructions of its own.
+ *
+ * `count` is the number of events (quipu_set_size). The set is stopped and its values are zero afterwards. It has
+ * to count the calling thread, or the CPU that it is on, to meet its own overhead. Returns the first refusal to
+ * start, stop or reset; an event that has no overhead has a status, and does not sink the others.
+ */
+quipu_status quipu_set_calibrate(struct quipu_set *set,
+                                 struct quipu_overhead *out,
+                                 size_t count);
 
 /**
  * Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without

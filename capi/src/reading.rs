@@ -286,7 +286,7 @@ impl OpenSet {
         quipu_count::new(total, enabled, running)
     }
 
-    fn check(&self, length: usize, wanted: usize, of: &str) -> Result<(), Failure> {
+    pub(crate) fn check(&self, length: usize, wanted: usize, of: &str) -> Result<(), Failure> {
         match length == wanted {
             true => Ok(()),
             false => Err(wrong_length(length, wanted, of)),

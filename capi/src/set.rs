@@ -2,6 +2,7 @@
 
 mod events;
 mod open;
+mod overhead;
 
 use std::ffi::c_char;
 
@@ -14,6 +15,7 @@ use crate::last_error::Failure;
 use crate::quipu_status;
 
 pub use events::*;
+pub use overhead::*;
 pub(crate) use open::{Form, OpenEvent, OpenSet};
 
 /// An event set: several events and groups on one target, possibly on several backends. A handle, not

@@ -6,7 +6,7 @@ use std::{env, fs};
 use cbindgen::{Builder, Config};
 
 /// The modules with something public, in the order in which a reader of the header wants them.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 13] = [
     "status",
     "last_error",
     "machine",
@@ -14,6 +14,7 @@ const MODULES: [&str; 12] = [
     "set",
     "set/events",
     "reading",
+    "set/overhead",
     "sampler",
     "database",
     "names",

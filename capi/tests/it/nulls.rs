@@ -61,6 +61,8 @@ fn null_is_refused_everywhere() {
     let (mut reading, mut count) = (quipu_reading::default(), quipu_count::default());
     let [a, b] = [&raw mut reading; 2];
     let count = &raw mut count;
+    let mut overhead = quipu_overhead::default();
+    let overhead = &raw mut overhead;
     let mut bits = init!(quipu_encoding);
     let (bits, none) = (&raw mut bits, null_mut());
     let refusals = refusals! {
@@ -88,6 +90,8 @@ fn null_is_refused_everywhere() {
         quipu_set_part_info(none, 0, 0, &mut init!(quipu_part_info)) => QUIPU_EHANDLE,
         quipu_set_part_info(set, 0, 0, null_mut()) => QUIPU_EINVAL,
 
+        quipu_set_calibrate(none, overhead, 1) => QUIPU_EHANDLE,
+        quipu_set_calibrate(set, null_mut(), 1) => QUIPU_EINVAL,
         quipu_set_read(none, count, 1) => QUIPU_EHANDLE,
         quipu_set_read(set, null_mut(), 1) => QUIPU_EINVAL,
         quipu_set_read_parts(none, a, 1) => QUIPU_EHANDLE,

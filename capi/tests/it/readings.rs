@@ -224,6 +224,64 @@ fn accumulating_loses_nothing() {
 }
 
 #[test]
+fn a_set_is_calibrated_event_by_event() {
+    let set = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions,TEMPERATURE");
+    set.advance(1);
+    let filled = quipu_spread {
+        lowest: 7,
+        median: 8,
+        highest: 9,
+    };
+    let mut overheads = [quipu_overhead {
+        start_to_stop: filled,
+        read_to_read: filled,
+        status: 10,
+        reserved: 11,
+    }; 3];
+    let out = overheads.as_mut_ptr();
+    // SAFETY: the array is as long as the set says, or said to be.
+    unsafe {
+        assert_eq!(quipu_set_calibrate(set.set, out, 2), QUIPU_EINVAL);
+        assert_eq!(overheads[0].status, 10, "nothing is written");
+        assert_eq!(quipu_set_calibrate(set.set, out, 3), QUIPU_OK);
+    }
+    // No time passes on this machine, so that nothing is counted; a level is no count.
+    let statuses = overheads.map(|overhead| overhead.status);
+    assert_eq!(statuses[0], QUIPU_OK as c_int);
+    assert_eq!(statuses[2], QUIPU_EFEATURE as c_int);
+    let none = [0; 3];
+    for overhead in overheads {
+        for spread in [overhead.start_to_stop, overhead.read_to_read] {
+            assert_eq!([spread.lowest, spread.median, spread.highest], none);
+        }
+        assert_eq!(overhead.reserved, 0);
+    }
+    // It is stopped, and begins at zero.
+    set.advance(1);
+    assert_eq!(set.read()[0].value, 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_clock_has_an_overhead() {
+    let mut set = null_mut();
+    let mut overhead = quipu_overhead::default();
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(quipu_set_create(std::ptr::null(), &mut set), QUIPU_OK);
+        assert_eq!(quipu_set_add(set, c"task-clock".as_ptr()), QUIPU_OK);
+        assert_eq!(quipu_set_open(set), QUIPU_OK);
+        assert_eq!(quipu_set_calibrate(set, &mut overhead, 1), QUIPU_OK);
+        assert_eq!(quipu_set_close(set), QUIPU_OK);
+    }
+    assert_eq!(overhead.status, QUIPU_OK as c_int);
+    for spread in [overhead.start_to_stop, overhead.read_to_read] {
+        assert!(0 < spread.lowest, "{spread:?}");
+        assert!(spread.lowest <= spread.median && spread.median <= spread.highest);
+    }
+}
+
+#[test]
 fn one_reading_scales_and_does_not_overflow() {
     let scaled = |value, time_enabled, time_running| {
         let reading = quipu_reading {
