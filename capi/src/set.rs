@@ -15,8 +15,8 @@ use crate::last_error::Failure;
 use crate::quipu_status;
 
 pub use events::*;
-pub use overhead::*;
 pub(crate) use open::{Form, OpenEvent, OpenSet};
+pub use overhead::*;
 
 /// An event set: several events and groups on one target, possibly on several backends. A handle, not
 /// an address. One thread at a time may use it, any thread; a second meanwhile gets QUIPU_EINUSE.

@@ -145,24 +145,18 @@ impl PctrDevice for Ageing {
     }
 }
 
-/// Without the bound by the time stamp counter a counter that was zeroed is taken for one that has wrapped,
-/// and the suite says so.
+/// A counter that was zeroed is told by the clock as well: there was no time for a wrap.
 #[test]
-fn the_suite_finds_a_zeroed_counter_that_is_taken_for_a_wrap() {
-    let fails = |fixture: Arc<dyn Fixture>| {
+fn a_zeroed_counter_is_told_where_the_time_stamp_counter_is_no_bound() {
+    for (era, processor) in with_counters() {
+        let fixture: Arc<dyn Fixture> = Arc::new(Machine::over(era, processor, Ageing).unwrap());
         let wanted = all().filter(|check| check.area() == "interference");
         let report = run(&fixture, wanted);
-        let failed: Vec<_> = report.failed().map(|(check, _)| check.id).collect();
-        failed
-    };
-    for (era, processor) in with_counters() {
-        assert!(fails(Arc::new(Machine::new(era, processor).unwrap())).is_empty());
-        let broken = fails(Arc::new(Machine::over(era, processor, Ageing).unwrap()));
-        // Before 2019 a suspended machine forgets the functions as well, which tells.
-        let mut expected = vec!["interference.same-function"];
-        if era == Era::Amd64Of2019 {
-            expected.push("interference.suspend");
-        }
-        assert_eq!(broken, expected, "{era:?} {processor:?}");
+        assert_eq!(
+            report.failed().count(),
+            0,
+            "{era:?} {processor:?}: {report:?}"
+        );
+        assert_ne!(report.passed(), 0);
     }
 }

@@ -225,7 +225,11 @@ fn accumulating_loses_nothing() {
 
 #[test]
 fn a_set_is_calibrated_event_by_event() {
-    let set = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions,TEMPERATURE");
+    let set = Simulated::new(
+        1,
+        quipu_target::QUIPU_CPU,
+        "cycles,instructions,TEMPERATURE",
+    );
     set.advance(1);
     let filled = quipu_spread {
         lowest: 7,
