@@ -107,7 +107,7 @@ impl Mapping {
     /// # Panics
     /// When the offset is not that of a word in the mapping.
     #[inline]
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset < self.len && self.len - offset >= 8);
         // SAFETY: the word lies within the mapping and is aligned, as a page is and by the assertion;
         // whoever else writes it (the kernel) does so as a whole, and we only through atomics.
@@ -188,15 +188,14 @@ impl CounterPage {
     }
 }
 
-/// A zero in a page that a forked process finds zero again whatever it was (madvise(2),
-/// `MADV_WIPEONFORK`). It stays for as long as the process does. `None` where the kernel has no such
-/// page (before 4.14) or no memory.
-pub(super) fn wiped_on_fork() -> Option<&'static AtomicU64> {
+/// Returns a page of zeros that a forked process finds zero again whatever was written to it (madvise(2),
+/// `MADV_WIPEONFORK`); `None` where the kernel has no such page (before 4.14) or no memory.
+pub(super) fn wiped_on_fork() -> Option<Mapping> {
     let page = Mapping::anonymous(page_size()).ok()?;
     let (start, len) = (page.start.as_ptr().cast(), page.len);
     // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.
     unsafe { madvise(start, len, Advice::LinuxWipeOnFork) }.ok()?;
-    Some(Box::leak(Box::new(page)).word(0))
+    Some(page)
 }
 
 #[cfg(test)]

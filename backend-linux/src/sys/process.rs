@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::mapping::wiped_on_fork;
+use super::mapping::{Mapping, wiped_on_fork};
 
 /// A process, told from the children that it forks.
 ///
@@ -29,9 +29,9 @@ impl Process {
 
     /// Returns the calling process; `None` where it can be told by a system call only.
     pub(crate) fn marked() -> Option<Self> {
-        static MARK: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+        static PAGE: OnceLock<Option<Mapping>> = OnceLock::new();
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let mark = (*MARK.get_or_init(wiped_on_fork))?;
+        let mark = PAGE.get_or_init(wiped_on_fork).as_ref()?.word(0);
         let number = match mark.load(Ordering::Relaxed) {
             0 => {
                 let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
