@@ -1,4 +1,4 @@
-//! Compiles `db/*.toml` into the embedded table. Every finding in a file fails the build with its location.
+//! Compiles `db/*.toml` and `db/aliases/*.toml` into the embedded table. Every finding in a file fails the build with its location.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use quipu_events_format::{NoBase, compile};
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=db");
     let mut files = Vec::new();
-    for item in fs::read_dir("db")? {
+    for item in fs::read_dir("db")?.chain(fs::read_dir("db/aliases")?) {
         let path = item?.path();
         if path
             .extension()

@@ -1,6 +1,6 @@
 //! One CPU's table: its events, masks, constraints, generalized events and presets, through all layers.
 
-use quipu_events_format::name::Names;
+use quipu_events_format::name::{NameError, Names, Selection, select};
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
 use quipu_events_format::{Bits, Counters, Formula, cache_key, flag};
 use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass, SlotSet};
@@ -9,6 +9,7 @@ use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
 use crate::encode::{Interface, general, slots};
 use crate::event_map::CpuEvents;
+use crate::standard_presets;
 
 /// One CPU's table, through all layers of a [`Database`].
 ///
@@ -287,12 +288,31 @@ impl CpuTable {
             .collect()
     }
 
-    /// Returns the presets, in the order of their names.
+    /// Returns the presets, in the order of their names: all that PAPI names, and those of the files.
     pub fn presets(&self) -> Vec<PresetEvent> {
-        self.mappings(|view| view.presets().collect())
+        let mut presets: Vec<PresetEvent> = self
+            .mappings(|view| view.presets().collect())
             .into_iter()
             .map(preset)
-            .collect()
+            .collect();
+        for (name, counted) in standard_presets::PRESETS {
+            if !presets.iter().any(|preset| preset.name == name) {
+                presets.push(self.unknown_preset(name, counted));
+            }
+        }
+        presets.sort_by(|a, b| a.name.cmp(&b.name));
+        presets
+    }
+
+    /// Returns one of PAPI's presets as one that no formula is known for.
+    fn unknown_preset(&self, name: &str, counted: &str) -> PresetEvent {
+        PresetEvent {
+            name: name.to_ascii_uppercase(),
+            formula: Err(format!(
+                "no event of {} is known to count {counted}",
+                self.id
+            )),
+        }
     }
 
     /// Returns a preset by name, in any letter case.
@@ -301,6 +321,7 @@ impl CpuTable {
             .flat_map(|(_, view)| view.presets())
             .find(|mapping| mapping.name().eq_ignore_ascii_case(name))
             .map(preset)
+            .or_else(|| Some(self.unknown_preset(name, standard_presets::counted_by(name)?)))
     }
 
     /// Returns a generalized event that a file of the user defines, over what the operating system takes it for.
@@ -381,6 +402,77 @@ impl CpuTable {
         fits: impl Fn(&EntryView<'_>) -> bool,
     ) -> Option<EntryView<'_>> {
         self.entries().map(|(_, entry)| entry).find(fits)
+    }
+}
+
+impl CpuTable {
+    /// Looks up a written name: the CPU's own first, then its aliases.
+    pub(crate) fn select(&self, name: &str) -> Result<Selection, NameError> {
+        let error = match select(self, name) {
+            Ok(selection) => return Ok(selection),
+            Err(error) => error,
+        };
+        match select(&Aliases(self), name) {
+            Ok(alias) => Ok(Selection {
+                bits: self.as_listed(alias.bits),
+                ..alias
+            }),
+            Err(NameError::UnknownEvent) => Err(error),
+            Err(of_alias) if error == NameError::UnknownEvent => Err(of_alias),
+            Err(_) => Err(error),
+        }
+    }
+
+    /// Returns the bits of an alias with what it leaves unsaid, the counters, the largest increment and
+    /// the modifiers of this CPU, from the event that has the same bits.
+    fn as_listed(&self, bits: Bits) -> Bits {
+        let same = |entry: &EntryView<'_>| {
+            let own = entry.bits();
+            let numbers = |bits: Bits| {
+                (
+                    (bits.code, bits.unit_mask, bits.second_mask),
+                    bits.counter_mask,
+                    bits.flags & flag::ENCODED,
+                )
+            };
+            own.flags & flag::NEEDS_MASK == 0 && numbers(own) == numbers(bits)
+        };
+        match self.find_entry(same) {
+            Some(entry) => Bits {
+                counters: entry.bits().counters,
+                fixed: entry.bits().fixed,
+                max_increment: entry.bits().max_increment,
+                modifiers: bits.modifiers & entry.bits().modifiers,
+                ..bits
+            },
+            None => bits,
+        }
+    }
+
+    /// Returns the names of the aliases, `EVENT` or `EVENT.MASK`: what other libraries call this CPU's events.
+    pub fn aliases(&self) -> impl Iterator<Item = &str> {
+        self.views()
+            .flat_map(|(_, view)| view.aliases().entries())
+            .map(|entry| entry.name())
+    }
+}
+
+/// The spellings that other libraries give to a CPU's events.
+struct Aliases<'t>(&'t CpuTable);
+
+impl Names for Aliases<'_> {
+    fn find(&self, event: &str, mask: &str) -> Option<Bits> {
+        let mut views = self.0.views();
+        let found = views.find_map(|(_, view)| Some(view.aliases().find(event, mask)?.bits()));
+        found.map(|bits| self.0.as_listed(bits))
+    }
+
+    fn default_masks(&self, event: &str) -> Vec<Bits> {
+        let mut tables = self.0.views().map(|(_, view)| view.aliases());
+        tables
+            .find(|aliases| aliases.find(event, "").is_some())
+            .map(|aliases| aliases.default_masks(event))
+            .unwrap_or_default()
     }
 }
 

@@ -268,6 +268,10 @@ impl BaseLayer for Database {
         CpuTable::new(self.clone(), id).is_some_and(|table| table.preset(name).is_some())
     }
 
+    fn resolves(&self, id: &str, name: &str) -> bool {
+        CpuTable::new(self.clone(), id).is_some_and(|table| table.select(name).is_ok())
+    }
+
     fn has_generalized(&self, id: &str, name: &str) -> bool {
         CpuTable::new(self.clone(), id).is_some_and(|table| table.generalized_event(name).is_some())
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_events_format::name::{NameError, Selection, ends_in_mask, select};
+use quipu_events_format::name::{NameError, Selection, ends_in_mask};
 use quipu_events_format::packed::EntryView;
 use quipu_events_format::{Bits, Formula, cache_key, flag, is_software, shortened};
 use quipu_hal::{
@@ -58,7 +58,7 @@ impl CpuEvents {
     }
 
     fn named(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
-        let error = match select(&self.table, name) {
+        let error = match self.table.select(name) {
             Ok(selection) => return self.selected(name, &selection, filter),
             Err(error) => error,
         };
@@ -96,7 +96,10 @@ impl CpuEvents {
     }
 
     fn native(&self, name: &str, filter: Filter) -> Result<ResolvedEvent> {
-        let selection = select(&self.table, name).map_err(|error| self.name_error(name, &error))?;
+        let selection = self
+            .table
+            .select(name)
+            .map_err(|error| self.name_error(name, &error))?;
         self.selected(name, &selection, filter)
     }
 
@@ -175,6 +178,7 @@ impl CpuEvents {
             .entries()
             .map(|(_, entry)| entry.name().to_owned())
             .collect();
+        names.extend(self.table.aliases().map(str::to_owned));
         names.extend(self.table.presets().into_iter().map(|preset| preset.name));
         let near = text::nearest(name, names.iter().map(String::as_str));
         if near.is_empty() {

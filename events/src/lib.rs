@@ -11,6 +11,7 @@ mod event_map;
 pub mod identify;
 pub mod import;
 mod increment;
+mod standard_presets;
 
 pub use cpu_table::{CpuTable, EventDetails, Generalized, PresetEvent};
 pub use database::{CpuSummary, Database, LayerFile, Origin, check_file, check_text};

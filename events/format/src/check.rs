@@ -1,5 +1,6 @@
 //! Checks across entries: references, overlaps, ranges, and CPU entries that can never match.
 
+mod aliases;
 mod masks;
 mod reach;
 
@@ -13,7 +14,7 @@ use crate::events::ALL_MODIFIERS;
 use crate::fields::shortened;
 use crate::formula::Formula;
 use crate::model::{
-    Bits, Counters, Cpu, Entry, Location, Mapping, flag, has_unit_masks, is_generalized,
+    Aliases, Bits, Counters, Cpu, Entry, Location, Mapping, flag, has_unit_masks, is_generalized,
     is_software, join, largest_code, scheme_flags,
 };
 use crate::name::{self, Names};
@@ -21,13 +22,15 @@ use quipu_hal::Scheme;
 
 /// Checks the CPU entries of one layer against each other and against the layers below.
 pub(crate) fn check(
-    cpus: &mut [Cpu],
+    cpus: &mut Vec<Cpu>,
+    aliases: &mut [Aliases],
     files: &[(&str, &str)],
     below: &dyn BaseLayer,
     findings: &mut Findings,
 ) {
     let mut noted: Vec<(Location, String)> = Vec::new();
     let by_id = index_ids(cpus, &mut noted);
+    let by_id = aliases::attach(cpus, aliases, by_id, below, &mut noted);
     let schemes: Vec<Option<Scheme>> = cpus
         .iter()
         .map(|cpu| scheme_of(cpu, cpus, &by_id, below))
@@ -51,9 +54,14 @@ pub(crate) fn check(
         let fixed = cpu.fixed.map(|Counters { number, .. }| number).or(known.1);
         let of_cpu = cpu.modifiers.unwrap_or(ALL_MODIFIERS) & scheme_flags(scheme);
         for entry in &mut cpu.entries {
-            check_ranges(scheme, general, fixed, entry, &mut noted);
             if entry.bits.modifiers == ALL_MODIFIERS {
                 entry.bits.modifiers &= of_cpu;
+            }
+            check_entry(scheme, general, fixed, entry, &mut noted);
+        }
+        if let Some(table) = cpu.aliases.and_then(|at| aliases.get_mut(at)) {
+            for entry in &mut table.entries {
+                check_entry(scheme, general, None, entry, &mut noted);
             }
         }
     }
@@ -157,18 +165,21 @@ fn check_base(
     }
 }
 
-fn check_ranges(
+fn check_entry(
     scheme: Scheme,
     general: Option<u8>,
     fixed: Option<u8>,
-    entry: &Entry,
+    entry: &mut Entry,
     noted: &mut Vec<(Location, String)>,
 ) {
+    let bits = entry.bits;
+    if bits.modifiers == ALL_MODIFIERS {
+        entry.bits.modifiers &= scheme_flags(scheme);
+    }
     let mut note = |message: String| {
         let name = entry.full_name();
         noted.push((entry.location, format!("{}: {message}", shortened(&name))));
     };
-    let bits = entry.bits;
     if bits.code > largest_code(scheme) {
         note(format!(
             "event number {:#x} is larger than the scheme's {:#x}",
@@ -464,6 +475,12 @@ fn check_event(
     let Err(error) = name::select(lookup, event) else {
         return;
     };
+    if lookup
+        .ids_below()
+        .any(|id| lookup.below.resolves(id, event))
+    {
+        return;
+    }
     let mut message = format!(
         "{} names `{}`: {}",
         shortened(name),

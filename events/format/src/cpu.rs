@@ -11,7 +11,17 @@ use toml::de::DeTable;
 use crate::diagnostics::{Findings, Source};
 use crate::events::{read_events, read_modifiers};
 use crate::fields::{Checked, Node, Number, Numbers, Reading, shortened};
-use crate::model::{Counters, Cpu, Mapping, Rule, SCHEMES};
+use crate::model::{Aliases, Counters, Cpu, Mapping, Rule, SCHEMES};
+
+/// The keys of a table of aliases.
+#[derive(Default, Deserialize)]
+#[serde(default, expecting = "a table")]
+struct AliasKeys {
+    cpus: Checked<Vec<Checked<String>>>,
+    source: Checked<String>,
+    #[serde(rename = "events")]
+    _events: IgnoredAny,
+}
 
 /// The keys of a CPU entry.
 #[derive(Default, Deserialize)]
@@ -79,7 +89,11 @@ struct AbsentKeys {
 const BACKENDS: [(&str, &str); 3] = [("linux", "linux"), ("msr", "msr"), ("pctr", "pctr")];
 
 /// Reads one file, which is the file `file` of its layer.
-pub(crate) fn read_file(source: &Source<'_>, file: u32, findings: &mut Findings) -> Vec<Cpu> {
+pub(crate) fn read_file(
+    source: &Source<'_>,
+    file: u32,
+    findings: &mut Findings,
+) -> (Vec<Cpu>, Vec<Aliases>) {
     let reading = Reading {
         source,
         file,
@@ -92,15 +106,36 @@ pub(crate) fn read_file(source: &Source<'_>, file: u32, findings: &mut Findings)
         reading.note(&at, format!("not valid TOML: {message}"));
     }
     let document = document.get_ref();
-    reading.check_keys(document, &["cpu"]);
-    let cpus = document.get("cpu").map(|cpus| ("cpu", cpus));
-    let cpus = cpus.and_then(|cpus| reading.array(cpus));
-    let cpus = cpus.into_iter().flatten();
+    reading.check_keys(document, &["cpu", "aliases"]);
+    let array = |key| {
+        let value = document.get(key)?;
+        reading.array((key, value))
+    };
+    let cpus = array("cpu").into_iter().flatten();
     let cpus = cpus
         .filter_map(|cpu| read_cpu(&reading, ("cpu", cpu)))
         .collect();
+    let aliases = array("aliases").into_iter().flatten();
+    let aliases = aliases
+        .filter_map(|table| read_aliases(&reading, ("aliases", table)))
+        .collect();
     *findings = reading.findings.into_inner();
-    cpus
+    (cpus, aliases)
+}
+
+fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
+    let keys: AliasKeys = reading.read(node)?;
+    if keys.cpus.is_absent() {
+        reading.note(&node.1.span(), "these aliases name no `cpus`");
+    }
+    let events = node.1.get_ref().get("events");
+    let events = events.and_then(|events| reading.table(("events", events)));
+    let cpus = keys.cpus.items();
+    Some(Aliases {
+        cpus: cpus.map(|(id, at)| (id, reading.location(&at))).collect(),
+        source: keys.source.value().unwrap_or_default(),
+        entries: events.map_or_else(Vec::new, |table| read_events(reading, table)),
+    })
 }
 
 fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
@@ -163,6 +198,7 @@ fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
         entries: entries("events").map_or_else(Vec::new, |table| read_events(reading, table)),
         generalized: mappings("generalized"),
         presets: mappings("presets"),
+        aliases: None,
     })
 }
 

@@ -42,12 +42,13 @@ struct EntryKeys {
     combine: Checked<bool>,
     default: Checked<bool>,
     alone: Checked<bool>,
+    closes: Checked<bool>,
     group: Checked<Number<1, 3>>,
     max_increment: Checked<Number<1, 0xff>>,
 }
 
 /// The keys that only a mask has.
-const OF_MASKS: &[&str] = &["bits", "default", "alone", "group"];
+const OF_MASKS: &[&str] = &["bits", "default", "alone", "closes", "group"];
 /// The keys that only an event has.
 const OF_EVENTS: &[&str] = &["unit-mask", "modifiers", "masks", "combine"];
 
@@ -251,6 +252,7 @@ fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry:
         (keys.register_value, flag::REGISTER_VALUE),
         (keys.fixed_only, flag::FIXED_ONLY),
         (keys.default, flag::DEFAULT),
+        (keys.closes, flag::CLOSES),
     ] {
         if key.value() == Some(true) {
             bits.flags |= flag;

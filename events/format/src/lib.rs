@@ -80,6 +80,12 @@ pub trait BaseLayer {
         false
     }
 
+    /// Returns true if an event with masks and modifiers is a name on a CPU entry, as an alias too.
+    fn resolves(&self, id: &str, name: &str) -> bool {
+        let _ = (id, name);
+        false
+    }
+
     /// Returns true if a CPU entry defines this generalized event.
     fn has_generalized(&self, id: &str, name: &str) -> bool {
         let _ = (id, name);
@@ -100,6 +106,7 @@ impl BaseLayer for NoBase {}
 pub fn compile(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Vec<u8>, Vec<Diagnostic>> {
     let mut findings = Findings::default();
     let mut cpus = Vec::new();
+    let mut aliases = Vec::new();
     for (index, (file, text)) in files.iter().enumerate() {
         if text.len() > LARGEST_FILE {
             let message = format!("the file is larger than {} MiB", LARGEST_FILE >> 20);
@@ -107,12 +114,14 @@ pub fn compile(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Vec<u8>, 
             continue;
         }
         let source = Source::new(file, text);
-        cpus.extend(cpu::read_file(&source, index as u32, &mut findings));
+        let (read, also) = cpu::read_file(&source, index as u32, &mut findings);
+        cpus.extend(read);
+        aliases.extend(also);
     }
-    check::check(&mut cpus, files, base, &mut findings);
+    check::check(&mut cpus, &mut aliases, files, base, &mut findings);
     if findings.is_empty() {
         let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        Ok(packed::write(&cpus, &names))
+        Ok(packed::write(&cpus, &aliases, &names))
     } else {
         Err(findings.into_sorted())
     }

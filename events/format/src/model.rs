@@ -26,7 +26,42 @@ pub(crate) struct Cpu {
     /// Generalized event or cache event, and the native event it stands for.
     pub(crate) generalized: Vec<Mapping>,
     pub(crate) presets: Vec<Mapping>,
+    /// The table of further spellings, by position among those of the layer.
+    pub(crate) aliases: Option<usize>,
     pub(crate) location: Location,
+}
+
+impl Cpu {
+    /// Returns an entry that says nothing of its own, for what a layer adds to a CPU.
+    pub(crate) fn empty(id: &str, location: Location) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: None,
+            scheme: None,
+            base: None,
+            rules: Vec::new(),
+            fallback: false,
+            general: None,
+            fixed: None,
+            backends: Vec::new(),
+            source: None,
+            entries: Vec::new(),
+            generalized: Vec::new(),
+            presets: Vec::new(),
+            modifiers: None,
+            aliases: None,
+            location,
+        }
+    }
+}
+
+/// The spellings that another library gives to the events of some CPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Aliases {
+    /// The ids of the CPU entries.
+    pub(crate) cpus: Vec<(String, Location)>,
+    pub(crate) source: String,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// A number of counters of one width.
@@ -163,12 +198,13 @@ pub mod flag {
     pub const NEEDS_MASK: u32 = 1 << 11;
     /// The value of the extra register may be given.
     pub const REGISTER_VALUE: u32 = 1 << 12;
-
     /// The entry has a unit or errata.
     pub const HAS_WORDS: u32 = 1 << 13;
 
     /// No general counter counts it, only its fixed one.
     pub const FIXED_ONLY: u32 = 1 << 16;
+    /// No mask of a later group goes with it, and no default of one is added.
+    pub const CLOSES: u32 = 1 << 17;
 
     /// The group of a mask among those of its event, from 1; 0 for none.
     pub const GROUP: u32 = 3 << GROUP_SHIFT;

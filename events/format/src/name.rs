@@ -127,7 +127,9 @@ pub fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
         levels: None,
         changes: Changes::default(),
     };
-    if let Some(bits) = mask {
+    if let Some(bits) = mask
+        && choice.masks > 0
+    {
         choice.groups.add(bits);
     }
     let rest: Vec<&str> = parts.collect();
@@ -210,11 +212,15 @@ impl<N: Names> Choice<'_, N> {
     fn add_mask(&mut self, mask: Bits, part: &str) -> Result<(), NameError> {
         self.bits = match self.bits {
             Some(bits) if self.masks > 0 => {
-                let together = combine(bits, mask).ok_or_else(|| NameError::DoNotCombine {
+                let together = self
+                    .groups
+                    .take(mask)
+                    .then(|| combine(bits, mask))
+                    .flatten();
+                Some(together.ok_or_else(|| NameError::DoNotCombine {
                     event: self.event.to_owned(),
                     part: part.to_owned(),
-                })?;
-                Some(together)
+                })?)
             }
             _ => Some(mask),
         };
@@ -300,7 +306,8 @@ impl<N: Names> Choice<'_, N> {
 
     fn finish(self) -> Result<Selection, NameError> {
         let mut bits = match self.bits {
-            Some(bits) => self.with_defaults(bits)?,
+            Some(bits) if self.groups.are_none() => bits,
+            Some(bits) => self.with_defaults(Some(bits))?.unwrap_or(bits),
             None => self.without_mask()?,
         };
         for (flag, part) in &self.changes.written {
@@ -329,30 +336,33 @@ impl<N: Names> Choice<'_, N> {
     }
 
     /// Returns the masks named, and the default masks of the groups that none was named of.
-    fn with_defaults(&self, named: Bits) -> Result<Bits, NameError> {
-        if self.groups == Groups::default() {
-            return Ok(named);
+    fn with_defaults(&self, named: Option<Bits>) -> Result<Option<Bits>, NameError> {
+        let mut whole = named;
+        let mut groups = self.groups;
+        let mut defaults = self.names.default_masks(self.event);
+        defaults.sort_by_key(|mask| flag::group(mask.flags));
+        for of_one in defaults.chunk_by(|a, b| flag::group(a.flags) == flag::group(b.flags)) {
+            if of_one.first().is_some_and(|mask| groups.have(*mask)) {
+                continue;
+            }
+            for mask in of_one {
+                groups.add(*mask);
+                let together = match whole {
+                    None => Some(*mask),
+                    Some(bits) => combine(bits, *mask),
+                };
+                whole = Some(together.ok_or_else(|| NameError::NeedsMask {
+                    event: self.event.to_owned(),
+                })?);
+            }
         }
-        let defaults = self.names.default_masks(self.event);
-        defaults
-            .into_iter()
-            .filter(|mask| !self.groups.have(*mask))
-            .try_fold(named, combine)
-            .ok_or_else(|| NameError::NeedsMask {
-                event: self.event.to_owned(),
-            })
+        Ok(whole)
     }
 
     /// Returns the event alone: with its default masks, or with a unit mask given as a number.
     fn without_mask(&self) -> Result<Bits, NameError> {
-        let defaults = self.names.default_masks(self.event);
-        if let Some((first, others)) = defaults.split_first() {
-            return others
-                .iter()
-                .try_fold(*first, |bits, mask| combine(bits, *mask))
-                .ok_or_else(|| NameError::NeedsMask {
-                    event: self.event.to_owned(),
-                });
+        if let Some(bits) = self.with_defaults(None)? {
+            return Ok(bits);
         }
         match self.names.find(self.event, "") {
             Some(bits) if self.changes.unit_mask.is_some() || self.changes.value.is_some() => {
@@ -368,42 +378,67 @@ impl<N: Names> Choice<'_, N> {
     }
 }
 
-/// The groups of masks that a name has one of.
+/// The groups of masks that a name has one of: a bit for each, the lowest for masks of none.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Groups(u8);
+struct Groups {
+    named: u8,
+    /// Those with a mask that takes no other of its group beside it.
+    alone: u8,
+    /// Those that a mask closes.
+    closed: u8,
+}
 
 impl Groups {
+    const UNGROUPED: u8 = 1;
+
     fn bit(mask: Bits) -> u8 {
-        match mask.flags & flag::GROUP {
-            0 => 0,
-            group if group == flag::of_group(1) => 1,
-            group if group == flag::of_group(2) => 2,
-            _ => 4,
-        }
+        1 << flag::group(mask.flags)
     }
 
     fn add(&mut self, mask: Bits) {
-        self.0 |= Self::bit(mask);
+        let bit = Self::bit(mask);
+        self.named |= bit;
+        if mask.flags & flag::COMBINES == 0 {
+            self.alone |= bit;
+        }
+        if mask.flags & flag::CLOSES != 0 {
+            self.closed |= !(bit | (bit - 1));
+        }
     }
 
+    /// Returns true if a mask goes with those that have been named.
+    fn take(self, mask: Bits) -> bool {
+        let bit = Self::bit(mask);
+        let first = bit != Self::UNGROUPED && self.named & bit == 0;
+        let closes = mask.flags & flag::CLOSES != 0 && self.named & !(bit | (bit - 1)) != 0;
+        let combines = mask.flags & flag::COMBINES != 0 && self.alone & bit == 0;
+        self.closed & bit == 0 && !closes && (first || combines)
+    }
+
+    /// Returns true if a default mask's group is named, or closed.
     fn have(self, mask: Bits) -> bool {
-        self.0 & Self::bit(mask) != 0
+        (self.named | self.closed) & Self::bit(mask) != 0
+    }
+
+    fn are_none(self) -> bool {
+        self.named & !Self::UNGROUPED == 0
     }
 }
 
-/// Returns two masks of one event together, if they go together: bits that neither has of the other, and the
-/// rest alike.
+/// Returns two masks of one event as one: bits of the unit mask that neither has of the other, or the same unit
+/// mask and what both say of one register, and the rest alike.
 fn combine(a: Bits, b: Bits) -> Option<Bits> {
     let beside = |bits: Bits| {
         (
             (bits.code, bits.counter_mask, bits.flags & flag::ENCODED),
-            (bits.second_mask, bits.register, bits.value),
+            (bits.second_mask, bits.register),
         )
     };
     // A mask without bits says nothing beside another, except that it is the one of its group.
     let disjoint = a.unit_mask & b.unit_mask == 0
         && (a.unit_mask != 0 && b.unit_mask != 0 || (a.flags | b.flags) & flag::GROUP != 0);
-    let together = a.flags & b.flags & flag::COMBINES != 0 && disjoint && beside(a) == beside(b);
+    let of_register = a.register != 0 && a.unit_mask == b.unit_mask;
+    let together = beside(a) == beside(b) && (of_register || disjoint && a.value == b.value);
     let counters = match (a.counters, b.counters) {
         (0, counters) | (counters, 0) => counters,
         (a, b) => a & b,
@@ -412,6 +447,7 @@ fn combine(a: Bits, b: Bits) -> Option<Bits> {
         unit_mask: a.unit_mask | b.unit_mask,
         flags: a.flags | b.flags,
         counters,
+        value: a.value | b.value,
         ..a
     })
 }

@@ -61,7 +61,7 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
 #[test]
 fn events_of_the_arm_architecture_are_for_a_pmu_v3_alone() {
     let apple = "0x00000000610f0220";
-    let unknown = "0x00000000480fd010";
+    let unknown = "0x00000000480fd990";
     for text in [apple, unknown] {
         let refused = id(text);
         assert!(
@@ -379,7 +379,7 @@ fn the_rule_that_matched_is_told() {
             "AuthenticAMD family 26, since no entry of its own matches",
         ),
         (
-            "0x00000000480fd010",
+            "0x00000000480fd990",
             "any ARM CPU with a PMUv3, since no entry of its own matches",
         ),
     ] {

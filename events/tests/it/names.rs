@@ -383,7 +383,7 @@ fn wrong_names_get_the_nearest_and_the_masks() {
     for (name, says) in [
         ("INST_RETIRD.ANY", "did you mean INST_RETIRED.ANY"),
         ("page-fualts", "did you mean page-faults"),
-        ("L2_RQSTS", "L2_RQSTS needs a unit mask; L2_RQSTS has "),
+        ("LD_BLOCKS", "LD_BLOCKS needs a unit mask; LD_BLOCKS has "),
         (
             "L2_RQSTS.NONE",
             "`NONE` is neither a unit mask of L2_RQSTS nor a modifier",

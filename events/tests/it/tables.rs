@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use quipu_events::{Database, Interface};
 use quipu_hal::{CacheEvent, Encoding, Event, EventMap, Filter, Hardware, PerfConfig};
 
-fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+pub(crate) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.split('\t').collect())

@@ -45,7 +45,10 @@ mod cpu {
     pub(super) const ENTRIES: usize = 13;
     pub(super) const GENERALIZED: usize = 15;
     pub(super) const PRESETS: usize = 17;
-    pub(super) const WORDS: usize = 19;
+    /// The source of the aliases, and the aliases: entries too. CPUs may share them.
+    pub(super) const ALIAS_SOURCE: usize = 19;
+    pub(super) const ALIASES: usize = 20;
+    pub(super) const WORDS: usize = 22;
 }
 
 /// Words of a rule record: one for each range of models.

@@ -55,18 +55,12 @@ impl Table {
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = CpuView<'_>> {
         let valid = self.word(header::MAGIC) == MAGIC;
         let count = if valid { self.word(header::CPUS) } else { 0 };
-        (0..count as usize).map(|at| CpuView {
-            table: self,
-            start: header::WORDS + at * cpu::WORDS,
-        })
+        (0..count as usize).map(|at| CpuView::new(self, at))
     }
 
     /// Returns the CPU entry at a position among [`cpus`](Self::cpus).
     pub fn cpu(&self, at: usize) -> Option<CpuView<'_>> {
-        (at < self.cpus().len()).then_some(CpuView {
-            table: self,
-            start: header::WORDS + at * cpu::WORDS,
-        })
+        (at < self.cpus().len()).then(|| CpuView::new(self, at))
     }
 }
 
@@ -75,9 +69,32 @@ impl Table {
 pub struct CpuView<'t> {
     table: &'t Table,
     start: usize,
+    /// The word that says where its entries are: the events' or the aliases'.
+    entries: usize,
 }
 
 impl<'t> CpuView<'t> {
+    fn new(table: &'t Table, at: usize) -> Self {
+        Self {
+            table,
+            start: header::WORDS + at * cpu::WORDS,
+            entries: cpu::ENTRIES,
+        }
+    }
+
+    /// Returns the same CPU with its aliases in the place of its events.
+    pub fn aliases(self) -> Self {
+        Self {
+            entries: cpu::ALIASES,
+            ..self
+        }
+    }
+
+    /// Returns the source of the aliases.
+    pub fn alias_source(&self) -> &'t str {
+        self.string(cpu::ALIAS_SOURCE)
+    }
+
     fn word(&self, at: usize) -> u32 {
         self.table.word(self.start + at)
     }
@@ -161,7 +178,7 @@ impl<'t> CpuView<'t> {
     /// Returns the entries, sorted by name.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryView<'t>> + use<'t> {
         let table = self.table;
-        self.list(cpu::ENTRIES, entry::WORDS)
+        self.list(self.entries, entry::WORDS)
             .map(move |start| EntryView { table, start })
     }
 
@@ -193,16 +210,16 @@ impl<'t> CpuView<'t> {
     }
 
     fn entry_at(&self, at: usize) -> Option<EntryView<'t>> {
-        let count = self.word(cpu::ENTRIES + 1) as usize;
+        let count = self.word(self.entries + 1) as usize;
         (at < count).then(|| EntryView {
             table: self.table,
-            start: self.word(cpu::ENTRIES) as usize + at * entry::WORDS,
+            start: self.word(self.entries) as usize + at * entry::WORDS,
         })
     }
 
     /// Returns the position of the first entry whose name is not before this one.
     fn position(&self, event: &str, mask: &str) -> usize {
-        let (mut low, mut high) = (0, self.word(cpu::ENTRIES + 1) as usize);
+        let (mut low, mut high) = (0, self.word(self.entries + 1) as usize);
         while low < high {
             let middle = low + (high - low) / 2;
             let before = self

@@ -3,15 +3,19 @@
 use std::collections::HashMap;
 
 use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
-use crate::model::{Counters, Cpu, Entry, Mapping, Rule, SCHEMES};
+use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES};
 
 /// Returns the table of these CPU entries; `files` are the names that their places refer to.
-pub(crate) fn write(cpus: &[Cpu], files: &[&str]) -> Vec<u8> {
+pub(crate) fn write(cpus: &[Cpu], aliases: &[Aliases], files: &[&str]) -> Vec<u8> {
     let mut table = Writer::default();
     table.string("");
     table.words = vec![0; header::WORDS + cpus.len() * cpu::WORDS];
+    let aliases: Vec<[u32; 3]> = aliases.iter().map(|from| table.aliases(from)).collect();
     for (at, cpu) in cpus.iter().enumerate() {
-        let record = table.cpu(cpu, files);
+        let mut record = table.cpu(cpu, files);
+        if let Some(aliases) = cpu.aliases.and_then(|at| aliases.get(at)) {
+            record[cpu::ALIAS_SOURCE..cpu::WORDS].copy_from_slice(aliases);
+        }
         let start = header::WORDS + at * cpu::WORDS;
         table.words[start..start + cpu::WORDS].copy_from_slice(&record);
     }
@@ -72,19 +76,12 @@ impl Writer {
                 record
             })
             .collect();
-        let mut sorted: Vec<(String, &Entry)> = from
-            .entries
-            .iter()
-            .map(|entry| (entry.full_name().to_ascii_uppercase(), entry))
-            .collect();
-        sorted.sort_by(|a, b| a.0.cmp(&b.0));
-        let entries: Vec<_> = sorted.iter().map(|(_, entry)| self.entry(entry)).collect();
         let generalized = self.mappings(&from.generalized);
         let presets = self.mappings(&from.presets);
         for (at, [start, count]) in [
             (cpu::RULES, self.list(&rules)),
             (cpu::BACKENDS, self.list(&backends)),
-            (cpu::ENTRIES, self.list(&entries)),
+            (cpu::ENTRIES, self.entries(&from.entries)),
             (cpu::GENERALIZED, self.list(&generalized)),
             (cpu::PRESETS, self.list(&presets)),
         ] {
@@ -92,6 +89,23 @@ impl Writer {
             record[at + 1] = count;
         }
         record
+    }
+
+    /// Writes entries, sorted by name.
+    fn entries(&mut self, from: &[Entry]) -> [u32; 2] {
+        let mut sorted: Vec<(String, &Entry)> = from
+            .iter()
+            .map(|entry| (entry.full_name().to_ascii_uppercase(), entry))
+            .collect();
+        sorted.sort_by(|a, b| a.0.cmp(&b.0));
+        let entries: Vec<_> = sorted.iter().map(|(_, entry)| self.entry(entry)).collect();
+        self.list(&entries)
+    }
+
+    fn aliases(&mut self, from: &Aliases) -> [u32; 3] {
+        let source = self.string(&from.source);
+        let [start, count] = self.entries(&from.entries);
+        [source, start, count]
     }
 
     fn rule(&mut self, from: &Rule) -> Vec<[u32; rule::WORDS]> {

@@ -1,0 +1,56 @@
+/* Prints what libpfm4 encodes: the PMU, a name of one event with at most one mask, and the two registers, for every
+   PMU of a core whether it is in this machine or not. */
+#define _POSIX_C_SOURCE 200809L
+#include <perfmon/pfmlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void encode(const char *pmu, const char *event, const char *mask)
+{
+    char name[512];
+    const char *colon = *mask ? ":" : "";
+    snprintf(name, sizeof name, "%s::%s%s%s", pmu, event, colon, mask);
+    pfm_pmu_encode_arg_t arg;
+    memset(&arg, 0, sizeof arg);
+    arg.size = sizeof arg;
+    int result = pfm_get_os_event_encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_NONE, &arg);
+    if (result == PFM_SUCCESS)
+        printf("%s\t%s%s%s\t%#llx\t%#llx\n", pmu, event, colon, mask, (unsigned long long)arg.codes[0],
+               arg.count > 1 ? (unsigned long long)arg.codes[1] : 0);
+    free(arg.codes);
+}
+
+static void encode_event(const char *pmu, int index)
+{
+    pfm_event_info_t event;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    if (pfm_get_event_info(index, PFM_OS_NONE, &event) != PFM_SUCCESS)
+        return;
+    encode(pmu, event.name, "");
+    for (int i = 0; i < event.nattrs; i++) {
+        pfm_event_attr_info_t mask;
+        memset(&mask, 0, sizeof mask);
+        mask.size = sizeof mask;
+        if (pfm_get_event_attr_info(index, i, PFM_OS_NONE, &mask) == PFM_SUCCESS && mask.type == PFM_ATTR_UMASK)
+            encode(pmu, event.name, mask.name);
+    }
+}
+
+int main(void)
+{
+    setenv("LIBPFM_ENCODE_INACTIVE", "1", 1);
+    if (pfm_initialize() != PFM_SUCCESS)
+        return 1;
+    for (int i = 0; i < PFM_PMU_MAX; i++) {
+        pfm_pmu_info_t pmu;
+        memset(&pmu, 0, sizeof pmu);
+        pmu.size = sizeof pmu;
+        if (pfm_get_pmu_info(i, &pmu) != PFM_SUCCESS || pmu.type != PFM_PMU_TYPE_CORE)
+            continue;
+        for (int event = pmu.first_event; event != -1; event = pfm_get_event_next(event))
+            encode_event(pmu.name, event);
+    }
+    return 0;
+}
