@@ -164,14 +164,14 @@ impl Sets {
     }
 
     pub fn enable(&mut self) -> Result<()> {
-        self.members.iter_mut().try_for_each(|m| m.set.enable())
+        let mut members = self.members.iter_mut();
+        members.try_for_each(|m| with_counters_left(|| m.set.enable()))
     }
 
     /// Starts what does not start by itself when the command executes.
     pub(super) fn enable_on_cpus(&mut self) -> Result<()> {
-        self.members
-            .iter_mut()
-            .try_for_each(|m| m.set.enable_on_cpus())
+        let mut members = self.members.iter_mut();
+        members.try_for_each(|m| with_counters_left(|| m.set.enable_on_cpus()))
     }
 
     /// Stops counting. An event that other programs disturbed is no failure: it was counted until then.
@@ -248,6 +248,21 @@ impl Sets {
             None => Ok(()),
         }
     }
+}
+
+/// Enables, and again where another process took a counter since it was chosen: then another one is. Nothing has been
+/// counted yet that could be disturbed.
+fn with_counters_left(mut enable: impl FnMut() -> Result<()>) -> Result<()> {
+    /// More than there are counters that several processes can set.
+    const TRIES: usize = 8;
+    let mut done = enable();
+    for _ in 1..TRIES {
+        match done {
+            Err(e) if e.kind() == ErrorKind::Interference => done = enable(),
+            _ => break,
+        }
+    }
+    done
 }
 
 /// Returns the events that could not be read because other programs changed their registers.
@@ -334,5 +349,28 @@ fn name(label: Option<&str>, event: &SetEvent) -> String {
         (false, _) => asked.to_owned(),
         (true, Some(label)) => with_modifiers(label, "u", &event.spec().event),
         (true, None) => event.spec().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enabling_goes_on_with_other_counters_and_stops_at_other_errors() {
+        let run = |errors: &[ErrorKind]| {
+            let mut errors = errors.iter();
+            let told = with_counters_left(|| match errors.next() {
+                Some(&kind) => Err(Error::new(kind, "enable")),
+                None => Ok(()),
+            });
+            (told.map_err(|e| e.kind()), errors.len())
+        };
+        let taken = ErrorKind::Interference;
+        assert_eq!(run(&[]), (Ok(()), 0));
+        assert_eq!(run(&[taken; 2]), (Ok(()), 0));
+        assert_eq!(run(&[taken; 9]), (Err(taken), 1));
+        let busy = ErrorKind::Busy;
+        assert_eq!(run(&[taken, busy, taken]), (Err(busy), 1));
     }
 }
