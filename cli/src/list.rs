@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         // Thousands of tracepoints would push everything else off the screen.
         let fold = layout.width.is_some() && selection.is_everything() && !options.all;
         let text = report::text(&catalog, options.all, fold, layout);
-        let native = native.map(|native| native.section(fold, layout));
+        let native = native.map(|native| native.section(&selection, fold, layout));
         let native = native.unwrap_or_default();
         // Between sections there is an empty line, but none before the first.
         let start = usize::from(text.is_empty() && native.starts_with('\n'));

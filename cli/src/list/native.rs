@@ -98,7 +98,7 @@ impl Native {
 
     /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with
     /// the names of its masks.
-    pub(super) fn section(&self, fold: bool, layout: Layout) -> String {
+    pub(super) fn section(&self, selection: &Selection, fold: bool, layout: Layout) -> String {
         let mut text = String::new();
         if let Some(why) = &self.unknown {
             let heading = layout.bold("Native events");
@@ -124,7 +124,12 @@ impl Native {
             }
         }
         for cpu in &self.cpus {
-            let mut presets = cpu.presets.iter().filter(|p| p.formula.is_ok()).peekable();
+            // Who searches for a preset is told why there is none.
+            let mut presets = cpu
+                .presets
+                .iter()
+                .filter(|preset| !selection.is_everything() || preset.formula.is_ok())
+                .peekable();
             if presets.peek().is_some() {
                 let heading = format!("Presets on {}", cpu.table.id());
                 let _ = writeln!(text, "\n{}:", layout.bold(&heading));

@@ -133,9 +133,18 @@ fn native_events_and_presets_come_with_the_others() {
     let found = json(&["-a", &name.to_uppercase()]);
     assert!(names(&found).contains(&name), "{name}: {found:?}");
     quipu(&["sw", name]).assert().code(1);
-    let preset = entries.iter().find(|e| e["kind"] == "preset").unwrap();
-    let preset = preset["event"].as_str().unwrap();
-    assert!(stdout(&[&preset.to_lowercase()]).contains(&format!("  {preset} = ")));
+    for key in ["formula", "reason"] {
+        let mut presets = entries.iter().filter(|e| e["kind"] == "preset");
+        let preset = presets.find(|preset| preset[key].is_string()).unwrap();
+        let [name, says] = ["event", key].map(|key| preset[key].as_str().unwrap());
+        let line = match key {
+            "formula" => format!("  {name} = {says}\n"),
+            _ => format!("  {name}  {says}\n"),
+        };
+        let found = stdout(&[&name.to_lowercase()]);
+        assert!(found.contains(&line), "{found}");
+        assert_eq!(text.contains(&line), key == "formula");
+    }
 }
 
 #[test]
