@@ -411,9 +411,8 @@ impl<P: Pmu> Core<P> {
     ) -> Result<()> {
         let since = now.saturating_sub(state.verified_at.load(Ordering::Relaxed));
         if since >= self.read_verify_interval {
-            let began = self.clock.now();
             self.pmu.verify(self.cpus[group.cpu].number, slots)?;
-            let took = began..self.clock.now();
+            let took = now..self.clock.now();
             state.verified(&took, self.read_verify_interval);
         }
         Ok(())

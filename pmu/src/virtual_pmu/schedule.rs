@@ -359,14 +359,16 @@ fn refresh_group<P: Pmu>(
     scratch: &mut Scratch,
     verify: bool,
 ) -> bool {
-    let began = at.clock.now();
+    let began = verify.then(|| at.clock.now());
     let looked = at.pmu.look_at(&group.cpus);
     match looked.and_then(|()| accumulate_each(at, group, scratch, verify, false)) {
         Ok(()) => {
-            let took = began..at.clock.now();
-            let interval = at.pmu.read_verify_interval().map_or(NEVER, nanoseconds);
-            for state in group.states.iter().filter(|_| verify) {
-                state.verified(&took, interval);
+            if let Some(began) = began {
+                let took = began..at.clock.now();
+                let interval = at.pmu.read_verify_interval().map_or(NEVER, nanoseconds);
+                for state in &group.states {
+                    state.verified(&took, interval);
+                }
             }
             true
         }
