@@ -4,7 +4,7 @@ use quipu_hal::{Error, ErrorKind, Event, Result, Software};
 
 use crate::event_bits::EventBits;
 use crate::open::idle_attr;
-use crate::sys::{Attach, CounterFd, OpenFailure, perf_event_open};
+use crate::sys::{Attach, CounterFd, perf_event_open};
 
 /// Software counters that are open and count nothing, one for each kind of event.
 ///
@@ -59,10 +59,7 @@ impl Anchors {
 fn open(kind: Software) -> Result<CounterFd> {
     let bits = EventBits::software(kind);
     perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
-        let errno = match failure {
-            OpenFailure::Errno(errno) => errno,
-            OpenFailure::AttrTooNew { .. } => libc::E2BIG,
-        };
+        let errno = failure.errno();
         let error_kind = match errno {
             libc::EACCES | libc::EPERM => ErrorKind::NoPermission,
             libc::ENOENT | libc::EINVAL => ErrorKind::UnsupportedEvent,

@@ -17,7 +17,7 @@ use crate::kernel_group::KernelGroup;
 use crate::native::NativeNames;
 use crate::open::open_part;
 use crate::open_error;
-use crate::parts::{Attachment, Placement, plan};
+use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::privileges::Privileges;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
@@ -86,31 +86,37 @@ impl LinuxBackend {
         self
     }
 
-    /// Returns what is known of the counters of the PMU; tests them if that is neither known nor switched off,
-    /// and this process has no counters open.
-    fn known_counters(&self) -> Option<CounterTest> {
-        self.counter_test.then(counter_test::known).flatten()
+    /// Returns what is known of the counters of each core PMU; tests them if that is neither known nor
+    /// switched off, and this process has no counters open.
+    fn known_counters(&self) -> &'static [CounterTest] {
+        if self.counter_test {
+            counter_test::known()
+        } else {
+            &[]
+        }
     }
 
-    /// Refuses a group that needs more counters than count, and tells of such a PMU what its events mean.
-    fn check_counters(&self, placements: &[Placement], infos: &mut [EventInfo]) -> Result<()> {
-        let hardware = |placement: &&Placement| self.events.takes_core_counter(placement);
-        let needed = placements.iter().filter(hardware).count();
-        if needed == 0 {
-            return Ok(());
+    /// Returns the tests of core PMUs with counters that do not count, if a group needs any counter, and tells
+    /// of such a PMU what its events mean.
+    fn dead_counters(
+        &self,
+        placements: &[Placement],
+        infos: &mut [EventInfo],
+    ) -> Vec<&'static CounterTest> {
+        let needs = |placement: &Placement| self.events.takes_core_counter(placement);
+        if !placements.iter().any(needs) {
+            return Vec::new();
         }
-        let Some(test) = self.known_counters().filter(CounterTest::has_dead_counters) else {
-            return Ok(());
-        };
-        if needed > test.counting {
-            return Err(test.refusal(format!("open a group of {needed} hardware events")));
-        }
-        for (placement, info) in placements.iter().zip(infos) {
-            if self.events.takes_core_counter(placement) {
-                info.errata.push(test.erratum());
+        let tests = self.known_counters().iter();
+        let dead: Vec<_> = tests.filter(|test| test.has_dead_counters()).collect();
+        for test in &dead {
+            for (placement, info) in placements.iter().zip(&mut *infos) {
+                if self.events.takes_counter_of(placement, &test.pmu) {
+                    info.errata.push(test.erratum());
+                }
             }
         }
-        Ok(())
+        dead
     }
 
     /// Returns the backend with native event names from a database, for a machine with one kind of core.
@@ -155,7 +161,7 @@ impl LinuxBackend {
             placements.push(resolved.placement);
             infos.push(resolved.info);
         }
-        self.check_counters(&placements, &mut infos)?;
+        let dead_counters = self.dead_counters(&placements, &mut infos);
         let stated = infos
             .iter()
             .map(|info| info.max_rate.map(MaxRate::per_second));
@@ -166,6 +172,7 @@ impl LinuxBackend {
             events: &self.events,
             machine: &self.machine,
             placements,
+            dead_counters,
             user_reads: if !self.user_reads {
                 Err(Obstacle::SwitchedOff)
             } else if spec.attributes.inherit || !targets::is_calling_thread(target) {
@@ -190,14 +197,18 @@ impl Backend for LinuxBackend {
     fn capabilities(&self) -> &Capabilities {
         self.capabilities.get_or_init(|| {
             let mut capabilities = capabilities::find();
-            if capabilities.features.contains(Features::HARDWARE_EVENTS)
-                && let Some(test) = self.known_counters()
-            {
-                capabilities.slots = Some(test.advertised);
+            if capabilities.features.contains(Features::HARDWARE_EVENTS) {
+                let tests = self.known_counters();
+                // A group on every kind of core has the room of the smallest.
+                if tests.len() == self.events.cores().len().max(1) {
+                    capabilities.slots = tests.iter().map(|test| test.advertised).min();
+                }
                 // Unless others hold some.
-                capabilities.counting_slots = (test.has_dead_counters()
-                    || test.tested == test.advertised)
-                    .then_some(test.counting);
+                let sure =
+                    |test: &CounterTest| test.has_dead_counters() || test.tested == test.advertised;
+                if capabilities.slots.is_some() && tests.iter().all(sure) {
+                    capabilities.counting_slots = tests.iter().map(|test| test.counting).min();
+                }
             }
             capabilities
         })
@@ -226,6 +237,8 @@ struct OpenRequest<'a> {
     events: &'a EventSource,
     machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
+    /// The core PMUs that have counters which do not count.
+    dead_counters: Vec<&'static CounterTest>,
     /// The most that each member can count, where its map says so itself.
     stated_rates: Vec<Option<MaxRate>>,
     /// Why the counters may not be read in user space.
@@ -283,6 +296,21 @@ impl OpenRequest<'_> {
         Ok(planned)
     }
 
+    /// Refuses a part that needs more counters than count on its core PMU.
+    fn check_counters(&self, part: &PlannedPart) -> Result<()> {
+        let core = part.part.core.as_deref();
+        let of_part = |test: &&&CounterTest| core.is_none_or(|core| core == test.pmu);
+        let Some(test) = self.dead_counters.iter().find(of_part) else {
+            return Ok(());
+        };
+        let takes = |placement: &&Placement| self.events.takes_core_counter(placement);
+        let needed = self.placements.iter().filter(takes).count();
+        if needed > test.counting {
+            return Err(test.refusal(needed));
+        }
+        Ok(())
+    }
+
     /// Opens the group at each of these attachments; returns the number of parts planned.
     fn open_at(
         &self,
@@ -293,6 +321,7 @@ impl OpenRequest<'_> {
         let count = parts.len();
         let mut rates = Rates::default();
         for mut part in parts {
+            self.check_counters(&part)?;
             if self.user_reads.is_ok() {
                 part.request_user_reads();
             }
@@ -345,5 +374,92 @@ impl Rates {
         let rate = events.max_rate(bits);
         self.0.push((*bits, rate));
         rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_hal::{EventSpec, Hardware, Software};
+
+    use super::*;
+    use crate::event_source::tests::machine;
+    use crate::sys::Attach;
+
+    /// A hybrid of which one kind of core has a counter that does not count.
+    #[test]
+    fn a_group_is_refused_on_the_core_pmu_that_has_too_few_counters() {
+        let hybrid = machine(&[
+            ("cpu_core", 4, &[("cpus", "0-1")]),
+            ("cpu_atom", 10, &[("cpus", "2-3")]),
+        ]);
+        let dead: &CounterTest = Box::leak(Box::new(CounterTest {
+            pmu: "cpu_atom".into(),
+            event: Hardware::Instructions,
+            advertised: 3,
+            tested: 3,
+            counting: 2,
+        }));
+        let refusal = |events: &[quipu_hal::Event], core: &str| {
+            let members: Vec<_> = events.iter().cloned().map(EventSpec::new).collect();
+            let placements = members.iter().map(|member| {
+                let resolved = hybrid.source.resolve(member);
+                resolved.expect("a portable event").placement
+            });
+            let request = OpenRequest {
+                placements: placements.collect(),
+                spec: &GroupSpec::new(members.clone()),
+                target: &Target::CurrentThread,
+                events: &hybrid.source,
+                machine: &OnceLock::new(),
+                dead_counters: vec![dead],
+                stated_rates: Vec::new(),
+                user_reads: Ok(()),
+            };
+            let refused = request.check_counters(&PlannedPart {
+                attach: Attach::thread(0),
+                part: Part::whole().with_core(core),
+                bits: Vec::new(),
+            });
+            refused.err().map(|error| format!("{error:#}"))
+        };
+        let (cycles, clock) = (Hardware::Cycles.into(), Software::TaskClock.into());
+        let three = [
+            Hardware::Instructions.into(),
+            cycles,
+            Hardware::Branches.into(),
+        ];
+        assert_eq!(refusal(&three, "cpu_core"), None);
+        let refused = refusal(&three, "cpu_atom").expect("too few");
+        assert!(
+            refused.contains("cpu_atom shows 3 counters, 2 of them count"),
+            "{refused}"
+        );
+        assert!(
+            refused.contains("at most 2 hardware events of cpu_atom"),
+            "{refused}"
+        );
+        // A clock takes none.
+        let with_a_clock = [three[0].clone(), three[1].clone(), clock];
+        assert_eq!(refusal(&with_a_clock, "cpu_atom"), None);
+
+        let resolve = |event| {
+            hybrid
+                .source
+                .resolve(&EventSpec::new(event))
+                .expect("portable")
+        };
+        let everywhere = resolve(three[0].clone());
+        assert!(
+            hybrid
+                .source
+                .takes_counter_of(&everywhere.placement, "cpu_atom")
+        );
+        let on_core = quipu_hal::PmuEvent::new("cpu_core").with_value("config", 0);
+        let on_core = resolve(on_core.into());
+        assert!(
+            !hybrid
+                .source
+                .takes_counter_of(&on_core.placement, "cpu_atom")
+        );
     }
 }

@@ -9,6 +9,7 @@ use quipu_hal::{
 };
 
 use crate::event_bits::{EventBits, HARDWARE_FILTER};
+use crate::kernel_file;
 use crate::open::idle_attr;
 use crate::privileges::{Privileges, Seccomp};
 use crate::sys::{Attach, OpenFailure, perf_event_open};
@@ -65,7 +66,8 @@ pub(crate) fn find() -> Capabilities {
 
     let mut targets = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD;
     // A process is its threads, as /proc lists them; all CPUs are those that /sys lists.
-    targets.set(TargetKinds::PROCESS, Path::new("/proc/self/task").exists());
+    let threads = kernel_file::is_there(Path::new("/proc/self/task"));
+    targets.set(TargetKinds::PROCESS, threads.unwrap_or(true));
     if opens(dummy, Attach::cpu(0)) {
         targets |= TargetKinds::CURRENT_CPU | TargetKinds::CPU;
         let listed = Topology::new().online().is_ok();

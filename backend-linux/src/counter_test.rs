@@ -2,10 +2,13 @@
 //!
 //! A hypervisor may show a guest more counters than it gives it. The others read 0 or too little, and
 //! nothing in their times shows it. The test counts the instructions of a loop with every counter at once,
-//! in one group, a few times over: they have to agree. It takes some milliseconds, once for each
-//! boot and user: what it found is kept in `quipu/counters` below `$XDG_RUNTIME_DIR`, else
-//! `/run/user/UID`, `$XDG_CACHE_HOME` or `~/.cache`, with the boot and the CPU that it is true of. A file
-//! that another user owns or may write to is not read.
+//! in one group, a few times over: they have to agree. Where the kernel counts no instructions it counts
+//! cycles: as they depend on the CPU's speed, what is compared is how many more a longer loop takes. On a
+//! machine with several kinds of core each core PMU is tested by a thread on its CPUs.
+//!
+//! It takes some milliseconds, once for each boot and user: what it found is kept in `quipu/counters` below
+//! `$XDG_RUNTIME_DIR`, else `/run/user/UID`, `$XDG_CACHE_HOME` or `~/.cache`, with the boot and the CPU that
+//! it is true of. A file that another user owns or may write to is not read.
 //!
 //! [`LinuxBackend`](crate::LinuxBackend) makes it before it opens its first hardware event or tells its
 //! capabilities, unless this process has counters open, which would count the test. The environment variable
@@ -19,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quipu_hal::{Error, ErrorKind, Result};
+use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
 use self::kept::{Kept, Stamp};
 use crate::privileges::Privileges;
@@ -27,11 +30,15 @@ use crate::privileges::Privileges;
 /// The environment variable that switches the test off.
 const SWITCH: &str = "QUIPU_COUNTER_TEST";
 
-/// Result of a test of the counters: numbers of counters that can count instructions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Result of a test of the counters of one core PMU.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CounterTest {
-    /// Number of counters that the kernel takes a group for.
+    /// The name of the PMU: `cpu`, `cpu_core`, `armv8_cortex_a72`.
+    pub pmu: String,
+    /// The event it was tested with: one that not every counter can count shows fewer of them.
+    pub event: Hardware,
+    /// Number of counters that the kernel takes a group of this event for.
     pub advertised: usize,
     /// Number of those that were free to be tested; others may hold the rest.
     pub tested: usize,
@@ -40,32 +47,50 @@ pub struct CounterTest {
 }
 
 impl CounterTest {
-    /// Tests the counters of this machine now, on the calling thread, and keeps what it finds.
+    /// Tests the counters of this machine now, and keeps what it finds: one result for each core PMU. A single
+    /// one is tested on the calling thread, several by a thread each, which keeps to the CPUs of its PMU
+    /// that the calling thread may run on.
     ///
-    /// Counters that are open on this thread count the test, too.
+    /// Counters that are open on this thread count the test, too. What could not be found out of every
+    /// PMU is not kept.
     ///
     /// # Errors
-    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) where the kernel counts no instructions,
-    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a machine with several kinds of core,
-    /// [`Busy`](ErrorKind::Busy) when others hold all counters.
-    pub fn run() -> Result<Self> {
-        let test = rounds::of_this_machine()?;
-        if let Some((kept, stamp)) = place() {
+    /// For each PMU: [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) where the kernel counts neither
+    /// instructions nor cycles, [`NoSuchTarget`](ErrorKind::NoSuchTarget) where the thread may run on no
+    /// CPU of this PMU, [`Busy`](ErrorKind::Busy) when others hold all counters.
+    pub fn run() -> Vec<Result<Self>> {
+        let tests = rounds::of_this_machine();
+        let good = tests.iter().filter_map(|test| test.as_ref().ok());
+        let good: Vec<Self> = good.cloned().collect();
+        if good.len() == tests.len()
+            && let Some((kept, stamp)) = place()
+        {
             // A process that cannot keep it is one that tests again.
-            let _: std::io::Result<()> = kept.write(&stamp, test);
+            let _: std::io::Result<()> = kept.write(&stamp, &good);
         }
-        Ok(test)
+        tests
     }
 
-    /// Returns what an earlier test found, if it was kept in this boot, for this CPU, by this user.
-    pub fn kept() -> Option<Self> {
-        let (kept, stamp) = place()?;
-        kept.read(&stamp)
+    /// Returns what an earlier test found of the core PMUs that are there now, if it was kept in this boot,
+    /// for this CPU, by this user; else nothing.
+    pub fn kept() -> Vec<Self> {
+        let Some((kept, stamp)) = place() else {
+            return Vec::new();
+        };
+        let tests = kept.read(&stamp);
+        let kept = tests.iter().map(|test| test.pmu.as_str());
+        let present = rounds::core_pmus();
+        if !kept.eq(present.iter().map(|pmu| pmu.name.as_str())) {
+            // Others came online, or went.
+            return Vec::new();
+        }
+        tests
     }
 
-    /// Returns what is known of this machine: what was kept, or what a test finds that is made now if this
-    /// process has no counters open. `None` where it is switched off or cannot be tested.
-    pub fn known() -> Option<Self> {
+    /// Returns what is known of the core PMUs of this machine: what was kept, or what a test finds that is
+    /// made now if this process has no counters open. Nothing where it is switched off; a PMU that
+    /// cannot be tested is left out.
+    pub fn known() -> &'static [Self] {
         known()
     }
 
@@ -80,60 +105,68 @@ impl CounterTest {
             advertised,
             tested,
             counting,
+            ..
         } = self;
+        let counters = match self.event {
+            Hardware::Instructions => "counters".to_owned(),
+            other => format!("counters of {other}"),
+        };
         if !self.has_dead_counters() {
             return match advertised - tested {
-                0 => format!("{advertised} counters, all of them count"),
-                held => format!("{advertised} counters, {held} of them in use by others"),
+                0 => format!("{advertised} {counters}, all of them count"),
+                held => format!("{advertised} {counters}, {held} of them in use by others"),
             };
         }
         let cause = match Privileges::read().virtual_machine {
             Some(true) => ": a hypervisor holds the others",
             _ => "",
         };
-        format!("{advertised} counters, {counting} of them count{cause}")
+        format!("{advertised} {counters}, {counting} of them count{cause}")
     }
 
-    /// Returns the refusal of a group that needs more counters than count.
-    pub(crate) fn refusal(&self, attempted: String) -> Error {
+    /// Returns the refusal of a group that needs so many counters of this PMU.
+    pub(crate) fn refusal(&self, needed: usize) -> Error {
+        let (pmu, counting) = (&self.pmu, self.counting);
+        let attempted = format!("open a group of {needed} hardware events");
         Error::new(ErrorKind::TooManyEvents, attempted)
             .with_reason(format!(
-                "the PMU shows {}, and a group on the others would read too little",
+                "{pmu} shows {}, and a group on the others would read too little",
                 self.explanation()
             ))
             .with_hint(format!(
-                "use groups of at most {} hardware events",
-                self.counting
+                "use groups of at most {counting} hardware events of {pmu}"
             ))
     }
 
-    /// Returns the erratum of every hardware event on such a machine.
+    /// Returns the erratum of every hardware event on such a PMU.
     pub(crate) fn erratum(&self) -> String {
         format!(
-            "the PMU shows {}; where events take turns on them, estimates are too low",
+            "{} shows {}; where events take turns on them, estimates are too low",
+            self.pmu,
             self.explanation()
         )
     }
 }
 
-/// Returns the result for this machine: kept, or of a test made now if no counter of this process is open.
-/// `None` where it is switched off or cannot be tested.
-pub(crate) fn known() -> Option<CounterTest> {
-    static KEPT: OnceLock<Option<CounterTest>> = OnceLock::new();
-    static MADE: OnceLock<Option<CounterTest>> = OnceLock::new();
+/// Returns the results for this machine: kept, or of a test made now if no counter of this process is open.
+/// None where it is switched off or nothing can be tested.
+pub(crate) fn known() -> &'static [CounterTest] {
+    static KEPT: OnceLock<Vec<CounterTest>> = OnceLock::new();
+    static MADE: OnceLock<Vec<CounterTest>> = OnceLock::new();
     if std::env::var_os(SWITCH).is_some_and(|switch| switch == "off") {
-        return None;
+        return &[];
     }
-    if let Some(test) = KEPT.get_or_init(CounterTest::kept) {
-        return Some(*test);
+    let kept = KEPT.get_or_init(CounterTest::kept);
+    if !kept.is_empty() {
+        return kept;
     }
     if let Some(made) = MADE.get() {
-        return *made;
+        return made;
     }
     if OPEN.load(Ordering::Relaxed) > 0 {
-        return None;
+        return &[];
     }
-    *MADE.get_or_init(|| CounterTest::run().ok())
+    MADE.get_or_init(|| CounterTest::run().into_iter().flatten().collect())
 }
 
 /// Number of groups and sampled counters that are open in this process.
@@ -181,26 +214,33 @@ mod tests {
 
     #[test]
     fn what_was_found_is_told_in_a_clause() {
-        let test = |advertised, tested, counting| CounterTest {
+        let test = |event, advertised, tested, counting| CounterTest {
+            pmu: "cpu_atom".into(),
+            event,
             advertised,
             tested,
             counting,
         };
-        assert_eq!(test(6, 6, 6).explanation(), "6 counters, all of them count");
-        assert_eq!(
-            test(6, 5, 5).explanation(),
-            "6 counters, 1 of them in use by others"
-        );
-        let dead = test(6, 6, 5);
+        let clause = |event, held, counting| test(event, 6, held, counting).explanation();
+        let instructions = Hardware::Instructions;
+        assert_eq!(clause(instructions, 6, 6), "6 counters, all of them count");
+        let cycles = clause(Hardware::Cycles, 6, 6);
+        assert_eq!(cycles, "6 counters of cycles, all of them count");
+        let held = clause(instructions, 5, 5);
+        assert_eq!(held, "6 counters, 1 of them in use by others");
+        let dead = test(instructions, 6, 6, 5);
         assert!(dead.has_dead_counters());
         let clause = dead.explanation();
         assert!(
             clause.starts_with("6 counters, 5 of them count"),
             "{clause}"
         );
-        let refusal = dead.refusal("open a group".into());
+        let refusal = dead.refusal(6);
         assert_eq!(refusal.kind(), ErrorKind::TooManyEvents);
         let text = format!("{refusal:#}");
-        assert!(text.contains("at most 5 hardware events"), "{text}");
+        assert!(
+            text.contains("at most 5 hardware events of cpu_atom"),
+            "{text}"
+        );
     }
 }

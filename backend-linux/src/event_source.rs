@@ -2,14 +2,14 @@
 
 use quipu_hal::{
     Encoding, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, MaxRate, PmuEvent,
-    Result, text,
+    Result, UncoreEvent, text,
 };
 
 use crate::event_bits::{
     BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, TRACEPOINT_FILTER, software_info,
 };
 use crate::native::NativeNames;
-use crate::parts::Placement;
+use crate::parts::{Placement, Unit};
 use crate::probes;
 use crate::sys::event_type;
 use crate::sysfs::{CorePmu, SysfsPmus};
@@ -67,7 +67,15 @@ impl EventSource {
                 bits.is_core_event() || self.core_types.contains(&bits.config.type_)
             }
             Placement::Cores(_) => true,
-            Placement::Cpus(..) | Placement::Probe(..) => false,
+            Placement::Units(_) | Placement::Probe(..) => false,
+        }
+    }
+
+    /// Returns true if an event takes a counter of this core PMU.
+    pub(crate) fn takes_counter_of(&self, placement: &Placement, pmu: &str) -> bool {
+        match placement {
+            Placement::Cores(cores) => cores.iter().any(|(core, _)| self.cores[*core].name == pmu),
+            other => self.takes_core_counter(other),
         }
     }
 
@@ -115,7 +123,11 @@ impl EventSource {
                 Placement::Anywhere(EventBits::breakpoint(*event)),
                 BREAKPOINT_FILTER,
             )),
-            Event::Pmu(event) => self.pmu_event(event),
+            Event::Pmu(event) => self.pmu_event(event).or_else(|error| {
+                let native = self.native.as_ref();
+                let behind = native.and_then(|n| n.resolve_behind(event, spec.filter, self));
+                behind.ok_or(error)
+            }),
             Event::Probe(probe) => probes::resolve(probe, &self.pmus),
             Event::Tracepoint { system, name } => tracepoint(system, name),
             Event::Named(name) => self.named(name, spec.filter),
@@ -127,7 +139,7 @@ impl EventSource {
     }
 
     /// The bits of a hardware event, on every core PMU if there are several.
-    fn hardware(&self, event: Hardware) -> Placement {
+    pub(crate) fn hardware(&self, event: Hardware) -> Placement {
         let mut placement = self.on_cores(EventBits::hardware(event));
         if let Placement::Cores(cores) = &mut placement {
             for (core, bits) in cores {
@@ -162,22 +174,58 @@ impl EventSource {
         )
     }
 
+    /// Resolves an event of a PMU, or of all instances of a unit.
     fn pmu_event(&self, event: &PmuEvent) -> Result<Resolved> {
-        let resolved = self.pmus.resolve(event)?;
-        let bits = EventBits::of(resolved.config);
-        let core = self
-            .cores
-            .iter()
-            .position(|core| core.type_ == resolved.config.type_);
-        let placement = match (core, resolved.cpumask) {
-            (Some(core), _) => Placement::Cores(vec![(core, bits)]),
-            (None, Some(cpus)) => Placement::Cpus(cpus, bits),
-            (None, None) => Placement::Anywhere(bits),
+        let mut cores = Vec::new();
+        let mut units = Vec::new();
+        let mut anywhere = Vec::new();
+        let mut info = None;
+        for (pmu, resolved) in self.pmus.resolve_instances(event)? {
+            let bits = EventBits::of(resolved.config);
+            let type_ = resolved.config.type_;
+            match (
+                self.cores.iter().position(|c| c.type_ == type_),
+                resolved.cpumask,
+            ) {
+                (Some(core), _) => cores.push((core, bits)),
+                (None, Some(cpus)) => units.push(Unit { pmu, cpus, bits }),
+                (None, None) => anywhere.push(bits),
+            }
+            info.get_or_insert(resolved.info);
+        }
+        let placement = match (&cores[..], &units[..], &anywhere[..]) {
+            ([_, ..], [], []) => Placement::Cores(cores),
+            ([], [_, ..], []) => Placement::Units(units),
+            ([], [], [bits]) => Placement::Anywhere(*bits),
+            _ => {
+                return Err(unsupported(&event.clone().into()).with_reason(format!(
+                    "several PMUs are called {}_N, and one event cannot be on all of them; name one",
+                    event.pmu
+                )));
+            }
         };
         Ok(Resolved {
             placement,
-            info: resolved.info,
+            info: info.unwrap_or_else(|| EventInfo::counter(event.to_string())),
         })
+    }
+
+    /// Resolves an event of a unit outside of the cores, by the name that a map has for it.
+    fn uncore(&self, name: &str, uncore: UncoreEvent) -> Result<Resolved> {
+        let mut resolved = self.pmu_event(&uncore.event).map_err(|error| {
+            let attempted = format!("open {name}, which is {}", uncore.event);
+            let same = Error::new(error.kind(), attempted);
+            let same =
+                same.with_reason(error.reason().unwrap_or("the kernel refuses it").to_owned());
+            match error.hint() {
+                Some(hint) => same.with_hint(hint.to_owned()),
+                None => same,
+            }
+        })?;
+        resolved.info.name = name.to_owned();
+        resolved.info.unit = uncore.unit;
+        resolved.info.scale = uncore.scale;
+        Ok(resolved)
     }
 
     fn named(&self, name: &str, filter: Filter) -> Result<Resolved> {
@@ -192,6 +240,9 @@ impl EventSource {
             Some(Err(e)) => Some(e),
             None => None,
         };
+        if let Some(uncore) = self.native.as_ref().and_then(|n| n.uncore(name)) {
+            return self.uncore(name, uncore);
+        }
         if let Some((system, tracepoint_name)) = name.split_once(':') {
             let is_native = |native: &NativeNames| native.knows(name);
             return match (tracepoint(system, tracepoint_name), from_maps) {
@@ -199,7 +250,8 @@ impl EventSource {
                 (outcome, _) => outcome,
             };
         }
-        if let Some(resolved) = self.named_by_cores(name) {
+        let of_kernel = self.named_by_cores(name).or_else(|| self.energy(name));
+        if let Some(resolved) = of_kernel {
             return Ok(resolved);
         }
         // The maps know more names than the generalized ones.
@@ -210,6 +262,15 @@ impl EventSource {
                 near => error.with_hint(format!("did you mean {}?", near.join(", "))),
             }
         }))
+    }
+
+    /// An energy counter: `energy-pkg`.
+    fn energy(&self, name: &str) -> Option<Resolved> {
+        name.strip_prefix("energy-")?;
+        let event = |pmu: &&str| self.pmu_event(&PmuEvent::new(*pmu).with(name)).ok();
+        let mut resolved = ENERGY_PMUS.iter().find_map(event)?;
+        resolved.info.name = name.to_owned();
+        Some(resolved)
     }
 
     /// An event that core PMUs have a name for (`slots`, `inst_retired`), on those that have it.
@@ -229,6 +290,9 @@ impl EventSource {
         resolved
     }
 }
+
+/// The PMUs of the energy counters (RAPL): of packages, and of AMD's cores (`arch/x86/events/rapl.c`).
+const ENERGY_PMUS: [&str; 2] = ["power", "power_core"];
 
 /// Returns the names, the best first, that ARM's core PMUs give a generalized event in sysfs.
 ///
@@ -343,7 +407,11 @@ pub(crate) mod tests {
         );
         let of = |pmu| machine.placed(PmuEvent::new(pmu).with_value("config", 7));
         assert_eq!(of("cpu_atom"), cores([(1, config(10, 7))]));
-        let uncore = Placement::Cpus(vec![0], config(20, 7));
+        let uncore = Placement::Units(vec![Unit {
+            pmu: "uncore_imc_0".into(),
+            cpus: vec![0],
+            bits: config(20, 7),
+        }]);
         assert_eq!(of("uncore_imc_0"), Ok(uncore));
     }
 
@@ -422,6 +490,101 @@ pub(crate) mod tests {
         let arm = machine(&[("armv8_pmuv3", 8, &files)]);
         let anywhere = Placement::Anywhere(config(8, 8));
         assert_eq!(arm.named("inst_retired"), Ok(anywhere));
+    }
+
+    /// Returns the PMUs of a placement with the CPUs they are opened on, their types and their bits.
+    fn units(placement: Result<Placement>) -> Vec<(String, Vec<u32>, u32, u64)> {
+        let Placement::Units(units) = placement.expect("resolved") else {
+            panic!("it is no uncore event");
+        };
+        let units = units.into_iter();
+        units
+            .map(|u| (u.pmu, u.cpus, u.bits.config.type_, u.bits.config.config))
+            .collect()
+    }
+
+    #[test]
+    fn a_unit_without_a_number_is_all_its_instances_in_order() {
+        let imc = |cpus| {
+            [
+                ("cpumask", cpus),
+                ("format/event", "config:0-7"),
+                ("format/umask", "config:8-15"),
+                ("events/cas_count_read", "event=0x04,umask=0x03"),
+            ]
+        };
+        let (first, others) = (imc("0,8"), imc("0"));
+        let machine = machine(&[
+            ("cpu", 4, &[]),
+            ("uncore_imc_10", 31, &others),
+            ("uncore_imc_2", 22, &others),
+            ("uncore_imc_0", 20, &first),
+            ("uncore_imc_free_running_0", 40, &[("cpumask", "0")]),
+            ("uncore_cha_0", 50, &others),
+        ]);
+        let wanted = [
+            ("uncore_imc_0".to_owned(), vec![0, 8], 20, 0x304),
+            ("uncore_imc_2".to_owned(), vec![0], 22, 0x304),
+            ("uncore_imc_10".to_owned(), vec![0], 31, 0x304),
+        ];
+        let event = PmuEvent::new("uncore_imc");
+        let by_terms = event.clone().with_value("event", 4).with_value("umask", 3);
+        assert_eq!(units(machine.placed(by_terms)), wanted);
+        let named = event.with("cas_count_read");
+        assert_eq!(units(machine.placed(named.clone())), wanted);
+        let resolved = machine.source.resolve(&EventSpec::new(named));
+        assert_eq!(resolved.unwrap().info.name, "uncore_imc/cas_count_read/");
+        // One with a number is that one, and a part of a name is none.
+        let one = PmuEvent::new("uncore_imc_2").with_value("event", 4);
+        assert_eq!(units(machine.placed(one)).len(), 1);
+        for unknown in ["uncore_im", "uncore", "uncore_imc_", "uncore_imc_1"] {
+            let event = PmuEvent::new(unknown).with_value("event", 4);
+            let e = machine.placed(event).expect_err(unknown);
+            assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+        }
+    }
+
+    #[test]
+    fn energy_counters_are_known_by_name_with_unit_and_scale() {
+        let scale = "2.3283064365386962890625e-10";
+        let power = [
+            ("cpumask", "0,16"),
+            ("format/event", "config:0-7"),
+            ("events/energy-pkg", "event=0x02"),
+            ("events/energy-pkg.unit", "Joules"),
+            ("events/energy-pkg.scale", scale),
+        ];
+        let cores = [
+            ("cpumask", "0-3"),
+            ("format/event", "config:0-7"),
+            ("events/energy-core", "event=0x01"),
+            ("events/energy-core.unit", "Joules"),
+            ("events/energy-core.scale", scale),
+        ];
+        let machine = machine(&[
+            ("cpu", 4, &[]),
+            ("power", 12, &power),
+            ("power_core", 13, &cores),
+        ]);
+        for (name, wanted) in [
+            ("energy-pkg", ("power".to_owned(), vec![0, 16], 12, 2)),
+            (
+                "energy-core",
+                ("power_core".to_owned(), vec![0, 1, 2, 3], 13, 1),
+            ),
+        ] {
+            assert_eq!(units(machine.named(name)), [wanted]);
+            let info = machine
+                .source
+                .resolve(&EventSpec::new(Event::Named(name.into())));
+            let info = info.unwrap().info;
+            assert_eq!((info.name.as_str(), info.unit.as_ref()), (name, "Joules"));
+            assert_eq!(info.scale, 2.0_f64.powi(-32));
+        }
+        for absent in ["energy-ram", "energy-pkg.unit", "pkg"] {
+            let e = machine.named(absent).expect_err(absent);
+            assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+        }
     }
 
     #[test]

@@ -37,6 +37,15 @@ pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Returns true if a file exists.
+pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(_) => Ok(true),
+        Err(e) if is_missing(&e) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 /// The names in a directory, sorted. Names that are not text are left out; the kernel makes none.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();

@@ -33,7 +33,7 @@ cfg_if::cfg_if! {
         pub use anchor::Anchors;
         pub use backend::LinuxBackend;
         pub use group::LinuxGroup;
-        pub use own_counters::{start_own_counters, stop_own_counters, switch_if_alone};
+        pub use own_counters::{start_if_alone, start_own_counters, stop_own_counters};
     } else {
         mod elsewhere;
 

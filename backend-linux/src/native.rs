@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
     CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, MaxRate, PerfConfig,
-    RawEvent, Result, X86Select, text,
+    PmuEvent, RawEvent, Result, UncoreEvent, X86Select, text,
 };
 
 use crate::event_bits::EventBits;
@@ -32,6 +32,37 @@ impl NativeNames {
             maps: OnceLock::new(),
             cpus: PathBuf::from("/sys/devices/system/cpu"),
         }
+    }
+
+    /// Resolves an event that a map has a name for and that is written behind a core PMU, for that PMU:
+    /// `cpu/ex_ret_instr/`, `cpu/l2_rqsts.miss,cmask=1/`. None if it is no such event.
+    pub(crate) fn resolve_behind(
+        &self,
+        event: &PmuEvent,
+        filter: Filter,
+        source: &EventSource,
+    ) -> Option<Resolved> {
+        let is_of = |core: &CorePmu| core.name == event.pmu;
+        let core = source.cores().iter().position(is_of);
+        if core.is_none() && event.pmu != "cpu" {
+            return None;
+        }
+        let mut names = event.terms.iter().filter(|term| term.value.is_none());
+        let (Some(name), None) = (names.next(), names.next()) else {
+            return None;
+        };
+        let mut text = name.name.clone();
+        for term in event.terms.iter().filter(|term| term.value.is_some()) {
+            text.push_str(&format!(":{term}"));
+        }
+        let mut resolved = self.resolve(&Event::Named(text), filter, source).ok()?;
+        if let (Placement::Cores(cores), Some(core)) = (&mut resolved.placement, core) {
+            cores.retain(|(own, _)| *own == core);
+            if cores.is_empty() {
+                return None;
+            }
+        }
+        Some(resolved)
     }
 
     /// Resolves a native event for every core PMU whose map knows it.
@@ -103,6 +134,12 @@ impl NativeNames {
         rates
             .map(|map| map.max_rate(&encoding))
             .max_by_key(|rate| rate.increments_per_second())
+    }
+
+    /// Returns the event of a unit outside of the cores that a map has this name for.
+    pub(crate) fn uncore(&self, name: &str) -> Option<UncoreEvent> {
+        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
+        maps.iter().find_map(|map| map.uncore(name))
     }
 
     /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
@@ -210,6 +247,8 @@ mod tests {
         PerfConfig, ResolvedEvent, Scheme, SlotSet,
     };
 
+    use crate::parts::Unit;
+
     use crate::event_source::tests::{Machine, Pmu, config, cores, machine};
 
     const HYBRID: [Pmu<'_>; 2] = [
@@ -230,6 +269,11 @@ mod tests {
     impl EventMap for Names {
         fn cpu(&self) -> &CpuModel {
             &self.cpu
+        }
+
+        fn uncore(&self, name: &str) -> Option<UncoreEvent> {
+            let event = PmuEvent::new("uncore_imc").with_value("config", 0x304);
+            (name == "READS").then(|| UncoreEvent::new(event).with_unit("Bytes", 64.0))
         }
 
         /// One in a cycle for each bit of the event's number.
@@ -318,6 +362,38 @@ mod tests {
     }
 
     #[test]
+    fn an_uncore_name_is_counted_by_every_instance_of_its_unit() {
+        let imc: [Pmu<'_>; 2] = [
+            ("uncore_imc_0", 20, &[("cpumask", "0,8")]),
+            ("uncore_imc_1", 21, &[("cpumask", "0,8")]),
+        ];
+        let machine = with(&imc, vec![map("", 0, [("READS_OF_A_CORE", select(1, 1))])]);
+        let spec = EventSpec::new(Event::Named("READS".into()));
+        let resolved = machine.source.resolve(&spec).expect("a name of the map");
+        let unit = |pmu: &str, type_| Unit {
+            pmu: pmu.to_owned(),
+            cpus: vec![0, 8],
+            bits: config(type_, 0x304),
+        };
+        let units = vec![unit("uncore_imc_0", 20), unit("uncore_imc_1", 21)];
+        assert_eq!(resolved.placement, Placement::Units(units));
+        let info = resolved.info;
+        assert_eq!(
+            (info.name.as_str(), info.unit.as_ref(), info.scale),
+            ("READS", "Bytes", 64.0)
+        );
+        // Without the unit, what the name stands for is said.
+        let machine = with(&[("uncore_cha_0", 20, &[])], vec![map("", 0, [])]);
+        let e = machine.named("READS").expect_err("no such unit");
+        assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+        let text = e.to_string();
+        assert!(
+            text.contains("READS, which is uncore_imc/config=0x304/"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_native_event_goes_to_the_core_types_that_have_it() {
         let core = [("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
         let atom = [("BOTH", select(0xc0, 0)), ("ATOM", select(0x71, 0))];
@@ -331,6 +407,37 @@ mod tests {
         // Known to both, and countable on neither: never on a part of the cores in silence.
         let e = machine.named("SUM").expect_err("no single event");
         assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
+    }
+
+    #[test]
+    fn a_name_of_a_map_may_stand_behind_its_pmu() {
+        let names = [("NAME", select(0xc0, 1)), ("NAME:cmask=2", select(0xc0, 2))];
+        let cpu: Pmu<'_> = ("cpu", 4, &[("format/cmask", "config:24-31")]);
+        let machine = with(&[cpu], vec![map("", 0, names)]);
+        let behind = |terms: &[(&str, Option<u64>)]| {
+            let mut event = PmuEvent::new("cpu");
+            for (name, value) in terms {
+                event = match value {
+                    Some(value) => event.with_value(*name, *value),
+                    None => event.with(*name),
+                };
+            }
+            machine.placed(event)
+        };
+        let anywhere = |config_| Ok(Placement::Anywhere(config(4, config_)));
+        assert_eq!(behind(&[("NAME", None)]), anywhere(0x1c0));
+        let masked = behind(&[("cmask", Some(2)), ("NAME", None)]);
+        assert_eq!(masked, anywhere(0x2c0));
+        assert_eq!(behind(&[("r1c0", None)]), anywhere(0x1c0));
+        let unknown = behind(&[("OTHER", None)]).expect_err("in no map");
+        assert_eq!(unknown.reason(), Some("cpu has no term or event OTHER"));
+
+        let core = [("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
+        let atom = [("BOTH", select(0xc0, 0))];
+        let machine = with(&HYBRID, vec![map("core", 0, core), map("atom", 0, atom)]);
+        let on_atom = |name| machine.placed(PmuEvent::new("cpu_atom").with(name));
+        assert_eq!(on_atom("BOTH"), cores([(1, config(10, 0xc0))]));
+        assert!(on_atom("CORE").is_err());
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn open_as(
     }
     if LEADERS_ARE_OVERLOOKED
         && let [leader, .., bits] = planned.bits.as_slice()
-        && leader.is_core_event()
+        && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
     {
         let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
@@ -95,7 +95,7 @@ fn open_as(
         member: 0,
         attr: Box::new(last),
         attach,
-        failure: OpenFailure::Errno(errno),
+        failure: OpenFailure::NoId(errno),
     })
 }
 

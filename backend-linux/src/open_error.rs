@@ -44,6 +44,12 @@ pub(crate) fn explain(
                 .with_errno(libc::E2BIG)
                 .with_reason(format!("this kernel is too old for `{field}`"));
         }
+        OpenFailure::NoId(errno) => {
+            return Error::new(ErrorKind::Os, attempted)
+                .with_member(refused.member)
+                .with_errno(errno)
+                .with_reason("it was opened, but the kernel does not tell its id");
+        }
     };
     let now;
     let privileges = if matches!(errno, libc::EACCES | libc::EPERM | libc::EMFILE) {
@@ -147,7 +153,13 @@ fn meaning(
             "this event needs a CPU register that is not accessible here, as in many virtual machines",
         ),
         libc::EBUSY => (K::Busy, "another user has exclusive use of the PMU"),
-        libc::EINTR => (K::Busy, "ftrace is using the same probe"),
+        // `enable_trace_kprobe` in `kernel/trace/trace_kprobe.c`; a signal does not come each time.
+        libc::EINTR
+            if refused.attr.type_ == event_type::TRACEPOINT || probes::of(event).is_some() =>
+        {
+            (K::Busy, "ftrace is using the same probe")
+        }
+        libc::EINTR => (K::Os, "signals interrupted it each time it was tried"),
         libc::ENOSYS => (K::NoSuchDevice, "this kernel has no perf_event_open"),
         libc::E2BIG => (
             K::UnsupportedFeature,
@@ -179,11 +191,17 @@ fn unsupported_setting(
                 K::TooManyEvents,
                 "the PMU can count it alone, but not together with the members before it",
             )
-        } else {
+        } else if refused
+            .attr
+            .flags
+            .intersects(AttrFlags::PINNED | AttrFlags::EXCLUSIVE)
+        {
             (
                 K::UnsupportedFeature,
                 "the PMU does not support pinned or exclusive groups",
             )
+        } else {
+            (K::Os, "the kernel opens it when it is asked again")
         });
     }
     let without = |flags: AttrFlags| {
@@ -377,7 +395,7 @@ mod tests {
         let event = Event::Hardware(Hardware::Cycles);
         for (kind, errnos) in [
             (K::NoPermission, &[libc::EACCES, libc::EPERM][..]),
-            (K::Busy, &[libc::EBUSY, libc::EINTR, libc::ENOSPC]),
+            (K::Busy, &[libc::EBUSY, libc::ENOSPC]),
             (K::InvalidConfiguration, &[libc::EINVAL, libc::EOVERFLOW]),
             (K::UnsupportedFeature, &[libc::E2BIG, libc::ENODEV]),
             (
@@ -391,6 +409,7 @@ mod tests {
                 &[
                     libc::EBADF,
                     libc::EFAULT,
+                    libc::EINTR,
                     libc::EMFILE,
                     libc::ENFILE,
                     libc::ENOMEM,
@@ -402,6 +421,43 @@ mod tests {
                 let got = meaning(*errno, &refused, &event, &machine(false), |_, _| false);
                 assert_eq!(got.0, kind, "{}", std::io::Error::from_raw_os_error(*errno));
             }
+        }
+    }
+
+    #[test]
+    fn an_errno_of_the_moment_is_not_taken_for_another() {
+        let event = Event::Hardware(Hardware::Cycles);
+        let tracepoint = Event::Named("sched:sched_switch".into());
+        let what = |type_, flags, event: &Event, errno| {
+            let mut refused = refused(type_, 0);
+            refused.attr.flags = flags;
+            meaning(errno, &refused, event, &machine(true), |_, _| true)
+        };
+        let (hardware, none) = (event_type::HARDWARE, AttrFlags::empty());
+        for (kind, reason, got) in [
+            (
+                ErrorKind::Os,
+                "signals interrupted",
+                what(hardware, none, &event, libc::EINTR),
+            ),
+            (
+                ErrorKind::Busy,
+                "same probe",
+                what(event_type::TRACEPOINT, none, &tracepoint, libc::EINTR),
+            ),
+            (
+                ErrorKind::Os,
+                "asked again",
+                what(hardware, none, &event, libc::EINVAL),
+            ),
+            (
+                ErrorKind::UnsupportedFeature,
+                "pinned",
+                what(hardware, AttrFlags::PINNED, &event, libc::EINVAL),
+            ),
+        ] {
+            assert_eq!(got.0, kind, "{}", got.1);
+            assert!(got.1.contains(reason), "{}", got.1);
         }
     }
 

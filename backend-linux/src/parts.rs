@@ -15,10 +15,28 @@ pub(crate) enum Placement {
     Anywhere(EventBits),
     /// On these core PMUs (by position), with bits for each.
     Cores(Vec<(usize, EventBits)>),
-    /// On these CPUs only, each standing for the part of the machine around it.
-    Cpus(Vec<u32>, EventBits),
+    /// By PMUs outside of the cores: the instances of one unit.
+    Units(Vec<Unit>),
     /// On every CPU, with bits that point to the text.
     Probe(EventBits, CString),
+}
+
+/// A PMU outside of the cores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Its name: `uncore_imc_0`.
+    pub(crate) pmu: String,
+    /// The CPUs it is opened on, each standing for the part of the machine around it.
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) bits: EventBits,
+}
+
+/// The PMU that counts a part: one of the core PMUs (by position), or an instance of a unit outside of the cores.
+#[derive(Debug, Clone, Copy)]
+enum Counting<'a> {
+    Any,
+    Core(usize),
+    Unit(&'a str),
 }
 
 impl Placement {
@@ -29,18 +47,31 @@ impl Placement {
         }
     }
 
-    /// The bits of the event on a core PMU and CPU, if it can be counted there. They are good for as
+    /// The bits of the event on this core PMU, if it differs between them and can be counted there.
+    pub(crate) fn on_core(&self, core: usize) -> Option<EventBits> {
+        let Self::Cores(cores) = self else {
+            return None;
+        };
+        let (_, bits) = cores.iter().find(|(i, _)| *i == core)?;
+        Some(*bits)
+    }
+
+    /// The bits of the event on a PMU and CPU, if it can be counted there. They are good for as
     /// long as this placement is.
-    fn bits(&self, core: Option<usize>, cpu: Option<u32>) -> Option<EventBits> {
-        match self {
-            Self::Anywhere(bits) => Some(*bits),
-            Self::Probe(bits, text) => Some(bits.pointing_to(text)),
-            Self::Cores(cores) => {
-                let core = core?;
-                let (_, bits) = cores.iter().find(|(i, _)| *i == core)?;
-                Some(*bits)
+    fn bits(&self, on: Counting<'_>, cpu: Option<u32>) -> Option<EventBits> {
+        match (self, on) {
+            (Self::Anywhere(bits), _) => Some(*bits),
+            (Self::Probe(bits, text), _) => Some(bits.pointing_to(text)),
+            (Self::Cores(_), Counting::Core(core)) => self.on_core(core),
+            (Self::Cores(_), _) => None,
+            (Self::Units(units), on) => {
+                let unit = units.iter().find(|unit| match on {
+                    Counting::Unit(pmu) => unit.pmu == pmu,
+                    _ => units.len() == 1,
+                })?;
+                let there = cpu.is_none_or(|cpu| unit.cpus.contains(&cpu));
+                there.then_some(unit.bits)
             }
-            Self::Cpus(cpus, bits) => cpu.is_none_or(|cpu| cpus.contains(&cpu)).then_some(*bits),
         }
     }
 }
@@ -72,28 +103,32 @@ impl PlannedPart {
 }
 
 /// The kernel groups of a group whose members go to `members`, on `attachments`: one for each attachment and
-/// core PMU. Siblings (the core PMUs of one attachment) are neighbours. On a CPU there is only the core
-/// PMU that the CPU has, and nothing where a member cannot be counted.
+/// core PMU, or instance of the unit outside of the cores that members are counted by. Siblings (the PMUs of one
+/// attachment) are neighbours. On a CPU there is only the core PMU that the CPU has, and nothing where a member
+/// cannot be counted.
 pub(crate) fn plan(
     members: &[Placement],
     cores: &[CorePmu],
     attachments: &[Attachment],
 ) -> Vec<PlannedPart> {
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
+    let units = members.iter().find_map(|member| match member {
+        Placement::Units(units) if !on_cores => Some(units.as_slice()),
+        _ => None,
+    });
     let mut planned = Vec::with_capacity(attachments.len());
     for attachment in attachments {
-        let mut add = |core: Option<(usize, &CorePmu)>| {
-            let bits: Option<Vec<_>> = members
-                .iter()
-                .map(|m| m.bits(core.map(|(i, _)| i), attachment.part.cpu))
-                .collect();
+        let mut add = |on: Counting<'_>| {
+            let cpu = attachment.part.cpu;
+            let bits: Option<Vec<_>> = members.iter().map(|m| m.bits(on, cpu)).collect();
             let Some(bits) = bits else { return };
             let part = attachment.part.clone();
             planned.push(PlannedPart {
                 attach: attachment.attach,
-                part: match core {
-                    Some((_, core)) => part.with_core(core.name.as_str()),
-                    None => part,
+                part: match on {
+                    Counting::Any => part,
+                    Counting::Core(core) => part.with_core(cores[core].name.as_str()),
+                    Counting::Unit(pmu) => part.with_pmu(pmu),
                 },
                 bits,
             });
@@ -102,11 +137,15 @@ pub(crate) fn plan(
             for (i, core) in cores.iter().enumerate() {
                 let there = |cpu| core.cpus.is_empty() || core.cpus.contains(&cpu);
                 if attachment.part.cpu.is_none_or(there) {
-                    add(Some((i, core)));
+                    add(Counting::Core(i));
                 }
             }
+        } else if let Some(units) = units {
+            for unit in units {
+                add(Counting::Unit(&unit.pmu));
+            }
         } else {
-            add(None);
+            add(Counting::Any);
         }
     }
     planned
@@ -209,9 +248,39 @@ mod tests {
         goes_to(&[only(0, 4), only(1, 10)], &[thread(7)], &[]);
     }
 
+    /// Instances of a unit, on CPU 0, with the number of each in its bits.
+    fn units(pmu: &str, numbers: &[u64]) -> Placement {
+        let unit = |number: &u64| Unit {
+            pmu: format!("{pmu}_{number}"),
+            cpus: vec![0, 2],
+            bits: EventBits::of(quipu_hal::PerfConfig::new(20, *number)),
+        };
+        Placement::Units(numbers.iter().map(unit).collect())
+    }
+
     #[test]
-    fn an_uncore_event_is_counted_once_for_each_box() {
-        let uncore = Placement::Cpus(vec![0], EventBits::default());
-        goes_to(&[uncore], &[cpu(0), cpu(1), cpu(2)], &[("CPU 0", &[0])]);
+    fn an_uncore_event_is_counted_once_for_each_cpu_of_its_mask_and_instance() {
+        goes_to(
+            &[units("imc", &[0, 1])],
+            &[cpu(0), cpu(1), cpu(2)],
+            &[
+                ("CPU 0, imc_0", &[0]),
+                ("CPU 0, imc_1", &[1]),
+                ("CPU 2, imc_0", &[0]),
+                ("CPU 2, imc_1", &[1]),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_group_is_on_the_instances_that_all_its_members_have() {
+        let members = [units("imc", &[0, 1]), anywhere(), units("imc", &[1, 2])];
+        goes_to(&members, &[cpu(0)], &[("CPU 0, imc_1", &[1, 1, 1])]);
+        // Units of two kinds are two PMUs, which the kernel puts into no group.
+        goes_to(
+            &[units("imc", &[0, 1]), units("cha", &[0, 1])],
+            &[cpu(0)],
+            &[],
+        );
     }
 }

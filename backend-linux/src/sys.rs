@@ -1,5 +1,6 @@
 //! The kernel's interface, as thin as it can be: one module for each thing the kernel knows.
 
+mod again;
 mod attr;
 mod counter_fd;
 mod mapping;

@@ -176,6 +176,52 @@ impl SysfsPmus {
         resolve::resolve(self, event)
     }
 
+    /// Resolves an event on every instance of a PMU: `uncore_imc` is `uncore_imc_0`, `uncore_imc_1` and so on where the
+    /// kernel has these and no `uncore_imc`. Returns the name of each instance with it, in the order of their numbers.
+    ///
+    /// The infos have the name as it was requested.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_instances(&self, event: &PmuEvent) -> Result<Vec<(String, ResolvedPmuEvent)>> {
+        let instances = self.instances(&event.pmu);
+        if instances.is_empty() {
+            return Ok(vec![(event.pmu.clone(), self.resolve(event)?)]);
+        }
+        let each = instances.into_iter().map(|pmu| {
+            let own = PmuEvent {
+                pmu,
+                terms: event.terms.clone(),
+            };
+            let mut resolved = self.resolve(&own)?;
+            if resolved.info.name == own.to_string() {
+                resolved.info.name = event.to_string();
+            }
+            Ok((own.pmu, resolved))
+        });
+        each.collect()
+    }
+
+    /// The numbered instances of a PMU, in order; none where there is a PMU of that very name.
+    pub fn instances(&self, pmu: &str) -> Vec<String> {
+        let type_file = self.root.join(pmu).join("type");
+        // Where that cannot be told, reading the file tells why.
+        if kernel_file::is_there(&type_file).unwrap_or(true) {
+            return Vec::new();
+        }
+        let number = |name: &String| -> Option<u32> {
+            let suffix = name.strip_prefix(pmu)?.strip_prefix('_')?;
+            let digits = suffix.bytes().all(|b| b.is_ascii_digit());
+            digits.then(|| suffix.parse().ok()).flatten()
+        };
+        let names = self.names().unwrap_or_default().into_iter();
+        let mut numbered: Vec<_> = names
+            .filter_map(|name| Some((number(&name)?, name)))
+            .collect();
+        numbered.sort();
+        numbered.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// The PMUs of CPU cores, by type number: one on most machines, one per core type on hybrid
     /// x86 and on ARM, none in most virtual machines.
     ///

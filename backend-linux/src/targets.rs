@@ -147,7 +147,7 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
 }
 
 fn no_such_process(target: &Target, e: &io::Error) -> Error {
-    let error = if !Path::new("/proc/self").exists() {
+    let error = if kernel_file::is_there(Path::new("/proc/self")).is_ok_and(|there| !there) {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")

@@ -1,9 +1,9 @@
-//! The topology of CPUs: cores, dies, sockets.
+//! The topology of CPUs: cores, clusters, caches, dies, sockets, NUMA nodes.
 //!
 //! `Documentation/admin-guide/cputopology.rst`: `/sys/devices/system/cpu/online` and
 //! `cpuN/topology/`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use quipu_hal::text::parse_cpu_list;
@@ -79,6 +79,64 @@ impl Topology {
             .collect::<Result<Vec<_>>>()?;
         places.sort();
         Ok(places)
+    }
+
+    /// Returns the cluster of cores that a CPU is in; -1 where the kernel tells of none.
+    ///
+    /// # Errors
+    /// When the file holds no number.
+    pub fn cluster(&self, cpu: u32) -> Result<i32> {
+        let dir = self.root.join(format!("cpu{cpu}/topology"));
+        Ok(number(&dir, "cluster_id", cpu)?.unwrap_or(-1))
+    }
+
+    /// Returns the NUMA node of a CPU; 0 where the kernel tells of none
+    /// (`Documentation/ABI/stable/sysfs-devices-node`).
+    ///
+    /// # Errors
+    /// When the CPU's directory cannot be read.
+    pub fn node(&self, cpu: u32) -> Result<i32> {
+        let dir = self.root.join(format!("cpu{cpu}"));
+        let entries =
+            std::fs::read_dir(&dir).map_err(|e| kernel_file::error(attempted(cpu), &dir, &e))?;
+        let nodes = entries.filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_prefix("node")?
+                .parse()
+                .ok()
+        });
+        Ok(nodes.min().unwrap_or(0))
+    }
+
+    /// Returns the caches of data that a CPU uses, by level: the first of the CPUs that share each
+    /// (`Documentation/ABI/testing/sysfs-devices-system-cpu`). None where the kernel tells of none.
+    ///
+    /// # Errors
+    /// When a file holds no number or no list.
+    pub fn caches(&self, cpu: u32) -> Result<BTreeMap<u8, u32>> {
+        let mut caches = BTreeMap::new();
+        for index in 0.. {
+            let dir = self.root.join(format!("cpu{cpu}/cache/index{index}"));
+            let Some(level) =
+                number(&dir, "level", cpu)?.and_then(|level| u8::try_from(level).ok())
+            else {
+                break;
+            };
+            let read = |file: &str| {
+                let path = dir.join(file);
+                kernel_file::read_if_there(&path)
+                    .map_err(|e| kernel_file::error(attempted(cpu), &path, &e))
+            };
+            if read("type")?.is_some_and(|kind| kind == "Instruction") {
+                continue;
+            }
+            let shared = parse_cpu_list(&read("shared_cpu_list")?.unwrap_or_default())?;
+            caches.insert(level, shared.first().copied().unwrap_or(cpu));
+        }
+        Ok(caches)
     }
 
     /// Returns the number of sockets that have a CPU online.

@@ -3,7 +3,9 @@
 mod amd;
 mod intel;
 
-use quipu_hal::{CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, X86Select};
+use quipu_hal::{
+    CpuIdentity, CpuModel, Encoding, Error, ErrorKind, P5Function, Result, Scheme, X86Select,
+};
 use quipu_pmu::Slot;
 
 use crate::allow_list::{self as allow, AllowList};
@@ -74,6 +76,11 @@ impl Layout {
     pub(crate) fn detect(model: &CpuModel, bus: &impl MsrBus) -> Result<Self> {
         let layout = match model.scheme {
             Scheme::P5 => p5(),
+            Scheme::P6 if is_knights_corner(model) => {
+                return Err(unusable().with_reason(
+                    "Knights Corner has its counters in registers of its own, which only Linux reaches",
+                ));
+            }
             Scheme::P6 => intel::p6(),
             Scheme::IntelArchitectural => intel::architectural(bus)?,
             Scheme::AmdK7 => amd::k7(),
@@ -86,6 +93,11 @@ impl Layout {
         };
         Ok(layout)
     }
+}
+
+/// Returns true for the CPU that has the words of the P6 elsewhere (MSR_KNC_EVNTSEL0, arch/x86/events/intel/knc.c).
+fn is_knights_corner(model: &CpuModel) -> bool {
+    matches!(model.identity, CpuIdentity::X86 { family: 11, .. })
 }
 
 /// Returns the error of a CPU whose counters cannot be used.

@@ -8,6 +8,7 @@ mod events;
 pub mod function;
 mod hazard;
 mod instructions;
+mod locks;
 mod node;
 mod on_demand;
 mod pmu;

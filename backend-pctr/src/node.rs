@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use crate::abi;
 use crate::control::call_error;
 use crate::device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
 use crate::hazard::{OPEN_ANYWAY, hazard};
 use crate::instructions;
+use crate::locks::Locks;
 use crate::on_demand::cpus_online;
 use crate::sweep;
 
@@ -64,27 +64,6 @@ impl NodeDevice {
             writable,
             driver: this_driver(),
         })
-    }
-}
-
-impl NodeDevice {
-    /// Locks or unlocks the byte of a counter's number (fcntl(2), `F_SETLK`), which means nothing to the driver. Such
-    /// a lock ends with the process, however it ends, and when the process closes any descriptor of the node.
-    fn lock(&self, counter: u8, kind: FlockType) -> io::Result<()> {
-        // SAFETY: zeros are a value of each field of a `struct flock`, and F_SETLK reads one, which outlives the
-        // call.
-        let status = unsafe {
-            let mut lock: libc::flock = std::mem::zeroed();
-            lock.l_type = kind as libc::c_short;
-            lock.l_whence = libc::SEEK_SET as libc::c_short;
-            lock.l_start = libc::off_t::from(counter);
-            lock.l_len = 1;
-            libc::fcntl(self.node.as_raw_fd(), libc::F_SETLK, &lock)
-        };
-        match status {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -144,28 +123,19 @@ impl PctrDevice for NodeDevice {
     }
 
     fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
-        sweep::visit_cpus(cpus_online(), visit);
+        sweep::visit_cpus(cpus_online(), || Locks::of(&self.node).take_turn(), visit);
     }
 
     fn claim(&self, counter: u8) -> Result<(), Claimed> {
-        match self.lock(counter, FlockType::WriteLock) {
-            Ok(()) => Ok(()),
-            // Of a lock on something else than a node nothing is known, as on a file system without any.
-            Err(_) => self.claimed(counter).map_or(Ok(()), Err),
-        }
+        Locks::of(&self.node).take(counter)
     }
 
     fn unclaim(&self, counter: u8) {
-        // What cannot be unlocked ends with the process.
-        let _ = self.lock(counter, FlockType::Unlocked);
+        Locks::of(&self.node).release(counter);
     }
 
     fn claimed(&self, counter: u8) -> Option<Claimed> {
-        let mut wanted = Flock::from(FlockType::WriteLock);
-        (wanted.start, wanted.length) = (u64::from(counter), 1);
-        let found = fcntl_getlk(&self.node, &wanted).ok()??;
-        let pid = found.pid.map(|pid| pid.as_raw_nonzero().get() as u32);
-        Some(Claimed { pid })
+        Locks::of(&self.node).owner(counter)
     }
 
     fn rdpmc(&self, counter: u8) -> u64 {
@@ -187,6 +157,9 @@ pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {
     match errno {
         libc::ENOENT | libc::ENOTDIR => error.with_reason("there is no such node"),
         libc::ENXIO | libc::ENODEV => error.with_reason("the kernel has no driver for this node"),
+        libc::EACCES | libc::EPERM => error
+            .with_reason("this user may not read the node")
+            .with_hint("run it as a user who may; on OpenBSD its mode is 0644"),
         _ => error,
     }
 }
@@ -195,7 +168,9 @@ pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {
 /// driver.
 pub(crate) fn refuse_hazard() -> Result<()> {
     let cpu = instructions::cpu_facts().filter(|_| cfg!(target_os = "openbsd"));
-    let forced = std::env::var_os(OPEN_ANYWAY);
+    // A program with the rights of another user trusts no environment.
+    let is_own = rustix::process::getuid() == rustix::process::geteuid();
+    let forced = std::env::var_os(OPEN_ANYWAY).filter(|_| is_own);
     match cpu.and_then(|cpu| hazard(&cpu, forced.as_deref())) {
         Some(refusal) => Err(refusal),
         None => Ok(()),
@@ -265,6 +240,10 @@ mod tests {
         let missing = NodeDevice::open(Path::new("/nonexistent/pctr")).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NoSuchDevice);
         assert_eq!(missing.errno(), Some(libc::ENOENT));
+        let denied = io::Error::from_raw_os_error(libc::EACCES);
+        let denied = open_error("open /dev/pctr".to_owned(), &denied);
+        assert_eq!(denied.kind(), ErrorKind::NoPermission);
+        assert!(denied.to_string().contains("may not read") && denied.hint().is_some());
         let zero = NodeDevice::open(Path::new("a\0b")).unwrap_err();
         assert_eq!(zero.kind(), ErrorKind::InvalidConfiguration);
 

@@ -255,7 +255,9 @@ impl<D: PctrDevice> PctrPmu<D> {
             match looks.seen(cpu, &self.sets) {
                 Seen::Status(status) => return Ok(status),
                 Seen::OutOfReach => break,
-                Seen::Unseen => looks.look(&self.control, &self.sets, &[cpu])?,
+                Seen::Unseen => {
+                    looks.look(&self.control, &self.sets, &[cpu])?;
+                }
             }
         }
         Err(out_of_reach(cpu))
@@ -281,6 +283,9 @@ impl<D: PctrDevice> PctrPmu<D> {
             return self.sets.setting(|| {
                 self.control.set(counter as u8, word)?;
                 state.set(counter, word);
+                if let Some(looks) = &self.looks {
+                    looks.set(counter, word);
+                }
                 Ok(())
             });
         }

@@ -29,6 +29,18 @@ static unsigned long work(void)
     return sum;
 }
 
+/* Why an event has no value: it could not be opened, or not be read. */
+static void say_why(quipu_set *set, size_t event, const char *name, int status)
+{
+    quipu_error error;
+
+    QUIPU_INIT(error);
+    if (quipu_set_event_error(set, event, &error) == QUIPU_OK && error.status != QUIPU_OK)
+        printf("%14s  %s: %s\n", "-", name, error.message);
+    else
+        printf("%14s  %s: %s\n", "-", name, quipu_strerror(status));
+}
+
 int main(void)
 {
     static const char *const names[EVENTS] = {"task-clock", "page-faults", "cycles", "instructions"};
@@ -59,7 +71,7 @@ int main(void)
         else if (counts[i].state == QUIPU_ESTIMATED)
             printf("%14" PRIu64 "  %s (estimated)\n", counts[i].value, names[i]);
         else if (counts[i].state == QUIPU_NOT_READ)
-            printf("%14s  %s: %s\n", "-", names[i], quipu_strerror(counts[i].status));
+            say_why(set, i, names[i], counts[i].status);
         else
             printf("%14s  %s: not counted\n", "-", names[i]);
     }

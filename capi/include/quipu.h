@@ -859,11 +859,13 @@ typedef struct quipu_backend_info {
      */
     uint32_t simultaneity;
     /**
-     * The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
+     * The number of counters that can be on the PMU simultaneously, or -1 if it is not known; on a machine with
+     * several kinds of core, the fewest of any kind.
      */
     int counters;
     /**
-     * The number of those that were shown to count, or -1 if it was not tested. A hypervisor may hold the others.
+     * The number of counters that were shown to count, likewise, or -1 if it was not tested. A hypervisor may hold
+     * the others.
      */
     int counting_counters;
 } quipu_backend_info;
@@ -1109,7 +1111,8 @@ typedef struct quipu_overhead {
 } quipu_overhead;
 
 /**
- * The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
+ * The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second,
+ * or as many as the system takes at present if these are fewer.
  */
 typedef struct quipu_sampling {
     /**
@@ -1357,7 +1360,7 @@ typedef struct quipu_name_info {
      */
     uint64_t fixed_counters;
     /**
-     * Native: the value of the extra register it needs.
+     * Native: the value of the extra register it needs; without one, the event number if that is above 32 bits.
      */
     uint64_t extra_value;
     /**

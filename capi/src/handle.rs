@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::mem::{self, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The low bits of a handle say what it is of. They are odd, which addresses of C objects are not.
 const TAG_BITS: u32 = 4;
@@ -23,6 +25,9 @@ const GENERATIONS: u32 = match usize::BITS - TAG_BITS - INDEX_BITS {
 /// The first chunk has so many slots, each other as many as all before it and these once more.
 const FIRST_CHUNK: usize = 64;
 const CHUNKS: usize = (INDEX_BITS - FIRST_CHUNK.trailing_zeros()) as usize;
+
+/// The longest wait for a lock that threads hold for some instructions.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// All objects of one kind.
 pub(crate) struct Table<T> {
@@ -130,7 +135,9 @@ impl<T> Table<T> {
         let generation = generation & u64::from(GENERATIONS);
         slot.state
             .store(generation << 32 | VACANT, Ordering::Relaxed);
-        self.vacancies().vacated.push_back(index(handle));
+        if let Some(mut vacancies) = self.vacancies_soon() {
+            vacancies.vacated.push_back(index(handle));
+        }
         Ok(object)
     }
 
@@ -176,6 +183,20 @@ impl<T> Table<T> {
         }
         vacancies.never_used += 1;
         Some(index)
+    }
+
+    /// Locks the vacancies; `None` where another thread held them as this process was forked, which does not exist
+    /// here. The slot is then not used again.
+    fn vacancies_soon(&self) -> Option<MutexGuard<'_, Vacancies>> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.vacancies.try_lock() {
+                Ok(vacancies) => return Some(vacancies),
+                Err(TryLockError::Poisoned(vacancies)) => return Some(vacancies.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::yield_now(),
+                Err(TryLockError::WouldBlock) => return None,
+            }
+        }
     }
 
     fn vacancies(&self) -> MutexGuard<'_, Vacancies> {
@@ -291,6 +312,18 @@ mod tests {
         assert_eq!(*table.borrow(again).unwrap(), 3);
     }
 
+    /// As in a process forked while another thread had the lock: nobody gives it back.
+    #[test]
+    fn closing_does_not_wait_for_a_thread_that_is_not_there() {
+        let table = Table::new(3, "number");
+        let handle = table.insert(1).unwrap();
+        let locked = table.vacancies();
+        assert_eq!(table.remove(handle), Ok(1));
+        drop(locked);
+        let next = table.insert(2).unwrap();
+        assert_ne!(index(next), index(handle), "the slot stays vacant");
+    }
+
     #[test]
     fn what_is_no_handle_is_found_out() {
         let (table, other) = (Table::new(3, "number"), Table::new(5, "number"));
@@ -348,7 +381,7 @@ mod tests {
     fn threads_take_turns() {
         let table = Table::new(3, "number");
         let handle = table.insert(0u32).unwrap();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut done = 0;
@@ -357,7 +390,7 @@ mod tests {
                             *number += 1;
                             done += 1;
                         }
-                        std::thread::yield_now();
+                        thread::yield_now();
                     }
                 });
             }
@@ -373,13 +406,13 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let (locked, is_locked) = std::sync::mpsc::channel();
         let unlocked = AtomicU64::new(0);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let (table, unlocked) = (&table, &unlocked);
             scope.spawn(move || {
                 let vacancies = table.vacancies();
                 locked.send(()).unwrap();
                 // Only so that a failure is one, and no hang.
-                let _ = told.recv_timeout(std::time::Duration::from_secs(20));
+                let _ = told.recv_timeout(Duration::from_secs(20));
                 unlocked.store(1, Ordering::SeqCst);
                 drop(vacancies);
             });

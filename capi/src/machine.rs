@@ -133,9 +133,11 @@ pub struct quipu_backend_info {
     pub filters: u32,
     /// The best simultaneity that a group is read with: a quipu_simultaneity.
     pub simultaneity: u32,
-    /// The number of counters that can be on the PMU simultaneously, or -1 if it is not known.
+    /// The number of counters that can be on the PMU simultaneously, or -1 if it is not known; on a machine with
+    /// several kinds of core, the fewest of any kind.
     pub counters: c_int,
-    /// The number of those that were shown to count, or -1 if it was not tested. A hypervisor may hold the others.
+    /// The number of counters that were shown to count, likewise, or -1 if it was not tested. A hypervisor may hold
+    /// the others.
     pub counting_counters: c_int,
 }
 

@@ -92,7 +92,7 @@ pub struct quipu_name_info {
     pub general_counters: u64,
     /// Native: which fixed counters can count it, a bit each.
     pub fixed_counters: u64,
-    /// Native: the value of the extra register it needs.
+    /// Native: the value of the extra register it needs; without one, the event number if that is above 32 bits.
     pub extra_value: u64,
     /// Native: the extra register it needs, or 0.
     pub extra_register: u32,
@@ -152,7 +152,7 @@ impl Listed {
                 .flags
                 .iter()
                 .fold(0, |bits, word| bits | word_flag(word));
-        info.code = event.code.into();
+        info.code = event.code as u32;
         info.unit_mask = event.unit_mask.into();
         info.second_mask = event.second_mask.into();
         info.mask_group = event.group.into();
@@ -160,6 +160,8 @@ impl Listed {
         (info.general_counters, info.fixed_counters) = counters(event.slots);
         if let Some((register, value)) = event.register {
             (info.extra_register, info.extra_value) = (register, value);
+        } else if event.code > u32::MAX.into() {
+            info.extra_value = event.code;
         }
         let named = Event::Named(event.name.clone());
         let resolved = cpu

@@ -36,7 +36,8 @@ pub enum quipu_sampling_flag {
     QUIPU_ADDRESSES = 2,
 }
 
-/// The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second.
+/// The rate and contents of samples. Set `size` first (QUIPU_INIT); everything zero is 1000 samples a second,
+/// or as many as the system takes at present if these are fewer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct quipu_sampling {

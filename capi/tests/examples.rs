@@ -1,5 +1,5 @@
-//! The examples, in an executable of their own because it compiles C: built as C11 and as C++17 without a
-//! warning, run, and run again under valgrind.
+//! Programs, in an executable of their own because it compiles them: the examples, built as C11 and as C++17 without
+//! a warning, run, and run again under valgrind; and one that forks workers.
 
 mod c_build;
 mod commands;
@@ -10,7 +10,8 @@ use std::process::Command;
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 6] = [
+const EXAMPLES: [&str; 7] = [
+    "calibrated",
     "count_function",
     "multiplexed",
     "sampled",
@@ -69,8 +70,9 @@ fn examples_do_the_same_in_c_and_in_cpp() {
             true => {
                 assert!(refusal.starts_with("event not supported\n"), "{refusal}");
                 assert_eq!(of("sampled"), SAMPLED);
+                assert_calibrated(&of("calibrated"));
             }
-            false => skip("the example that samples", &why_not),
+            false => skip("the examples of the kernel's counters", &why_not),
         }
         assert!(of("count_function").contains("  page-faults\n"));
         let threads = of("threads");
@@ -86,6 +88,45 @@ fn examples_do_the_same_in_c_and_in_cpp() {
             assert!((pages..pages + 50).contains(&faults), "{line}");
         }
     }
+}
+
+/// The pages of an array are touched, and what the set itself adds is told beside each count.
+fn assert_calibrated(said: &str) {
+    let [faults, instructions, clock] = said.lines().collect::<Vec<_>>()[..] else {
+        panic!("{said}");
+    };
+    // A page of the program's own may be missing, too.
+    let pages: u64 = faults
+        .strip_prefix("page-faults:u: ")
+        .and_then(|rest| rest.strip_suffix(", less 0 of the set's own (0 to 0)"))
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!((256..264).contains(&pages), "{said}");
+    assert!(instructions.starts_with("instructions:u: "), "{said}");
+    // Time passes between start and stop.
+    let own = clock.split(", less ").nth(1).expect("an overhead");
+    assert!(
+        clock.starts_with("task-clock:u: ") && !own.starts_with("0 "),
+        "{said}"
+    );
+}
+
+/// Destructors and exit handlers of forked workers find handles that they can use and close as far as these are of any
+/// use in another process, and the process that opened them goes on.
+#[test]
+fn forked_workers_exit_as_any_program() {
+    if !is_there("c++") {
+        return skip("forked workers", "there is no C++ compiler");
+    }
+    let source = root().join("tests/programs/forked.cpp");
+    let library = Library::lay_out();
+    let program = library.build(&source, Language::Cpp17);
+    let output = Command::new(program).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(255) {
+        return skip("forked workers", said.trim());
+    }
+    assert!(output.status.success(), "{}: {said}", output.status);
 }
 
 /// Why nothing can be run under valgrind here. Where the dynamic linker has no symbols it runs nothing.
@@ -132,7 +173,10 @@ fn examples_have_no_error_under_valgrind() {
     let build = |example| library.build(&source(example), Language::C11);
     let why_not = printed(Command::new(build("why_not")).args(arguments("why_not")));
     for example in EXAMPLES {
-        if matches!(example, "count_function" | "sampled" | "threads") && !has_perf_events(&why_not)
+        if matches!(
+            example,
+            "calibrated" | "count_function" | "sampled" | "threads"
+        ) && !has_perf_events(&why_not)
         {
             // getrusage(2) is of the calling thread, whose handle Rust's library never gives back.
             skip(&format!("{example} under valgrind"), &why_not);

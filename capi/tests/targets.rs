@@ -21,6 +21,8 @@ use quipu_capi::*;
 /// for the first time.
 const TRIES: usize = 10;
 const PAGE: usize = 4096;
+/// The status of a child that has got to its end: one that panics ends its only thread, and by that exits with 0.
+const DONE: c_int = 42;
 
 /// Touches so many pages that nobody has touched before.
 fn touch(pages: usize) {
@@ -215,13 +217,13 @@ fn a_forked_child_reads_its_parents_counters() {
         let (status, now) = read();
         let right = status == QUIPU_OK && (before..before + 5000).contains(&now);
         // SAFETY: it ends the child, without anything of the parent's being run.
-        unsafe { libc::_exit(i32::from(!right)) };
+        unsafe { libc::_exit(if right { DONE } else { 1 }) };
     }
     assert!(child > 0, "no process was made");
     let mut status = -1;
     // SAFETY: the status is written to a live local.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
+    assert_eq!((waited, libc::WEXITSTATUS(status)), (child, DONE));
 }
 
 /// The rings are not in a forked process: what it would find in their place is its own.
@@ -253,13 +255,13 @@ fn a_forked_process_may_not_drain_a_sampler() {
         // SAFETY: a handle.
         let closed = unsafe { quipu_sampler_close(sampler) } == QUIPU_OK;
         // SAFETY: it ends the child, without anything of the parent's being run.
-        unsafe { libc::_exit(i32::from(!(refused && closed))) };
+        unsafe { libc::_exit(if refused && closed { DONE } else { 1 }) };
     }
     assert!(child > 0, "no process was made");
     let mut status = -1;
     // SAFETY: the status is written to a live local.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
+    assert_eq!((waited, libc::WEXITSTATUS(status)), (child, DONE));
     assert_eq!(drain(), QUIPU_OK, "the parent goes on");
     // SAFETY: a handle.
     assert_eq!(unsafe { quipu_sampler_close(sampler) }, QUIPU_OK);

@@ -21,7 +21,28 @@ bsd() { # SYSTEM
   archive=$(sed -n 's/: there, .*//p' <<<"$output")
   mkdir "$work/programs"
   tar -C "$work/programs" --strip-components 1 -xzf "$archive"
+  # What this machine has recorded of a command, to be read there.
+  recorded=
+  if own_quipu record -e task-clock -o "$work/programs/perf.data" -- sha256sum "$archive" >/dev/null 2>&1; then
+    recorded=$(own_quipu report -i "$work/programs/perf.data" | grep -m 1 '^# Samples: ') || true
+  else
+    rm -f "$work/programs/perf.data"
+  fi
   cp "${CARGO_TARGET_DIR:-target}/cross/x86_64-unknown-$1/release/c-examples"/* "$work/programs"
+}
+
+# Compiles a program that a step needs, by the compiler that linked the others.
+bsd_program() { # FILE.c
+  local cache=${QUIPU_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quipu-cross}
+  ZIG=$cache/zig/ziglang/zig ZIG_TARGET=x86_64-$name ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache \
+    ZIG_LOCAL_CACHE_DIR=$cache/zig-cache ci/zig-cc -O1 -o "$work/programs/$(basename "$1" .c)" "$1"
+}
+
+own_quipu() { cargo run --quiet --package quipu-cli --bin quipu -- "$@"; }
+
+# A report of the recording has as many samples as here. Where this machine could make none there is no such step.
+expect_report() { # CONSOLE
+  [ -z "$recorded" ] || expect "$1" report "$recorded" 'sha256sum' 'status 0'
 }
 
 # Boots a machine, and runs the guest's script in its part. A guest that stops or does not end has failed.

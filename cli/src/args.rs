@@ -1,23 +1,53 @@
 //! The command line: `quipu` and its subcommands.
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 #[cfg(target_os = "linux")]
 use crate::record;
-use crate::{encode, events, info, list, report};
+use crate::{encode, events, generate, help, info, list, report, script};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
-#[command(name = "quipu", version, propagate_version = true)]
+#[command(
+    name = "quipu",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
 #[command(after_help = "Try:\n  \
     quipu stat -- make          what a build costs\n  \
     quipu list page             events with \"page\" in their name\n  \
-    quipu info                  what can be counted here, and why the rest cannot")]
+    quipu info                  what can be counted here, and why the rest cannot\n  \
+    quipu help permissions      who may count what; also: events, virtual-machines")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Colour::Auto, global = true, hide_default_value = true)]
+    pub(crate) color: Colour,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, as `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` have it
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colour {
+    /// Makes this the choice for all output.
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +67,8 @@ pub(crate) enum Command {
     },
     /// Show what was recorded, function by function
     Report(report::Options),
+    /// Print every sample that was recorded, a line each
+    Script(script::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted
@@ -57,4 +89,12 @@ pub(crate) enum Command {
     /// Read and set OpenBSD's counters by hand, as pctr(1) does
     #[cfg(unix)]
     Pctr(pctr::Options),
+    /// Explain events, permissions, virtual-machines, or a subcommand
+    Help(help::Options),
+    /// Print the version
+    #[command(hide = true)]
+    Version,
+    /// Write man pages or completions of shells into a directory
+    #[command(hide = true)]
+    Generate(generate::Options),
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use quipu::{Event, Filter};
-use quipu_events::{CpuTable, Formula, Interface, describe};
+use quipu_events::{CpuTable, Formula, Interface, UncoreDetails, describe};
 use quipu_hal::text::parse_event_with;
 use quipu_hal::{
     Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
@@ -32,7 +32,7 @@ pub(crate) struct EncodeOptions {
 pub(crate) struct DecodeOptions {
     /// The encoding in hexadecimal: an event select or config word or a whole CESR, and the value of an
     /// extra register
-    #[arg(value_name = "BITS", value_parser = hexadecimal, num_args = 1..=2)]
+    #[arg(value_name = "BITS", value_parser = hexadecimal, num_args = 1..=2, required = true)]
     bits: Vec<u64>,
 
     #[command(flatten)]
@@ -49,7 +49,8 @@ fn interface(name: &str) -> Result<Interface, String> {
 
 fn hexadecimal(text: &str) -> Result<u64, String> {
     let digits = text.trim_start_matches("0x").trim_start_matches('r');
-    u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
+    u64::from_str_radix(digits, 16)
+        .map_err(|_| "expected a hexadecimal number of at most 64 bits".to_owned())
 }
 
 /// Prints the bits of an event and how they are made up.
@@ -61,6 +62,10 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
     for table in options.choice.tables()? {
         text += &format!("{} ({})\n", table.id(), table.name());
         let events = table.events_for(Interface::Linux);
+        if let Some(uncore) = uncore(&table, &options.name) {
+            text += &format!("  linux  {}\n", uncore.encoded());
+            continue;
+        }
         let spec = parse_event_with(&options.name, &|name| events.ends_in_mask(name))?;
         let Some(formula) = formula(&table, &spec.event) else {
             text += &bits(&table, &spec, &interfaces)?;
@@ -78,6 +83,12 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
     }
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the event of a unit outside of the cores, which backend linux alone counts.
+fn uncore(table: &CpuTable, name: &str) -> Option<UncoreDetails> {
+    let of_core = table.event(name).is_some() || table.preset(name).is_some();
+    table.uncore_event(name).filter(|_| !of_core)
 }
 
 /// Returns the formula of a preset that is several events.

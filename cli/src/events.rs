@@ -35,7 +35,7 @@ enum Command {
     },
     /// Write an event table from a vendor's published list
     Import {
-        /// The form of the list: intel-perfmon or linux-pmu-events
+        /// The form of the list: intel-perfmon, linux-pmu-events or linux-uncore
         #[arg(long, value_name = "FORMAT", value_parser = format)]
         from: Format,
         /// The files of one CPU
@@ -102,7 +102,7 @@ fn format(name: &str) -> Result<Format, String> {
         .iter()
         .copied()
         .find(|format| format.name() == name)
-        .ok_or_else(|| "expected intel-perfmon or linux-pmu-events".to_owned())
+        .ok_or_else(|| "expected intel-perfmon, linux-pmu-events or linux-uncore".to_owned())
 }
 
 /// Runs the subcommand. The exit status is 1 when a check finds something.
@@ -148,6 +148,7 @@ fn which(name: &str, choice: &Choice) -> Result<ExitCode, Failure> {
         }
     }
     if text.is_empty() {
+        let name = name.escape_debug();
         let message = format!("no layer of the event database defines {name}");
         return Err(Failure::with_status(message, 1));
     }

@@ -4,23 +4,33 @@
 //! quipu_cli::run(["quipu", "decode", "0x413f24", "--cpu", "intel-skl"]);
 //! ```
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod encode;
+#[doc(hidden)]
+pub mod event_text;
 mod events;
 mod failure;
+mod generate;
+mod help;
 mod info;
 #[doc(hidden)]
 pub mod list;
 #[cfg(unix)]
 mod msr;
 mod names;
+mod numbers;
+mod pager;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod pctr;
 #[cfg(target_os = "linux")]
 mod record;
+mod recording;
 mod report;
+mod script;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod stat;
@@ -46,7 +56,10 @@ where
     I: IntoIterator<Item: Into<OsString> + Clone>,
 {
     let command = match Cli::try_parse_from(args) {
-        Ok(cli) => cli.command,
+        Ok(cli) => {
+            cli.color.write_global();
+            cli.command
+        }
         Err(error) => {
             // Help and version are errors of this kind too, and a reader may be gone.
             let _ = error.print();
@@ -64,6 +77,7 @@ where
              report shows what was recorded there, from the file and the programs it names",
         )),
         Command::Report(options) => report::run(&options),
+        Command::Script(options) => script::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]
@@ -73,6 +87,13 @@ where
         Command::Events(options) => events::run(&options),
         #[cfg(unix)]
         Command::Pctr(options) => pctr::run(&options),
+        Command::Help(options) => help::run(&options),
+        Command::Generate(options) => generate::run(&options),
+        Command::Version => {
+            let version = format!("quipu {}\n", env!("CARGO_PKG_VERSION"));
+            let printed = terminal::print(&version).map_err(Failure::new);
+            printed.map(|()| ExitCode::SUCCESS)
+        }
     };
     events::warn_of_files_left_out(NativeEvents::this().skipped_files());
     outcome.unwrap_or_else(|failure| failure.report())

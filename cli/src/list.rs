@@ -7,7 +7,9 @@ mod native;
 pub mod probe;
 pub mod report;
 pub mod selection;
+mod uncore;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -19,15 +21,20 @@ use crate::terminal::{self, Layout};
 use catalog::Catalog;
 use native::Native;
 use selection::Selection;
+use uncore::Uncore;
 
 /// The time to probe tracepoints in; opening and closing one takes some 37 ms.
 const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 
+/// Why the listing of uncore events is empty.
+const NO_UNCORE: &str = "no event of this name belongs to a unit that the kernel shows here; -a lists all that this CPU \
+     may have, --cpu ID those of another";
+
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
-    /// anything. `native` lists only the CPU's own events and presets, `cpus` the CPUs of the event
-    /// database
+    /// anything. `native` lists only the CPU's own events and presets, `uncore` those of the units
+    /// outside of its cores, `cpus` the CPUs of the event database
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
@@ -39,6 +46,10 @@ pub(crate) struct Options {
     #[arg(short, long)]
     json: bool,
 
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
     #[command(flatten)]
     choice: Choice,
 }
@@ -47,15 +58,18 @@ pub(crate) struct Options {
 /// matches at all.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(text) = database(options)? {
-        terminal::print(&text).map_err(Failure::new)?;
-        return Ok(ExitCode::SUCCESS);
+        return options.write(&text);
     }
     let selection = Selection::new(&options.filters);
     let mut catalog = Catalog::of_this_machine(&selection);
     let native = selection
         .is_of_any_kind()
         .then(|| Native::of_this_machine(&options.choice, &selection));
-    let none_native = native.as_ref().is_none_or(Native::is_empty);
+    let uncore = native
+        .as_ref()
+        .map(|native| Uncore::new(native.tables(), &selection, options.all));
+    let none_native = native.as_ref().is_none_or(Native::is_empty)
+        && uncore.as_ref().is_none_or(Uncore::is_empty);
     if catalog.entries.is_empty() && none_native && !selection.texts().is_empty() {
         return Err(Failure::with_status(catalog.nothing_matches(&selection), 1));
     }
@@ -64,33 +78,67 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         // The clock starts at the second tracepoint: the first is probed in any case.
         spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
     });
-    let layout = Layout::of_stdout();
+    let layout = match options.output {
+        Some(_) => Layout::PLAIN,
+        None => Layout::of_stdout(),
+    };
     let text = if options.json {
-        let native = native.as_ref().map(Native::entries).unwrap_or_default();
+        let mut native = native.as_ref().map(Native::entries).unwrap_or_default();
+        native.extend(uncore.iter().flat_map(Uncore::entries));
         report::json(&catalog, native, options.all)?
     } else {
         // Thousands of tracepoints would push everything else off the screen.
         let fold = layout.width.is_some() && selection.is_everything() && !options.all;
         let text = report::text(&catalog, options.all, fold, layout);
         let native = native.map(|native| native.section(&selection, fold, layout));
-        let native = native.unwrap_or_default();
+        let mut native = native.unwrap_or_default();
+        native.extend(uncore.map(|uncore| uncore.section(fold, layout)));
         // Between sections there is an empty line, but none before the first.
         let start = usize::from(text.is_empty() && native.starts_with('\n'));
         text + &native[start..]
     };
-    terminal::print(&text).map_err(Failure::new)?;
-    Ok(ExitCode::SUCCESS)
+    options.write(&text)
+}
+
+impl Options {
+    /// Writes a listing to where it was asked for.
+    fn write(&self, text: &str) -> Result<ExitCode, Failure> {
+        match self.output.as_deref() {
+            Some(path) if path != Path::new("-") => std::fs::write(path, text)
+                .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?,
+            _ => terminal::print(text).map_err(Failure::new)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// Returns the listing of the event database, if it was asked for by its kinds or for another CPU.
 fn database(options: &Options) -> Result<Option<String>, Failure> {
     let (first, texts) = match options.filters.split_first() {
-        Some((first, rest)) if first == "native" || first == "cpus" => (first.as_str(), rest),
+        Some((first, rest)) if ["native", "uncore", "cpus"].contains(&first.as_str()) => {
+            (first.as_str(), rest)
+        }
         _ if options.choice.cpu.is_some() => ("native", options.filters.as_slice()),
         _ => return Ok(None),
     };
     if first == "cpus" {
         return Ok(Some(native::cpus(&options.choice)?));
+    }
+    if first == "uncore" {
+        let of_all = options.all || options.choice.cpu.is_some();
+        let units = Uncore::new(
+            options.choice.tables()?,
+            &Selection::of_texts(texts),
+            of_all,
+        );
+        if units.is_empty() {
+            return Err(Failure::with_status(NO_UNCORE, 1));
+        }
+        if options.json {
+            let text = serde_json::to_string_pretty(&units.objects()).map_err(Failure::new)?;
+            return Ok(Some(text + "\n"));
+        }
+        return Ok(Some(units.text(Layout::of_stdout())));
     }
     let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
     if options.json {

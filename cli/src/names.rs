@@ -71,7 +71,7 @@ impl NameOptions {
             )));
         }
         if let Some(file) = &self.events
-            && !file.exists()
+            && file.try_exists().is_ok_and(|exists| !exists)
             && text::parse_list(&file.to_string_lossy()).is_ok()
         {
             let name = file.display();

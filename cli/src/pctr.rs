@@ -13,6 +13,7 @@ use quipu_pctr::function::{self as words, ENABLE};
 use quipu_pctr::{Control, CounterKind, Discovery, NodeDevice, PctrDevice};
 
 use crate::failure::Failure;
+use crate::numbers;
 use crate::terminal;
 use function::Flags;
 use simulate::Simulated;
@@ -29,7 +30,7 @@ use simulate::Simulated;
 pub(crate) struct Options {
     /// Set this counter, 0 to 3
     #[arg(short, value_name = "COUNTER", requires = "function")]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..4))]
+    #[arg(value_parser = numbers::counter)]
     set: Option<u8>,
 
     /// The event to set it to: its number in hexadecimal or its name; 0 without flags stops the counter

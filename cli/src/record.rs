@@ -8,6 +8,7 @@ mod options;
 mod output;
 mod plan;
 mod recorder;
+mod second_signal;
 mod statistics;
 mod tracepoints;
 

@@ -7,8 +7,10 @@ mod load;
 mod options;
 mod profile;
 mod rows;
+mod sort;
 mod text;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 pub(crate) use options::Options;
@@ -16,9 +18,13 @@ pub(crate) use options::Options;
 /// The file that is read and written unless another one is named.
 pub(crate) const DEFAULT_FILE: &str = "perf.data";
 
+/// The least share that is shown on a terminal unless another one is named, in percent.
+const USUAL_LIMIT: f64 = 0.1;
+
 use quipu_perf_data::Throttling;
 
 use crate::failure::Failure;
+use crate::pager::Pager;
 use crate::terminal::{self, Layout};
 
 use entries::Entries;
@@ -54,7 +60,13 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
 
 /// Reads a file and reports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let profile = load::load(options)?;
+    let keys = sort::keys(&options.sort)?;
+    let callers = options
+        .call_graph
+        .as_deref()
+        .map(callers::form)
+        .transpose()?;
+    let profile = load::load(options, &keys)?;
     let wanted = options.event.as_deref();
     let events: Vec<_> = profile
         .events
@@ -78,6 +90,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         let jumped = jumped(event.jumped);
         of_events.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
     }
+    let layout = Layout::of_stdout();
+    let usual = if is_text && layout.width.is_some() {
+        USUAL_LIMIT
+    } else {
+        0.0
+    };
+    let limit = options.percent_limit.unwrap_or(usual);
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
@@ -86,7 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             rows::heading(&mut out);
         }
         for event in events {
-            let entries = Entries::new(&profile, event, options);
+            let entries = Entries::new(&profile, event, &keys, options, limit);
             match options.format() {
                 Format::Text => {
                     text::write(
@@ -94,19 +113,27 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
                         &profile,
                         event,
                         &entries,
-                        options,
-                        Layout::of_stdout(),
+                        (&keys, callers.flatten(), limit),
+                        layout,
                     );
                 }
-                Format::Json => rows::json(&mut out, &profile, event, &entries),
+                Format::Json => rows::json(&mut out, &profile, event, &entries, &keys),
                 Format::Separated => rows::separated(&mut out, &profile, event, &entries),
             }
         }
-        terminal::print(&out)
+        let mut pager = Pager::begin(options.no_pager || !is_text);
+        let written = pager
+            .write_all(out.as_bytes())
+            .and_then(|()| pager.finish());
+        written
+            .or_else(|e| match e.kind() {
+                ErrorKind::BrokenPipe => Ok(()),
+                _ => Err(e),
+            })
             .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
     }
     for note in profile.notes.iter().chain(&of_events) {
-        eprintln!("quipu: {note}");
+        terminal::warn(note);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod backend;
 pub(crate) mod command;
+pub mod control;
 pub mod events;
 pub mod metrics;
 pub mod notes;
@@ -17,6 +18,7 @@ pub mod sets;
 pub(crate) mod signals;
 pub mod simulated;
 mod system;
+pub mod tool_events;
 
 use std::process::ExitCode;
 

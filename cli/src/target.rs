@@ -8,6 +8,7 @@ use quipu::Target;
 use quipu_hal::text::parse_cpu_list;
 
 use crate::failure::Failure;
+use crate::numbers;
 
 /// The options that name a target.
 #[derive(Debug, Clone, Default, Args)]
@@ -17,6 +18,8 @@ pub struct TargetOptions {
         short,
         long,
         value_name = "PID,..",
+        value_parser = numbers::id,
+        allow_negative_numbers = true,
         value_delimiter = ',',
         help_heading = "Where"
     )]
@@ -26,6 +29,8 @@ pub struct TargetOptions {
         short,
         long,
         value_name = "TID,..",
+        value_parser = numbers::id,
+        allow_negative_numbers = true,
         value_delimiter = ',',
         help_heading = "Where"
     )]
@@ -102,9 +107,9 @@ impl Scope {
     /// Returns the scope of control groups, each a directory or a path from the root of the hierarchy
     /// with or without a slash before it.
     pub fn cgroups(paths: &[PathBuf], cpus: Vec<u32>) -> Self {
-        let path_of = |path: &Path| match path.join("cgroup.procs").exists() {
-            true => path.to_owned(),
-            false => path.strip_prefix("/").unwrap_or(path).to_owned(),
+        let path_of = |path: &Path| match path.join("cgroup.procs").try_exists() {
+            Ok(false) => path.strip_prefix("/").unwrap_or(path).to_owned(),
+            Ok(true) | Err(_) => path.to_owned(),
         };
         let cgroups = paths.iter();
         let cgroups = cgroups.map(|path| (path.display().to_string(), path_of(path)));

@@ -20,6 +20,8 @@ pub struct Layout {
     pub width: Option<usize>,
     /// True if colours are used.
     pub colour: bool,
+    /// True if digits are in groups of three.
+    pub grouped: bool,
 }
 
 impl Layout {
@@ -27,6 +29,7 @@ impl Layout {
     pub const PLAIN: Self = Self {
         width: None,
         colour: false,
+        grouped: true,
     };
 
     /// Returns the layout for standard output.
@@ -44,6 +47,7 @@ impl Layout {
         Self {
             width: stream.is_terminal().then(width),
             colour: AutoStream::choice(stream) != ColorChoice::Never,
+            grouped: true,
         }
     }
 
@@ -108,6 +112,28 @@ pub fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item = String
     lines.into_iter().map(|line| line.trim_end().to_owned())
 }
 
+/// Returns text with its control characters as escapes (`\\x1b`): names of processes, files, symbols and events can hold
+/// any, and a terminal obeys them. Marks that reorder text are escaped too.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| {
+        let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        c.is_control() || reorders
+    };
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\t' | '\n' | '\r' => shown.extend(c.escape_default()),
+            c if !is_obeyed(c) => shown.push(c),
+            '\0'..='\u{ff}' => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => shown.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Writes a whole text to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -117,7 +143,22 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes a message to standard error, unless that cannot be written to.
+/// Writes a message to standard error, unless that cannot be written to. A line that is not the first is indented, so
+/// that none looks like a message of its own.
 pub fn warn(message: impl Display) {
-    let _ = writeln!(io::stderr(), "quipu: {message}");
+    let message = message.to_string();
+    let lines: Vec<_> = message.lines().map(escaped).collect();
+    let _ = writeln!(io::stderr(), "quipu: {}", lines.join("\n  "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_escaped_and_other_text_is_as_it_was() {
+        let evil = "a\x1b[31m\n\u{9b}2J\u{202e}b\x7f";
+        assert_eq!(escaped(evil), r"a\x1b[31m\n\x9b2J\u{202e}b\x7f");
+        assert!(matches!(escaped("größe · f<T>()"), Cow::Borrowed(_)));
+    }
 }

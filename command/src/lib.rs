@@ -3,6 +3,7 @@
 
 mod exec;
 mod running;
+mod start;
 mod suspended;
 mod wait;
 
@@ -11,6 +12,7 @@ use std::io;
 use quipu_hal::{Error, ErrorKind};
 
 pub use running::{Exit, Running};
+pub use start::standard_error_was_closed;
 pub use suspended::SuspendedCommand;
 
 /// Returns the error of a failed attempt.

@@ -6,6 +6,8 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use quipu_hal::Result;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::os_error;
 use crate::wait;
@@ -60,20 +62,18 @@ impl Running {
     /// Sends a signal to the process; does nothing if it has been waited for.
     ///
     /// # Errors
-    /// When there is no such signal, or the process now belongs to another user.
+    /// When there is no signal of that number that has a name, or the process now belongs to another user.
     pub fn signal(&self, signal: i32) -> Result<()> {
         if self.exit.is_some() {
             return Ok(());
         }
-        // SAFETY: the process is our child and has not been waited for, so the id is still its own.
-        if unsafe { libc::kill(self.pid, signal) } == 0 {
-            return Ok(());
-        }
-        let e = io::Error::last_os_error();
-        Err(os_error(
-            &format!("send signal {signal} to process {}", self.pid),
-            &e,
-        ))
+        // It is our child and has not been waited for, so the id is still its own.
+        let process = Pid::from_raw(self.pid).zip(Signal::from_named_raw(signal));
+        let sent = process.map_or(Err(Errno::INVAL), |(pid, signal)| kill_process(pid, signal));
+        sent.map_err(|e| {
+            let attempted = format!("send signal {signal} to process {}", self.pid);
+            os_error(&attempted, &e.into())
+        })
     }
 
     /// Waits until the process ends. A signal that this process handles does not end the wait.

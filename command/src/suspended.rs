@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quipu_hal::{Error, ErrorKind, Result};
 use rustix::io::retry_on_intr;
@@ -16,6 +16,11 @@ use crate::running::Running;
 
 /// Locked while a child's end of its socket pair is open in this process.
 static SPAWNING: Mutex<()> = Mutex::new(());
+
+/// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that other code of this one forked
+/// meanwhile has the child's end of the link too and keeps it open, and a program on a file system that does not answer
+/// does not execute.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A command that has a process and does not execute its program before [`resume`](Self::resume), so
 /// that counters can be attached first, with [`enable_on_exec`] and [`inherit`].
@@ -107,7 +112,9 @@ impl SuspendedCommand {
         self.process.0
     }
 
-    /// Lets the process execute its program, and waits until that has happened.
+    /// Lets the process execute its program, and waits until that has happened, for 10 s at most: if
+    /// it cannot be told by then, the process counts as running, and where the program cannot be executed after all,
+    /// its exit status is 127.
     ///
     /// # Errors
     /// When the program cannot be executed, with the errno: a shell would exit with 127 on
@@ -115,23 +122,41 @@ impl SuspendedCommand {
     /// process is gone then.
     pub fn resume(mut self) -> Result<Running> {
         let resumed = Instant::now();
-        let mut answer = Vec::new();
-        let exchanged = self
-            .link
+        self.link
             .write_all(&[0])
-            .and_then(|()| self.link.read_to_end(&mut answer));
-        let failure = match (exchanged, <[u8; 4]>::try_from(answer)) {
-            (Err(e), _) => Some(e),
-            (Ok(_), Ok(errno)) => Some(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
-            (Ok(_), Err(_)) => None,
-        };
-        if let Some(e) = failure {
-            return Err(os_error(&format!("execute {}", self.program.display()), &e));
-        }
+            .and_then(|()| executed(&self.link, resumed + PATIENCE))
+            .map_err(|e| os_error(&format!("execute {}", self.program.display()), &e))?;
         let pid = self.process.0;
         std::mem::forget(self.process);
         Ok(Running::new(pid, resumed))
     }
+}
+
+/// Waits until the child executes its program, which closes its end of the link, or for the deadline.
+///
+/// # Errors
+/// The errno of execve(2) that the child sent, or why the link cannot be read.
+fn executed(mut link: &UnixStream, deadline: Instant) -> io::Result<()> {
+    let mut errno = [0; 4];
+    let mut received = 0;
+    while received < errno.len() {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        if patience.is_zero() {
+            return Ok(());
+        }
+        link.set_read_timeout(Some(patience))?;
+        match link.read(&mut errno[received..]) {
+            Ok(0) => return Ok(()),
+            Ok(more) => received += more,
+            Err(e) => match e.kind() {
+                io::ErrorKind::Interrupted
+                | io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut => {}
+                _ => return Err(e),
+            },
+        }
+    }
+    Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
 }
 
 impl Drop for KillOnDrop {
@@ -141,5 +166,23 @@ impl Drop for KillOnDrop {
             let _ = kill_process(pid, Signal::KILL);
             let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_that_stays_open_is_not_waited_for_without_end() {
+        let (link, child) = UnixStream::pair().expect("a pair");
+        let soon = || Instant::now() + Duration::from_millis(20);
+        executed(&link, soon()).expect("nothing was sent");
+        let errno = libc::ENOENT.to_ne_bytes();
+        (&child).write_all(&errno).expect("sent");
+        let e = executed(&link, Instant::now() + PATIENCE).expect_err("an errno was sent");
+        assert_eq!(e.raw_os_error(), Some(libc::ENOENT));
+        drop(child);
+        executed(&link, Instant::now() + PATIENCE).expect("the program executes");
     }
 }

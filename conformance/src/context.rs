@@ -9,7 +9,7 @@ use quipu_hal::{
 };
 
 use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
-use crate::{Ability, Fixture, WorkingCounters};
+use crate::{Ability, Fixture, WorkingCounters, Workload};
 
 /// A group chosen at run time.
 pub(crate) type BoxGroup = Box<dyn Group>;
@@ -131,9 +131,21 @@ impl<'a> Context<'a> {
             .ok_or(Ability::ExpectedCount.into())
     }
 
-    /// Lets some turns of the rotation pass.
-    pub(crate) fn pass_turns(&self, turns: u64) {
+    /// Lets some turns of the rotation pass, unless that takes too long.
+    pub(crate) fn pass_turns(&self, turns: u64) -> Outcome {
+        self.need_turns(turns)?;
         self.pass(turns * self.fixture.rotation_interval());
+        Ok(())
+    }
+
+    /// Skips the check where so many turns would take a minute.
+    fn need_turns(&self, wanted: u64) -> Outcome {
+        const LONGEST: u64 = 60_000_000_000;
+        let interval = self.fixture.rotation_interval();
+        if self.fixture.now().is_none() && wanted.saturating_mul(interval) > LONGEST {
+            return Err(Missing::Turns { interval, wanted }.into());
+        }
+        Ok(())
     }
 
     /// Lets the target run for so many nanoseconds, however much of the CPU others have meanwhile.
@@ -159,17 +171,17 @@ impl<'a> Context<'a> {
     ) -> Outcome {
         const LATENESS: u64 = 8;
         if self.fixture.now().is_some() {
-            self.pass_turns(turns);
-            return Ok(());
+            return self.pass_turns(turns);
         }
         let mut before = Vec::new();
         for group in &mut *groups {
             before.push(self.reading(&mut **group)?);
         }
-        let enough = enough * self.fixture.rotation_interval();
         let step = groups.len() as u64;
+        self.need_turns(step * enough)?;
+        let enough = enough * self.fixture.rotation_interval();
         for _ in 0..(turns * LATENESS).div_ceil(step) {
-            self.pass_turns(step);
+            self.pass_turns(step)?;
             let mut all = true;
             for (group, before) in groups.iter_mut().zip(&before) {
                 all &= self.reading(&mut **group)?.since(before).time_running >= enough;
@@ -204,9 +216,14 @@ impl<'a> Context<'a> {
 
     /// Makes an exact event occur.
     pub(crate) fn cause(&self, event: &EventSpec, times: u64) -> Outcome {
-        let workload = self.fixture.workload(event, times);
-        workload.ok_or(Ability::ExactEvent)?();
+        self.workload(event, times)?();
         Ok(())
+    }
+
+    /// Prepares work in which an exact event occurs.
+    pub(crate) fn workload(&self, event: &EventSpec, times: u64) -> Outcome<Workload> {
+        let workload = self.fixture.workload(event, times);
+        workload.ok_or(Ability::ExactEvent.into())
     }
 
     /// Reads a group into a buffer of its own.
@@ -271,10 +288,11 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Counts with a group while an event occurs.
+    /// Counts with a group while an event occurs, and not what preparing that takes, as memory that is allocated.
     pub(crate) fn count(&self, group: &mut dyn Group, event: &EventSpec, times: u64) -> Outcome {
+        let work = self.workload(event, times)?;
         group.enable()?;
-        self.cause(event, times)?;
+        work();
         group.disable()?;
         Ok(())
     }

@@ -65,6 +65,13 @@ pub enum Missing {
         /// The nanoseconds the counter ran.
         time_running: u64,
     },
+    /// Turns that take less time, as where each has to go through the CPUs.
+    Turns {
+        /// The nanoseconds of one.
+        interval: u64,
+        /// The number that the check wants.
+        wanted: u64,
+    },
     /// The backend offers what the check would see refused.
     Inapplicable(&'static str),
 }
@@ -81,6 +88,7 @@ impl Missing {
             Self::Ability(_)
             | Self::WorkingCounters { .. }
             | Self::PossibleValue { .. }
+            | Self::Turns { .. }
             | Self::Inapplicable(_) => false,
         }
     }
@@ -122,6 +130,11 @@ impl fmt::Display for Missing {
             } => write!(
                 f,
                 "a counter of the machine jumped: {value} events in {time_running} ns"
+            ),
+            Self::Turns { interval, wanted } => write!(
+                f,
+                "it wants {wanted} turns, and one takes {} ms here",
+                interval / 1_000_000
             ),
             Self::Inapplicable(why) => f.write_str(why),
         }

@@ -9,6 +9,7 @@ use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
 use crate::encode::{Interface, general, slots};
 use crate::event_map::CpuEvents;
+use crate::identify::isa_of;
 use crate::standard_presets;
 
 /// One CPU's table, through all layers of a [`Database`].
@@ -56,8 +57,9 @@ pub struct EventDetails {
     pub event: String,
     /// The mask's part of the name; empty for the event alone.
     pub mask: String,
-    /// The event number.
-    pub code: u16,
+    /// The event number: the whole config word on CPUs whose events are numbers of Linux's driver
+    /// ([`Scheme::Perf`]).
+    pub code: u64,
     /// The unit mask.
     pub unit_mask: u8,
     /// The second unit mask (Intel, version 6).
@@ -234,7 +236,9 @@ impl CpuTable {
 
     /// Returns true for the table of a fallback entry: events common to CPUs that no other table describes.
     pub fn is_fallback(&self) -> bool {
-        self.views().any(|(_, view)| view.is_fallback())
+        let own = |view: &CpuView<'_>| view.id() == self.id;
+        self.views()
+            .any(|(_, view)| own(&view) && view.is_fallback())
     }
 
     /// Returns the source of the table's facts.
@@ -498,10 +502,16 @@ fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
             model: rule.models().0 as u16,
             stepping: rule.steppings().0 as u8,
         },
-        Some(rule) => CpuIdentity::Arm {
-            midr: u64::from(rule.implementer().unwrap_or(0)) << 24
-                | 0xf << 16
-                | u64::from(rule.part().unwrap_or(0)) << 4,
+        Some(rule) => match rule.other() {
+            Some((isa, id)) => CpuIdentity::Other {
+                scheme: isa_of(isa).unwrap_or_default(),
+                id: id.to_owned(),
+            },
+            None => CpuIdentity::Arm {
+                midr: u64::from(rule.implementer().unwrap_or(0)) << 24
+                    | 0xf << 16
+                    | u64::from(rule.part().unwrap_or(0)) << 4,
+            },
         },
         None => CpuIdentity::Arm { midr: 0 },
     }
@@ -532,7 +542,7 @@ fn details(layer: &Layer, entry: &EntryView<'_>) -> EventDetails {
         name: entry.name().to_owned(),
         event: entry.event().to_owned(),
         mask: entry.mask().to_owned(),
-        code: bits.code,
+        code: bits.config(),
         unit_mask: bits.unit_mask,
         second_mask: bits.second_mask,
         counter_mask: bits.counter_mask,

@@ -1,6 +1,5 @@
 //! The database: the embedded tables, and users' layers on top of them.
 
-use std::env;
 use std::fs;
 use std::io::{ErrorKind as IoErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -8,11 +7,15 @@ use std::sync::Arc;
 
 use quipu_events_format::name::{Names, select};
 use quipu_events_format::packed::{CpuView, Table};
-use quipu_events_format::{BaseLayer, Bits, Diagnostic, LARGEST_FILE, compile};
+use quipu_events_format::{
+    BaseLayer, Bits, Diagnostic, LARGEST_FILE, Layer as FileLayer, shortened,
+};
 use quipu_hal::text::nearest_of;
 use quipu_hal::{Error, ErrorKind, Result, Scheme};
 
 use crate::cpu_table::CpuTable;
+use crate::environment::variable;
+use crate::uncore;
 
 /// The tables that the build script made of `db/*.toml`.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
@@ -20,7 +23,7 @@ static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"))
 /// The most bytes that the tables may add to a program.
 const LARGEST_EMBEDDED: usize = 4 << 20;
 const _: () = assert!(
-    EMBEDDED.len() <= LARGEST_EMBEDDED,
+    EMBEDDED.len() + uncore::EMBEDDED.len() <= LARGEST_EMBEDDED,
     "the event database has outgrown its bound"
 );
 
@@ -122,7 +125,7 @@ impl Database {
     pub fn open_lenient(file: Option<&Path>) -> Result<(Self, Vec<Error>)> {
         let mut database = Self::embedded();
         let mut left_out = Vec::new();
-        let named = env::var_os("QUIPU_EVENTS").filter(|name| !name.is_empty());
+        let named = variable("QUIPU_EVENTS").filter(|name| !name.is_empty());
         let there = standard_files().into_iter().filter(|path| path.is_file());
         for path in there.chain(named.map(PathBuf::from)) {
             match database.with_file(&path) {
@@ -144,7 +147,10 @@ impl Database {
     /// it says, with the first finding as the reason.
     pub fn with_file(&self, path: &Path) -> Result<Self> {
         let text = read(path)?;
-        self.with_text(path, &text)
+        let layer = self.check(path, &text)?;
+        // Not both the text and the table at a time.
+        drop(text);
+        Ok(self.with_layer(path, layer))
     }
 
     /// Returns the database with the text of a file on top; `path` is its name.
@@ -152,8 +158,14 @@ impl Database {
     /// # Errors
     /// As [`with_file`](Self::with_file).
     pub fn with_text(&self, path: &Path, text: &str) -> Result<Self> {
+        let layer = self.check(path, text)?;
+        Ok(self.with_layer(path, layer))
+    }
+
+    /// Reads and checks the text of a file.
+    fn check(&self, path: &Path, text: &str) -> Result<FileLayer> {
         let name = path.display().to_string();
-        let table = compile(&[(&name, text)], self).map_err(|findings| {
+        FileLayer::read(&[(&name, text)], self).map_err(|findings| {
             let first = findings.first().map(ToString::to_string);
             Error::new(
                 ErrorKind::InvalidConfiguration,
@@ -164,20 +176,24 @@ impl Database {
                 "`quipu events check {name}` lists all {}",
                 findings.len()
             ))
-        })?;
+        })
+    }
+
+    fn with_layer(&self, path: &Path, layer: FileLayer) -> Self {
+        let name = path.display().to_string();
         let mut layers = (*self.layers).clone();
         layers.push(Layer {
-            table: Table::new(table),
+            table: Table::new(layer.write(&[&name])),
             origin: LayerFile::File(path.to_owned()),
         });
-        Ok(Self {
+        Self {
             layers: Arc::new(layers),
-        })
+        }
     }
 
     /// Returns true if this system or user has an event file, as [`open`](Self::open) reads them. Reads none.
     pub fn has_user_files() -> bool {
-        env::var_os("QUIPU_EVENTS").is_some_and(|name| !name.is_empty())
+        variable("QUIPU_EVENTS").is_some_and(|name| !name.is_empty())
             || standard_files().iter().any(|path| path.is_file())
     }
 
@@ -208,15 +224,20 @@ impl Database {
     /// nearest id as the hint.
     pub fn cpu(&self, id: &str) -> Result<CpuTable> {
         CpuTable::new(self.clone(), id).ok_or_else(|| {
-            let error = Error::new(ErrorKind::InvalidConfiguration, format!("use the CPU {id}"))
-                .with_reason("the event database has no such CPU");
-            let ids = self
-                .layers
-                .iter()
-                .flat_map(|layer| layer.table.cpus().map(|cpu| cpu.id()));
-            match nearest_of(id, ids)[..] {
-                [nearest, ..] => error.with_hint(format!("did you mean {nearest}?")),
+            let shown = shortened(id);
+            let error = Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!("use the CPU {shown}"),
+            )
+            .with_reason("the event database has no such CPU");
+            let cpus = || self.layers.iter().flat_map(|layer| layer.table.cpus());
+            let near = match nearest_of(id, cpus().map(|cpu| cpu.id()))[..] {
+                [nearest, ..] => vec![nearest],
+                [] => called(id, cpus()),
+            };
+            match near[..] {
                 [] => error.with_hint("`quipu list cpus` lists them"),
+                _ => error.with_hint(format!("did you mean {}?", near.join(", "))),
             }
         })
     }
@@ -312,12 +333,25 @@ impl CpuTable {
     }
 }
 
+/// Returns the ids of the CPUs in whose id or name a text stands (`zen4`, `skylake`), the first few.
+fn called<'t>(text: &str, cpus: impl Iterator<Item = CpuView<'t>>) -> Vec<&'t str> {
+    const SHORTEST: usize = 2;
+    const MOST: usize = 4;
+    let text = text.to_ascii_lowercase();
+    let has = |cpu: &CpuView<'_>| {
+        let name = cpu.name().to_ascii_lowercase();
+        cpu.id().contains(&text) || name.contains(&text) || name.replace(' ', "").contains(&text)
+    };
+    let found = cpus.filter(|cpu| text.len() >= SHORTEST && has(cpu));
+    found.map(|cpu| cpu.id()).take(MOST).collect()
+}
+
 /// Returns the files that are read where they exist.
 fn standard_files() -> Vec<PathBuf> {
-    let config = env::var_os("XDG_CONFIG_HOME")
+    let config = variable("XDG_CONFIG_HOME")
         .filter(|home| Path::new(home).is_absolute())
         .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
+        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")));
     std::iter::once(PathBuf::from("/etc"))
         .chain(config)
         .map(|folder| folder.join("quipu/events.toml"))
@@ -329,6 +363,9 @@ fn read(path: &Path) -> Result<String> {
     let os = |error: std::io::Error| {
         let kind = match error.kind() {
             IoErrorKind::PermissionDenied => ErrorKind::NoPermission,
+            IoErrorKind::NotFound => {
+                return refuse(ErrorKind::Os).with_reason("there is no such file");
+            }
             _ => ErrorKind::Os,
         };
         match error.raw_os_error() {
@@ -338,7 +375,9 @@ fn read(path: &Path) -> Result<String> {
     };
     // A pipe or a device has no size to look at beforehand.
     let file = fs::File::open(path).map_err(os)?;
-    let mut bytes = Vec::new();
+    let size = file.metadata().map_or(0, |about| about.len() as usize);
+    // One more byte, so that the end is found without growing.
+    let mut bytes = Vec::with_capacity(size.min(LARGEST_FILE) + 1);
     file.take(LARGEST_FILE as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(os)?;
@@ -376,5 +415,6 @@ pub fn check_file(path: &Path, below: &Database) -> Result<Vec<Diagnostic>> {
 /// );
 /// ```
 pub fn check_text(name: &str, text: &str, below: &Database) -> Vec<Diagnostic> {
-    compile(&[(name, text)], below).err().unwrap_or_default()
+    let layer = FileLayer::read(&[(name, text)], below);
+    layer.err().unwrap_or_default()
 }

@@ -45,7 +45,7 @@ impl CpuTable {
                 ErrorKind::UnsupportedEvent,
                 format!("name what these bits count on {}", self.id()),
             )
-            .with_reason(format!("there is no event {:#x}", bits.code))),
+            .with_reason(format!("there is no event {:#x}", bits.config()))),
         }
     }
 
@@ -67,6 +67,9 @@ impl CpuTable {
                 },
                 None,
             )),
+            (Encoding::Perf(perf), Scheme::Perf) => {
+                Ok((Bits::default().with_config(perf.config), None))
+            }
             (
                 Encoding::Perf(perf),
                 Scheme::P6 | Scheme::IntelArchitectural | Scheme::AmdK7 | Scheme::Amd10h,

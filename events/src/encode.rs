@@ -65,6 +65,10 @@ pub(crate) fn encode(
     match (scheme, interface) {
         (Scheme::P5, Interface::Linux) => Err(refuse("Linux has no driver for Pentium counters")),
         (Scheme::P5, _) => Ok(Encoding::P5(p5(bits, filter))),
+        (Scheme::Perf, Interface::Linux) => Ok(perf(bits.config(), 0)),
+        (Scheme::Perf, _) => Err(refuse(
+            "the numbers of its events are those of Linux's driver",
+        )),
         (Scheme::Armv8, Interface::Linux) => Ok(perf(u64::from(bits.code), 0)),
         (Scheme::Armv8, Interface::Pctr) => Err(refuse("pctr(4) exists on x86 only")),
         (Scheme::Armv8, _) => Ok(Encoding::Armv8(armv8(bits, filter))),

@@ -8,7 +8,7 @@ use quipu_events_format::{Bits, Formula, cache_key, flag, is_software, shortened
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
     Filter, MaxRate, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet,
-    X86Select, text,
+    UncoreEvent, X86Select, text,
 };
 
 use crate::cpu_table::CpuTable;
@@ -115,6 +115,13 @@ impl CpuEvents {
             _ => filter,
         };
         let bits = selection.bits;
+        let without_masks =
+            [Scheme::P5, Scheme::Armv8, Scheme::Perf].contains(&self.table.scheme());
+        if without_masks && bits.unit_mask != 0 {
+            return Err(self
+                .unsupported(name)
+                .with_reason("the events of this CPU take no unit mask as a number"));
+        }
         if let Some(reason) = self.table.refusal(bits, self.interface) {
             return Err(self.unsupported(name).with_reason(reason));
         }
@@ -218,6 +225,7 @@ impl CpuEvents {
         let refuse = |reason: &str| {
             Error::new(ErrorKind::UnsupportedFeature, format!("encode {what}")).with_reason(reason)
         };
+        let mut default = None;
         let encoding = match (self.table.scheme(), self.interface) {
             (_, Interface::Linux) => Encoding::Perf(
                 PerfConfig::new(PERF_TYPE_RAW, raw.config)
@@ -242,6 +250,10 @@ impl CpuEvents {
                     return Err(refuse("it is no event select word"));
                 };
                 word.select |= raw.config & !of_the_filter(scheme);
+                default = self.default_mask(&word);
+                word.select |= default
+                    .as_ref()
+                    .map_or(0, |(_, mask)| u64::from(*mask) << 8);
                 if raw.config1 != 0 {
                     let register = self.register_of(&word);
                     let address = register
@@ -266,8 +278,27 @@ impl CpuEvents {
         } else {
             slots
         };
-        let info = EventInfo::counter(what).honouring(self.honoured());
+        let mut info = EventInfo::counter(what).honouring(self.honoured());
+        info.errata.extend(default.map(|(event, mask)| {
+            format!(
+                "without a unit mask it counts nothing: counted as {event}, with mask {mask:#04x}"
+            )
+        }));
         Ok(ResolvedEvent::new(encoding, slots, info))
+    }
+
+    /// Returns the event that bits select and the unit mask that its name alone stands for, where the bits have none
+    /// and would count nothing.
+    fn default_mask(&self, word: &X86Select) -> Option<(String, u8)> {
+        if word.unit_mask() != 0 || self.table.is_fallback() {
+            return None;
+        }
+        let event = self.needing_mask(word.event())?;
+        let bits = self.table.select(&event).ok()?.bits;
+        let same = bits.code == word.event()
+            && (bits.counter_mask, bits.second_mask, bits.register) == (0, 0, 0)
+            && bits.flags & flag::ENCODED == 0;
+        (same && bits.unit_mask != 0).then_some((event, bits.unit_mask))
     }
 
     /// Returns true if the CPU counts some events by two counters that are merged for it.
@@ -429,6 +460,10 @@ impl EventMap for CpuEvents {
 
     fn max_rate(&self, encoding: &Encoding) -> MaxRate {
         self.table.max_rate(encoding)
+    }
+
+    fn uncore(&self, name: &str) -> Option<UncoreEvent> {
+        self.table.uncore_event(name)?.event()
     }
 
     fn has_event(&self, name: &str) -> bool {

@@ -1,15 +1,17 @@
 //! Identification of this machine's CPU, and of the entry of the database that describes it.
 //!
-//! An x86 CPU is identified by CPUID, an ARM CPU by the main id register that Linux shows in sysfs; BSDs report
-//! a vendor and a signature, or a text such as `GenuineIntel-6-8F-8`. A hybrid CPU gives one entry per core type.
+//! An x86 CPU is identified by CPUID, an ARM CPU by the main id register that Linux shows in sysfs, and others by what
+//! Linux says in procfs; BSDs report a vendor and a signature, or a text such as `GenuineIntel-6-8F-8`. A hybrid CPU gives one entry per core type.
 
 mod chosen;
 mod cpuid;
+mod proc;
 
 use std::fs;
 use std::path::Path;
 
 use quipu_events_format::packed::{CpuView, RuleView};
+use quipu_events_format::{ISAS, pattern};
 use quipu_hal::{CounterBank, CpuIdentity, Error, ErrorKind, Result, SlotClass};
 
 pub use crate::architectural::ArchitecturalEvents;
@@ -17,6 +19,7 @@ use crate::cpu_table::{CpuTable, Machine};
 use crate::database::Database;
 
 pub use cpuid::{CpuidLeaf, from_cpuid, from_signature, from_text};
+pub use proc::{from_cpuinfo, from_sysinfo};
 
 /// One kind of core of a machine.
 ///
@@ -78,29 +81,36 @@ impl Core {
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the machine does not say what CPU it has.
 pub fn this_machine() -> Result<Vec<Core>> {
-    machine_at(Path::new("/sys"))
+    machine_at(Path::new("/sys"), Path::new("/proc"))
 }
 
-/// Returns the kinds of core of a machine, as [`this_machine`], with sysfs at another path.
+/// Returns the kinds of core of a machine, as [`this_machine`], with sysfs and procfs at other paths.
 ///
 /// # Errors
 /// As [`this_machine`].
-pub fn machine_at(sysfs: &Path) -> Result<Vec<Core>> {
+pub fn machine_at(sysfs: &Path, procfs: &Path) -> Result<Vec<Core>> {
     if let Some(core) = cpuid::this_cpu() {
         return Ok(hybrid_cores(core, sysfs));
     }
     let has_pmu_v3 = has_pmu_v3(sysfs);
-    let cores: Vec<Core> = midrs(sysfs)
+    let mut identities: Vec<CpuIdentity> = midrs(sysfs)
         .into_iter()
-        .map(|midr| Core {
+        .map(|midr| CpuIdentity::Arm { midr })
+        .collect();
+    if identities.is_empty() {
+        identities = proc::identities(procfs);
+    }
+    let cores: Vec<Core> = identities
+        .into_iter()
+        .map(|identity| Core {
             has_pmu_v3,
-            ..Core::new(CpuIdentity::Arm { midr })
+            ..Core::new(identity)
         })
         .collect();
     if cores.is_empty() {
         return Err(
             Error::new(ErrorKind::NoSuchDevice, "identify this machine's CPU")
-                .with_reason("there is neither CPUID nor a main id register in sysfs"),
+                .with_reason("there is neither CPUID, nor a main id register in sysfs, nor a CPU that is known in procfs"),
         );
     }
     Ok(cores)
@@ -256,6 +266,9 @@ fn rule_for<'t>(cpu: &CpuView<'t>, core: &Core) -> Option<RuleView<'t>> {
                     .is_none_or(|wanted| wanted == implementer)
                 && rule.part().is_none_or(|wanted| wanted == part)
         }
+        CpuIdentity::Other { scheme, id } => rule
+            .other()
+            .is_some_and(|(isa, wanted)| isa == *scheme && pattern::matches(wanted, id)),
         _ => false,
     })
 }
@@ -281,7 +294,9 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
         (first, last) if first == last => format!(", {name} {first:#x}"),
         (first, last) => format!(", {name}s {first:#x}-{last:#x}"),
     };
-    let mut words = if rule.is_x86() {
+    let mut words = if let Some((isa, id)) = rule.other() {
+        format!("{isa} {id}")
+    } else if rule.is_x86() {
         format!("{} family {}", rule.vendor(), rule.family())
             + &range("model", rule.models(), u32::from(u8::MAX))
             + &range("stepping", rule.steppings(), 0xf)
@@ -294,7 +309,7 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
             _ => "any ARM CPU with a PMUv3".to_owned(),
         }
     };
-    if !rule.core_type().is_empty() {
+    if rule.is_x86() && !rule.core_type().is_empty() {
         words += &format!(", core type {}", rule.core_type());
     }
     if let Some(native) = rule.native_model() {
@@ -304,6 +319,11 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
         words += ", since no entry of its own matches";
     }
     words
+}
+
+/// Returns the name of an architecture as identities have it (`riscv`), if it has one.
+pub(crate) fn isa_of(name: &str) -> Option<&'static str> {
+    ISAS.into_iter().find(|isa| *isa == name)
 }
 
 /// Returns an identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.

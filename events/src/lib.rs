@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod architectural;
 mod cpu_table;
@@ -7,11 +9,13 @@ mod database;
 mod decode;
 mod describe;
 mod encode;
+mod environment;
 mod event_map;
 pub mod identify;
 pub mod import;
 mod increment;
 mod standard_presets;
+mod uncore;
 
 pub use cpu_table::{CpuTable, EventDetails, Generalized, PresetEvent};
 pub use database::{CpuSummary, Database, LayerFile, Origin, check_file, check_text};
@@ -20,3 +24,4 @@ pub use describe::{Field, describe};
 pub use encode::Interface;
 pub use event_map::CpuEvents;
 pub use quipu_events_format::{Diagnostic, Formula, FormulaError};
+pub use uncore::UncoreDetails;

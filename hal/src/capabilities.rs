@@ -61,9 +61,10 @@ pub struct Capabilities {
     pub filters: Filter,
     /// Simultaneity of its group readings at best; a group returns its own.
     pub simultaneity: Simultaneity,
-    /// Number of counters that can be on the PMU at the same time, where it is known.
+    /// Number of counters that can be on the PMU at the same time, where it is known; on a machine with several
+    /// kinds of core, the fewest of any kind.
     pub slots: Option<usize>,
-    /// Number of those that were shown to count, where it was tested; a hypervisor may hold the others.
+    /// Number of counters that were shown to count, where it was tested, likewise; a hypervisor may hold the others.
     pub counting_slots: Option<usize>,
 }
 

@@ -53,11 +53,11 @@ pub enum CpuIdentity {
         /// `MIDR_EL1`.
         midr: u64,
     },
-    /// By other means, for an event map outside of this workspace.
+    /// By other means: those of further architectures, or of an event map outside of this workspace.
     Other {
-        /// The means: `hw.cpufamily`, `marchid`.
+        /// The means: `riscv`, `hw.cpufamily`.
         scheme: &'static str,
-        /// The identification itself, as text.
+        /// The identification itself, as text: `0x489-0x8000000000000007-0x0`.
         id: String,
     },
 }
@@ -78,6 +78,9 @@ pub enum Scheme {
     Amd10h,
     /// ARMv8 PMUv3.
     Armv8,
+    /// The `config` word of `perf_event_attr` (perf_event_open(2), type `PERF_TYPE_RAW`): what Linux's driver of the
+    /// PMU takes, on architectures whose counters Linux alone reaches.
+    Perf,
     /// The simulated PMU.
     Simulated,
     /// A scheme that this crate does not know, by the name that [`Encoding::Other`](crate::Encoding::Other)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{CpuModel, Encoding, Event, Filter, MaxRate, Result, SlotClass};
+use crate::{CpuModel, Encoding, Event, Filter, MaxRate, PmuEvent, Result, SlotClass};
 
 /// Resolves events to encodings for one CPU.
 ///
@@ -62,6 +62,13 @@ pub trait EventMap: Send + Sync {
         MaxRate::of(encoding)
     }
 
+    /// Returns the event of a unit outside of the cores (memory controller, interconnect, power control) that has this
+    /// name. By default none has.
+    fn uncore(&self, name: &str) -> Option<UncoreEvent> {
+        let _ = name;
+        None
+    }
+
     /// Returns true if a name begins with that of an event of this CPU, whatever masks and modifiers
     /// follow: the error of [`resolve`](Self::resolve) is then authoritative. By default no name does.
     fn has_event(&self, name: &str) -> bool {
@@ -74,6 +81,38 @@ pub trait EventMap: Send + Sync {
     fn ends_in_mask(&self, name: &str) -> bool {
         let _ = name;
         false
+    }
+}
+
+/// An event of a unit outside of the cores, as the operating system's PMU of the unit takes it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct UncoreEvent {
+    /// The PMU and its terms. There may be several instances of the PMU, `uncore_imc_0`, `uncore_imc_1` and so on for
+    /// `uncore_imc`: the count of the event is the sum over them.
+    pub event: PmuEvent,
+    /// The unit of its scaled values (`Bytes`); empty for a plain count.
+    pub unit: Cow<'static, str>,
+    /// The factor from a value to that unit.
+    pub scale: f64,
+}
+
+impl UncoreEvent {
+    /// Returns an event whose values are plain counts.
+    pub const fn new(event: PmuEvent) -> Self {
+        Self {
+            event,
+            unit: Cow::Borrowed(""),
+            scale: 1.0,
+        }
+    }
+
+    /// Sets the unit, and the factor from a value to it.
+    #[must_use]
+    pub fn with_unit(mut self, unit: impl Into<Cow<'static, str>>, scale: f64) -> Self {
+        self.unit = unit.into();
+        self.scale = scale;
+        self
     }
 }
 

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod backend;
 mod capabilities;
@@ -29,7 +31,7 @@ pub use event::{
     Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, Hardware,
     PmuEvent, Probe, RawEvent, Software, Term, TermValue,
 };
-pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, ValueKind};
+pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, UncoreEvent, ValueKind};
 pub use filter::Filter;
 pub use max_rate::MaxRate;
 pub use reading::{Part, ReadBuf, Reading};

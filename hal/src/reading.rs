@@ -138,6 +138,8 @@ pub struct Part {
     /// types. Parts of one target that differ only in this are summed without scaling one up for
     /// the time spent on the other type.
     pub core: Option<Box<str>>,
+    /// The PMU of a unit outside of the cores (`uncore_imc_0`), of which there may be several instances.
+    pub pmu: Option<Box<str>>,
 }
 
 impl Part {
@@ -147,6 +149,7 @@ impl Part {
             cpu: None,
             thread: None,
             core: None,
+            pmu: None,
         }
     }
 
@@ -156,6 +159,7 @@ impl Part {
             cpu: Some(cpu),
             thread: None,
             core: None,
+            pmu: None,
         }
     }
 
@@ -165,6 +169,7 @@ impl Part {
             cpu: None,
             thread: Some(thread),
             core: None,
+            pmu: None,
         }
     }
 
@@ -172,6 +177,13 @@ impl Part {
     #[must_use]
     pub fn with_core(mut self, core: impl Into<Box<str>>) -> Self {
         self.core = Some(core.into());
+        self
+    }
+
+    /// Sets the PMU of a unit outside of the cores.
+    #[must_use]
+    pub fn with_pmu(mut self, pmu: impl Into<Box<str>>) -> Self {
+        self.pmu = Some(pmu.into());
         self
     }
 }
@@ -187,8 +199,8 @@ impl fmt::Display for Part {
             write!(f, "{sep}thread {thread}")?;
             sep = ", ";
         }
-        if let Some(core) = &self.core {
-            write!(f, "{sep}{core}")?;
+        for pmu in [&self.core, &self.pmu].into_iter().flatten() {
+            write!(f, "{sep}{pmu}")?;
             sep = ", ";
         }
         if sep.is_empty() {

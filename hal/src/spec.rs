@@ -133,6 +133,12 @@ pub struct Attributes {
     pub pinned: bool,
     /// Alone on the PMU while scheduled (`:e`).
     pub exclusive: bool,
+    /// Counted event by event where it cannot be counted as a group (`:W`). Who opens several groups does that;
+    /// a backend opens it as any group.
+    pub weak: bool,
+    /// Sampled by its first event alone, whose samples hold the counts of the others (`:S`). It changes nothing
+    /// where nothing is sampled.
+    pub sampled_by_leader: bool,
     /// Enabled when the target executes a new program (execve(2)).
     pub enable_on_exec: bool,
     /// Opened without counting; [`enable`](crate::Group::enable) starts it.
@@ -158,6 +164,20 @@ impl Attributes {
     #[must_use]
     pub const fn with_exclusive(mut self, exclusive: bool) -> Self {
         self.exclusive = exclusive;
+        self
+    }
+
+    /// Sets [`weak`](Self::weak).
+    #[must_use]
+    pub const fn with_weak(mut self, weak: bool) -> Self {
+        self.weak = weak;
+        self
+    }
+
+    /// Sets [`sampled_by_leader`](Self::sampled_by_leader).
+    #[must_use]
+    pub const fn with_sampled_by_leader(mut self, sampled_by_leader: bool) -> Self {
+        self.sampled_by_leader = sampled_by_leader;
         self
     }
 

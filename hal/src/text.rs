@@ -19,7 +19,7 @@
 //! probe      = ( "kprobe" | "kretprobe" ) ":" place | ( "uprobe" | "uretprobe" ) ":" path ":" place
 //! place      = symbol [ "+" number ] | number
 //! number     = decimal digits | "0x" hexadecimal digits
-//! modifiers  = letters of "ukhGHIpPDe" [ "-" letters of "ukhGH" ]
+//! modifiers  = letters of "ukhGHIpPDeWSb" [ "-" letters of "ukhGH" ]
 //! ```
 //!
 //! | text | event |
@@ -53,7 +53,8 @@
 //! | `I` | do not count while idle |
 //! | `-` and letters of `ukhGH` | do not count there: `:-k` is `:uh`, `:-ukh` counts in no mode |
 //! | `p` `pp` `ppp` `P` | [`Precision`](crate::Precision) |
-//! | `D` `e` | the group is [pinned, exclusive](crate::Attributes); on its first member or after its brace |
+//! | `D` `e` `W` `S` | the group is [pinned, exclusive, weak, sampled by its leader](crate::Attributes); on its first member or after its brace |
+//! | `b` | nothing: perf shares such a counter with other users by BPF |
 //!
 //! Modifiers stand together: `cycles:ukp`. Without letters an event counts everywhere; `perf` takes
 //! a bare level to leave guests out, Quipu leaves out only what is said. The modifiers of a group
@@ -61,7 +62,7 @@
 //!
 //! After a generalized event or raw bits, `:` is followed by modifiers; a word after the name of a cache
 //! makes it a native event's (`L1D:REPLACEMENT`). After another name, the last segment is modifiers when
-//! it consists of the letters above alone (`X:Y:u`), and part of the name otherwise (`X:Y`); quotes decide
+//! it consists of letters of `ukhGHIpPDe-` alone (`X:Y:u`), and part of the name otherwise (`X:Y`); quotes decide
 //! where a name ends (`'X:I'`, `'X:I':u`). So libpfm4's edge detection is `X:Y:e=1` here, as `X:Y:e` is an
 //! exclusive group.
 //!
@@ -98,6 +99,8 @@
 //!     ("'two words':-h", "'two words':uk"),
 //!     ("cycles:-ukh", "cycles:-ukh"),
 //!     ("{ cycles:k, instructions }:uD", "{cycles:uk,instructions:u}:D"),
+//!     ("{cycles:b,instructions}:SW", "{cycles,instructions}:WS"),
+//!     ("'t':kW", "{t:k}:W"),
 //!     ("cycles:De", "cycles:De"),
 //! ] {
 //!     let groups = parse_list(text)?;

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod attr;
 mod byte_order;
@@ -23,6 +25,7 @@ mod section;
 pub mod synthesized;
 mod throttling;
 mod trace_format;
+mod trace_print;
 mod tracing;
 mod writer;
 
@@ -46,6 +49,7 @@ pub use sample::{
 };
 pub use throttling::Throttling;
 pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
+pub use trace_print::TracePrint;
 pub use tracing::TracingData;
 pub use writer::Writer;
 

@@ -6,6 +6,9 @@ use quipu_hal::{Encoding, MaxRate, PerfConfig};
 
 use crate::{EventAttr, Sample};
 
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 /// The counters of an event, and when each gave its last sample.
 ///
 /// A sample stands for as many events as its period says, which the kernel computes from what the counter told. A
@@ -13,6 +16,10 @@ use crate::{EventAttr, Sample};
 /// since the counter's sample before. Where it cannot be told which counter gave a sample, as with inherited events
 /// without `PERF_SAMPLE_STREAM_ID`, or for the first sample of one, the time counts from the beginning of the
 /// recording if the event was enabled by exec(2), and else from that of the clock.
+///
+/// A period that the kernel adjusts to a frequency may be the one that begins with the sample instead of the one that
+/// ended (`x86_pmu_handle_irq` before Linux 6.16), and is meant to last for a turn of the frequency: while it
+/// grows, it is beyond the time since the sample before. A turn is always allowed.
 ///
 /// ```
 /// use quipu_perf_data::Periods;
@@ -30,6 +37,8 @@ pub struct Periods {
     rate: MaxRate,
     is_inherited: bool,
     is_enabled_by_exec: bool,
+    /// A turn of the frequency, in nanoseconds; 0 for a fixed period.
+    turn: u64,
     last: HashMap<u64, u64>,
 }
 
@@ -37,6 +46,7 @@ pub struct Periods {
 #[derive(Debug, Clone, Copy)]
 pub struct Excess {
     rate: MaxRate,
+    turn: u64,
     /// `None` for the beginning of the recording.
     since: Option<u64>,
     time: u64,
@@ -47,7 +57,12 @@ impl Periods {
     /// Begins with no sample, for the event of an attribute.
     pub fn new(attr: &EventAttr) -> Self {
         let config = PerfConfig::new(attr.event_type(), attr.config());
+        let turn = match attr.is_frequency() {
+            true => SECOND.div_ceil(attr.period_or_frequency().max(1)),
+            false => 0,
+        };
         Self {
+            turn,
             is_inherited: attr.is_inherited(),
             is_enabled_by_exec: attr.is_enabled_by_exec(),
             ..Self::of(MaxRate::of(&Encoding::Perf(config)))
@@ -60,6 +75,7 @@ impl Periods {
             rate,
             is_inherited: false,
             is_enabled_by_exec: false,
+            turn: 0,
             last: HashMap::new(),
         }
     }
@@ -92,6 +108,7 @@ impl Periods {
         };
         let excess = Excess {
             rate: self.rate,
+            turn: self.turn,
             since,
             time,
             period,
@@ -105,7 +122,7 @@ impl Excess {
     /// time or earlier.
     pub fn is_beyond(&self, begun: u64) -> bool {
         let time = self.time.saturating_sub(self.since.unwrap_or(begun));
-        !self.rate.allows(self.period, time)
+        !self.rate.allows(self.period, time.max(self.turn))
     }
 }
 
@@ -113,7 +130,6 @@ impl Excess {
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
     const LAG: u64 = MaxRate::LAG;
 
     /// Returns true if a period of a counter is told as impossible, in a recording from 100 s on.
@@ -178,6 +194,43 @@ mod tests {
         }
         let mut attached = Periods::of(MaxRate::CYCLES);
         assert!(!told(&mut attached, None, 101 * SECOND, 10 * 101 * SECOND));
+    }
+
+    /// As the kernel's first steps to one sample a second, of cycles at 3 GHz: each says the next period.
+    #[test]
+    fn a_period_that_is_adjusted_may_be_a_turn_of_the_frequency_long() {
+        let attr = |rate: u64, flags: u64| {
+            let mut bytes = [0; 128];
+            bytes[4..8].copy_from_slice(&128u32.to_ne_bytes());
+            bytes[16..24].copy_from_slice(&rate.to_ne_bytes());
+            bytes[40..48].copy_from_slice(&flags.to_ne_bytes());
+            EventAttr::from_bytes(&bytes).expect("good")
+        };
+        const FREQUENCY: u64 = if cfg!(target_endian = "big") {
+            1 << 53
+        } else {
+            1 << 10
+        };
+        let once_a_second = || Periods::new(&attr(1, FREQUENCY));
+        let mut ramp = once_a_second();
+        let mut time = 200 * SECOND;
+        for period in [1, 125_000, 375_109_375, 703_220_703, 990_318_115] {
+            assert!(!told(&mut ramp, Some(1), time, period), "{period}");
+            time += 100_000;
+        }
+        for (mut periods, turn) in [
+            (once_a_second(), SECOND),
+            (Periods::new(&attr(3, FREQUENCY)), 333_333_334),
+            (Periods::new(&attr(1 << 40, FREQUENCY)), 1_000),
+            // A fixed period of one event.
+            (Periods::new(&attr(1, 0)), 1_000),
+        ] {
+            assert!(!told(&mut periods, Some(1), 200 * SECOND, 1));
+            let most = 10 * (turn + LAG);
+            let mut again = periods.clone();
+            assert!(!told(&mut periods, Some(1), 200 * SECOND + 1_000, most));
+            assert!(told(&mut again, Some(1), 200 * SECOND + 1_000, most + 1));
+        }
     }
 
     #[test]

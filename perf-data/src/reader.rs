@@ -4,11 +4,12 @@ use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::{EventAttr, RecordedEvent};
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u32_at, u64_at};
+use crate::bytes::{u32_at, u64_at, until_nul};
 use crate::features::{Features, read_build_ids};
 use crate::file_records::{FileRecords, Source};
 use crate::header::{self, Header, Section, Start};
 use crate::record::{RawRecord, kind};
+use crate::synthesized::NAME;
 use crate::{Error, Result};
 
 /// No section but the data is longer than this; in files that make sense, they are a fraction of it.
@@ -119,6 +120,10 @@ impl<R: Read + Seek> Reader<R> {
             }
             other => other?,
         }
+        if events.iter().any(|event| event.name().is_none()) {
+            input.seek(SeekFrom::Start(header.data.offset))?;
+            read_names(&mut input, header.data, &mut events, start.order);
+        }
         Ok(Self {
             input,
             order: start.order,
@@ -179,6 +184,7 @@ impl<R: Read> Reader<R> {
                         features.take(number, &body[8..], &mut events, order)?;
                     }
                 }
+                kind::EVENT_UPDATE => take_name(body, &mut events, order),
                 kind::HEADER_BUILD_ID => {
                     // Its header is in this machine's order already, and nothing else is a number.
                     let build_ids = read_build_ids(&record, ByteOrder::Native)?;
@@ -261,6 +267,38 @@ fn event_of(body: &[u8], order: ByteOrder) -> Result<RecordedEvent> {
     let ids = ids.as_chunks().0.iter();
     let ids = ids.map(|id| order.u64(u64::from_ne_bytes(*id))).collect();
     Ok(RecordedEvent::nameless(attr, ids))
+}
+
+/// Takes the names that come before all other records of a file, as far as they can be read.
+fn read_names(input: impl Read, data: Section, events: &mut [RecordedEvent], order: ByteOrder) {
+    let mut source = Source {
+        input,
+        at: data.offset,
+        end: Some(data.offset.saturating_add(data.size)),
+        order,
+    };
+    let mut record = Vec::new();
+    while let Ok(true) = source.read(&mut record)
+        && let Some(read) = RawRecord::at_start(&record)
+        && read.kind() == kind::EVENT_UPDATE
+    {
+        take_name(read.body(), events, order);
+    }
+}
+
+/// Takes the name in the body of an `EVENT_UPDATE`, for an event that has none yet.
+fn take_name(body: &[u8], events: &mut [RecordedEvent], order: ByteOrder) {
+    let word = |at| u64_at(body, at).map(|word| order.u64(word));
+    let (Some(NAME), Some(id)) = (word(0), word(8)) else {
+        return;
+    };
+    let name = String::from_utf8_lossy(until_nul(&body[16..])).into_owned();
+    let mut nameless = events.iter_mut().filter(|event| event.name().is_none());
+    if let Some(event) = nameless.find(|event| event.ids().contains(&id))
+        && !name.is_empty()
+    {
+        event.set_name(name);
+    }
 }
 
 /// The sections of a file beside its data.

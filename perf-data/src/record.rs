@@ -106,6 +106,8 @@ pub mod kind {
     pub const FINISHED_ROUND: u32 = 68;
     /// A piece of a trace; the trace itself follows the record.
     pub const AUXTRACE: u32 = 71;
+    /// More about an event: its name, its unit.
+    pub const EVENT_UPDATE: u32 = 78;
     /// A feature of the recording, in a stream.
     pub const HEADER_FEATURE: u32 = 80;
     /// Records, compressed.

@@ -90,6 +90,18 @@ pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) ->
         .close(trailer)
 }
 
+/// `PERF_RECORD_EVENT_UPDATE`: the event that has a counter of this id has a name. Features have it, too, but are
+/// written last: of a recording that was killed, a reader knows the events whose names come before all other
+/// records.
+pub fn event_name(id: u64, name: &str) -> Vec<u8> {
+    Draft::new(kind::EVENT_UPDATE, Misc::default())
+        .words(&[NAME, id])
+        .end(name.as_bytes(), 0)
+}
+
+/// `PERF_EVENT_UPDATE__NAME` (`tools/lib/perf/include/perf/event.h`).
+pub(crate) const NAME: u64 = 2;
+
 /// `PERF_RECORD_LOST_SAMPLES`: so many samples of the counter with this id were lost until the end of the
 /// recording, as the counter itself says (`PERF_FORMAT_LOST`).
 pub fn lost_samples(count: u64, layout: &RecordLayout, id: u64) -> Vec<u8> {
@@ -182,6 +194,11 @@ mod tests {
         assert_eq!(bytes.len(), 8 + 8 + 24);
         let bytes = fork(3, 1, 4, 1, 8);
         assert_eq!(bytes.len(), 8 + 16 + 8 + 8);
+        let bytes = event_name(7, "sched:sched_switch");
+        assert_eq!(bytes.len(), 8 + 16 + 24);
+        let body = RawRecord::at_start(&bytes).expect("whole").body();
+        assert_eq!([u64_at(body, 0), u64_at(body, 8)], [Some(2), Some(7)]);
+        assert_eq!(until_nul(&body[16..]), b"sched:sched_switch");
         let layout = RecordLayout::new(SampleType::IP | SampleType::TIME | SampleType::IDENTIFIER);
         let bytes = lost_samples(5, &layout.with_sample_id_all(true), 9);
         let body = RawRecord::at_start(&bytes).expect("whole").body();

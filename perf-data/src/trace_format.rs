@@ -25,6 +25,7 @@ pub struct TraceFormat {
     name: String,
     id: u64,
     fields: Vec<TraceField>,
+    print: String,
 }
 
 /// A field of a tracepoint.
@@ -101,7 +102,11 @@ impl TraceFormat {
             name: String::new(),
             id: 0,
             fields: Vec::new(),
+            print: String::new(),
         };
+        // What follows it may hold anything, in several lines.
+        let (text, print) = text.split_once("\nprint fmt:").unwrap_or((text, ""));
+        format.print = print.trim().to_owned();
         for line in text.lines() {
             let line = line.trim();
             if let Some(name) = line.strip_prefix("name:") {
@@ -111,9 +116,6 @@ impl TraceFormat {
             } else if line.starts_with("field:") {
                 let field = parse_field(line).ok_or_else(|| malformed(line))?;
                 format.fields.push(field);
-            } else if line.starts_with("print fmt:") {
-                // What follows may hold anything, in several lines.
-                break;
             }
         }
         Ok(format)
@@ -129,9 +131,20 @@ impl TraceFormat {
         self.id
     }
 
+    /// Returns how the kernel prints it: a format of printf and its arguments, in C.
+    pub fn print_format(&self) -> &str {
+        &self.print
+    }
+
     /// The fields in the order of the file, those that every tracepoint has (`common_*`) first.
     pub fn fields(&self) -> &[TraceField] {
         &self.fields
+    }
+
+    /// Appends its fields by their names, as perf does where it is not known how the tracepoint is
+    /// [printed](crate::TracePrint): ` pid=1 comm=init`.
+    pub fn print_fields(&self, raw: &[u8], out: &mut String) {
+        crate::trace_print::fields(self, raw, out);
     }
 
     /// The field of this name.
@@ -171,18 +184,29 @@ impl TraceField {
             Layout::Text => FieldValue::Text(until_zero(bytes)),
             Layout::List(element) => self.list(bytes, element),
             Layout::Opaque => FieldValue::Bytes(bytes),
-            Layout::Elsewhere { relative, element } => {
-                let word = u32::from_ne_bytes(bytes.try_into().ok()?);
-                let start = usize::try_from(word & 0xffff).ok()?;
-                let len = usize::try_from(word >> 16).ok()?;
-                let start = start.checked_add(if relative { end } else { 0 })?;
-                let data = raw.get(start..start.checked_add(len)?)?;
+            Layout::Elsewhere { element, .. } => {
+                let data = self.bytes(raw)?;
                 match element {
                     Some(element) => self.list(data, element),
                     None => FieldValue::Text(until_zero(data)),
                 }
             }
         })
+    }
+
+    /// Returns the bytes of the field in the raw bytes of a sample, wherever they are; `None` where they do not fit into
+    /// those.
+    pub fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
+        let end = self.offset.checked_add(self.size)?;
+        let bytes = raw.get(self.offset..end)?;
+        let Layout::Elsewhere { relative, .. } = self.layout else {
+            return Some(bytes);
+        };
+        let word = u32::from_ne_bytes(bytes.try_into().ok()?);
+        let start = usize::try_from(word & 0xffff).ok()?;
+        let len = usize::try_from(word >> 16).ok()?;
+        let start = start.checked_add(if relative { end } else { 0 })?;
+        raw.get(start..start.checked_add(len)?)
     }
 
     fn list<'a>(&self, bytes: &'a [u8], element: usize) -> FieldValue<'a> {

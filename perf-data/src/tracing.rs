@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+/// The bytes that it begins with.
+const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
 /// Description that tracefs has of the tracepoints of a recording: the content of
 /// [`Features::tracing_data`](crate::Features::tracing_data).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,10 +22,41 @@ pub struct TracingData {
 }
 
 impl TracingData {
+    /// Reads what [`to_bytes`](Self::to_bytes) or another tool wrote, as far as the formats of tracepoints. `None` where it
+    /// makes no sense, or is of a machine of the other byte order, of whose tracepoints the data cannot be read either.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(MAGIC)?;
+        take_text(&mut rest)?;
+        let [order, _] = *take(&mut rest, 2)? else {
+            return None;
+        };
+        if order != u8::from(cfg!(target_endian = "big")) {
+            return None;
+        }
+        let mut data = Self {
+            page_size: take_count(&mut rest)?,
+            ..Self::default()
+        };
+        rest = rest.strip_prefix(b"header_page\0")?;
+        data.header_page = take_file(&mut rest)?.to_owned();
+        rest = rest.strip_prefix(b"header_event\0")?;
+        data.header_event = take_file(&mut rest)?.to_owned();
+        for _ in 0..take_count(&mut rest)? {
+            take_file(&mut rest)?;
+        }
+        for _ in 0..take_count(&mut rest)? {
+            let system = String::from_utf8_lossy(take_text(&mut rest)?).into_owned();
+            let formats = data.formats.entry(system).or_default();
+            for _ in 0..take_count(&mut rest)? {
+                formats.push(take_file(&mut rest)?.to_owned());
+            }
+        }
+        Some(data)
+    }
+
     /// Its bytes. Symbols of the kernel, formats of `trace_printk` and names of threads, which also
     /// have their place there, are left empty.
     pub fn to_bytes(&self) -> Vec<u8> {
-        const MAGIC: &[u8] = b"\x17\x08\x44tracing";
         const VERSION: &[u8] = b"0.6\0";
         let mut out = [MAGIC, VERSION].concat();
         out.push(u8::from(cfg!(target_endian = "big")));
@@ -49,6 +83,31 @@ impl TracingData {
         push_file(&mut out, b"");
         out
     }
+}
+
+/// Takes bytes from the start of what is left.
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(len)?;
+    *rest = left;
+    Some(taken)
+}
+
+/// Takes text that a zero ends, without that.
+fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = rest.iter().position(|byte| *byte == 0)?;
+    let text = take(rest, len)?;
+    take(rest, 1)?;
+    Some(text)
+}
+
+fn take_count(rest: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(take(rest, 4)?.try_into().ok()?))
+}
+
+/// Takes the content of a file, before which its length stands.
+fn take_file<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = u64::from_ne_bytes(take(rest, 8)?.try_into().ok()?);
+    take(rest, usize::try_from(len).ok()?)
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {
@@ -80,5 +139,12 @@ mod tests {
             b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         ];
         assert_eq!(data.to_bytes(), golden.concat());
+        assert_eq!(TracingData::from_bytes(&golden.concat()), Some(data));
+        // The counts after the formats are not needed.
+        let needed = golden[..4].concat();
+        assert!(TracingData::from_bytes(&needed).is_some());
+        for len in 0..needed.len() {
+            assert_eq!(TracingData::from_bytes(&needed[..len]), None, "{len}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use quipu::{SampleRate, Sampler};
+use quipu::Sampler;
 use quipu_symbols::{AddressOwner, Processes, Symbolizer};
 
 #[inline(never)]
@@ -18,10 +18,7 @@ fn add_up(numbers: &[u64]) -> u64 {
 }
 
 fn main() -> quipu::Result<()> {
-    let mut sampler = Sampler::builder()
-        .events("cpu-clock:u")?
-        .rate(SampleRate::Frequency(999))
-        .open()?;
+    let mut sampler = Sampler::builder().events("cpu-clock:u")?.open()?;
     sampler.enable()?;
     let mut numbers: Vec<u64> = (0..1_000_000).collect();
     let mut sum = 0;

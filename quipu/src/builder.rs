@@ -9,7 +9,7 @@ use quipu_hal::{
 };
 
 use crate::expansion::ExpandedGroup;
-use crate::open::Opener;
+use crate::open::{Opener, may_open_apart};
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
@@ -202,12 +202,22 @@ impl EventSetBuilder {
                     continue;
                 }
             };
-            let expanded = ExpandedGroup::new(asked, formulas, self.attributes);
+            let expanded = ExpandedGroup::new(asked, formulas.clone(), self.attributes);
             let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
+            if asked.attributes.weak && outcome.as_ref().is_err_and(may_open_apart) {
+                for (member, formula) in asked.members.iter().zip(formulas) {
+                    let alone = GroupSpec::single(member.clone()).with_attributes(asked.attributes);
+                    let expanded = ExpandedGroup::new(&alone, vec![formula], self.attributes);
+                    let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
+                    events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
+                    groups.extend(outcome.into_iter().flatten());
+                }
+                continue;
+            }
             events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
             groups.extend(outcome.into_iter().flatten());
         }
-        Ok(EventSet::new(events, groups))
+        Ok(EventSet::new(events, groups, &self.target))
     }
 
     /// Returns the formula that an event is a name for, if it is one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quipu_hal::{Error, ErrorKind, Group, Part, ReadBuf, Result};
+use quipu_hal::{Error, ErrorKind, Event, Group, Part, ReadBuf, Result, Target};
 
 use crate::counts::{Counts, of_another_set};
 use crate::open::OpenGroup;
@@ -36,7 +36,8 @@ use crate::{EventSetBuilder, SetEvent};
 pub struct EventSet {
     events: Arc<[SetEvent]>,
     groups: Vec<OpenGroup>,
-    opened_by: u64,
+    /// The thread that can start all groups at once, where that makes a difference.
+    started_at_once_by: Option<u64>,
 }
 
 /// Returns a number that only the calling thread has. [`std::thread::current`] would allocate a handle, which a
@@ -53,11 +54,24 @@ impl EventSet {
         EventSetBuilder::new()
     }
 
-    pub(crate) fn new(events: Vec<SetEvent>, groups: Vec<OpenGroup>) -> Self {
+    pub(crate) fn new(events: Vec<SetEvent>, groups: Vec<OpenGroup>, target: &Target) -> Self {
+        let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
+        // Events of software do not occur in the calls that start groups.
+        let counts_calls = |event: &SetEvent| {
+            let software = matches!(
+                event.spec().event,
+                Event::Software(_) | Event::Breakpoint(_) | Event::Tracepoint { .. }
+            );
+            event.error().is_none() && !software
+        };
+        let at_once = groups.len() > 1
+            && *target == Target::CurrentThread
+            && groups.iter().all(own)
+            && events.iter().any(counts_calls);
         Self {
             events: events.into(),
             groups,
-            opened_by: this_thread(),
+            started_at_once_by: at_once.then(this_thread),
         }
     }
 
@@ -99,8 +113,10 @@ impl EventSet {
         }
     }
 
-    /// Starts counting: all groups at once where the system can and this process counts nothing else, so that
-    /// no group counts the calls that start the others; else group by group.
+    /// Starts counting, group by group. Several groups that count the CPU's events in the calling thread are
+    /// started at once, so that none counts the calls that start the others, where this thread has opened
+    /// the set and the process has no other counters; to find that out takes some microseconds for each
+    /// descriptor it has open.
     ///
     /// # Errors
     /// The first error of a backend; the groups after it are still told to start.
@@ -111,18 +127,15 @@ impl EventSet {
         }
     }
 
-    /// Starts all groups in one system call, if there are several and that is possible. To find out takes
-    /// longer than to stop them one by one, so that they are stopped so.
+    /// Starts all groups in one system call, if that is possible and makes a difference.
     fn start_at_once(&self) -> Result<bool> {
-        let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
-        if self.groups.len() < 2 || self.opened_by != this_thread() || !self.groups.iter().all(own)
-        {
+        if self.started_at_once_by != Some(this_thread()) {
             return Ok(false);
         }
         cfg_if::cfg_if! {
             if #[cfg(all(feature = "linux", target_os = "linux"))] {
                 let counters = |open: &OpenGroup| open.group.members().len() * open.group.parts().len();
-                quipu_linux::switch_if_alone(self.groups.iter().map(counters).sum(), true)
+                quipu_linux::start_if_alone(self.groups.iter().map(counters).sum())
             } else {
                 Ok(false)
             }

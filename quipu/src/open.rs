@@ -202,7 +202,7 @@ fn counts_such_software(backend: &Arc<dyn Backend>, spec: &GroupSpec) -> bool {
 
 /// Returns true if events that do not open as one group may open by themselves: there are not enough
 /// counters for all, or no backend has all of them.
-fn may_open_apart(error: &Error) -> bool {
+pub(crate) fn may_open_apart(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::TooManyEvents | ErrorKind::UnsupportedEvent | ErrorKind::UnsupportedFeature

@@ -90,11 +90,11 @@ pub struct Caller {
 }
 
 impl Sampler {
-    /// Returns a description of a sampler of the calling thread, once a millisecond.
+    /// Returns a description of a sampler of the calling thread, at the usual [rate](SamplerBuilder::rate).
     pub fn builder() -> SamplerBuilder {
         SamplerBuilder {
             events: Vec::new(),
-            rate: SampleRate::Frequency(1000),
+            rate: None,
             call_chains: false,
             addresses: false,
             target: Target::CurrentThread,
@@ -154,7 +154,8 @@ impl Sampler {
 #[derive(Debug, Clone)]
 pub struct SamplerBuilder {
     events: Vec<EventSpec>,
-    rate: SampleRate,
+    /// `None` is the usual one.
+    rate: Option<SampleRate>,
     call_chains: bool,
     addresses: bool,
     target: Target,
@@ -182,9 +183,11 @@ impl SamplerBuilder {
         Ok(self)
     }
 
-    /// Sets how often each event is sampled; 1000 times in a second by default.
+    /// Sets how often each event is sampled. By default that is 1000 times in a second, or as often as the system takes
+    /// samples at present, if that is less (`kernel.perf_event_max_sample_rate` of Linux). A rate that is set is refused
+    /// where it is beyond that.
     pub fn rate(&mut self, rate: SampleRate) -> &mut Self {
-        self.rate = rate;
+        self.rate = Some(rate);
         self
     }
 

@@ -1,6 +1,6 @@
 //! ELF files: their functions, where they are loaded, and their build ids.
 
-use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use object::elf::{
@@ -12,6 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
+use crate::input::{Input, regular_file};
 use crate::table::{SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
@@ -41,10 +42,19 @@ impl ElfImage {
     /// apart under its build id, that is read as well.
     ///
     /// `None` when there is no such regular file, or it is no ELF file that makes sense.
-    pub(crate) fn open(path: &Path) -> Option<Self> {
-        let mut image = Self::read(regular_file(path)?)?;
+    ///
+    /// # Errors
+    /// The operating system's when one of the two is there and cannot be read.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        let image_at = |path: &Path| match regular_file(path)? {
+            Some(file) => Input::read_by(file, Self::read),
+            None => Ok(None),
+        };
+        let Some(mut image) = image_at(path)? else {
+            return Ok(None);
+        };
         if let Some(debug_file) = image.build_id.as_deref().and_then(debug_file) {
-            let apart = regular_file(&debug_file).and_then(Self::read);
+            let apart = image_at(&debug_file)?;
             if let Some(apart) = apart
                 && apart.build_id == image.build_id
                 && apart.symbols.len() > image.symbols.len()
@@ -52,7 +62,7 @@ impl ElfImage {
                 image.symbols = apart.symbols;
             }
         }
-        Some(image)
+        Ok(Some(image))
     }
 
     /// Reads an image from anything that can be read at any place.
@@ -87,18 +97,12 @@ impl ElfImage {
 
 /// The build id of a file, if it is an ELF file that has one.
 pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
-    let cache = ReadCache::new(regular_file(path)?);
+    let cache = ReadCache::new(regular_file(path).ok()??);
     match FileKind::parse(&cache).ok()? {
         FileKind::Elf32 => build_id::<FileHeader32<Endianness>, _>(&cache),
         FileKind::Elf64 => build_id::<FileHeader64<Endianness>, _>(&cache),
         _ => None,
     }
-}
-
-/// Opens a file, but nothing that waits for somebody or does not end.
-pub(crate) fn regular_file(path: &Path) -> Option<File> {
-    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    File::open(path).ok()
 }
 
 /// Returns the path of the debug information of a build, if it is apart.
@@ -165,12 +169,14 @@ where
     let mut last = 0;
     for kind in [SHT_SYMTAB, SHT_DYNSYM] {
         let mut any = false;
-        for section in sections.iter().filter(|s| s.sh_type(endian) == kind) {
+        // A file has one of each kind (System V ABI, "Sections"). Many that lie over the same bytes would
+        // be those bytes many times.
+        if let Some(section) = sections.iter().find(|s| s.sh_type(endian) == kind) {
             let size: u64 = section.sh_size(endian).into();
             let strings = sections.section(section.link(endian)).ok()?;
             let strings_size: u64 = strings.sh_size(endian).into();
             if size.max(strings_size) > LONGEST_TABLE {
-                continue;
+                return None;
             }
             let entries = section.data_as_array::<Elf::Sym, _>(endian, data).ok()?;
             let strings = strings.data(endian, data).ok()?;
@@ -198,8 +204,8 @@ where
                 let start = symbol.st_value(endian).into() & mask;
                 let binding = match symbol.st_bind() {
                     STB_GLOBAL => 2,
-                    STB_WEAK => 1,
-                    _ => 0,
+                    STB_WEAK => 0,
+                    _ => 1,
                 };
                 let typed = u8::from(symbol.st_type() != STT_NOTYPE);
                 builder.add_named(
@@ -243,7 +249,8 @@ mod tests {
 
     #[test]
     fn this_programs_own_functions_are_found() {
-        let image = ElfImage::open(&std::env::current_exe().expect("it runs")).expect("an ELF");
+        let image = ElfImage::open(&std::env::current_exe().expect("it runs"));
+        let image = image.expect("readable").expect("an ELF");
         let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
         let address = this_programs_own_functions_are_found as fn() as usize as u64;
         let offset = maps.lines().find_map(|line| {
@@ -287,10 +294,10 @@ mod tests {
     }
 
     /// An ELF file of one section of code, and as many symbols as its string table has bytes, each of
-    /// which begins one byte later.
-    fn overlapping_names(count: usize) -> Vec<u8> {
-        const SECTIONS: u16 = 4;
-        let symbols_at = 64 + 64 * usize::from(SECTIONS);
+    /// which begins one byte later. So many symbol tables are the same bytes.
+    fn overlapping_names(count: usize, tables: u16) -> Vec<u8> {
+        let headers = 3 + tables;
+        let symbols_at = 64 + 64 * usize::from(headers);
         let strings_at = symbols_at + 24 * count;
         let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
         elf.resize(16, 0);
@@ -298,16 +305,19 @@ mod tests {
         put(&[3, 0, 62, 0, 1, 0, 0, 0]);
         [0u64, 0, 64].iter().for_each(|n| put(&n.to_le_bytes()));
         put(&[0; 4]);
-        let sizes = [64u16, 56, 0, 64, SECTIONS, 3];
+        let sizes = [64u16, 56, 0, 64, headers, 2];
         sizes.iter().for_each(|n| put(&n.to_le_bytes()));
         let sections = [
             [0; 8],
             // Kind and flags, address, offset, length, link, alignment, length of an entry.
             [1, 6, 0x1000, 0, 0x1000, 0, 1, 0],
-            [2, 0, 0, symbols_at as u64, 24 * count as u64, 3, 8, 24],
             [3, 0, 0, strings_at as u64, count as u64 + 1, 0, 1, 0],
         ];
-        for [kind, flags, address, offset, len, link, align, each] in sections {
+        let table = [2, 0, 0, symbols_at as u64, 24 * count as u64, 2, 8, 24];
+        let tables = (0..tables).map(|_| table);
+        for [kind, flags, address, offset, len, link, align, each] in
+            sections.into_iter().chain(tables)
+        {
             put(&(kind << 32).to_le_bytes());
             let rest = [flags, address, offset, len, link, align, each];
             rest.iter().for_each(|n| put(&n.to_le_bytes()));
@@ -325,16 +335,34 @@ mod tests {
 
     #[test]
     fn names_that_share_their_ends_take_no_more_room() {
-        let elf = overlapping_names(5000);
-        let image = ElfImage::read(Cursor::new(&elf[..])).expect("an ELF");
+        let elf = overlapping_names(5000, 1);
+        let mut image = None;
+        let allocated = allocation_counter::measure(|| {
+            image = ElfImage::read(Cursor::new(&elf[..]));
+        });
+        // A symbol is 24 bytes in the file, and as many while it is found, in a vector that doubles; 32
+        // in the table.
+        let most = 5 * elf.len() as u64;
+        assert!(allocated.bytes_max < most, "{allocated:?}, {most}");
+        let image = image.expect("an ELF");
         let found = image.symbols().find(0x1000 + 4990).expect("a name");
         assert_eq!((found.name, image.symbols().len()), ("xxxxxxxxxx", 5000));
         assert_eq!(image.symbols().names.len(), 5001);
     }
 
     #[test]
+    fn many_tables_over_the_same_bytes_take_no_more_room() {
+        let elf = overlapping_names(500, 400);
+        let most = overlapping_names(500, 1).len() as u64 * 5 + elf.len() as u64;
+        let allocated = allocation_counter::measure(|| {
+            assert!(ElfImage::read(Cursor::new(&elf[..])).is_some());
+        });
+        assert!(allocated.bytes_max < most, "{allocated:?}, {most}");
+    }
+
+    #[test]
     fn names_of_no_sensible_length_are_none() {
-        let elf = overlapping_names(LONGEST_NAME + 10);
+        let elf = overlapping_names(LONGEST_NAME + 10, 1);
         let image = ElfImage::read(Cursor::new(&elf[..])).expect("an ELF");
         assert!(image.symbols().find(0x1000).is_none());
         assert!(image.symbols().find(0x1000 + 20).is_some());
@@ -343,7 +371,8 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_opened() {
         for path in ["/dev/zero", "/proc", "/nowhere"] {
-            assert!(ElfImage::open(Path::new(path)).is_none(), "{path}");
+            let opened = ElfImage::open(Path::new(path)).expect("nothing is opened");
+            assert!(opened.is_none(), "{path}");
             assert!(build_id_of(Path::new(path)).is_none(), "{path}");
         }
     }

@@ -82,8 +82,8 @@ impl KernelSymbols {
             };
             let rank = match kind {
                 "T" => 2,
-                "W" => 1,
-                "t" | "w" => 0,
+                "t" | "w" => 1,
+                "W" => 0,
                 _ => continue,
             };
             if let Some(known) = REFERENCES.iter().find(|known| **known == name) {

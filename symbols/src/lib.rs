@@ -1,11 +1,15 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
 mod demangled;
 mod elf;
+mod input;
 mod jit;
 mod kernel;
+mod left_out;
 mod lines;
 mod maps_line;
 mod processes;
@@ -16,6 +20,7 @@ pub use address_space::Mapped;
 pub use demangled::demangle;
 pub use elf::build_id_of;
 pub use kernel::{KernelSymbols, Reference};
+pub use left_out::LeftOut;
 pub use maps_line::MapsLine;
 pub use processes::Processes;
 pub use symbolizer::{AddressOwner, Function, Symbolizer};

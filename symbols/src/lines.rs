@@ -11,7 +11,8 @@ use object::read::{CompressedData, CompressionFormat, Object, ObjectSection, Rea
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::demangled::demangle;
-use crate::elf::{debug_file, regular_file};
+use crate::elf::debug_file;
+use crate::input::regular_file;
 
 /// No section of debug information is longer than this.
 const LONGEST_SECTION: u64 = 4 << 30;
@@ -45,7 +46,7 @@ impl Lines {
     }
 
     fn read(path: &Path) -> Option<Self> {
-        let cache = ReadCache::new(regular_file(path)?);
+        let cache = ReadCache::new(regular_file(path).ok()??);
         let file = object::File::parse(&cache).ok()?;
         file.section_by_name(".debug_info")?;
         let endian = match file.is_little_endian() {

@@ -1,6 +1,6 @@
 //! From an address to a function.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use crate::demangled::demangle;
 use crate::elf::ElfImage;
 use crate::jit;
 use crate::kernel::{self, KernelSymbols};
+use crate::left_out::LeftOut;
 use crate::lines::{Line, Lines};
 use crate::processes::Processes;
 use crate::table::SymbolTable;
@@ -53,6 +54,8 @@ pub struct Function {
     pub inlined: bool,
     /// Source location: file and line.
     pub source: Option<(Arc<str>, u32)>,
+    /// Bytes from the start of its symbol to the address; `None` for an inlined one, and where it has no symbol.
+    pub offset: Option<u64>,
 }
 
 /// Turns addresses into functions. What it has read it keeps.
@@ -61,12 +64,14 @@ pub struct Symbolizer {
     kernel: Option<KernelSymbols>,
     this_machine: bool,
     with_lines: bool,
+    with_maps_of_others: bool,
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     images: Vec<Image>,
     by_path: HashMap<Arc<[u8]>, usize>,
     jit: HashMap<i32, SymbolTable>,
     names: HashMap<String, Arc<str>>,
     changed: BTreeSet<String>,
+    left_out: BTreeMap<String, LeftOut>,
 }
 
 /// A file that was mapped.
@@ -108,6 +113,13 @@ impl Symbolizer {
         self
     }
 
+    /// Reads a `/tmp/perf-PID.map` also if it is of a user who is neither root nor the one of this process.
+    #[must_use]
+    pub fn with_maps_of_others(mut self, yes: bool) -> Self {
+        self.with_maps_of_others = yes;
+        self
+    }
+
     /// With the build ids that were recorded, by path: a file that has another one by now has other
     /// functions, and is left out.
     #[must_use]
@@ -135,6 +147,12 @@ impl Symbolizer {
         self.changed.iter().map(String::as_str)
     }
 
+    /// Returns the files that are there and were not read, and why: functions in them have no names.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &LeftOut)> {
+        let files = self.left_out.iter();
+        files.map(|(path, reason)| (path.as_str(), reason))
+    }
+
     /// Appends what is known of an address: the functions that were inlined there, the innermost
     /// first, and the function itself.
     ///
@@ -157,12 +175,14 @@ impl Symbolizer {
     fn kernel_function(&mut self, address: u64) -> Function {
         let found = self.kernel.as_ref().and_then(|kernel| {
             let (symbol, module) = kernel.find(address)?;
-            Some((symbol.name.to_owned(), module.unwrap_or(KERNEL).to_owned()))
+            let offset = address.wrapping_sub(symbol.start);
+            let module = module.unwrap_or(KERNEL).to_owned();
+            Some((symbol.name.to_owned(), module, offset))
         });
         match found {
-            Some((name, module)) => {
+            Some((name, module, offset)) => {
                 let name = self.shared(&demangle(&name));
-                self.named(&module, name)
+                self.named(&module, name, offset)
             }
             None => self.nameless(KERNEL),
         }
@@ -177,7 +197,7 @@ impl Symbolizer {
     ) {
         let Some(mapped) = processes.mapping(pid, address) else {
             out.push(match self.jit_function(pid, address) {
-                Some(name) => self.named("[jit]", name),
+                Some((name, offset)) => self.named("[jit]", name, offset),
                 None => self.nameless(UNKNOWN),
             });
             return;
@@ -185,7 +205,7 @@ impl Symbolizer {
         if is_anonymous(&mapped.path) {
             let path = String::from_utf8_lossy(&mapped.path);
             out.push(match self.jit_function(pid, address) {
-                Some(name) => self.named("[jit]", name),
+                Some((name, offset)) => self.named("[jit]", name, offset),
                 None => self.nameless(&path),
             });
             return;
@@ -200,13 +220,15 @@ impl Symbolizer {
             (Some(address), Some(lines)) => lines.at(address),
             _ => Vec::new(),
         };
-        let name = address.and_then(|address| image.function_at(address));
+        let found = address.and_then(|address| image.function_at(address));
+        let (name, offset) = found.unzip();
         let object = image.object.clone();
         let function = |name, inlined, source| Function {
             object: object.clone(),
             name,
             inlined,
             source,
+            offset: offset.filter(|_| !inlined),
         };
         let Some((outermost, inlined)) = lines.split_last() else {
             out.push(function(name, false, None));
@@ -225,16 +247,22 @@ impl Symbolizer {
         Some((self.shared(line.file.as_deref()?), line.line?))
     }
 
-    fn jit_function(&mut self, pid: i32, address: u64) -> Option<Arc<str>> {
+    fn jit_function(&mut self, pid: i32, address: u64) -> Option<(Arc<str>, u64)> {
         if !self.this_machine {
             return None;
         }
-        let table = self
-            .jit
-            .entry(pid)
-            .or_insert_with(|| jit::functions_of(pid));
-        let name = demangle(table.find(address)?.name).into_owned();
-        Some(self.shared(&name))
+        let table = self.jit.entry(pid).or_insert_with(|| {
+            let path = jit::path_of(pid);
+            let functions = jit::functions_in(&path, self.with_maps_of_others);
+            functions.unwrap_or_else(|reason| {
+                self.left_out.insert(path.display().to_string(), reason);
+                SymbolTable::default()
+            })
+        });
+        let symbol = table.find(address)?;
+        let offset = address - symbol.start;
+        let name = demangle(symbol.name).into_owned();
+        Some((self.shared(&name), offset))
     }
 
     /// The position of a file that was mapped, read when it is first asked for.
@@ -245,7 +273,10 @@ impl Symbolizer {
         let object = String::from_utf8_lossy(path).into_owned();
         let mut elf = match &**path {
             VDSO => self.this_machine.then(kernel::vdso).flatten(),
-            _ => ElfImage::open(as_path(path)),
+            _ => ElfImage::open(as_path(path)).unwrap_or_else(|error| {
+                self.left_out.insert(object.clone(), error.into());
+                None
+            }),
         };
         let recorded = self.build_ids.get(&**path);
         let is_other = |elf: &ElfImage| {
@@ -270,9 +301,10 @@ impl Symbolizer {
         index
     }
 
-    fn named(&mut self, object: &str, name: Arc<str>) -> Function {
+    fn named(&mut self, object: &str, name: Arc<str>, offset: u64) -> Function {
         Function {
             name: Some(name),
+            offset: Some(offset),
             ..self.nameless(object)
         }
     }
@@ -283,6 +315,7 @@ impl Symbolizer {
             name: None,
             inlined: false,
             source: None,
+            offset: None,
         }
     }
 
@@ -298,10 +331,12 @@ impl Symbolizer {
 }
 
 impl Image {
-    fn function_at(&mut self, address: u64) -> Option<Arc<str>> {
+    /// Returns the name of the function at an address, and how far into it that is.
+    fn function_at(&mut self, address: u64) -> Option<(Arc<str>, u64)> {
         let symbol = self.elf.as_ref()?.symbols().find(address)?;
         let name = self.names.entry(symbol.index);
-        Some(name.or_insert_with(|| demangle(symbol.name).into()).clone())
+        let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
+        Some((name, address - symbol.start))
     }
 }
 

@@ -86,7 +86,8 @@ impl TableBuilder {
     /// Returns the table. The last symbol without a length goes on to `end`.
     pub(crate) fn build(mut self, end: u64) -> SymbolTable {
         let names = std::mem::take(&mut self.names);
-        self.found.sort_unstable_by(|a, b| by_place(a, b, &names));
+        // Stable: of equals the first of the file stays.
+        self.found.sort_by(|a, b| by_place(a, b, &names));
         self.found.dedup_by_key(|symbol| symbol.start);
         let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
         let nexts = starts.chain([end]);
@@ -113,14 +114,14 @@ impl TableBuilder {
     }
 }
 
-/// Compares by address; of equals those that know their length come first, then the plainest and
-/// shortest name.
+/// Compares by address; of equals those that know their length come first, then the name with the fewest underscores
+/// before it, then the longest, as perf chooses (`choose_best_symbol`, `tools/perf/util/symbol.c`).
 fn by_place(a: &Found, b: &Found, names: &[u8]) -> Ordering {
     let names = || {
         [a, b].map(|symbol| {
             let name = name_at(names, symbol.name, COMPARED);
             let underscores = name.iter().take_while(|byte| **byte == b'_').count();
-            (underscores, name.len(), name)
+            (underscores, Reverse(name.len()))
         })
     };
     let known = |s: &Found| Reverse((s.len > 0, s.rank));

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::process::geteuid;
 
+use quipu_hal::Hardware;
+
 use super::CounterTest;
 use crate::kernel_file;
 use crate::privileges::Privileges;
 
 /// The first line of the file; another one is of another version.
-const FORM: &str = "quipu counters 1";
+const FORM: &str = "quipu counters 2";
 
 /// The file is this long at most.
 const LONGEST: u64 = 4096;
@@ -52,19 +54,25 @@ impl Kept {
         }
     }
 
-    /// Returns the result, if there is one with this stamp, in a file that no one else could have written.
-    pub(super) fn read(&self, stamp: &Stamp) -> Option<CounterTest> {
+    /// Returns the results with this stamp, if they are in a file that no one else could have written.
+    pub(super) fn read(&self, stamp: &Stamp) -> Vec<CounterTest> {
+        self.text()
+            .and_then(|text| parse(&text, stamp))
+            .unwrap_or_default()
+    }
+
+    fn text(&self) -> Option<String> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(self.open().ok()?, NAME, flags, Mode::empty()).ok()?;
         check_own(&file, FileType::RegularFile).ok()?;
         let mut text = String::new();
         let mut start = File::from(file).take(LONGEST);
         start.read_to_string(&mut text).ok()?;
-        parse(&text, stamp)
+        Some(text)
     }
 
-    /// Replaces the result.
-    pub(super) fn write(&self, stamp: &Stamp, test: CounterTest) -> io::Result<()> {
+    /// Replaces the results.
+    pub(super) fn write(&self, stamp: &Stamp, tests: &[CounterTest]) -> io::Result<()> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&self.dir)?;
         let dir = self.open()?;
@@ -73,7 +81,7 @@ impl Kept {
         let _: Result<(), _> = unlinkat(&dir, new.as_str(), AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = openat(&dir, new.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-        File::from(file).write_all(print(stamp, test).as_bytes())?;
+        File::from(file).write_all(print(stamp, tests).as_bytes())?;
         Ok(renameat(&dir, new.as_str(), &dir, NAME)?)
     }
 
@@ -99,31 +107,43 @@ fn check_own(fd: &OwnedFd, wanted: FileType) -> io::Result<()> {
     }
 }
 
-fn print(stamp: &Stamp, test: CounterTest) -> String {
+fn print(stamp: &Stamp, tests: &[CounterTest]) -> String {
     let Stamp { boot, cpu } = stamp;
-    let CounterTest {
+    let mut text = format!("{FORM}\nboot {boot}\ncpu {cpu}\n");
+    for test in tests {
+        let CounterTest {
+            pmu,
+            event,
+            advertised,
+            tested,
+            counting,
+        } = test;
+        text += &format!("counters {advertised} {tested} {counting} {event} {pmu}\n");
+    }
+    text
+}
+
+/// Returns the results in the text, if it is what [`print`] writes for this stamp.
+fn parse(text: &str, stamp: &Stamp) -> Option<Vec<CounterTest>> {
+    let lines = text.lines().skip(print(stamp, &[]).lines().count());
+    let tests: Vec<CounterTest> = lines.map(parse_test).collect::<Option<_>>()?;
+    // One text for each result: nothing before, between or behind.
+    (print(stamp, &tests) == text).then_some(tests)
+}
+
+fn parse_test(line: &str) -> Option<CounterTest> {
+    let mut words = line.strip_prefix("counters ")?.splitn(5, ' ');
+    let mut number = || Some(usize::from(words.next()?.parse::<u8>().ok()?));
+    let (advertised, tested, counting) = (number()?, number()?, number()?);
+    let test = CounterTest {
+        event: Hardware::from_name(words.next()?)?,
+        pmu: words.next()?.to_owned(),
         advertised,
         tested,
         counting,
-    } = test;
-    format!("{FORM}\nboot {boot}\ncpu {cpu}\ncounters {advertised} {tested} {counting}\n")
-}
-
-/// Returns the result in the text, if it is what [`print`] writes for this stamp.
-fn parse(text: &str, stamp: &Stamp) -> Option<CounterTest> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("counters "))?;
-    let mut numbers = line.split(' ').map(|number| number.parse::<u8>().ok());
-    let mut next = || Some(usize::from(numbers.next()??));
-    let test = CounterTest {
-        advertised: next()?,
-        tested: next()?,
-        counting: next()?,
     };
     let possible = test.counting <= test.tested && (1..=test.advertised).contains(&test.tested);
-    // One text for each result: nothing before, between or behind.
-    (possible && print(stamp, test) == text).then_some(test)
+    possible.then_some(test)
 }
 
 #[cfg(test)]
@@ -131,11 +151,15 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
-    const TEST: CounterTest = CounterTest {
-        advertised: 6,
-        tested: 6,
-        counting: 5,
-    };
+    fn test(pmu: &str, counting: usize) -> CounterTest {
+        CounterTest {
+            pmu: pmu.into(),
+            event: Hardware::Instructions,
+            advertised: 6,
+            tested: 6,
+            counting,
+        }
+    }
 
     fn stamp() -> Stamp {
         Stamp {
@@ -152,26 +176,29 @@ mod tests {
     fn what_is_kept_is_read_again_in_this_boot_on_this_cpu() {
         let root = tempfile::tempdir().expect("a directory");
         let kept = Kept::below(root.path());
-        assert_eq!(kept.read(&stamp()), None);
+        assert_eq!(kept.read(&stamp()), []);
         for counting in [5, 6] {
-            let test = CounterTest { counting, ..TEST };
-            kept.write(&stamp(), test).expect("writable");
-            assert_eq!(kept.read(&stamp()), Some(test));
+            for pmus in [&["cpu"][..], &["cpu_core", "cpu_atom"]] {
+                let tests: Vec<_> = pmus.iter().map(|pmu| test(pmu, counting)).collect();
+                kept.write(&stamp(), &tests).expect("writable");
+                assert_eq!(kept.read(&stamp()), tests);
+            }
         }
         let boot = "another".into();
-        assert_eq!(kept.read(&Stamp { boot, ..stamp() }), None);
+        assert_eq!(kept.read(&Stamp { boot, ..stamp() }), []);
         let cpu = "another".into();
-        assert_eq!(kept.read(&Stamp { cpu, ..stamp() }), None);
+        assert_eq!(kept.read(&Stamp { cpu, ..stamp() }), []);
         let files = std::fs::read_dir(root.path().join("quipu")).expect("there");
         assert_eq!(files.count(), 1);
     }
 
     #[test]
     fn any_other_text_is_none() {
-        let good = print(&stamp(), TEST);
-        assert_eq!(parse(&good, &stamp()), Some(TEST));
+        let tests = vec![test("cpu", 5)];
+        let good = print(&stamp(), &tests);
+        assert_eq!(parse(&good, &stamp()), Some(tests));
         for (from, to) in [
-            ("counters 1\n", "counters 2\n"),
+            ("counters 2\n", "counters 1\n"),
             ("6 6 5", "6 6 7"),
             ("6 6 5", "5 6 5"),
             ("6 6 5", "0 0 0"),
@@ -182,8 +209,11 @@ mod tests {
             ("6 6 5", "6 6 05"),
             ("6 6 5", "6 6 -1"),
             ("6 6 5", "6 6 99999999999999999999"),
-            ("6 6 5\n", "6 6 5"),
-            ("6 6 5\n", "6 6 5\n\n"),
+            (" instructions", ""),
+            ("instructions", "nonsense"),
+            (" cpu\n", "\n"),
+            ("cpu\n", "cpu"),
+            ("cpu\n", "cpu\n\n"),
             ("boot ", "boot\t"),
             ("cpu Some", "cpu some"),
             ("quipu", "\u{0}quipu"),
@@ -192,7 +222,7 @@ mod tests {
             assert_ne!(bad, good);
             assert_eq!(parse(&bad, &stamp()), None, "{bad:?}");
         }
-        for bad in ["", "\n", "counters ", "counters 6 6 5\n"] {
+        for bad in ["", "\n", "counters ", "counters 6 6 5 instructions cpu\n"] {
             assert_eq!(parse(bad, &stamp()), None, "{bad:?}");
         }
     }
@@ -201,7 +231,8 @@ mod tests {
     fn a_file_that_others_could_have_written_is_not_read() {
         let root = tempfile::tempdir().expect("a directory");
         let kept = Kept::below(root.path());
-        kept.write(&stamp(), TEST).expect("writable");
+        let tests = [test("cpu", 5)];
+        kept.write(&stamp(), &tests).expect("writable");
         let dir = root.path().join("quipu");
         let file = dir.join(NAME);
         for (path, bad, good) in [
@@ -210,31 +241,31 @@ mod tests {
             (&dir, 0o777, 0o700),
         ] {
             mode(path, bad);
-            assert_eq!(kept.read(&stamp()), None, "{bad:o}");
+            assert_eq!(kept.read(&stamp()), [], "{bad:o}");
             mode(path, good);
-            assert_eq!(kept.read(&stamp()), Some(TEST));
+            assert_eq!(kept.read(&stamp()), tests);
         }
         let elsewhere = root.path().join("elsewhere");
         std::fs::rename(&file, &elsewhere).expect("own");
         symlink(&elsewhere, &file).expect("new");
-        assert_eq!(kept.read(&stamp()), None);
+        assert_eq!(kept.read(&stamp()), []);
         std::fs::remove_file(&file).expect("own");
         std::fs::create_dir(&file).expect("new");
-        assert_eq!(kept.read(&stamp()), None);
-        assert!(kept.write(&stamp(), TEST).is_err());
+        assert_eq!(kept.read(&stamp()), []);
+        assert!(kept.write(&stamp(), &tests).is_err());
         std::fs::remove_dir(&file).expect("own");
         std::fs::write(&file, vec![b'a'; 1 << 20]).expect("own");
         mode(&file, 0o600);
-        assert_eq!(kept.read(&stamp()), None);
+        assert_eq!(kept.read(&stamp()), []);
         std::fs::rename(&elsewhere, &file).expect("own");
-        assert_eq!(kept.read(&stamp()), Some(TEST));
+        assert_eq!(kept.read(&stamp()), tests);
         if geteuid().is_root() {
             for path in [&file, &dir] {
                 chown(path, Some(12345), None).expect("root may");
-                assert_eq!(kept.read(&stamp()), None);
+                assert_eq!(kept.read(&stamp()), []);
                 chown(path, Some(0), None).expect("root may");
             }
-            assert_eq!(kept.read(&stamp()), Some(TEST));
+            assert_eq!(kept.read(&stamp()), tests);
         }
     }
 }

@@ -240,7 +240,7 @@ impl Opener<'_> {
             failure,
         };
         let fd = opened.map_err(refused)?;
-        SampledCounter::new(fd, event, last).map_err(|errno| refused(OpenFailure::Errno(errno)))
+        SampledCounter::new(fd, event, last).map_err(|errno| refused(OpenFailure::NoId(errno)))
     }
 
     /// Gives a counter the ring of its CPU or thread, or maps that.

@@ -73,13 +73,10 @@ pub(super) fn explain(
         true => target.to_string(),
         false => planned.part.to_string(),
     };
-    let error = Error::new(kind, format!("sample {event} on {place}"))
+    Error::new(kind, format!("sample {event} on {place}"))
         .with_member(refused.member)
-        .with_reason(reason);
-    match refused.failure {
-        OpenFailure::Errno(errno) => error.with_errno(errno),
-        OpenFailure::AttrTooNew { .. } => error.with_errno(libc::E2BIG),
-    }
+        .with_errno(refused.failure.errno())
+        .with_reason(reason)
 }
 
 /// Finds the first setting of the sampling without which the counter opens by itself. `None` when it
@@ -106,8 +103,7 @@ fn unsupported_field(
         ..attr
     };
     if opens(&never) {
-        let most = setting("perf_event_max_sample_rate").and_then(|most| most.parse::<u64>().ok());
-        return match (rate, most) {
+        return match (rate, Rate::most_frequent()) {
             (Rate::Frequency(frequency), Some(most)) if frequency > most => Some((
                 K::InvalidConfiguration,
                 format!(

@@ -1,7 +1,11 @@
 //! The description of a sampler.
 
+use std::path::Path;
+
 use bitflags::bitflags;
 use quipu_hal::{Attributes, EventSpec};
+
+use crate::kernel_file;
 
 use super::{BranchSampleType, ReadFormat, SampleType, WhenFull};
 
@@ -19,6 +23,16 @@ pub enum Rate {
     Frequency(u64),
     /// Never: it is a member of a group that its leader samples, or is there for its other records.
     Never,
+}
+
+impl Rate {
+    /// Returns the most samples a second that the kernel takes at present (`kernel.perf_event_max_sample_rate`); it lowers
+    /// that by itself where sampling takes too much of the time (`perf_sample_event_took`, `kernel/events/core.c`).
+    pub fn most_frequent() -> Option<u64> {
+        let limit = Path::new("/proc/sys/kernel/perf_event_max_sample_rate");
+        let limit = kernel_file::read(limit).ok()?;
+        limit.parse().ok().filter(|most| *most > 0)
+    }
 }
 
 /// An event that is sampled.

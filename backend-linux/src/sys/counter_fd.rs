@@ -8,6 +8,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use self::request::Pointing;
+use super::again::again;
 use super::{PerfEventAttr, last_errno, read_call};
 
 /// `PERF_EVENT_IOC_*`. They are `_IO('$', n)` and `_IOR('$', 7, __u64 *)` in the kernel's header.
@@ -116,7 +117,7 @@ impl CounterFd {
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
-        read_call::read(self.as_fd(), words, self.leaves_returns)
+        again(|| read_call::read(self.as_fd(), words, self.leaves_returns))
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU
@@ -210,18 +211,23 @@ impl CounterFd {
     }
 
     fn ioctl_with(&self, request: libc::Ioctl, argument: impl Into<c_long>) -> Result<(), i32> {
-        // SAFETY: these requests take an integer argument and touch no memory of ours.
-        let rc = unsafe { libc::ioctl(self.raw(), request, argument.into()) };
-        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        let argument = argument.into();
+        again(|| {
+            // SAFETY: these requests take an integer argument and touch no memory of ours.
+            let rc = unsafe { libc::ioctl(self.raw(), request, argument) };
+            if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        })
     }
 
     /// Makes a request whose argument is a pointer.
     fn ioctl_at<A: ?Sized>(&self, request: &Pointing<A>, argument: &A) -> Result<(), i32> {
         let argument = std::ptr::from_ref(argument).cast::<c_void>();
-        // SAFETY: the kernel reads an `A` through the pointer, or writes one where it is a Cell, by
-        // the declaration of the request; the argument is a live one.
-        let rc = unsafe { libc::ioctl(self.raw(), request.number, argument) };
-        if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        again(|| {
+            // SAFETY: the kernel reads an `A` through the pointer, or writes one where it is a Cell, by
+            // the declaration of the request; the argument is a live one.
+            let rc = unsafe { libc::ioctl(self.raw(), request.number, argument) };
+            if rc < 0 { Err(last_errno()) } else { Ok(()) }
+        })
     }
 }
 
@@ -234,6 +240,15 @@ impl AsFd for CounterFd {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A read does not wait for what never comes.
+    #[test]
+    fn a_read_that_cannot_go_on_now_ends() {
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        fcntl_setfl(&reader, OFlags::NONBLOCK).expect("any pipe can");
+        let fd = CounterFd::new(reader.into());
+        assert_eq!(fd.read(&mut [0; 3]), Err(libc::EAGAIN));
+    }
 
     #[test]
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]

@@ -3,6 +3,7 @@
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::again::again;
 use super::{CounterFd, PerfEventAttr, last_errno};
 
 /// `PERF_FLAG_PID_CGROUP`: the pid argument is a file descriptor of a cgroup directory.
@@ -46,11 +47,23 @@ impl Attach {
 pub(crate) enum OpenFailure {
     /// Its errno.
     Errno(i32),
+    /// The counter was opened, but its id is not told (`PERF_EVENT_IOC_ID`), for this errno.
+    NoId(i32),
     /// Its `perf_event_attr` ends before a field that is needed.
     AttrTooNew {
         /// The field, by the kernel's name.
         field: &'static str,
     },
+}
+
+impl OpenFailure {
+    /// Returns the errno: for an attr that is too new, that of the size.
+    pub(crate) fn errno(self) -> i32 {
+        match self {
+            Self::Errno(errno) | Self::NoId(errno) => errno,
+            Self::AttrTooNew { .. } => libc::E2BIG,
+        }
+    }
 }
 
 /// The attr size to offer: the full one, until a kernel has named a smaller one.
@@ -73,7 +86,7 @@ pub(crate) fn perf_event_open(
     }
     let group_fd = leader.map_or(-1, CounterFd::raw);
     with_accepted_size(attr, &ATTR_SIZE, |attr| {
-        call(attr, attach.pid, attach.cpu, group_fd, flags)
+        again(|| call(attr, attach.pid, attach.cpu, group_fd, flags))
     })
     .map(CounterFd::new)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use quipu_hal::{
     Error, ErrorKind, EventInfo, Filter, PerfConfig, PmuEvent, Result, Term, TermValue, ValueKind,
@@ -54,7 +54,7 @@ pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuE
     if let Some(name) = terms.named {
         request.apply_named(name, &terms.fields, &mut config)?;
         request.describe(name, &mut info)?;
-        per_package = request.has_companion(name, ".per-pkg");
+        per_package = request.has_companion(name, ".per-pkg")?;
     }
     for (word, value) in terms.words {
         *word.of(&mut config) = value;
@@ -75,6 +75,15 @@ pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuE
         cpus,
         per_package,
     })
+}
+
+/// Returns the value of `config` that `r` and hexadecimal digits mean, as in `cpu/r1c0/`.
+fn raw_word(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('r')?;
+    let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u64::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| is_hexadecimal)
 }
 
 /// The terms of a request, sorted out.
@@ -117,7 +126,7 @@ impl Request<'_> {
         } else if let Some(word) = ConfigWord::from_name(name) {
             let value = self.value(term)?.ok_or_else(|| self.valueless(term))?;
             sorted.words.push((word, value));
-        } else if term.value.is_none() && self.is_event(name) {
+        } else if term.value.is_none() && self.is_event(name)? {
             if let Some(other) = sorted.named.replace(name) {
                 return Err(self.invalid(format!("{other} and {name} are two events")));
             }
@@ -129,6 +138,8 @@ impl Request<'_> {
             };
             self.fits(name, field, value)?;
             sorted.fields.push((name, field, value));
+        } else if let (Some(config), None) = (raw_word(name), &term.value) {
+            sorted.words.push((ConfigWord::Config, config));
         } else {
             return Err(self.refuse(term));
         }
@@ -161,7 +172,7 @@ impl Request<'_> {
 
     /// Why a term is neither a field nor an event here.
     fn refuse(&self, term: &Term) -> Error {
-        if self.is_event(&term.name) {
+        if self.is_event(&term.name).unwrap_or(false) {
             return self.invalid(format!("{} is an event and takes no value", shown(term)));
         }
         if PERF_TERMS.split(' ').any(|name| name == term.name) {
@@ -236,20 +247,24 @@ impl Request<'_> {
                 self.error(ErrorKind::UnsupportedFeature, reason)
             })?;
         }
-        if self.has_companion(name, ".snapshot") {
+        if self.has_companion(name, ".snapshot")? {
             info.kind = ValueKind::Gauge;
         }
         Ok(())
     }
 
-    fn is_event(&self, name: &str) -> bool {
-        kernel_file::is_component(name)
+    fn is_event(&self, name: &str) -> Result<bool> {
+        Ok(kernel_file::is_component(name)
             && !named_event::is_companion(name)
-            && self.dir.join("events").join(name).exists()
+            && self.is_there(&self.dir.join("events").join(name))?)
     }
 
-    fn has_companion(&self, name: &str, suffix: &str) -> bool {
-        self.companion_path(name, suffix).exists()
+    fn has_companion(&self, name: &str, suffix: &str) -> Result<bool> {
+        self.is_there(&self.companion_path(name, suffix))
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool> {
+        kernel_file::is_there(path).map_err(|e| self.unreadable(path, &e))
     }
 
     fn companion(&self, name: &str, suffix: &str) -> Result<Option<String>> {
@@ -272,7 +287,7 @@ impl Request<'_> {
         field.map_err(|e| self.definition(name, &e))
     }
 
-    fn unreadable(&self, path: &std::path::Path, e: &io::Error) -> Error {
+    fn unreadable(&self, path: &Path, e: &io::Error) -> Error {
         kernel_file::error(self.attempted.clone(), path, e)
     }
 

@@ -85,9 +85,14 @@ pub fn available() -> Result<()> {
                 OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
                     error(ErrorKind::NoPermission).with_errno(errno)
                 }
-                OpenFailure::Errno(errno) => error(ErrorKind::UnsupportedFeature)
+                OpenFailure::Errno(
+                    errno @ (libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL),
+                ) => error(ErrorKind::UnsupportedFeature)
                     .with_errno(errno)
                     .with_reason("the kernel counts no cycles of the CPU"),
+                OpenFailure::Errno(errno) | OpenFailure::NoId(errno) => {
+                    error(ErrorKind::Os).with_errno(errno)
+                }
                 OpenFailure::AttrTooNew { .. } => {
                     error(ErrorKind::UnsupportedFeature).with_reason("the kernel is too old")
                 }

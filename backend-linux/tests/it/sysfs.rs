@@ -497,3 +497,36 @@ fn every_named_event_of_every_machine_resolves_unless_it_has_parameters() {
     }
     assert_eq!(resolved, 53);
 }
+
+/// A symbolic link to itself cannot be followed (ELOOP): whether there is a file cannot be told.
+#[test]
+fn what_cannot_be_looked_at_is_not_taken_for_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let events = dir.path().join("msr/events");
+    std::fs::create_dir_all(&events).unwrap();
+    std::fs::write(dir.path().join("msr/type"), "9\n").unwrap();
+    std::fs::write(events.join("temp"), "event=0x05\n").unwrap();
+    let pmus = SysfsPmus::at(dir.path());
+    let refused = |name: &str| {
+        let link = events.join(name);
+        std::os::unix::fs::symlink(&link, &link).unwrap();
+        let named = PmuEvent::new("msr").with(name.split('.').next().unwrap());
+        let error = pmus.resolve(&named).unwrap_err();
+        std::fs::remove_file(&link).unwrap();
+        (error.kind(), error.errno())
+    };
+    let unreadable = (ErrorKind::Os, Some(libc::ELOOP));
+    assert_eq!(refused("tsc"), unreadable, "an event");
+    std::fs::create_dir(dir.path().join("msr/format")).unwrap();
+    std::fs::write(dir.path().join("msr/format/event"), "config:0-63\n").unwrap();
+    assert_eq!(
+        refused("temp.snapshot"),
+        unreadable,
+        "whether it is a gauge"
+    );
+    assert_eq!(
+        refused("temp.per-pkg"),
+        unreadable,
+        "whether it is of a package"
+    );
+}

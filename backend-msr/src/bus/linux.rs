@@ -40,7 +40,7 @@ impl LinuxMsr {
     }
 }
 
-/// The CPUs that have a file.
+/// The CPUs that have a file, and those of which that cannot be told: opening it tells why.
 fn nodes(directory: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let node = |entry: fs::DirEntry| {
@@ -48,7 +48,9 @@ fn nodes(directory: &Path) -> Vec<(u32, PathBuf)> {
         Some((cpu, entry.path().join("msr")))
     };
     let nodes = entries.filter_map(node);
-    nodes.filter(|(_, path)| path.exists()).collect()
+    nodes
+        .filter(|(_, path)| path.try_exists().unwrap_or(true))
+        .collect()
 }
 
 #[cold]
@@ -176,5 +178,16 @@ mod tests {
                 .hint()
                 .is_some_and(|hint| hint.contains("modprobe msr"))
         );
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_be_looked_at_is_not_left_out() {
+        let directory = cpus(&[0]);
+        // A symbolic link to itself cannot be followed (ELOOP).
+        let link = directory.path().join("7/msr");
+        std::os::unix::fs::symlink(&link, &link).unwrap();
+        let bus = LinuxMsr::open_in(directory.path()).unwrap();
+        assert_eq!(bus.cpus(), [0, 7]);
+        assert_eq!(bus.read(7, 0x10).unwrap_err().errno(), Some(libc::ELOOP));
     }
 }

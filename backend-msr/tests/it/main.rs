@@ -4,6 +4,8 @@ mod conformance;
 mod crash;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod device;
+#[cfg(unix)]
+mod forks;
 mod others;
 mod registers;
 mod safety;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_hal::{
-    Encoding, Error, ErrorKind, Event, FixedCounter, Group, GroupSpec, P5Function, Target,
+    Count, Encoding, Error, ErrorKind, Event, FixedCounter, Group, GroupSpec, P5Function, SlotSet,
+    Target,
 };
 use quipu_msr::sim::{EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
@@ -344,6 +345,33 @@ fn a_taken_counter_is_noticed_by_the_next_read_and_a_free_one_goes_on() {
             found.map(|(_, value)| value & 0xffff)
         };
         assert_eq!(taken(&bus.dump(0)), taken(&before), "{generation:?}");
+    }
+}
+
+/// A counter that jumps forward has counted more than its event can have occurred in the time.
+#[test]
+fn a_counter_that_jumps_forward_has_no_count() {
+    let event = || GroupSpec::single(Event::Named("A".into()));
+    for &generation in Generation::ALL {
+        let bus = SimulatedMsrs::new(generation, 1);
+        // At most a million in a second; 20 ms more are allowed.
+        let map =
+            EventNames::new(bus.model()).with("A", 0x16, SlotSet::ANY_GENERAL, Some(1_000_000));
+        let clock = ManualClock::new();
+        let pmu = MsrPmu::new(bus.clone(), &bus.model(), Options::default()).unwrap();
+        let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+        let mut group = backend.open_group(&event(), &Target::Cpu(0)).unwrap();
+        let mut buf = group.read_buf();
+        let mut total = |times| {
+            clock.advance(Duration::from_millis(1));
+            bus.run(0, &Stretch::new(Level::User, times).occurring(0x16, 1));
+            group.read(&mut buf).unwrap();
+            buf.total(0)
+        };
+        assert_eq!(total(1_000), Some(Count::Exact(1_000)), "{generation:?}");
+        // 2 ms and the 20: to the event.
+        assert_eq!(total(21_000), Some(Count::Exact(22_000)), "{generation:?}");
+        assert_eq!(total(1_001), Some(Count::Jumped), "{generation:?}");
     }
 }
 

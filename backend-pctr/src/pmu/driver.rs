@@ -61,7 +61,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn look_at(&self, cpus: &[u32]) -> Result<()> {
         match &self.looks {
-            Some(looks) => looks.look(&self.control, &self.sets, cpus),
+            Some(looks) => looks.look(&self.control, &self.sets, cpus).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -160,12 +160,12 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             if !state.is_touched(counter) {
                 self.note_value(cpu, counter, &before);
             }
-            let wanted = state.wanted(counter);
-            if self.looks.is_some() && self.function(&before, counter) == wanted {
-                // Setting it again would not zero it.
-                self.set_on(cpu, counter, 0)?;
-            }
-            self.set_on(cpu, counter, wanted)?;
+        }
+        if let Some(looks) = &self.looks {
+            self.let_go(looks, cpu, slots, &before)?;
+        }
+        for counter in self.counters_of(slots) {
+            self.set_on(cpu, counter, state.wanted(counter))?;
         }
         if let Some(looks) = &self.looks {
             return self.start_all(looks, slots, raw);
@@ -305,6 +305,27 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 impl<D: PctrDevice> PctrPmu<D> {
     fn bits(&self, slots: &[usize]) -> u32 {
         self.counters_of(slots).fold(0, |bits, c| bits | 1 << c)
+    }
+
+    /// Makes sure that no CPU has a word that counters are about to be set to: setting it again would not zero them.
+    fn let_go(&self, looks: &Looks, cpu: u32, slots: &[usize], before: &Status) -> Result<()> {
+        let state = self.cpu(cpu)?;
+        let mut some_may_have = false;
+        for counter in self.counters_of(slots) {
+            let wanted = state.wanted(counter);
+            if self.function(before, counter) == wanted {
+                self.set_on(cpu, counter, 0)?;
+                some_may_have = true;
+            }
+            some_may_have |= looks.may_have(counter, wanted);
+        }
+        if !some_may_have {
+            return Ok(());
+        }
+        match looks.look(&self.control, &self.sets, looks.cpus())? {
+            Some(unreached) => Err(out_of_reach(unreached)),
+            None => Ok(()),
+        }
     }
 
     /// Stores what slots begin at that were just set: counters at 0 on every CPU, which is not read.

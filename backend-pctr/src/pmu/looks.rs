@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use quipu_hal::Result;
 
 use super::lock;
-use crate::abi::Status;
+use crate::abi::{MAX_COUNTERS, Status};
 use crate::control::Control;
 use crate::device::PctrDevice;
 
@@ -41,8 +41,41 @@ pub(super) struct Looks {
     /// Every CPU that threads run on, by its APIC id, in ascending order.
     cpus: Vec<u32>,
     last: Mutex<Look>,
+    /// Words that some CPU may still have, for each counter.
+    words: Mutex<[Words; MAX_COUNTERS]>,
     /// The last look before the counters with these bits were stopped.
     stopped: Mutex<(u32, Vec<Seen>)>,
+}
+
+/// The words that a counter was set to since all CPUs were last looked at, and before; 0 is left out.
+///
+/// A set is sent to the other CPUs by an interrupt, in which each compares its word with the last one. Two sets for which it
+/// takes one interrupt, to 0 and back to the word it has, do not zero its counter. A thread that gets there comes after
+/// the interrupt.
+#[derive(Debug, Clone, Copy, Default)]
+struct Words {
+    some: [u32; 2],
+    number: usize,
+}
+
+impl Words {
+    fn only(word: u32) -> Self {
+        let mut words = Self::default();
+        words.add(word);
+        words
+    }
+
+    fn add(&mut self, word: u32) {
+        if word != 0 && !self.may_have(word) {
+            self.some[self.number % 2] = word;
+            self.number += 1;
+        }
+    }
+
+    /// Returns true for a word that a CPU may have, and for any once there were too many.
+    fn may_have(&self, word: u32) -> bool {
+        self.number > self.some.len() || self.some[..self.number].contains(&word)
+    }
 }
 
 #[derive(Debug)]
@@ -83,6 +116,7 @@ impl Looks {
                 sets: 0,
                 seen: unseen.clone(),
             }),
+            words: Mutex::default(),
             stopped: Mutex::new((0, unseen)),
             cpus,
         }
@@ -92,16 +126,26 @@ impl Looks {
         &self.cpus
     }
 
-    /// Looks at CPUs, at each as early as a thread gets there.
+    /// Notes the word that a counter was set to.
+    pub(super) fn set(&self, counter: usize, word: u32) {
+        lock(&self.words)[counter].add(word);
+    }
+
+    /// Returns true if some CPU may still have a word, of that counter, which is another on this CPU.
+    pub(super) fn may_have(&self, counter: usize, word: u32) -> bool {
+        lock(&self.words)[counter].may_have(word)
+    }
+
+    /// Looks at CPUs, at each as early as a thread gets there, and returns the first that none gets to.
     pub(super) fn look<D: PctrDevice>(
         &self,
         control: &Control<D>,
         sets: &Sets,
         wanted: &[u32],
-    ) -> Result<()> {
+    ) -> Result<Option<u32>> {
         // One at a time: two would keep each other from the CPUs.
         let mut last = lock(&self.last);
-        let (sets, device) = (sets.now(), control.device());
+        let (then, device) = (sets.now(), control.device());
         let wants: Vec<bool> = self.cpus.iter().map(|cpu| wanted.contains(cpu)).collect();
         let seen = Mutex::new((vec![Seen::Unseen; self.cpus.len()], Ok(())));
         device.visit_cpus(&|| {
@@ -135,8 +179,17 @@ impl Looks {
                 *seen = Seen::OutOfReach;
             }
         }
-        *last = Look { sets, seen };
-        result
+        if let [Seen::Status(first), others @ ..] = &*seen
+            && others.iter().all(|seen| matches!(seen, Seen::Status(_)))
+            && sets.unchanged(then)
+        {
+            *lock(&self.words) = first.functions.map(Words::only);
+        }
+        let mut looked = self.cpus.iter().zip(&seen);
+        let unreached =
+            looked.find_map(|(&cpu, seen)| matches!(seen, Seen::OutOfReach).then_some(cpu));
+        *last = Look { sets: then, seen };
+        result.map(|()| unreached)
     }
 
     /// Returns what the last look has shown of a CPU, if no function was set since.

@@ -16,6 +16,8 @@ pub(super) struct SimCpu {
     pub(super) time_stamp: u64,
     /// CR4.PCE.
     pub(super) user_rdpmc: bool,
+    /// True while the interrupt of a set is still to be taken.
+    pub(super) is_interrupted: bool,
 }
 
 impl SimCpu {

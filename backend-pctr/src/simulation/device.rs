@@ -92,16 +92,17 @@ impl SimDevice {
 }
 
 /// The driver of 2019: a word that differs from the one set last is written here and, by an
-/// interrupt, on every CPU where the select register differs.
+/// interrupt, on every CPU where the select register differs when it takes that.
 fn set_everywhere(state: &mut State, counter: usize, word: u32) {
     if state.driver[counter] == word {
         return;
     }
     state.driver[counter] = word;
     for (i, cpu) in state.cpus.iter_mut().enumerate() {
-        if i == state.current || cpu.select[counter] != word {
+        if i == state.current || cpu.select[counter] != word && !state.holds_interrupts {
             cpu.set(counter, word);
         }
+        cpu.is_interrupted |= i != state.current && state.holds_interrupts;
         // The enable of rdpmc comes with the first word that is not 0, and stays.
         cpu.user_rdpmc |= word != 0;
     }

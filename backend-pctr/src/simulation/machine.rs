@@ -71,6 +71,8 @@ pub(super) struct State {
     pub(super) looks: u64,
     /// Sweeps over all CPUs so far.
     pub(super) sweeps: u64,
+    /// True while CPUs take the interrupt of a set only when a thread gets there.
+    pub(super) holds_interrupts: bool,
     /// The CPU that no thread gets to.
     pub(super) out_of_reach: Option<usize>,
     /// The process that claims each counter.
@@ -125,6 +127,7 @@ impl SimMachine {
                 move_in_call: None,
                 looks: 0,
                 sweeps: 0,
+                holds_interrupts: false,
                 out_of_reach: None,
                 claims: [None; MAX_COUNTERS],
                 own_claims: 0,
@@ -253,6 +256,8 @@ impl SimMachine {
     pub fn move_to(&self, cpu: usize) {
         let mut state = self.lock();
         state.current = cpu % state.cpus.len();
+        let current = state.current;
+        state.take_interrupt(current, false);
     }
 
     /// Moves the threads to another CPU after so many more looks at the CPU's number.
@@ -273,6 +278,15 @@ impl SimMachine {
     /// Keeps all threads off a CPU, by its position, or off none.
     pub fn keep_off(&self, cpu: Option<usize>) {
         self.lock().out_of_reach = cpu;
+    }
+
+    /// Has the CPUs take the interrupt of a set when a thread gets there, or when this ends, and not at once.
+    pub fn hold_interrupts(&self, held: bool) {
+        let mut state = self.lock();
+        state.holds_interrupts = held;
+        for cpu in 0..state.cpus.len() {
+            state.take_interrupt(cpu, held);
+        }
     }
 
     /// Returns the number of times that all CPUs were visited.
@@ -383,6 +397,20 @@ impl SimMachine {
 
 impl State {
     /// Something else runs for so many cycles.
+    /// Sets what differs from the words set last, on a CPU that was sent an interrupt for it and does not hold it.
+    fn take_interrupt(&mut self, cpu: usize, held: bool) {
+        let (driver, cpu) = (self.driver, &mut self.cpus[cpu]);
+        if !cpu.is_interrupted || held {
+            return;
+        }
+        cpu.is_interrupted = false;
+        for (counter, word) in driver.into_iter().enumerate() {
+            if cpu.select[counter] != word {
+                cpu.set(counter, word);
+            }
+        }
+    }
+
     pub(super) fn interrupt(&mut self, cycles: u64) {
         let cpu = &mut self.cpus[self.current];
         cpu.time_stamp = cpu.time_stamp.wrapping_add(cycles);

@@ -134,6 +134,36 @@ fn more_events_than_counters_take_turns_on_every_cpu() {
     }
 }
 
+/// The driver sends a set to the other CPUs by an interrupt, in which each looks whether its word is another: one that
+/// takes the interrupts of two sets at once, to 0 and back, goes on counting from where it was.
+#[test]
+fn a_cpu_that_takes_its_interrupts_late_begins_at_zero_all_the_same() {
+    let machine = machine(3);
+    let backend = backend(&machine);
+    let mut group = open(&backend, "INST_RETIRED", &Target::AllCpus);
+    let mut counted = 0;
+    for times in [1_000, 20, 3] {
+        machine.pass(MILLISECOND);
+        for cpu in 0..3 {
+            machine.occur_on(cpu, INSTRUCTIONS, 0, Level::User, times);
+        }
+        machine.pass(MILLISECOND);
+        counted += u128::from(times);
+        assert_eq!(counts(&mut group).0, exact(&[counted; 3]));
+        machine.hold_interrupts(true);
+        group.disable().unwrap();
+        group.enable().unwrap();
+        machine.hold_interrupts(false);
+    }
+    // One that no thread gets to may have the word still.
+    group.disable().unwrap();
+    machine.keep_off(Some(2));
+    let refused = group.enable().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WrongThread);
+    machine.keep_off(None);
+    group.enable().unwrap();
+}
+
 /// The count of a CPU that no thread gets to is missing and told to be; the next look may find it again.
 #[test]
 fn a_cpu_that_no_thread_gets_to_has_no_count() {
@@ -271,9 +301,43 @@ fn a_counter_that_is_claimed_just_before_it_is_set_is_left() {
         .with_attributes(Attributes::default().with_disabled(true));
     let mut group = backend.open_group(&disabled, &Target::AllCpus).unwrap();
     machine.claim_for(0, Some(4711));
-    let told = group.enable().unwrap_err();
-    assert_eq!(told.kind(), ErrorKind::Interference);
-    assert!(told.to_string().contains("process 4711"), "{told}");
     group.enable().unwrap();
     assert_eq!(machine.functions(0)[..2], [0, 0x0043_00c0]);
+    machine.occur(INSTRUCTIONS, 0, Level::User, 7);
+    machine.pass(MILLISECOND);
+    assert_eq!(counts(&mut group).1, Count::Exact(7));
+}
+
+/// There is no other counter: the group waits, and is told for whom.
+#[test]
+fn who_claimed_the_last_counter_is_told() {
+    let machine = machine(2);
+    let backend = backend(&machine);
+    let spec = |pinned| {
+        let attributes = Attributes::default()
+            .with_disabled(true)
+            .with_pinned(pinned);
+        GroupSpec::single(named("INST_RETIRED")).with_attributes(attributes)
+    };
+    let [mut waits, mut pinned] =
+        [false, true].map(|p| backend.open_group(&spec(p), &Target::AllCpus).unwrap());
+    machine.claim_for(0, Some(4711));
+    machine.claim_for(1, Some(4712));
+    let mut buf = waits.read_buf();
+    waits.enable().unwrap();
+    let told = waits.read(&mut buf).unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::Interference);
+    assert!(told.to_string().contains("process 4712"), "{told}");
+    machine.pass(MILLISECOND);
+    waits.read(&mut buf).unwrap();
+    assert_eq!(buf.total(0), Some(Count::NotCounted));
+    pinned.enable().unwrap();
+    let told = pinned.read(&mut buf).unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::CounterInErrorState);
+    machine.claim_for(0, None);
+    backend.tick().unwrap();
+    machine.occur(INSTRUCTIONS, 0, Level::User, 3);
+    machine.pass(MILLISECOND);
+    waits.read(&mut buf).unwrap();
+    assert_eq!(buf[0][0].value, 3);
 }

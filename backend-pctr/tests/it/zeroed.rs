@@ -190,14 +190,8 @@ fn a_counter_that_was_taken_between_two_turns_is_left() {
         let word = machine.functions(0)[0] & !0x3f | u32::from(other & 0x3f);
         group.disable().unwrap();
         machine.overwrite(0, 0, word);
-        let told = group.enable().unwrap_err();
-        assert_eq!(
-            told.kind(),
-            ErrorKind::Interference,
-            "{era:?} {processor:?}"
-        );
-        assert_eq!(machine.functions(0)[0], word);
         group.enable().unwrap();
+        assert_eq!(machine.functions(0)[0], word, "{era:?} {processor:?}");
         machine.occur(code, 0, Level::User, 3);
         assert_eq!(values_of_any(&mut group), [3]);
         assert_eq!(machine.functions(0)[0], word);

@@ -53,6 +53,12 @@ pub(super) struct MachineFacts {
     pub(super) system: &'static str,
     pub(super) kernel: Option<String>,
     pub(super) cpu: Option<String>,
+    /// The numbers by which its vendor tells it from others: `AuthenticAMD family 25, model 1, stepping 1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu_id: Option<String>,
+    /// The clock of a CPU, the highest where it varies, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) clock_mhz: Option<f64>,
     pub(super) cpus_online: Option<usize>,
     pub(super) sockets: Option<usize>,
     /// True in a virtual machine; known if the CPU tells.
@@ -136,7 +142,10 @@ impl Facts {
             },
         };
         #[cfg(target_os = "linux")]
-        let facts = super::linux::add(facts, std::path::Path::new("/"), counters);
+        let facts = {
+            let tried = super::linux::Tried::here();
+            super::linux::add(facts, std::path::Path::new("/"), counters, &tried)
+        };
         #[cfg(all(unix, not(target_os = "linux")))]
         let facts = super::bsd::add(facts);
         facts

@@ -16,17 +16,38 @@ pub(super) struct LinuxFacts {
     pub(super) tracepoints: TracepointFacts,
 }
 
-/// The counters of the CPU's own PMU.
+/// The counters of the CPU's own PMUs.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct CounterFacts {
-    /// Which of them count, in words.
+    /// The result of each core PMU's test, or one entry that says why there is none.
+    pub(super) tests: Vec<CounterTestFacts>,
+    /// Why they cannot be read without a system call; `null` if they can.
+    pub(super) no_user_reads: Option<Refusal>,
+}
+
+/// Which counters of a core PMU count.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct CounterTestFacts {
+    /// The PMU; `null` where it was not tested.
+    pub(super) pmu: Option<String>,
+    /// The result in words.
     pub(super) state: String,
-    /// The number that the kernel takes a group for; `null` where it was not tested.
+    /// The event it was tested with.
+    pub(super) event: Option<&'static str>,
+    /// The number that the kernel takes a group of this event for.
     pub(super) advertised: Option<usize>,
     /// The number of those that were shown to count.
     pub(super) counting: Option<usize>,
-    /// Why they cannot be read without a system call; `null` if they can.
-    pub(super) no_user_reads: Option<Refusal>,
+}
+
+impl CounterTestFacts {
+    /// Returns the entry that has nothing but words.
+    pub(super) fn untested(state: impl Into<String>) -> Self {
+        Self {
+            state: state.into(),
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

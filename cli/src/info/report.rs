@@ -63,6 +63,11 @@ impl Report {
         };
         let cpu = or_unknown(machine.cpu.as_ref());
         self.row("CPU", &format!("{cpu}{guest}"));
+        let clock = machine.clock_mhz.map(|mhz| format!("{:.2} GHz", mhz / 1e3));
+        let about: Vec<String> = machine.cpu_id.iter().cloned().chain(clock).collect();
+        if !about.is_empty() {
+            self.row("", &about.join(", "));
+        }
         let sockets = match machine.sockets {
             Some(1) => ", 1 socket".to_owned(),
             Some(sockets) => format!(", {sockets} sockets"),
@@ -87,13 +92,22 @@ impl Report {
                 .chain(lines)
                 .for_each(|line| self.line(&line));
         }
+        if linux.pmus.is_empty() {
+            self.note("They cannot be listed: /sys is not mounted or cannot be read.");
+        }
         if linux.has_cpu_pmu {
             return;
         }
-        self.note(
-            "None of them belongs to the CPU cores, so hardware events (cycles, instructions, cache \
-             misses) cannot be counted here.",
-        );
+        let none = match linux.pmus.as_slice() {
+            [] => {
+                "The kernel opens no hardware events (cycles, instructions, cache misses) either."
+            }
+            _ => {
+                "None of them belongs to the CPU cores, so hardware events (cycles, instructions, cache \
+                 misses) cannot be counted here."
+            }
+        };
+        self.note(none);
         self.note(match virtual_machine {
             Some(true) => "The host can provide a virtual PMU: with QEMU/KVM, -cpu host,pmu=on.",
             _ => {
@@ -105,7 +119,11 @@ impl Report {
 
     fn counters(&mut self, counters: &CounterFacts) {
         self.heading("Hardware counters");
-        self.row("state", &counters.state);
+        for test in &counters.tests {
+            // A single PMU needs no name.
+            let pmu = test.pmu.as_deref().filter(|_| counters.tests.len() > 1);
+            self.row(pmu.unwrap_or("state"), &test.state);
+        }
         match &counters.no_user_reads {
             None => self.row("user-space reads", "of the calling thread's own counters"),
             Some(refusal) => self.refusal("user-space reads", refusal),
@@ -118,11 +136,18 @@ impl Report {
         self.row("user id", &or_unknown(user.as_ref()));
         self.row("may count", &may_count(privileges));
         let paranoid = match privileges.perf_event_paranoid {
-            None => "missing: this kernel has no perf_event_open".to_owned(),
+            None if privileges.may_count.user_mode => {
+                "not visible: /proc cannot be read".to_owned()
+            }
+            None => "not visible: /proc cannot be read, or this kernel has no perf_event_open"
+                .to_owned(),
             Some(level) if privileges.exempt => {
                 format!("{level}, but this process is exempt from it")
             }
-            Some(level) => format!("{level}: {}", paranoia(level)),
+            Some(level) => format!(
+                "{level}: {}",
+                paranoia(level, privileges.may_count.user_mode)
+            ),
         };
         self.row("paranoid setting", &paranoid);
         let capabilities = match privileges.capabilities.as_slice() {
@@ -163,6 +188,9 @@ impl Report {
 
     fn limits(&mut self, linux: &LinuxFacts) {
         self.heading("Limits");
+        if linux.limits.open_files.is_none() && linux.limits.locked_memory.is_none() {
+            self.note("They are not visible: /proc cannot be read.");
+        }
         if let Some(limit) = linux.limits.open_files {
             let limit = limited(limit, |files| files.to_string());
             let text = format!("{limit}; an event takes one for each thread or CPU counted");
@@ -340,6 +368,8 @@ mod tests {
     use std::path::Path;
 
     use super::super::facts::{ConsideredFacts, CpuFacts};
+    use super::super::linux::Tried;
+    use super::super::linux_facts::CounterTestFacts;
     use super::*;
 
     fn write(root: &Path, file: &str, text: &str) {
@@ -390,11 +420,27 @@ mod tests {
             selection: selection(),
             backends: Vec::new(),
         };
+        let test = |pmu: &str, state: &str| CounterTestFacts {
+            pmu: Some(pmu.to_owned()),
+            ..CounterTestFacts::untested(state)
+        };
+        let dead = "6 counters, 5 of them count: a hypervisor holds the others";
+        let tests = match machine {
+            "hybrid" => vec![
+                test("cpu_core", "8 counters, all of them count"),
+                test("cpu_atom", dead),
+            ],
+            _ => vec![test("cpu", dead)],
+        };
         let counters = CounterFacts {
-            state: "6 counters, 5 of them count: a hypervisor holds the others".to_owned(),
+            tests,
             ..CounterFacts::default()
         };
-        text(&super::super::linux::add(facts, root, counters), layout)
+        let tried = Tried::of_user();
+        text(
+            &super::super::linux::add(facts, root, counters, &tried),
+            layout,
+        )
     }
 
     fn selection() -> SelectionFacts {
@@ -435,7 +481,8 @@ PMUs (performance monitoring units) known to the kernel
   cpu_core     4       8       4  0-15
 
 Hardware counters
-  state               6 counters, 5 of them count: a hypervisor holds the others
+  cpu_core            8 counters, all of them count
+  cpu_atom            6 counters, 5 of them count: a hypervisor holds the others
   user-space reads    of the calling thread's own counters
 
 Privileges
@@ -472,7 +519,7 @@ Backends (interfaces for counting)
     fn no_line_is_wider_than_the_terminal() {
         let layout = Layout {
             width: Some(64),
-            colour: false,
+            ..Layout::PLAIN
         };
         for machine in ["amd", "intel", "arm", "power"] {
             for line in report(machine, layout).lines() {

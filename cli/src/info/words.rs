@@ -24,23 +24,37 @@ pub(super) fn may_count(privileges: &PrivilegeFacts) -> String {
 
 /// Returns the meaning of a value of perf_event_paranoid without privilege
 /// (`Documentation/admin-guide/sysctl/kernel.rst`).
-pub(super) fn paranoia(level: i32) -> &'static str {
+pub(super) fn paranoia(level: i32, may_count_user: bool) -> &'static str {
     match level {
         ..=-1 => "every user may count everything",
         0 => "every user may count everything but raw tracepoints",
         1 => "users may count their own processes, not whole CPUs",
         2 => "users may count their own processes, in user mode only",
-        3.. => "like 2; on kernels of Debian, Ubuntu and Android, nothing at all",
+        3.. if may_count_user => {
+            "like 2 on this kernel: users may count their own processes, in user mode only"
+        }
+        3.. => "users may count nothing, on kernels of Debian, Ubuntu and Android",
     }
 }
 
 /// Returns a hint on what would let this user count more.
 pub(super) fn what_helps(privileges: &PrivilegeFacts) -> Option<String> {
-    let level = privileges.perf_event_paranoid?;
     let may = &privileges.may_count;
-    if privileges.exempt || may.whole_cpus {
+    if may.whole_cpus {
         return None;
     }
+    let is_forbidden = !may.user_mode
+        && (privileges.exempt || privileges.perf_event_paranoid.is_some_and(|p| p <= 2));
+    if is_forbidden && privileges.seccomp == Some("filter") {
+        return Some(
+            "a filter of system calls may forbid perf_event_open: run the container with a profile that allows it \
+             (docker, podman: --security-opt seccomp=FILE, or unconfined)"
+                .to_owned(),
+        );
+    }
+    let level = privileges
+        .perf_event_paranoid
+        .filter(|_| !privileges.exempt && !is_forbidden)?;
     let (wanted, gains) = match (may.user_mode, may.kernel_mode) {
         (false, _) => (2, "user mode"),
         (true, false) => (1, "kernel mode"),
@@ -164,6 +178,11 @@ mod tests {
         assert_eq!(may_count(&four), "nothing");
         assert!(what_helps(&four).unwrap().contains("paranoid=2 (it is 4)"));
         assert_eq!(what_helps(&user(4, [true; 4], true)), None);
+        assert_eq!(what_helps(&user(2, [false; 4], false)), None);
+        let mut filtered = user(2, [false; 4], true);
+        filtered.seccomp = Some("filter");
+        assert!(what_helps(&filtered).unwrap().contains("seccomp="));
+        assert!(paranoia(3, true).starts_with("like 2") && paranoia(4, false).contains("nothing"));
         assert_eq!(what_helps(&user(0, [true, true, true, false], false)), None);
     }
 }

@@ -89,6 +89,11 @@ impl Native {
         native
     }
 
+    /// Returns the tables of the CPUs.
+    pub(super) fn tables(&self) -> Vec<CpuTable> {
+        self.cpus.iter().map(|cpu| cpu.table.clone()).collect()
+    }
+
     /// Returns true if no event is selected.
     pub(super) fn is_empty(&self) -> bool {
         self.cpus

@@ -5,6 +5,7 @@ use quipu_hal::{Backend, Features, Precision, text};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{Rate, SampledEvent};
 
+use crate::event_text::{self, EventText, Said};
 use crate::failure::Failure;
 
 use super::options::Options;
@@ -17,6 +18,8 @@ const USUAL_FREQUENCY: u64 = 4000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Events {
     pub(super) list: Vec<SampledEvent>,
+    /// The rate that the text of each event says.
+    own_rates: Vec<Option<Rate>>,
     /// The attributes that the events ask for: pinned, exclusive.
     pub(super) attributes: Attributes,
     /// Notes on the choice for the user.
@@ -31,10 +34,10 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     } else {
         named(&options.event)?
     };
-    let most = most_frequent();
+    let most = Rate::most_frequent();
     let mut too_high = None;
-    for sampled in &mut events.list {
-        sampled.rate = rate(options, &sampled.event.event);
+    for (sampled, own) in events.list.iter_mut().zip(&events.own_rates) {
+        sampled.rate = own.unwrap_or_else(|| rate(options, &sampled.event.event));
         if let (Rate::Frequency(wanted), Some(most)) = (&mut sampled.rate, most)
             && *wanted > most
         {
@@ -63,6 +66,7 @@ fn default_event(has_pmu: bool) -> Events {
     };
     Events {
         list: vec![sampled(event)],
+        own_rates: vec![None],
         attributes: Attributes::default(),
         notes: note.into_iter().map(str::to_owned).collect(),
     }
@@ -73,12 +77,14 @@ fn sampled(event: EventSpec) -> SampledEvent {
 }
 
 fn named(texts: &[String]) -> Result<Events, Failure> {
-    let mut list = Vec::new();
+    let (mut list, mut own_rates) = (Vec::new(), Vec::new());
     let mut attributes: Option<Attributes> = None;
     for text in texts {
-        let groups = text::parse_list_with(text, &|name| NativeEvents::this().ends_in_mask(name))
-            .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-        for group in groups {
+        let text = EventText::read(text, &event_text::tracepoints).map_err(Failure::usage)?;
+        let groups =
+            text::parse_list_with(&text.list, &|name| NativeEvents::this().ends_in_mask(name))
+                .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
+        for (group, said) in groups.into_iter().zip(text.said) {
             let [event] = group.members.as_slice() else {
                 return Err(Failure::usage(format_args!(
                     "{group} is a group: events are sampled one by one, so leave the braces out"
@@ -91,10 +97,22 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
             }
             attributes = Some(group.attributes);
             list.push(sampled(event.clone()));
+            own_rates.push(match said {
+                Said {
+                    period: Some(period),
+                    ..
+                } => Some(Rate::Period(period)),
+                Said {
+                    frequency: Some(frequency),
+                    ..
+                } => Some(Rate::Frequency(frequency)),
+                _ => None,
+            });
         }
     }
     Ok(Events {
         list,
+        own_rates,
         attributes: attributes.unwrap_or_default(),
         notes: Vec::new(),
     })
@@ -114,12 +132,6 @@ fn rate(options: &Options, event: &Event) -> Rate {
 /// Tracepoints and breakpoints.
 fn is_single(event: &Event) -> bool {
     matches!(event, Event::Breakpoint(_)) || tracepoints::parts(event).is_some()
-}
-
-/// Returns the most samples in a second that the kernel takes at present.
-fn most_frequent() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?;
-    text.trim().parse().ok().filter(|most| *most > 0)
 }
 
 #[cfg(test)]

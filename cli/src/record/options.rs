@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::numbers;
 use crate::target::TargetOptions;
 
 const EXAMPLES: &str = "\
@@ -36,13 +37,13 @@ pub(crate) struct Options {
     pub(crate) event: Vec<String>,
     /// Take N samples a second; the kernel adjusts the period for it
     #[arg(short = 'F', long = "freq", value_name = "N", conflicts_with = "count",
-          value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
+          value_parser = numbers::positive::<u64>, allow_negative_numbers = true, help_heading = "What")]
     pub(crate) frequency: Option<u64>,
     /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
     #[arg(long, help_heading = "What")]
     pub(crate) strict_freq: bool,
     /// Take a sample every N events; 1 samples every event
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(short, long, value_name = "N", value_parser = numbers::positive::<u64>, allow_negative_numbers = true,
           help_heading = "What")]
     pub(crate) count: Option<u64>,
     /// Record call chains, by frame pointers

@@ -1,10 +1,11 @@
 //! The file that is written.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use quipu_perf_data::{Error, Features, RecordedEvent, Writer};
+use rustix::process::geteuid;
 
 use crate::failure::Failure;
 
@@ -23,19 +24,33 @@ impl Output {
         let fail = |e: &dyn std::fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
         };
-        if fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() > 0) {
-            let mut old = path.as_os_str().to_owned();
-            old.push(".old");
-            fs::rename(path, &old).map_err(|e| fail(&e))?;
+        // Where a link leads, /dev/stdout for one, and not the link itself.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        match fs::metadata(path) {
+            Ok(there) if there.is_file() => {
+                if there.uid() != geteuid().as_raw() {
+                    return Err(fail(
+                        &"it belongs to another user, who could read what is recorded: name another file with -o",
+                    ));
+                }
+                if there.len() == 0 {
+                    fs::remove_file(path).map_err(|e| fail(&e))?;
+                } else {
+                    let mut old = path.as_os_str().to_owned();
+                    old.push(".old");
+                    fs::rename(path, &old).map_err(|e| fail(&e))?;
+                }
+                options.create_new(true);
+            }
+            // A device or a pipe.
+            Ok(_) => {}
+            Err(_) => {
+                options.create_new(true);
+            }
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(|e| fail(&e))?;
+        let file = options.open(path).map_err(|e| fail(&e))?;
         Ok(Self {
             path: path.to_owned(),
             writer: Writer::new(file, events).map_err(|e| fail(&e))?,
@@ -55,6 +70,13 @@ impl Output {
         if self.broken.is_none() {
             self.broken = self.writer.finish_round().err();
         }
+    }
+
+    /// Returns why nothing more can be written, if that is so.
+    pub(super) fn why_broken(&self) -> Option<String> {
+        let error = self.broken.as_ref()?;
+        let name = self.path.display();
+        Some(format!("cannot continue writing {name}: {error}"))
     }
 
     /// Returns true if nothing more can be written.

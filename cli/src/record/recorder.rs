@@ -1,26 +1,30 @@
 //! Recording: open, begin the file, release the command, drain the rings, finish the file.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use quipu::command::{Running, SuspendedCommand};
 use quipu::{ErrorKind, Filter, Target};
 use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
 use quipu_perf_data::{EventAttr, RecordedEvent, synthesized};
+use signal_hook::consts::SIGTERM;
 
 use crate::failure::Failure;
 use crate::stat::signals::Signals;
 use crate::stat::{any_alive, command, raise_open_file_limit};
 use crate::target::Scope;
+use crate::terminal::{self, escaped};
 
 use super::existing;
 use super::machine;
 use super::output::Output;
 use super::plan::RecordPlan;
+use super::second_signal::SecondSignal;
 use super::statistics::{self, Statistics};
 use super::tracepoints;
-use crate::report::{jumped, throttled};
+use crate::report::throttled;
 
 /// The longest wait for one sampler before all are drained, and the command and signals checked.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,6 +37,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub(super) struct Recorder<'a> {
     plan: &'a RecordPlan,
     signals: Signals,
+    second: SecondSignal,
     /// The requested samples, after [`open`](Self::open) those that are taken: maybe of user mode only.
     spec: SamplerSpec,
     /// Notes for the user.
@@ -53,11 +58,14 @@ impl<'a> Recorder<'a> {
         Ok(Self {
             plan,
             signals: Signals::watch()?,
+            second: SecondSignal::watch()?,
             spec: plan.spec.clone(),
             notes: plan.notes.clone(),
         })
     }
 
+    /// Records. Whatever fails on the way, the file is finished, and a command is not left behind without being recorded
+    /// or told to end.
     pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
         let suspended = command::suspend(&self.plan.command, None)?;
         // After the command was made, so that it keeps the limit it is used to.
@@ -68,24 +76,21 @@ impl<'a> Recorder<'a> {
         let samplers = self.open(&targets)?;
         let mut recording = self.begin(samplers, &targets)?;
         let status = match suspended {
-            Some(suspended) => {
-                let running = suspended
-                    .resume()
-                    .map_err(|e| command::not_executed(&self.plan.command[0], &e));
-                match running {
-                    Ok(running) => self.follow(running, &mut recording)?,
-                    Err(failure) => {
-                        self.finish(recording)?;
-                        return Err(failure);
+            Some(suspended) => suspended
+                .resume()
+                .map_err(|e| command::not_executed(&self.plan.command[0], &e))
+                .and_then(|mut running| {
+                    let status = self.follow(&mut running, &mut recording);
+                    if status.is_err() {
+                        command::signal(&running, SIGTERM);
                     }
-                }
-            }
-            None => {
-                self.watch(&targets, &mut recording)?;
-                0
-            }
+                    status
+                }),
+            None => self.watch(&targets, &mut recording).map(|()| 0),
         };
-        self.finish(recording)?;
+        let finished = self.finish(recording);
+        let status = status?;
+        finished?;
         Ok(ExitCode::from(status))
     }
 
@@ -125,7 +130,15 @@ impl<'a> Recorder<'a> {
         let events = recorded_events(&self.spec, &samplers)?;
         let attrs = events.iter().map(RecordedEvent::attr);
         let statistics = Statistics::new(attrs, &samplers);
+        let first_ids = events
+            .iter()
+            .map(|event| (event.name(), event.ids().first()));
+        let names: Vec<_> = first_ids
+            .filter_map(|(name, id)| Some(synthesized::event_name(*id?, name?)))
+            .collect();
         let mut output = Output::create(&self.plan.output, events)?;
+        // Before anything else, so that a file that is not finished has them.
+        output.write(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
         for note in &self.notes {
             self.say(note);
         }
@@ -152,11 +165,24 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records until the command has ended; returns its exit status.
-    fn follow(&self, mut running: Running, recording: &mut Recording) -> Result<u8, Failure> {
+    /// Records until the command has ended; returns its exit status. A second signal ends the recording, and tells the
+    /// command to end, without waiting for it. Where the file cannot be written any more, the command goes on.
+    fn follow(&mut self, running: &mut Running, recording: &mut Recording) -> Result<u8, Failure> {
+        let mut is_told = false;
         loop {
             if let Some(signal) = self.signals.take_to_pass_on() {
-                running.signal(signal)?;
+                command::signal(running, signal);
+            }
+            if let (true, Some(signal)) = (self.second.arrived(), self.signals.last()) {
+                command::signal(running, SIGTERM);
+                return Ok(command::exit_code(ExitStatus::from_raw(signal)));
+            }
+            if let (Some(why), false) = (recording.output.why_broken(), is_told) {
+                terminal::warn(format_args!(
+                    "{why}; the command goes on without being recorded"
+                ));
+                is_told = true;
+                recording.stop();
             }
             let all_ended = self.wait(recording)? == Woken::Ended;
             // All that it did is in the rings before it is seen to have ended.
@@ -208,11 +234,8 @@ impl<'a> Recorder<'a> {
 
     /// Stops, writes the remaining records, and reports.
     fn finish(&self, mut recording: Recording) -> Result<(), Failure> {
-        for sampler in &recording.samplers {
-            // Threads that have ended have nothing to stop.
-            let _ = sampler.disable();
-        }
-        recording.drain()?;
+        recording.stop();
+        let drained = recording.drain();
         let losses = statistics::losses(&recording.samplers, self.spec.events.len());
         for (record, count) in losses.counted {
             let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
@@ -225,6 +248,7 @@ impl<'a> Recorder<'a> {
         features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
         let statistics = recording.statistics;
         let len = recording.output.finish(&features)?;
+        drained?;
         if self.plan.quiet {
             return Ok(());
         }
@@ -239,7 +263,7 @@ impl<'a> Recorder<'a> {
             if let Some(throttled) = throttled(throttling) {
                 self.say(&format!("{event} {throttled}"));
             }
-            if let Some(jumped) = jumped(statistics.jumped(at)) {
+            if let Some(jumped) = statistics.jumped(at) {
                 self.say(&format!("{event}: {jumped}"));
             }
         }
@@ -278,12 +302,20 @@ impl<'a> Recorder<'a> {
     fn say(&self, text: &str) {
         if !self.plan.quiet {
             // A message that cannot be written is also in the file or of no importance.
-            let _ = writeln!(io::stderr(), "[ quipu record: {text} ]");
+            let _ = writeln!(io::stderr(), "[ quipu record: {} ]", escaped(text));
         }
     }
 }
 
 impl Recording {
+    /// Stops sampling.
+    fn stop(&self) {
+        for sampler in &self.samplers {
+            // Threads that have ended have nothing to stop.
+            let _ = sampler.disable();
+        }
+    }
+
     /// Writes the records in the rings as they are.
     fn drain(&mut self) -> Result<(), Failure> {
         for sampler in &mut self.samplers {

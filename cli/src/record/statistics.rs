@@ -10,6 +10,8 @@ use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
 use quipu_perf_data::{BuildId, BuildIdOwner, EventAttr, Excess, Periods, Throttling};
 use quipu_symbols::build_id_of;
 
+use crate::report::jumped;
+
 /// Counts, and what is to be told at the end.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
@@ -114,11 +116,11 @@ impl Statistics {
         self.samples.iter().copied().zip(&self.throttling)
     }
 
-    /// Returns the number of samples of an event whose period is impossible.
-    pub(super) fn jumped(&self, event: usize) -> u64 {
+    /// Returns what is to be said of samples of an event whose period is impossible, if there are any.
+    pub(super) fn jumped(&self, event: usize) -> Option<String> {
         let begun = self.begun.unwrap_or(0);
         let own = self.excesses.iter().filter(|(of, _)| *of == event);
-        own.filter(|(_, excess)| excess.is_beyond(begun)).count() as u64
+        jumped(own.filter(|(_, excess)| excess.is_beyond(begun)).count() as u64)
     }
 
     /// Returns the times of the first and the last sample.
@@ -180,4 +182,59 @@ pub(super) fn lost_records(samplers: &[Sampler]) -> u64 {
     rings
         .map(|ring| ring.losses().records + ring.losses().samples)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use quipu_linux::sampling::SampleType;
+
+    use super::*;
+
+    /// The attributes of cycles, which are sampled by period and started by exec(2).
+    fn attr() -> EventAttr {
+        let sample_type = SampleType::TIME | SampleType::PERIOD | SampleType::IDENTIFIER;
+        let mut bytes = [0; 128];
+        bytes[4..8].copy_from_slice(&128u32.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&sample_type.bits().to_ne_bytes());
+        let enable_on_exec: u64 = if cfg!(target_endian = "big") {
+            1 << 51
+        } else {
+            1 << 12
+        };
+        bytes[40..48].copy_from_slice(&enable_on_exec.to_ne_bytes());
+        EventAttr::from_bytes(&bytes).expect("good")
+    }
+
+    #[test]
+    fn a_period_that_cannot_be_is_told_of_its_event() {
+        let attr = attr();
+        let mut statistics = Statistics::new([&attr, &attr].into_iter(), &[]);
+        statistics.events = HashMap::from([(7, 0), (8, 1)]);
+        let mut sample = |id: u64, time: u64, period: u64| {
+            let mut bytes = Vec::from(kind::SAMPLE.to_ne_bytes());
+            bytes.extend_from_slice(&[0; 2]);
+            bytes.extend_from_slice(&32u16.to_ne_bytes());
+            for word in [id, time, period] {
+                bytes.extend_from_slice(&word.to_ne_bytes());
+            }
+            let record = RawRecord::at_start(&bytes).expect("whole");
+            statistics.note(&record, &attr.layout()).expect("good");
+            [0, 1].map(|event| statistics.jumped(event))
+        };
+        // Cycles are at most 10 in a nanosecond, of the time since the sample before, or the recording's
+        // beginning, and 20 ms.
+        let most = 10 * 20_000_000;
+        assert_eq!(sample(7, 1_000_000_000, most), [None, None]);
+        assert_eq!(sample(8, 1_000_000_000, most), [None, None]);
+        assert_eq!(sample(8, 1_000_000_100, most + 1_000), [None, None]);
+        let sentence = "beyond what the counter can have counted: it jumped";
+        let one = Some(format!("the period of 1 sample is {sentence}"));
+        assert_eq!(sample(8, 1_000_000_200, most + 1_001), [None, one.clone()]);
+        assert_eq!(
+            sample(7, 1_000_000_200, 1 << 47),
+            [one.clone(), one.clone()]
+        );
+        let two = Some(format!("the periods of 2 samples are {sentence}"));
+        assert_eq!(sample(8, 1_000_000_300, 1 << 47), [one, two]);
+    }
 }

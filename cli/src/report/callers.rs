@@ -2,13 +2,47 @@
 
 use std::collections::HashMap;
 
+use crate::failure::Failure;
+
 use super::entries::Entry;
 use super::profile::{EventProfile, Profile, Weight};
 
-/// Callers below this share of all samples are left out, in percent.
+/// Callers below this share of all samples are left out unless another one is named, in percent.
 const SMALLEST: f64 = 0.5;
 /// Deeper trees are cut: nobody follows them, and a recursion has no end.
 const DEEPEST: usize = 64;
+
+/// The form of trees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Form {
+    /// True if they begin with the outermost caller.
+    from_outermost: bool,
+    /// The least share of all samples that is shown, in percent.
+    smallest: f64,
+}
+
+/// Returns the form that a text asks for, as `perf report -g` has it; `None` where no trees are wanted.
+pub(super) fn form(text: &str) -> Result<Option<Form>, Failure> {
+    let mut form = Form {
+        from_outermost: false,
+        smallest: SMALLEST,
+    };
+    for word in text.split(',') {
+        match (word, word.parse()) {
+            ("none", _) => return Ok(None),
+            ("graph" | "function" | "percent", _) => {}
+            ("callee", _) => form.from_outermost = false,
+            ("caller", _) => form.from_outermost = true,
+            (_, Ok(share @ 0.0..=100.0)) => form.smallest = share,
+            _ => {
+                return Err(Failure::usage(format_args!(
+                    "-g {text}: {word} is not supported; give caller or callee, a least share in percent, or none: graph,0.5,caller"
+                )));
+            }
+        }
+    }
+    Ok(Some(form))
+}
 
 /// A function that called the one above it, and those that called it.
 #[derive(Debug, Default)]
@@ -27,33 +61,42 @@ pub(super) struct Line {
 
 /// The callers of an entry, in the order to print them. A caller that is the only one stands under
 /// what it called without going in deeper.
-pub(super) fn lines(profile: &Profile, event: &EventProfile, entry: &Entry) -> Vec<Line> {
+pub(super) fn lines(
+    profile: &Profile,
+    event: &EventProfile,
+    entry: &Entry<'_>,
+    form: Form,
+) -> Vec<Line> {
     let mut root = Callers::default();
-    for (stack, weight) in &event.stacks {
-        let Some((leaf, callers)) = stack.frames.split_first() else {
-            continue;
-        };
-        if (*leaf, &stack.command) != (entry.function, &entry.command) {
-            continue;
-        }
+    for (stack, weight) in &entry.stacks {
         root.weight.add(*weight);
+        let mut callers: Vec<usize> = stack.frames.iter().skip(1).copied().collect();
+        if form.from_outermost {
+            callers.reverse();
+        }
         let mut node = &mut root;
-        for function in callers.iter().take(DEEPEST) {
-            node = node.by_function.entry(*function).or_default();
+        for function in callers.into_iter().take(DEEPEST) {
+            node = node.by_function.entry(function).or_default();
             node.weight.add(*weight);
         }
     }
     let mut lines = Vec::new();
-    root.collect(profile, event.total, 0, &mut lines);
+    root.collect(profile, (event.total, form.smallest), 0, &mut lines);
     lines
 }
 
 impl Callers {
-    fn collect(&self, profile: &Profile, total: Weight, depth: usize, lines: &mut Vec<Line>) {
+    fn collect(
+        &self,
+        profile: &Profile,
+        (total, smallest): (Weight, f64),
+        depth: usize,
+        lines: &mut Vec<Line>,
+    ) {
         let mut callers: Vec<_> = self
             .by_function
             .iter()
-            .filter(|(_, callers)| callers.weight.percent_of(total) >= SMALLEST)
+            .filter(|(_, callers)| callers.weight.percent_of(total) >= smallest)
             .collect();
         callers.sort_by_key(|(function, callers)| {
             let name = profile.functions.get(**function).name.clone();
@@ -66,7 +109,37 @@ impl Callers {
                 percent: callers.weight.percent_of(total),
                 function: *function,
             });
-            callers.collect(profile, total, depth + usize::from(!alone), lines);
+            callers.collect(
+                profile,
+                (total, smallest),
+                depth + usize::from(!alone),
+                lines,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_those_of_perf() {
+        let with = |from_outermost, smallest| Form {
+            from_outermost,
+            smallest,
+        };
+        for (text, expected) in [
+            ("graph", Some(with(false, 0.5))),
+            ("caller", Some(with(true, 0.5))),
+            ("graph,2,callee,function,percent", Some(with(false, 2.0))),
+            ("graph,0,caller", Some(with(true, 0.0))),
+            ("none", None),
+        ] {
+            assert_eq!(form(text).expect(text), expected, "{text}");
+        }
+        for wrong in ["folded", "graph,-1", "101", ""] {
+            assert!(form(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,84 +1,112 @@
 //! The lines of a report: functions, by how much they weigh.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use super::options::Options;
-use super::profile::{EventProfile, Profile, Weight};
+use super::profile::{EventProfile, Profile, Stack, Task, Weight};
+use super::sort::Key;
 
-/// One line: a function in a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) command: Arc<str>,
-    /// Its position among the functions.
+/// One line: the samples that are the same by the keys of the report.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'a> {
+    /// The texts of the keys.
+    pub(super) cells: Vec<String>,
+    /// One of its tasks, and the position of one of its functions.
+    pub(super) task: &'a Task,
     pub(super) function: usize,
     /// Weight of the function itself.
     pub(super) own: Weight,
     /// With what it called.
     pub(super) with_children: Weight,
+    /// The stacks in which it is innermost.
+    pub(super) stacks: Vec<(&'a Stack, Weight)>,
 }
 
 /// All lines, the heaviest first.
 #[derive(Debug)]
-pub(super) struct Entries {
-    pub(super) list: Vec<Entry>,
+pub(super) struct Entries<'a> {
+    pub(super) list: Vec<Entry<'a>>,
     /// True if they are sorted by what they called too.
     pub(super) children: bool,
+    /// Number of those below the limit, and their weight without what they called.
+    pub(super) left_out: (usize, Weight),
 }
 
-impl Entries {
-    pub(super) fn new(profile: &Profile, event: &EventProfile, options: &Options) -> Self {
-        let mut weights: HashMap<(&Arc<str>, usize), (Weight, Weight)> = HashMap::new();
+impl<'a> Entries<'a> {
+    /// Returns the lines of an event that are not below `limit`, in percent.
+    pub(super) fn new(
+        profile: &'a Profile,
+        event: &'a EventProfile,
+        keys: &[Key],
+        options: &Options,
+        limit: f64,
+    ) -> Self {
+        let mut list: Vec<Entry<'_>> = Vec::new();
+        let mut by_cells: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut known: HashMap<(&Task, usize), usize> = HashMap::new();
         let mut seen = BTreeSet::new();
         for (stack, weight) in &event.stacks {
             seen.clear();
-            for (i, &function) in stack.frames.iter().enumerate() {
-                let leaf = i == 0;
+            let frames = stack.frames.iter().enumerate();
+            for (i, &function) in frames.take(if options.children { usize::MAX } else { 1 }) {
+                let place = *known.entry((&stack.task, function)).or_insert_with(|| {
+                    let seen = profile.functions.get(function);
+                    let cells: Vec<_> =
+                        keys.iter().map(|key| key.text(&stack.task, seen)).collect();
+                    *by_cells.entry(cells.clone()).or_insert_with(|| {
+                        list.push(Entry {
+                            cells,
+                            task: &stack.task,
+                            function,
+                            own: Weight::default(),
+                            with_children: Weight::default(),
+                            stacks: Vec::new(),
+                        });
+                        list.len() - 1
+                    })
+                });
+                let entry = &mut list[place];
                 // A function that calls itself did so once.
-                if !seen.insert(function) || !(leaf || options.children) {
-                    continue;
+                if seen.insert(place) {
+                    entry.with_children.add(*weight);
                 }
-                let (own, all) = weights.entry((&stack.command, function)).or_default();
-                all.add(*weight);
-                if leaf {
-                    own.add(*weight);
+                if i == 0 {
+                    entry.own.add(*weight);
+                    entry.stacks.push((stack, *weight));
                 }
             }
         }
-        let mut list: Vec<Entry> = weights
-            .into_iter()
-            .map(|((command, function), (own, with_children))| Entry {
-                command: command.clone(),
-                function,
-                own,
-                with_children,
-            })
-            .filter(|entry| {
-                let weight = if options.children {
-                    entry.with_children
-                } else {
-                    entry.own
-                };
-                weight.percent_of(event.total) >= options.percent_limit
-            })
-            .collect();
-        list.sort_by(|a, b| {
-            let weights = |e: &Entry| (e.with_children.period, e.own.period, e.own.samples);
-            let names = |e: &Entry| {
-                let function = profile.functions.get(e.function);
-                (
-                    e.command.clone(),
-                    function.object.clone(),
-                    function.name.clone(),
-                )
+        if let Some(part) = &options.symbol_filter {
+            list.retain(|entry| {
+                let name = &profile.functions.get(entry.function).name;
+                name.as_deref()
+                    .is_some_and(|name| name.contains(part.as_str()))
+            });
+        }
+        let mut left_out = (0, Weight::default());
+        list.retain(|entry| {
+            let weight = if options.children {
+                entry.with_children
+            } else {
+                entry.own
             };
+            let is_shown = weight.percent_of(event.total) >= limit;
+            if !is_shown {
+                left_out.0 += 1;
+                left_out.1.add(entry.own);
+            }
+            is_shown
+        });
+        list.sort_by(|a, b| {
+            let weights = |e: &Entry<'_>| (e.with_children.period, e.own.period, e.own.samples);
             weights(b)
                 .cmp(&weights(a))
-                .then_with(|| names(a).cmp(&names(b)))
+                .then_with(|| a.cells.cmp(&b.cells))
         });
         Self {
             list,
             children: options.children,
+            left_out,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use inferno::flamegraph;
 
 use crate::failure::Failure;
+use crate::terminal::escaped;
 
 use super::profile::{EventProfile, Profile};
 
@@ -21,7 +22,7 @@ pub(super) fn write(
     }
     let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
     let mut options = flamegraph::Options::default();
-    options.title = names.join(", ");
+    options.title = part(&names.join(", "));
     options.count_name = "samples".into();
     options.deterministic = true;
     let mut picture = Vec::new();
@@ -36,7 +37,7 @@ fn folded(profile: &Profile, events: &[&EventProfile]) -> Vec<String> {
     let mut lines = Vec::new();
     for event in events {
         for (stack, weight) in &event.stacks {
-            let mut line = part(&stack.command);
+            let mut line = part(&stack.task.command);
             for function in stack.frames.iter().rev() {
                 let seen = profile.functions.get(*function);
                 line.push(';');
@@ -55,7 +56,8 @@ fn folded(profile: &Profile, events: &[&EventProfile]) -> Vec<String> {
     lines
 }
 
-/// A name without what separates names.
+/// A name without what separates names, and without the characters that XML does not have.
 fn part(name: &str) -> String {
-    name.replace(';', ":").replace(['\n', '\r'], " ")
+    let name = escaped(name).replace(';', ":");
+    name.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

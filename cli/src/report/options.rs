@@ -4,11 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::recording::SelectionOptions;
+
 const EXAMPLES: &str = "\
 Examples:
   quipu report                              hot functions of perf.data
   quipu report -g                           and who called them
   quipu report --children                   with the time of what they called
+  quipu report --sort dso,cpu               files, by CPU
+  quipu report --comms make --time 12.5,13  of make, in this half of a second
   quipu report --flamegraph out.svg         the same as a picture
   quipu report --inline -i other.data       inlined functions, from debug information
   quipu report --json                       one JSON object a line, for programs
@@ -26,6 +30,9 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE,
           help_heading = "What")]
     pub(crate) input: PathBuf,
+    /// Read files that belong to other users
+    #[arg(short, long, help_heading = "What")]
+    pub(crate) force: bool,
     /// Report this event alone
     #[arg(short, long, value_name = "EVENT", help_heading = "What")]
     pub(crate) event: Option<String>,
@@ -33,20 +40,45 @@ pub(crate) struct Options {
     #[arg(long, help_heading = "What")]
     pub(crate) inline: bool,
 
-    /// Show the callers of each function
-    #[arg(short = 'g', long, help_heading = "Report")]
-    pub(crate) call_graph: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionOptions,
+
+    /// Only functions with TEXT in their names
+    #[arg(long, value_name = "TEXT", help_heading = "Which samples")]
+    pub(crate) symbol_filter: Option<String>,
+
+    /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; comm,dso,sym unless named
+    #[arg(
+        short,
+        long,
+        value_name = "KEY,..",
+        value_delimiter = ',',
+        help_heading = "Report"
+    )]
+    pub(crate) sort: Vec<String>,
+    /// Show the callers of each function, or from the outermost caller on (caller); parts below 0.5 % are left out, or
+    /// below another limit: graph,2,caller
+    #[arg(short = 'g', long, value_name = "HOW", num_args = 0..=1, default_missing_value = "graph",
+          help_heading = "Report")]
+    pub(crate) call_graph: Option<String>,
     /// Add to each function what it called, and sort by that
     #[arg(long, help_heading = "Report")]
     pub(crate) children: bool,
-    /// Leave out what is below PERCENT
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value_t = 0.0,
-        help_heading = "Report"
-    )]
-    pub(crate) percent_limit: f64,
+    /// Sort by the functions alone, as is done without it too
+    #[arg(long, conflicts_with = "children", help_heading = "Report")]
+    pub(crate) no_children: bool,
+    /// Show the number of samples, as is done without it too
+    #[arg(short = 'n', long, help_heading = "Report")]
+    pub(crate) show_nr_samples: bool,
+    /// Print text, as is done without it too
+    #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = "Report")]
+    pub(crate) stdio: bool,
+    /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
+    #[arg(long, value_name = "PERCENT", help_heading = "Report")]
+    pub(crate) percent_limit: Option<f64>,
+    /// Do not page on a terminal
+    #[arg(long, help_heading = "Report")]
+    pub(crate) no_pager: bool,
     /// Draw a flame graph into FILE instead
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub(crate) flamegraph: Option<PathBuf>,
@@ -63,7 +95,7 @@ pub(crate) struct Options {
     #[arg(
         long,
         group = "format",
-        conflicts_with = "flamegraph",
+        conflicts_with_all = ["flamegraph", "sort"],
         help_heading = "Report"
     )]
     pub(crate) csv: bool,

@@ -51,10 +51,19 @@ impl Weight {
     }
 }
 
+/// Task that was running, as far as a report tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Task {
+    pub(super) command: Arc<str>,
+    pub(super) pid: Option<i32>,
+    pub(super) tid: Option<i32>,
+    pub(super) cpu: Option<u32>,
+}
+
 /// Stack of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stack {
-    pub(super) command: Arc<str>,
+    pub(super) task: Task,
     /// Positions in [`Functions`], the innermost first.
     pub(super) frames: Box<[usize]>,
 }
@@ -73,6 +82,8 @@ pub(super) struct Seen {
     pub(super) name: Option<Arc<str>>,
     pub(super) inlined: bool,
     pub(super) in_kernel: bool,
+    /// The source line, where a report tells them.
+    pub(super) source: Option<(Arc<str>, u32)>,
 }
 
 impl Functions {
@@ -83,6 +94,7 @@ impl Functions {
             name: function.name,
             inlined: function.inlined,
             in_kernel,
+            source: function.source,
         };
         if let Some(place) = self.places.get(&seen) {
             return *place;

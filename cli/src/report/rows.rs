@@ -4,8 +4,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::terminal::escaped;
+
 use super::entries::{Entries, Entry};
 use super::profile::{EventProfile, Profile};
+use super::sort::{Key, USUAL};
 
 /// One line. Weights are of the function itself; `children-` those with what it called.
 #[derive(Serialize)]
@@ -19,21 +22,36 @@ struct Row<'a> {
     children_samples: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     children_period: Option<u64>,
-    command: &'a str,
-    object: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a str>,
     /// Absent where the function has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<&'a str>,
-    kernel: bool,
-    inlined: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined: Option<bool>,
 }
 
 fn row<'a>(
     profile: &'a Profile,
     event: &'a EventProfile,
-    entry: &'a Entry,
+    entry: &'a Entry<'_>,
+    keys: &[Key],
     children: bool,
 ) -> Row<'a> {
+    let tells = |key| keys.contains(&key);
+    let of_symbol = tells(Key::Symbol);
     let function = profile.functions.get(entry.function);
     Row {
         event: &event.name,
@@ -43,18 +61,31 @@ fn row<'a>(
         period: entry.own.period,
         children_samples: children.then_some(entry.with_children.samples),
         children_period: children.then_some(entry.with_children.period),
-        command: &entry.command,
-        object: &function.object,
-        symbol: function.name.as_deref(),
-        kernel: function.in_kernel,
-        inlined: function.inlined,
+        command: tells(Key::Command).then_some(&*entry.task.command),
+        pid: entry.task.pid,
+        tid: entry.task.tid,
+        cpu: entry.task.cpu,
+        object: tells(Key::Object).then_some(&*function.object),
+        symbol: function.name.as_deref().filter(|_| of_symbol),
+        source: function
+            .source
+            .as_ref()
+            .map(|(file, line)| format!("{file}:{line}")),
+        kernel: of_symbol.then_some(function.in_kernel),
+        inlined: of_symbol.then_some(function.inlined),
     }
 }
 
 /// Appends JSON lines.
-pub(super) fn json(out: &mut String, profile: &Profile, event: &EventProfile, entries: &Entries) {
+pub(super) fn json(
+    out: &mut String,
+    profile: &Profile,
+    event: &EventProfile,
+    entries: &Entries<'_>,
+    keys: &[Key],
+) {
     for entry in &entries.list {
-        let row = row(profile, event, entry, entries.children);
+        let row = row(profile, event, entry, keys, entries.children);
         // Numbers and text always have a form.
         if let Ok(line) = serde_json::to_string(&row) {
             out.push_str(&line);
@@ -73,10 +104,10 @@ pub(super) fn separated(
     out: &mut String,
     profile: &Profile,
     event: &EventProfile,
-    entries: &Entries,
+    entries: &Entries<'_>,
 ) {
     for entry in &entries.list {
-        let row = row(profile, event, entry, true);
+        let row = row(profile, event, entry, &USUAL, true);
         let _ = writeln!(
             out,
             "{},{},{},{},{},{},{},{}",
@@ -85,19 +116,20 @@ pub(super) fn separated(
             row.period,
             row.children_period.unwrap_or_default(),
             quoted(row.event),
-            quoted(row.command),
-            quoted(row.object),
+            quoted(row.command.unwrap_or_default()),
+            quoted(row.object.unwrap_or_default()),
             quoted(row.symbol.unwrap_or("[unknown]")),
         );
     }
 }
 
-/// A field as RFC 4180 has it: in quotation marks where it contains what separates.
+/// A field as RFC 4180 has it: in quotation marks where it contains what separates. Control characters are escaped.
 fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
+    let text = escaped(text);
+    if text.contains(['"', ',']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        text.into_owned()
     }
 }
 
@@ -109,5 +141,6 @@ mod tests {
     fn fields_with_commas_are_quoted() {
         assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
         assert_eq!(quoted("plain name"), "plain name");
+        assert_eq!(quoted("a\n100,1,1,1,e,b"), "\"a\\n100,1,1,1,e,b\"");
     }
 }

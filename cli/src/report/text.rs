@@ -2,20 +2,20 @@
 
 use std::fmt::Write;
 
-use crate::terminal::Layout;
+use crate::terminal::{Layout, escaped};
 
-use super::callers;
+use super::callers::{self, Form};
 use super::entries::Entries;
-use super::options::Options;
 use super::profile::{EventProfile, Profile};
+use super::sort::Key;
 
 /// Appends the report of one event.
 pub(super) fn write(
     out: &mut String,
     profile: &Profile,
     event: &EventProfile,
-    entries: &Entries,
-    options: &Options,
+    entries: &Entries<'_>,
+    (keys, callers, limit): (&[Key], Option<Form>, f64),
     layout: Layout,
 ) {
     if !out.is_empty() {
@@ -25,7 +25,8 @@ pub(super) fn write(
     let _ = writeln!(
         out,
         "# Samples: {samples} of event '{}', {} lost",
-        event.name, event.lost
+        escaped(&event.name),
+        event.lost
     );
     let _ = writeln!(out, "# Event count (approx.): {period}");
     if let Some(throttled) = &event.throttled {
@@ -35,39 +36,29 @@ pub(super) fn write(
         let _ = writeln!(out, "# Not in the count: {jumped}");
     }
     out.push_str("#\n");
-    let widest = |title: &str, lengths: &mut dyn Iterator<Item = usize>| {
-        lengths.fold(title.len(), usize::max)
-    };
     let list = &entries.list;
-    let function = |place| profile.functions.get(place);
-    let commands = widest(
-        "Command",
-        &mut list.iter().map(|e| e.command.chars().count()),
-    );
-    let objects = widest(
-        "Shared Object",
-        &mut list
-            .iter()
-            .map(|e| function(e.function).short_object().chars().count()),
-    );
+    let widths: Vec<usize> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| {
+            let texts = list.iter().map(|entry| entry.cells[at].chars().count());
+            texts.fold(key.title().len(), usize::max)
+        })
+        .collect();
     let (first, dots) = match entries.children {
         true => ("Children      Self", "........  ........"),
         false => ("Overhead", "........"),
     };
-    let title = format!(
-        "# {first}  Samples  {:commands$}  {:objects$}  Symbol",
-        "Command", "Shared Object"
-    );
+    let titles = keys.iter().map(|key| key.title().to_owned());
+    let title = format!("# {first}  Samples  {}", columns(titles, &widths));
     let _ = writeln!(out, "{}", layout.bold(&title));
-    let line = |n| ".".repeat(n);
-    let _ = writeln!(
-        out,
-        "# {dots}  .......  {}  {}  ......\n#",
-        line(commands),
-        line(objects)
-    );
+    let lengths = keys.iter().zip(&widths).enumerate();
+    let lengths = lengths.map(|(at, (key, width))| match at + 1 == keys.len() {
+        true => ".".repeat(key.title().len()),
+        false => ".".repeat(*width),
+    });
+    let _ = writeln!(out, "# {dots}  .......  {}\n#", columns(lengths, &widths));
     for entry in list {
-        let seen = function(entry.function);
         if entries.children {
             let _ = write!(
                 out,
@@ -77,21 +68,35 @@ pub(super) fn write(
         }
         let _ = writeln!(
             out,
-            "  {:>7.2}%  {:>7}  {:commands$}  {:objects$}  {} {}",
+            "  {:>7.2}%  {:>7}  {}",
             entry.own.percent_of(event.total),
             entry.own.samples,
-            entry.command,
-            seen.short_object(),
-            seen.mark(),
-            seen.title(),
+            columns(entry.cells.iter().cloned(), &widths),
         );
-        if options.call_graph {
-            for line in callers::lines(profile, event, entry) {
-                let caller = function(line.function);
-                let indent = 2 * line.depth;
-                let text = format!("{:>21.2}%{:indent$}  {}", line.percent, "", caller.title());
-                let _ = writeln!(out, "{}", layout.dim(&text));
-            }
+        let Some(form) = callers else {
+            continue;
+        };
+        for line in callers::lines(profile, event, entry, form) {
+            let title = profile.functions.get(line.function).title();
+            let indent = 2 * line.depth;
+            let text = format!("{:>21.2}%{:indent$}  {}", line.percent, "", escaped(&title));
+            let _ = writeln!(out, "{}", layout.dim(&text));
         }
     }
+    let (rows, weight) = entries.left_out;
+    if rows > 0 {
+        let share = weight.percent_of(event.total);
+        let _ = writeln!(
+            out,
+            "#\n# Left out: {rows} below {limit} %, with {share:.2} % of all; --percent-limit 0 shows them"
+        );
+    }
+}
+
+/// Returns texts in columns, without blanks after the last.
+fn columns(texts: impl Iterator<Item = String>, widths: &[usize]) -> String {
+    let padded = texts
+        .zip(widths)
+        .map(|(text, width)| format!("{text:width$}"));
+    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }

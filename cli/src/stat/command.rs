@@ -1,13 +1,16 @@
 //! The measured command: suspended until everything is counting, and how it ended.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::{env, fs, io};
 
 use quipu::ErrorKind;
-use quipu::command::SuspendedCommand;
+use quipu::command::{Running, SuspendedCommand};
 
 use crate::failure::Failure;
+use crate::terminal;
 
 use super::system;
 
@@ -24,6 +27,9 @@ pub(crate) fn suspend(
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
+    if !may_exist(program) {
+        return Err(not_found(program));
+    }
     let spawn = || SuspendedCommand::spawn(program, arguments);
     let suspended = match cpus {
         Some(cpus) => system::on_cpus(cpus, spawn)?,
@@ -32,18 +38,45 @@ pub(crate) fn suspend(
     Ok(Some(suspended?))
 }
 
+/// Returns true if there is a file that execvp(3) would try for a program: nothing is touched for one that there is not.
+fn may_exist(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return !matches!(fs::metadata(program), Err(e) if e.kind() == io::ErrorKind::NotFound);
+    }
+    // Without PATH the system has a default of its own.
+    env::var_os("PATH").is_none_or(|path| {
+        let mut directories = env::split_paths(&path);
+        directories.any(|directory| {
+            !directory
+                .join(program)
+                .metadata()
+                .is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+        })
+    })
+}
+
+/// Returns the failure of a command that does not exist.
+fn not_found(program: &OsStr) -> Failure {
+    let name = program.to_string_lossy();
+    let why = match (name.contains(char::is_whitespace), name.contains('/')) {
+        (true, _) => format!("no such command; give its words separately: {name}"),
+        (false, true) => "no such file".to_owned(),
+        (false, false) => "no such command in PATH".to_owned(),
+    };
+    Failure::with_status(format_args!("cannot execute {name}: {why}"), NOT_FOUND)
+}
+
 /// Returns the failure of a command that could not be executed, with a shell's exit status.
 pub(crate) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
+    if error.kind() == ErrorKind::NoSuchTarget && !may_exist(program) {
+        return not_found(program);
+    }
     let program = program.to_string_lossy();
     let why = match error.errno() {
-        Some(errno) => std::io::Error::from_raw_os_error(errno).to_string(),
+        Some(errno) => io::Error::from_raw_os_error(errno).to_string(),
         None => error.to_string(),
     };
     match error.kind() {
-        ErrorKind::NoSuchTarget if !program.contains('/') => Failure::with_status(
-            format_args!("cannot execute {program}: no such command in PATH"),
-            NOT_FOUND,
-        ),
         ErrorKind::NoSuchTarget => {
             Failure::with_status(format_args!("cannot execute {program}: {why}"), NOT_FOUND)
         }
@@ -51,6 +84,13 @@ pub(crate) fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
             format_args!("cannot execute {program}: {why}"),
             CANNOT_EXECUTE,
         ),
+    }
+}
+
+/// Sends a signal to a running command, or says why that is not possible: it may run as another user by now.
+pub(crate) fn signal(running: &Running, signal: i32) {
+    if let Err(error) = running.signal(signal) {
+        terminal::warn(format_args!("{error:#}"));
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which events are counted: those asked for, or the default ones, and the cache events of `-d`.
 
-use quipu::{Event, EventSpec, GroupSpec, Hardware, IntoGroups, Software};
+use quipu::{Event, EventSpec, Filter, GroupSpec, Hardware, IntoGroups, Software};
 use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult, text};
 
+use crate::event_text::{self, EventText};
 use crate::failure::Failure;
 
 use super::options::Options;
@@ -41,6 +42,30 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Counts at one privilege level only, whose modifier is added to the names. Members with levels of their own keep
+    /// them, and so do clocks and what only the kernel does, which have no other level.
+    fn narrow(&mut self, level: Filter, modifier: &str) {
+        let members = self.group.members.iter_mut().enumerate();
+        for (at, member) in members {
+            let of_kernel = matches!(member.event, Event::Software(event) if !is_fault(event));
+            if of_kernel || !member.filter.contains(Filter::LEVELS) {
+                continue;
+            }
+            member.filter = member.filter.with_levels(level);
+            if let Some(label) = self.labels.get_mut(at) {
+                *label = with_modifiers(label, modifier, &member.event);
+            }
+        }
+    }
+}
+
+fn is_fault(event: Software) -> bool {
+    use Software as S;
+    let memory = [S::PageFaults, S::MinorFaults, S::MajorFaults];
+    memory.contains(&event) || matches!(event, S::AlignmentFaults | S::EmulationFaults)
+}
+
 impl IntoGroups for Request {
     fn into_groups(self, _: &dyn Fn(&str) -> bool) -> quipu::Result<Vec<GroupSpec>> {
         Ok(vec![self.group])
@@ -70,17 +95,36 @@ pub fn requests(
         software.for_each(|request| request.optional |= on_registers);
     }
     requests.extend(detailed(options.detailed));
+    if options.all_user {
+        requests
+            .iter_mut()
+            .for_each(|r| r.narrow(Filter::USER, "u"));
+    } else if options.all_kernel {
+        requests
+            .iter_mut()
+            .for_each(|r| r.narrow(Filter::KERNEL, "k"));
+    }
     Ok(requests)
 }
 
 fn named(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<Vec<Request>, Failure> {
-    let groups = text::parse_list_with(text, ends_in_mask);
+    let text = EventText::read(text, &event_text::tracepoints).map_err(Failure::usage)?;
+    let groups = text::parse_list_with(&text.list, ends_in_mask);
     let groups = groups.map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-    let mut rest = text;
-    let requests = groups.into_iter().map(|group| Request {
-        labels: typed_names(&mut rest, &group, ends_in_mask).unwrap_or_default(),
-        group,
-        optional: false,
+    let (mut rest, mut said) = (text.list.as_str(), text.said.into_iter());
+    let requests = groups.into_iter().map(|group| {
+        let mut labels = typed_names(&mut rest, &group, ends_in_mask).unwrap_or_default();
+        // A rate is for samples; what is counted is the same.
+        for (at, said) in said.by_ref().take(group.members.len()).enumerate() {
+            if let (Some(name), Some(label)) = (said.name, labels.get_mut(at)) {
+                *label = name;
+            }
+        }
+        Request {
+            labels,
+            group,
+            optional: false,
+        }
     });
     Ok(requests.collect())
 }
@@ -110,7 +154,9 @@ fn typed_names(
         rest = rest.trim_start().strip_prefix('}')?;
         let (modifiers, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
         rest = after;
-        if let Some(modifiers) = modifiers.trim().strip_prefix(':') {
+        // W and S are the group's alone.
+        let modifiers = modifiers.trim().replace(['W', 'S'], "");
+        if let Some(modifiers) = modifiers.strip_prefix(':').filter(|m| !m.is_empty()) {
             for (name, member) in names.iter_mut().zip(&group.members) {
                 *name = with_modifiers(name, modifiers, &member.event);
             }

@@ -1,7 +1,9 @@
 //! Metrics: what a count means beside the others.
 
+use std::thread;
+
 use quipu::{Event, Hardware, Software};
-use quipu_hal::{CacheEvent, CacheResult};
+use quipu_hal::{Cache, CacheEvent, CacheResult};
 
 use super::rows::Row;
 
@@ -51,7 +53,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
     match event {
         Event::Software(Software::TaskClock | Software::CpuClock) => {
             // The clock's amount is in milliseconds.
-            let busy = ratio(amount / 1e3, elapsed)?;
+            let busy = utilized(amount / 1e3, elapsed, sampling_interval(row))?;
             Some(plain(row, busy, "CPUs utilized"))
         }
         Event::Hardware(Hardware::Cycles) => {
@@ -66,19 +68,35 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
         Event::Hardware(event) => {
             let (whole, unit) = match event {
                 Hardware::BranchMisses => (Hardware::Branches, "of all branches"),
-                Hardware::CacheMisses => (Hardware::CacheReferences, "of all cache references"),
-                Hardware::StalledCyclesFrontend => (Hardware::Cycles, "front-end cycles idle"),
-                Hardware::StalledCyclesBackend => (Hardware::Cycles, "back-end cycles idle"),
+                Hardware::CacheMisses => (Hardware::CacheReferences, "of all cache refs"),
+                Hardware::StalledCyclesFrontend => (Hardware::Cycles, "frontend cycles idle"),
+                Hardware::StalledCyclesBackend => (Hardware::Cycles, "backend cycles idle"),
                 _ => return rate(),
             };
             percent(whole.into(), unit)
         }
         Event::Cache(event) if event.result == CacheResult::Miss => {
             let whole = Event::from(CacheEvent::new(event.cache, event.op, CacheResult::Access));
-            let unit = format!("of all {whole}");
+            let unit = match accesses(event.cache) {
+                Some(accesses) => format!("of all {accesses}"),
+                None => format!("of all {whole}"),
+            };
             percent(whole, &unit)
         }
         _ => rate(),
+    }
+}
+
+/// Returns perf's name of all accesses of a cache, where it has one (`tools/perf/util/stat-shadow.c` of the
+/// kernel).
+fn accesses(cache: Cache) -> Option<&'static str> {
+    match cache {
+        Cache::L1d => Some("L1-dcache accesses"),
+        Cache::L1i => Some("L1-icache accesses"),
+        Cache::Ll => Some("LL-cache accesses"),
+        Cache::Dtlb => Some("dTLB cache accesses"),
+        Cache::Itlb => Some("iTLB cache accesses"),
+        _ => None,
     }
 }
 
@@ -162,6 +180,24 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
+/// Returns the seconds between two samples of a clock, where the system samples CPU times of commands: in each of
+/// them a command may seem to have run for all of it.
+fn sampling_interval(row: &Row) -> Option<f64> {
+    (cfg!(target_os = "openbsd") && row.backend == Some("posix")).then_some(0.01)
+}
+
+/// Returns the number of CPUs that a target had in `elapsed` seconds: none of too few samples, and no more than there are,
+/// which only a sample too many makes of it.
+fn utilized(seconds: f64, elapsed: f64, sampling_interval: Option<f64>) -> Option<f64> {
+    const FEWEST: f64 = 20.0;
+    let busy = ratio(seconds, elapsed)?;
+    let Some(interval) = sampling_interval else {
+        return Some(busy);
+    };
+    let cpus = thread::available_parallelism().map_or(f64::INFINITY, |n| n.get() as f64);
+    (elapsed >= FEWEST * interval).then(|| busy.min(cpus))
+}
+
 /// Returns what of `amount` there is in a nanosecond, unless the time is less than a command takes: where
 /// CPU times are sampled, one that no sample fell into.
 fn in_a_nanosecond(amount: f64, time: &TargetTime) -> Option<f64> {
@@ -203,4 +239,19 @@ fn rate(row: &Row, time: &TargetTime) -> Option<Metric> {
         _ => (1.0, "/sec"),
     };
     Some(plain(row, per_second * factor, unit).with_uncertainty(time.is_uncertain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_samples_of_a_clock_are_no_utilization() {
+        // 20 ms of a command that ended after 10.
+        assert_eq!(utilized(0.02, 0.0104, Some(0.01)), None);
+        assert_eq!(utilized(0.02, 0.0104, None), Some(0.02 / 0.0104));
+        assert_eq!(utilized(0.5, 1.0, Some(0.01)), Some(0.5));
+        let cpus = thread::available_parallelism().unwrap().get() as f64;
+        assert_eq!(utilized(cpus + 0.01, 1.0, Some(0.01)), Some(cpus));
+    }
 }

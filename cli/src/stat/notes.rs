@@ -88,6 +88,12 @@ impl Notes {
             );
         } else if event.fell_back_to_user() {
             self.add("user mode only", name, fallback_hint());
+        } else if !levels.is_empty() && !info.occurs_in.intersects(levels) {
+            let only = match info.occurs_in.contains(Filter::USER) {
+                true => "happens in user mode only, which is not counted",
+                false => "happens in the kernel only, which is not counted",
+            };
+            self.add("always 0", name, only);
         }
         if event.backend() == Some("posix") {
             // What there is to know of these is what comes with not following the kernel's events.

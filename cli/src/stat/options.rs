@@ -1,12 +1,16 @@
 //! The options of `quipu stat`, as people know them from perf-stat(1).
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
 use crate::names::NameOptions;
+use crate::numbers;
 use crate::pctr::simulate::Simulated;
 use crate::target::TargetOptions;
+
+use super::control::ControlFiles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,31 +91,74 @@ pub struct Options {
     #[arg(long, help_heading = "Where")]
     pub take_busy: bool,
 
+    /// Count in user mode only: every event that can, unless it has a mode of its own
+    #[arg(long, conflicts_with = "all_kernel", help_heading = "What")]
+    pub all_user: bool,
+    /// Count in the kernel only: every event that can, unless it has a mode of its own
+    #[arg(long, help_heading = "What")]
+    pub all_kernel: bool,
+
     /// Report a line for each CPU
     #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
     pub no_aggr: bool,
+    /// Report a line for each instance of a unit outside of the cores (uncore_imc_0, uncore_imc_1),
+    /// not the sum of them
+    #[arg(long, help_heading = "How")]
+    pub no_merge: bool,
     /// Report a line for each core
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub per_core: bool,
+    /// Report a line for each cluster of cores
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_cluster: bool,
+    /// Report a line for each cache of this level, such as L2; the last one unless named
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "", group = "aggregation", help_heading = "How")]
+    pub per_cache: Option<String>,
+    /// Report a line for each die
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_die: bool,
     /// Report a line for each socket
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub per_socket: bool,
-    /// Report a line for each thread of -p or -t
+    /// Report a line for each NUMA node
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_node: bool,
+    /// Report a line for each thread of -p or -t, or with -a of every thread that runs
     #[arg(long, group = "aggregation", help_heading = "How")]
     pub per_thread: bool,
-    /// Run the command N times; report means, and the standard error of the mean in percent
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
-          conflicts_with = "interval_print", help_heading = "How")]
+    /// Run the command N times; report means, and the standard error of the mean in percent. 0 runs
+    /// it until Ctrl-C, with a report of each run
+    #[arg(short, long, value_name = "N", value_parser = numbers::times, allow_negative_numbers = true,
+          help_heading = "How")]
     pub repeat: Option<u32>,
+    /// Run COMMAND by the shell before each run of the measured command
+    #[arg(long, value_name = "COMMAND", help_heading = "How")]
+    pub pre: Option<OsString>,
+    /// Run COMMAND by the shell after each run of the measured command
+    #[arg(long, value_name = "COMMAND", help_heading = "How")]
+    pub post: Option<OsString>,
+    /// Start counting MS milliseconds later than the command; -1: not until --control says so
+    #[arg(short = 'D', long, value_name = "MS", value_parser = numbers::delay,
+          allow_negative_numbers = true, help_heading = "How")]
+    pub delay: Option<i64>,
+    /// Start and stop counting when `enable` or `disable` is read from a descriptor (`fd:CONTROL[,ACK]`) or a
+    /// named pipe (`fifo:CONTROL[,ACK]`); `ack` is written when it is done
+    #[arg(long, value_name = "FILES", help_heading = "How")]
+    pub control: Option<ControlFiles>,
     /// Report every MS milliseconds what was counted since the last time
-    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(short = 'I', long, value_name = "MS", value_parser = numbers::milliseconds, allow_negative_numbers = true,
           help_heading = "How")]
     pub interval_print: Option<u64>,
+    /// With -I, report so many intervals; without a command, end after them
+    #[arg(long, value_name = "N", requires = "interval_print",
+          value_parser = numbers::positive::<u32>, allow_negative_numbers = true, help_heading = "How")]
+    pub interval_count: Option<u32>,
     /// With -I, report the totals at the end too
     #[arg(long, requires = "interval_print", help_heading = "How")]
     pub summary: bool,
     /// Stop after MS milliseconds; a command is ended with SIGTERM
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "MS", value_parser = numbers::milliseconds, allow_negative_numbers = true,
           help_heading = "How")]
     pub timeout: Option<u64>,
 
@@ -127,7 +174,7 @@ pub struct Options {
         help_heading = "Report"
     )]
     pub field_separator: Option<String>,
-    /// Write one JSON object a line, with perf's field names
+    /// Write one JSON object a line, with perf's keys
     #[arg(
         short,
         long,
@@ -136,13 +183,58 @@ pub struct Options {
         help_heading = "Report"
     )]
     pub json: bool,
-    /// Write the report to FILE
+    /// Write the report to FILE; - is standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
     /// Append to the file of -o
     #[arg(long, requires = "output", help_heading = "Report")]
     pub append: bool,
-    /// Show how each event was opened and for how long it counted
-    #[arg(short, long, help_heading = "Report")]
-    pub verbose: bool,
+    /// Write the report to this descriptor
+    #[arg(
+        long,
+        value_name = "FD",
+        conflicts_with = "output",
+        help_heading = "Report"
+    )]
+    pub log_fd: Option<u32>,
+    /// Group digits by threes, which is the default
+    #[arg(short = 'B', long, help_heading = "Report", hide = true)]
+    pub big_num: bool,
+    /// Leave digits without commas
+    #[arg(long, overrides_with = "big_num", help_heading = "Report")]
+    pub no_big_num: bool,
+    /// Write no report
+    #[arg(long, help_heading = "Report")]
+    pub quiet: bool,
+    /// Show how each event was opened and for how long it counted; twice also each part of the target
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Report")]
+    pub verbose: u8,
+    /// With -j or -x: also what perf does not say, as -v: the backend, the reason of each missing count,
+    /// the parts of presets, elapsed, user and system time and peak memory of each run
+    #[arg(long, help_heading = "Report")]
+    pub json_extra: bool,
+    /// With -x, -I and --summary: leave the column `summary` out of the totals
+    #[arg(long, requires = "summary", help_heading = "Report")]
+    pub no_csv_summary: bool,
+    /// Report the metrics alone (insn per cycle, misses of all branches), a column each
+    #[arg(long, help_heading = "Report")]
+    pub metric_only: bool,
+    /// With -I on a terminal: clear the screen before each interval
+    #[arg(long, requires = "interval_print", help_heading = "Report")]
+    pub interval_clear: bool,
+    /// With -r: show the time of each run
+    #[arg(long, requires = "repeat", help_heading = "Report")]
+    pub table: bool,
+}
+
+impl Options {
+    /// Returns true if the report is for programs.
+    pub fn is_for_programs(&self) -> bool {
+        self.json || self.csv || self.field_separator.is_some()
+    }
+
+    /// Returns true if programs are told what perf does not say.
+    pub fn tells_more(&self) -> bool {
+        self.json_extra || self.verbose > 0
+    }
 }

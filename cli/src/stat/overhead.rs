@@ -55,7 +55,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
             overhead: overhead.map_err(|error| notes::why(&event.spec().event, &error)),
         })
         .collect();
-    output.overhead(&rows)?;
+    output.overhead(&rows);
+    output.finish()?;
     let known = rows.iter().any(|row| row.overhead.is_ok());
     Ok(ExitCode::from(if known { 0 } else { Failure::STATUS }))
 }

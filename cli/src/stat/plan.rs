@@ -11,15 +11,20 @@ use crate::target::Scope;
 
 use super::aggregate::AggregateBy;
 use super::backend::Backends;
+use super::control::ControlFiles;
 use super::events::{self, Request};
 use super::options::Options;
+use super::rows::Row;
 use super::simulated::SimulatedPctr;
 use super::system;
+use super::tool_events;
 
 /// A consistent plan of what to do.
 #[derive(Debug)]
 pub struct Plan {
     pub requests: Vec<Request>,
+    /// The rows of tool events, each with the number of events before it.
+    pub tools: Vec<(usize, Row)>,
     pub scope: Scope,
     pub command: Vec<OsString>,
     /// The chosen source of native event names.
@@ -30,45 +35,55 @@ pub struct Plan {
     pub simulated: Option<SimulatedPctr>,
     /// True if the events are the default ones.
     pub default_events: bool,
+    /// True if the target is every thread that runs.
+    pub every_thread: bool,
     /// True if registers may be taken that another program counts with.
     pub take_busy: bool,
     pub inherit: bool,
     pub by: AggregateBy,
+    /// True if the instances of a unit outside of the cores are added up.
+    pub merges_units: bool,
     pub runs: u32,
+    /// True if there are reports until a signal arrives.
+    pub forever: bool,
+    /// The commands of the shell before and after each run.
+    pub pre: Option<OsString>,
+    pub post: Option<OsString>,
+    /// The time from the start of the command to that of counting; all of it if nothing but commands starts it.
+    pub delay: Option<Duration>,
+    /// The files that commands come from.
+    pub control: Option<ControlFiles>,
     pub interval: Option<Duration>,
+    /// The number of intervals to report.
+    pub interval_count: Option<u32>,
     pub summary: bool,
     pub timeout: Option<Duration>,
-    pub verbose: bool,
+    pub verbose: u8,
+    /// True if each run is reported to programs.
+    pub reports_runs: bool,
+    /// True if the time of each run is reported.
+    pub table: bool,
 }
 
 impl Plan {
     pub fn new(options: &Options) -> Result<Self, Failure> {
         system::check_supported(options)?;
-        let scope = scope(options)?;
-        let by = match options {
-            Options { no_aggr: true, .. } => AggregateBy::Cpu,
-            Options { per_core: true, .. } => AggregateBy::Core,
-            Options {
-                per_socket: true, ..
-            } => AggregateBy::Socket,
-            Options {
-                per_thread: true, ..
-            } => AggregateBy::Thread,
-            _ => AggregateBy::Target,
+        let by = AggregateBy::of(options)?;
+        let every_thread = by == AggregateBy::Thread && options.target.all_cpus;
+        let scope = match every_thread {
+            true => Scope::Tasks(system::every_process()?),
+            false => scope(options)?,
         };
         let on_cpus = matches!(scope, Scope::Cpus(_) | Scope::Cgroups(..));
-        if matches!(
-            by,
-            AggregateBy::Cpu | AggregateBy::Core | AggregateBy::Socket
-        ) && !on_cpus
-        {
+        if by.is_of_cpus() && !on_cpus {
             return Err(Failure::usage(
-                "-A, --per-core and --per-socket need CPUs to count on: add -a or -C LIST",
+                "-A and --per-core, --per-cache, --per-socket and the like need CPUs to count on: add -a or \
+                 -C LIST",
             ));
         }
         if by == AggregateBy::Thread && !matches!(scope, Scope::Tasks(_)) {
             return Err(Failure::usage(
-                "--per-thread needs threads that run already: add -p PID or -t TID",
+                "--per-thread needs threads that run already: add -p PID, -t TID, or -a for all of them",
             ));
         }
         if options.backend == ["msr"] && !matches!(scope, Scope::Cpus(_)) {
@@ -76,13 +91,23 @@ impl Plan {
                 "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
             ));
         }
+        if options.delay == Some(-1) && options.control.is_none() {
+            return Err(Failure::usage(
+                "-D -1 waits for a command to start counting: add --control",
+            ));
+        }
         if options.take_busy && options.backend != ["msr"] {
             return Err(Failure::usage(
                 "--take-busy takes counters that other programs use: it needs --backend msr",
             ));
         }
-        if options.target.command.is_empty() && options.repeat.is_some_and(|n| n > 1) {
+        if options.target.command.is_empty() && options.repeat.is_some_and(|n| n != 1) {
             return Err(Failure::usage("-r needs a command to repeat"));
+        }
+        if options.target.command.is_empty() && (options.pre.is_some() || options.post.is_some()) {
+            return Err(Failure::usage(
+                "--pre and --post need a command between them",
+            ));
         }
         let names = options.names.choose()?;
         let simulated = options.simulate.map(SimulatedPctr::new).transpose()?;
@@ -91,8 +116,17 @@ impl Plan {
             Some(simulated) => simulated.ends_in_mask(name),
             None => native.ends_in_mask(name),
         })?;
+        let (requests, mut tools) = tool_events::split(requests)?;
+        let reports_runs = options.tells_more() && options.is_for_programs();
+        if reports_runs && options.interval_print.is_none() {
+            tool_events::complete(&mut tools, &requests, scope == Scope::Command);
+        }
         Ok(Self {
             requests,
+            tools,
+            every_thread,
+            reports_runs,
+            table: options.table,
             scope,
             command: options.target.command.clone(),
             names,
@@ -102,7 +136,21 @@ impl Plan {
             take_busy: options.take_busy,
             inherit: !options.target.no_inherit,
             by,
-            runs: options.repeat.unwrap_or(1),
+            merges_units: !options.no_merge,
+            runs: options.repeat.unwrap_or(1).max(1),
+            forever: options.repeat == Some(0),
+            pre: options.pre.clone(),
+            post: options.post.clone(),
+            delay: match options.delay {
+                Some(-1) => Some(Duration::MAX),
+                Some(ms) => u64::try_from(ms)
+                    .ok()
+                    .filter(|ms| *ms > 0)
+                    .map(Duration::from_millis),
+                None => None,
+            },
+            control: options.control.clone(),
+            interval_count: options.interval_count,
             interval: options.interval_print.map(Duration::from_millis),
             summary: options.summary,
             timeout: options.timeout.map(Duration::from_millis),
@@ -114,7 +162,7 @@ impl Plan {
     pub fn attributes(&self) -> Attributes {
         Attributes::default()
             .with_inherit(self.inherit && matches!(self.scope, Scope::Command | Scope::Tasks(_)))
-            .with_enable_on_exec(self.scope == Scope::Command)
+            .with_enable_on_exec(self.scope == Scope::Command && self.delay.is_none())
             .with_disabled(true)
     }
 
@@ -155,7 +203,7 @@ impl Plan {
             }
         };
         let mut lines: Vec<String> = failures.iter().map(|e| format!("{e:#}")).collect();
-        if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose) {
+        if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose > 0) {
             lines.extend(simulated.log());
         }
         lines

@@ -1,5 +1,6 @@
 //! The lines of a report, in any format.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use quipu_hal::total;
 
 use super::aggregate::{AggregateId, Aggregation};
 use super::metrics::{self, Metric};
-use super::notes;
+use super::notes::{self, Note};
 use super::repeat::Spread;
 use super::sets::{Sets, Snapshot};
 
@@ -114,6 +115,31 @@ impl Unit {
 }
 
 impl Row {
+    /// Returns the row of an event of the whole target, of which nothing is known yet.
+    pub fn uncounted(name: String, spec: EventSpec, unit: Unit) -> Self {
+        Self {
+            place: AggregateId::Whole,
+            cpus: 0,
+            cgroup: None,
+            name,
+            spec,
+            unit,
+            backend: None,
+            count: Count::NotCounted,
+            is_unsupported: false,
+            time: 0,
+            enabled: 0,
+            running: 0,
+            cores: Vec::new(),
+            preset: None,
+            spread: None,
+            metric: None,
+            reason: None,
+            disturbance: None,
+            turn: None,
+        }
+    }
+
     /// Returns the value in the row's unit, the mean where there were several runs.
     pub fn amount(&self) -> Option<f64> {
         let value = self.count.value()?;
@@ -121,12 +147,12 @@ impl Row {
         Some(self.unit.scale(value))
     }
 
-    /// Returns the share of the time that the counters ran, in percent.
+    /// Returns the share of the time that the counters ran, in percent; all of it where there was none, as perf
+    /// has it.
     pub fn percent_running(&self) -> f64 {
-        match (self.count, self.enabled) {
-            (Count::NotCounted, 0) => 0.0,
-            (_, 0) => 100.0,
-            (_, enabled) => (self.running as f64 / enabled as f64 * 100.0).min(100.0),
+        match self.enabled {
+            0 => 100.0,
+            enabled => (self.running as f64 / enabled as f64 * 100.0).min(100.0),
         }
     }
 
@@ -149,6 +175,23 @@ impl Row {
         }
     }
 
+    /// Returns the remark without which a count would pass as one of everything.
+    pub fn warning(&self) -> Option<Note> {
+        let (about, text) = match self.count {
+            Count::Jumped => ("not counted", self.reason.clone().unwrap_or_default()),
+            Count::Partial { missing, parts, .. } => {
+                let text = format!("{missing} of {parts} parts have no count");
+                ("incomplete", text)
+            }
+            _ => return None,
+        };
+        Some(Note {
+            about: about.into(),
+            events: vec![self.name.clone()],
+            text,
+        })
+    }
+
     /// Returns true if the value is scaled up or parts are missing.
     pub fn is_uncertain(&self) -> bool {
         self.count.exact().is_none() && self.count.value().is_some()
@@ -167,23 +210,31 @@ impl Row {
 /// Returns the rows of a snapshot, with their metrics: event by event, place by place, or the other way
 /// round where places are few and large.
 pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed: f64) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (cgroup, members) in sets.by_cgroup() {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut cgroups = sets.by_cgroup();
+    if cgroups.is_empty() {
+        cgroups.push((None, Vec::new()));
+    }
+    for (at, (cgroup, members)) in cgroups.into_iter().enumerate() {
         let places = places(sets, &members, aggregation);
-        for index in 0..sets.len() {
-            if sets.is_hidden(index) {
+        for index in 0..=sets.len() {
+            // Those of the whole run are told once.
+            rows.extend(sets.tools(index).filter(|_| at == 0));
+            if index == sets.len() || sets.is_hidden(index) {
                 continue;
             }
             let counted = Counted::gather(snapshot, &members, index, aggregation);
             for place in &places {
-                rows.extend(counted.row(sets, snapshot, place, cgroup, index));
+                for unit in counted.units(&place.0) {
+                    rows.extend(counted.row(sets, snapshot, (place, unit), cgroup, index));
+                }
             }
         }
     }
-    if rows
-        .iter()
-        .any(|row| matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)))
-    {
+    if aggregation.every_thread {
+        rows = most_active(&rows);
+    }
+    if rows.iter().any(|row| row.place.is_of_cpus()) {
         rows.sort_by(|a, b| a.place.cmp(&b.place));
     }
     for row in rows.iter_mut().filter(|row| row.cgroup.is_some()) {
@@ -199,6 +250,24 @@ pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed
     }
     metrics::attach(&mut rows, elapsed);
     rows
+}
+
+/// Returns the rows of threads that counted something, event by event, the highest count first, and one row of an
+/// event that has no count in any.
+fn most_active(rows: &[Row]) -> Vec<Row> {
+    let mut active: Vec<Row> = Vec::new();
+    for mut of_event in rows.chunk_by(|a, b| a.name == b.name).map(<[Row]>::to_vec) {
+        let value = |row: &Row| row.count.value();
+        if of_event.iter().all(|row| value(row).is_none()) {
+            of_event.truncate(1);
+            of_event[0].place = AggregateId::Whole;
+        } else {
+            of_event.retain(|row| value(row).is_some_and(|value| value > 0));
+            of_event.sort_by_key(|row| Reverse(value(row)));
+        }
+        active.extend(of_event);
+    }
+    active
 }
 
 /// Returns the places that some event was counted in, each with its number of CPUs.
@@ -222,7 +291,7 @@ type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
 /// The readings of one event, by place; those of a preset of several events term by term.
 struct Counted<'a> {
-    readings: BTreeMap<AggregateId, Vec<Readings<'a>>>,
+    readings: BTreeMap<(AggregateId, Option<&'a str>), Vec<Readings<'a>>>,
     preset: Option<&'a Preset>,
     /// The last failure: whether the event is unsupported, and the reason.
     failed: Option<(bool, String)>,
@@ -259,11 +328,24 @@ impl<'a> Counted<'a> {
         let width = terms.len();
         for (term, readings) in terms.into_iter().enumerate() {
             for (part, reading) in readings {
-                let place = self.readings.entry(aggregation.id(part));
-                place.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
+                let line = (aggregation.id(part), aggregation.unit(part));
+                let line = self.readings.entry(line);
+                line.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
             }
         }
         Ok(())
+    }
+
+    /// Returns the instances of a unit that have lines of their own in a place; `None` for the line of all.
+    fn units(&self, place: &AggregateId) -> Vec<Option<&'a str>> {
+        let here = self.readings.keys().filter(|(id, _)| id == place);
+        let mut units: Vec<_> = here.map(|(_, unit)| *unit).collect();
+        // By number: `uncore_imc_2` before `uncore_imc_10`.
+        units.sort_by_key(|unit| unit.map(|name| (name.len(), name)));
+        if units.is_empty() {
+            units.push(None);
+        }
+        units
     }
 
     /// Returns the row of an event, or `None` if the event is counted in other places only.
@@ -271,33 +353,23 @@ impl<'a> Counted<'a> {
         &self,
         sets: &Sets,
         snapshot: &Snapshot,
-        (place, cpus): &(AggregateId, usize),
+        ((place, cpus), unit): (&(AggregateId, usize), Option<&'a str>),
         cgroup: Option<&str>,
         index: usize,
     ) -> Option<Row> {
         let event = sets.event(index);
+        let name = match unit {
+            Some(unit) => format!("{} [{unit}]", event.name),
+            None => event.name.clone(),
+        };
         let mut row = Row {
             place: place.clone(),
             cpus: *cpus,
             cgroup: cgroup.map(str::to_owned),
-            name: event.name.clone(),
-            spec: event.spec.clone(),
-            unit: event.unit.clone(),
             backend: event.backend,
-            count: Count::NotCounted,
-            is_unsupported: false,
-            time: 0,
-            enabled: 0,
-            running: 0,
-            cores: Vec::new(),
-            preset: None,
-            spread: None,
-            metric: None,
-            reason: None,
-            disturbance: None,
-            turn: None,
+            ..Row::uncounted(name, event.spec.clone(), event.unit.clone())
         };
-        match (self.readings.get(place), &self.failed) {
+        match (self.readings.get(&(place.clone(), unit)), &self.failed) {
             (Some(terms), _) => {
                 match self.preset {
                     Some(preset) => row.evaluate(preset, terms),

@@ -1,18 +1,22 @@
 //! Running: attach, release, wait, read, report.
 
-use std::process::ExitCode;
+use std::ffi::OsStr;
+use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
 use quipu::Count;
 use quipu::command::{Exit, Running, SuspendedCommand};
+use signal_hook::consts::SIGTERM;
 
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::target::Scope;
+use crate::terminal;
 
 use super::aggregate::Aggregation;
 use super::backend::Backends;
 use super::command;
+use super::control::{self, Command, Control};
 use super::metrics;
 use super::notes::notes;
 use super::plan::Plan;
@@ -22,6 +26,7 @@ use super::rows::{Row, TermCount, rows};
 use super::sets::{Sets, Snapshot};
 use super::signals::Signals;
 use super::system;
+use super::tool_events;
 
 /// The longest sleep while a command runs. A signal that arrives just before the sleep begins does
 /// not end it.
@@ -37,6 +42,7 @@ pub struct Session<'a> {
     backends: &'a Backends,
     output: Output,
     signals: Signals,
+    control: Option<Control>,
 }
 
 /// One measurement.
@@ -54,7 +60,7 @@ struct Run {
 impl Run {
     /// Returns the rows since the last interval, which ended some seconds ago, and keeps those that jumped.
     fn rows_since(&mut self, last: &Snapshot, snapshot: &Snapshot, seconds: f64) -> Vec<Row> {
-        let rows = rows(
+        let mut rows = rows(
             &self.sets,
             &snapshot.since(last),
             &self.aggregation,
@@ -62,6 +68,7 @@ impl Run {
         );
         let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
         self.jumped.extend(jumped.cloned());
+        tool_events::fill(&mut rows, seconds, None);
         rows
     }
 
@@ -95,12 +102,28 @@ impl<'a> Session<'a> {
             backends,
             output,
             signals: Signals::watch()?,
+            control: plan.control.as_ref().map(Control::open).transpose()?,
         })
     }
 
     /// Measures as often as asked, and reports.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
-        let _anchors = (self.plan.runs > 1).then(system::anchors);
+        let _anchors = (self.plan.runs > 1 || self.plan.forever).then(system::anchors);
+        let mut status = self.measure_and_report()?;
+        while self.plan.forever && !self.signals.arrived() && !self.output.is_lost() {
+            let code = self.measure_and_report()?;
+            status = if status == 0 { code } else { status };
+        }
+        match self.output.finish() {
+            Err(failure) if status == 0 => return Err(failure),
+            Err(failure) => terminal::warn(failure),
+            Ok(()) => {}
+        }
+        Ok(ExitCode::from(status))
+    }
+
+    /// Returns the exit status of the runs of one report.
+    fn measure_and_report(&mut self) -> Result<u8, Failure> {
         let mut merge = Merge::default();
         let mut times = Times::default();
         let mut status = 0;
@@ -110,12 +133,14 @@ impl<'a> Session<'a> {
         while runs < self.plan.runs && !(runs > 0 && self.signals.arrived()) {
             // What is on CPUs would go on counting, beside the next run's.
             drop(last.take());
+            shell(self.plan.pre.as_deref())?;
             if last_progress.elapsed() > PROGRESS {
                 last_progress = Instant::now();
                 let text = format!("{runs} of {} runs done", self.plan.runs);
                 self.output.progress(&text);
             }
             let outcome = self.measure()?;
+            shell(self.plan.post.as_deref())?;
             runs += 1;
             times.elapsed.add(outcome.elapsed);
             if let Some(exit) = outcome.exit {
@@ -124,6 +149,12 @@ impl<'a> Session<'a> {
                 }
                 let code = command::exit_code(exit.status);
                 status = if status == 0 { code } else { status };
+            }
+            if self.plan.table {
+                times.runs.push(outcome.elapsed);
+            }
+            if self.plan.reports_runs && self.plan.runs > 1 {
+                self.output.run(runs as usize, &outcome.rows);
             }
             merge.add(outcome.rows);
             last = Some(outcome.sets);
@@ -136,7 +167,7 @@ impl<'a> Session<'a> {
             .as_ref()
             .map_or_else(Vec::new, |sets| notes(sets, &rows, assumed_cpu));
         if let Some(taken) = self.backends.taken_over() {
-            self.output.write_warning(&taken)?;
+            self.output.write_warning(&taken);
             notes.push(taken);
         }
         let report = Report {
@@ -144,22 +175,22 @@ impl<'a> Session<'a> {
             runs,
             notes,
             details: match &last {
-                Some(sets) if self.plan.verbose => details(sets, &rows),
+                Some(sets) if self.plan.verbose > 0 => details(sets, &rows),
                 _ => Vec::new(),
             },
             rows,
             times,
         };
         if self.plan.interval.is_none() || self.plan.summary {
-            self.output.report(&report)?;
+            self.output.report(&report);
         } else {
-            self.output.notes(&report)?;
+            self.output.notes(&report);
         }
         let is_counted = |row: &Row| row.count.value().is_some();
         if status == 0 && !self.plan.requests.is_empty() && !report.rows.iter().any(is_counted) {
             status = Failure::STATUS;
         }
-        Ok(ExitCode::from(status))
+        Ok(status)
     }
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
@@ -171,7 +202,10 @@ impl<'a> Session<'a> {
         let command = suspended.as_ref().map(SuspendedCommand::pid);
         let mut sets = Sets::open(self.plan, self.backends, command)?;
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
-        if self.plan.scope != Scope::Command {
+        let aggregation = aggregation
+            .merging_units(self.plan.merges_units)
+            .of_every_thread(self.plan.every_thread);
+        if self.plan.scope != Scope::Command && self.plan.delay.is_none() {
             sets.enable()?;
         }
         let last = self.plan.interval.map(|_| (sets.snapshot(), 0.0));
@@ -184,7 +218,7 @@ impl<'a> Session<'a> {
         };
         let exit = match suspended {
             Some(suspended) => {
-                if self.plan.scope == Scope::Command {
+                if self.plan.scope == Scope::Command && self.plan.delay.is_none() {
                     run.sets.enable_on_cpus()?;
                 }
                 let running = suspended
@@ -234,9 +268,11 @@ impl<'a> Session<'a> {
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
-            self.output.interval(elapsed, &rows)?;
+            self.output.interval(elapsed, &rows);
         }
         let mut rows = run.rows(&snapshot, elapsed);
+        let of_command = exit.as_ref().filter(|_| self.plan.scope == Scope::Command);
+        tool_events::fill(&mut rows, elapsed, of_command);
         if self.plan.scope == Scope::Command {
             rows.iter_mut().for_each(Row::command_has_ended);
         }
@@ -255,28 +291,70 @@ impl<'a> Session<'a> {
         let now = run.started.elapsed().as_secs_f64();
         if let Some((last, time)) = run.last.take() {
             let rows = run.rows_since(&last, &snapshot, now - time);
-            self.output.interval(now, &rows)?;
+            self.output.interval(now, &rows);
         }
         run.last = Some((snapshot, now));
         Ok(())
     }
 
+    /// Waits for the command and reports intervals meanwhile. Where that fails, the command is not left behind.
     fn wait_for_command(&mut self, mut running: Running, run: &mut Run) -> Result<Exit, Failure> {
+        let ended = self.follow(&mut running, run);
+        if ended.is_err() {
+            command::signal(&running, SIGTERM);
+        }
+        ended
+    }
+
+    fn follow(&mut self, running: &mut Running, run: &mut Run) -> Result<Exit, Failure> {
         let mut clock = Clock::new(self.plan, run.started);
         loop {
             if let Some(signal) = self.signals.take_to_pass_on() {
-                running.signal(signal)?;
+                command::signal(running, signal);
             }
-            if let Some(exit) = running.wait_timeout(clock.next().min(LONGEST_SLEEP))? {
+            if let Some(exit) = running.wait_timeout(clock.next().min(self.longest_sleep()))? {
                 return Ok(exit);
             }
+            self.begin(&mut clock, run)?;
             if clock.interval_is_over() {
                 self.tick(run)?;
             }
+            if clock.no_more_intervals() {
+                run.last = None;
+            }
             if clock.time_is_over() {
-                running.signal(signal_hook::consts::SIGTERM)?;
+                command::signal(running, SIGTERM);
             }
         }
+    }
+
+    /// Returns the longest time without a look at what else may have happened.
+    fn longest_sleep(&self) -> Duration {
+        match self.control {
+            Some(_) => control::INTERVAL,
+            None => LONGEST_SLEEP,
+        }
+    }
+
+    /// Starts counting when its time has come, and does what commands say.
+    fn begin(&mut self, clock: &mut Clock, run: &mut Run) -> Result<(), Failure> {
+        if clock.delay_is_over() {
+            run.sets.enable()?;
+            run.started = Instant::now();
+            *clock = Clock::counting(self.plan, run.started);
+        }
+        let Some(control) = &mut self.control else {
+            return Ok(());
+        };
+        while let Some(command) = control.next()? {
+            match command {
+                Command::Enable => run.sets.enable()?,
+                Command::Disable => run.sets.disable()?,
+                Command::Ping => {}
+            }
+            control.acknowledge()?;
+        }
+        Ok(())
     }
 
     fn wait_for_signal(&mut self, run: &mut Run) -> Result<(), Failure> {
@@ -285,15 +363,20 @@ impl<'a> Session<'a> {
             Scope::Tasks(targets) => targets.as_slice(),
             _ => &[],
         };
-        while !self.signals.arrived() && (targets.is_empty() || system::any_alive(targets)) {
-            let longest = if targets.is_empty() {
-                LONGEST_SLEEP
-            } else {
-                LIVENESS_CHECK
+        let goes_on = |session: &Self| !session.signals.arrived() && !session.output.is_lost();
+        while goes_on(self) && (targets.is_empty() || system::any_alive(targets)) {
+            let longest = match targets {
+                [] => self.longest_sleep(),
+                _ => LIVENESS_CHECK.min(self.longest_sleep()),
             };
             self.signals.sleep(clock.next().min(longest));
+            self.begin(&mut clock, run)?;
             if clock.interval_is_over() {
                 self.tick(run)?;
+            }
+            if clock.no_more_intervals() {
+                run.last = None;
+                break;
             }
             if clock.time_is_over() {
                 break;
@@ -306,13 +389,32 @@ impl<'a> Session<'a> {
 /// When the next interval ends, and when all is over.
 struct Clock {
     interval: Option<(Duration, Instant)>,
+    /// The number of intervals that are still to end, where it is bounded.
+    left: Option<u32>,
     end: Option<Instant>,
+    /// When counting begins, if it has not.
+    begin: Option<Instant>,
 }
 
 impl Clock {
+    /// Returns the clock of a run that began now. What is measured from the beginning of counting waits for it.
     fn new(plan: &Plan, started: Instant) -> Self {
+        match plan.delay {
+            Some(delay) if delay < Duration::MAX => Self {
+                interval: None,
+                left: None,
+                end: None,
+                begin: Some(started + delay),
+            },
+            _ => Self::counting(plan, started),
+        }
+    }
+
+    fn counting(plan: &Plan, started: Instant) -> Self {
         Self {
+            begin: None,
             interval: plan.interval.map(|length| (length, started + length)),
+            left: plan.interval_count,
             end: plan.timeout.map(|timeout| started + timeout),
         }
     }
@@ -320,6 +422,7 @@ impl Clock {
     /// Returns the time until the next deadline.
     fn next(&self) -> Duration {
         let due = self.interval.map(|(_, at)| at).into_iter().chain(self.end);
+        let due = due.chain(self.begin);
         due.map(|at| at.saturating_duration_since(Instant::now()))
             .min()
             .unwrap_or(LONGEST_SLEEP)
@@ -338,7 +441,27 @@ impl Clock {
         while *at <= now {
             *at += *length;
         }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+            if *left == 0 {
+                self.interval = None;
+            }
+        }
         true
+    }
+
+    /// Returns true once, when counting is to begin.
+    fn delay_is_over(&mut self) -> bool {
+        let over = self.begin.is_some_and(|at| at <= Instant::now());
+        if over {
+            self.begin = None;
+        }
+        over
+    }
+
+    /// Returns true if the last interval to be reported has ended.
+    fn no_more_intervals(&self) -> bool {
+        self.left == Some(0)
     }
 
     /// Returns true once, when the time is over.
@@ -348,6 +471,20 @@ impl Clock {
             self.end = None;
         }
         over
+    }
+}
+
+/// Runs a command of the shell, if there is one.
+fn shell(command: Option<&OsStr>) -> Result<(), Failure> {
+    let Some(command) = command else {
+        return Ok(());
+    };
+    let name = command.to_string_lossy();
+    let ended = process::Command::new("sh").arg("-c").arg(command).status();
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format_args!("{name}: {status}"))),
+        Err(e) => Err(Failure::new(format_args!("cannot run {name}: {e}"))),
     }
 }
 

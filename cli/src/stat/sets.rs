@@ -13,11 +13,13 @@ use super::backend::Backends;
 use super::events::{Request, with_modifiers};
 use super::notes;
 use super::plan::Plan;
-use super::rows::Unit;
+use super::rows::{Row, Unit};
 
 /// An event set for each target.
 pub struct Sets {
     members: Vec<Member>,
+    /// The rows of tool events, each with the number of events before it.
+    tools: Vec<(usize, Row)>,
     events: Vec<MeasuredEvent>,
     disturbances: Disturbances,
 }
@@ -99,6 +101,9 @@ impl Sets {
                     set.backends(backends.iter().cloned());
                 }
                 let set = set.open()?;
+                if plan.every_thread && has_ended(&set) {
+                    continue;
+                }
                 members.push(Member {
                     cgroup: cgroup.map(str::to_owned),
                     set,
@@ -106,6 +111,7 @@ impl Sets {
             }
         }
         let sets = Self {
+            tools: plan.tools.clone(),
             events: events(plan, &members),
             members,
             disturbances: Disturbances::new(),
@@ -121,6 +127,12 @@ impl Sets {
 
     pub(super) fn event(&self, index: usize) -> &MeasuredEvent {
         &self.events[index]
+    }
+
+    /// Returns the rows of the tool events that come after so many other events.
+    pub(super) fn tools(&self, at: usize) -> impl Iterator<Item = Row> {
+        let here = self.tools.iter().filter(move |(before, _)| *before == at);
+        here.map(|(_, row)| row.clone())
     }
 
     /// Returns true for a default event that is not supported here.
@@ -165,13 +177,13 @@ impl Sets {
 
     pub fn enable(&mut self) -> Result<()> {
         let mut members = self.members.iter_mut();
-        members.try_for_each(|m| with_counters_left(|| m.set.enable()))
+        members.try_for_each(|m| m.set.enable())
     }
 
     /// Starts what does not start by itself when the command executes.
     pub(super) fn enable_on_cpus(&mut self) -> Result<()> {
         let mut members = self.members.iter_mut();
-        members.try_for_each(|m| with_counters_left(|| m.set.enable_on_cpus()))
+        members.try_for_each(|m| m.set.enable_on_cpus())
     }
 
     /// Stops counting. An event that other programs disturbed is no failure: it was counted until then.
@@ -250,19 +262,10 @@ impl Sets {
     }
 }
 
-/// Enables, and again where another process took a counter since it was chosen: then another one is. Nothing has been
-/// counted yet that could be disturbed.
-fn with_counters_left(mut enable: impl FnMut() -> Result<()>) -> Result<()> {
-    /// More than there are counters that several processes can set.
-    const TRIES: usize = 8;
-    let mut done = enable();
-    for _ in 1..TRIES {
-        match done {
-            Err(e) if e.kind() == ErrorKind::Interference => done = enable(),
-            _ => break,
-        }
-    }
-    done
+/// Returns true if none of the events could be opened because the target has ended.
+fn has_ended(set: &EventSet) -> bool {
+    let mut errors = set.events().iter().map(SetEvent::error);
+    errors.all(|error| error.is_some_and(|e| e.kind() == ErrorKind::NoSuchTarget))
 }
 
 /// Returns the events that could not be read because other programs changed their registers.
@@ -349,28 +352,5 @@ fn name(label: Option<&str>, event: &SetEvent) -> String {
         (false, _) => asked.to_owned(),
         (true, Some(label)) => with_modifiers(label, "u", &event.spec().event),
         (true, None) => event.spec().to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn enabling_goes_on_with_other_counters_and_stops_at_other_errors() {
-        let run = |errors: &[ErrorKind]| {
-            let mut errors = errors.iter();
-            let told = with_counters_left(|| match errors.next() {
-                Some(&kind) => Err(Error::new(kind, "enable")),
-                None => Ok(()),
-            });
-            (told.map_err(|e| e.kind()), errors.len())
-        };
-        let taken = ErrorKind::Interference;
-        assert_eq!(run(&[]), (Ok(()), 0));
-        assert_eq!(run(&[taken; 2]), (Ok(()), 0));
-        assert_eq!(run(&[taken; 9]), (Err(taken), 1));
-        let busy = ErrorKind::Busy;
-        assert_eq!(run(&[taken, busy, taken]), (Err(busy), 1));
     }
 }

@@ -7,19 +7,19 @@ cfg_if::cfg_if! {
 
         pub(crate) use linux::any_alive;
         pub(super) use linux::{
-            anchors, check_supported, cpu_topology, kernel_mode_hint, thread_name,
+            anchors, check_supported, cpu_topology, every_process, kernel_mode_hint, thread_name,
         };
     } else {
         mod elsewhere;
 
         pub(super) use elsewhere::{
-            anchors, any_alive, check_supported, cpu_topology, kernel_mode_hint, thread_name,
+            anchors, any_alive, check_supported, cpu_topology, every_process, kernel_mode_hint,
+            thread_name,
         };
     }
 }
 
 use quipu::Target;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
@@ -27,12 +27,8 @@ use crate::failure::Failure;
 /// event takes a file on each CPU or thread. Where that is refused, opening an event beyond the limit
 /// fails with the reason.
 pub(crate) fn raise_open_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    let _ = setrlimit(Resource::Nofile, raised);
+    // rustix's getrlimit panics where a seccomp filter forbids the call.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
 }
 
 /// Does `work` on these CPUs (sched_setaffinity(2)); a process made there begins on them.

@@ -19,6 +19,40 @@ fn quipu(home: &TempDir, args: &[&str]) -> (String, String, i32) {
 }
 
 #[test]
+fn an_uncore_event_is_encoded_as_pmu_and_terms_and_listed() {
+    let home = TempDir::new().unwrap();
+    let (out, _, status) = quipu(
+        &home,
+        &["encode", "unc_m_cas_count.rd", "--cpu", "intel-skx"],
+    );
+    assert_eq!(status, 0);
+    assert!(
+        out.contains("linux  uncore_imc/event=0x04,umask=0x03/\n"),
+        "{out}"
+    );
+    let list = ["list", "uncore", "--cpu", "intel-skx"];
+    let (out, _, status) = quipu(&home, &[&list[..], &["llc_misses.mem_read"]].concat());
+    assert_eq!(status, 0);
+    assert_eq!(
+        out,
+        "intel-skx (Intel Skylake X), uncore\n  \
+         LLC_MISSES.MEM_READ  uncore_imc/event=0x04,umask=0x03/; in Bytes, 64 each\n"
+    );
+    let (out, _, _) = quipu(
+        &home,
+        &[&list[..], &["llc_misses.mem_read", "--json"]].concat(),
+    );
+    let objects: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(objects[0]["pmu"], "uncore_imc");
+    assert_eq!(objects[0]["unit"], "Bytes");
+    assert_eq!(objects[0]["scale"], 64.0);
+    // Nothing is listed of a CPU without units, and why is told.
+    let (out, err, status) = quipu(&home, &["list", "uncore", "--cpu", "intel-p6"]);
+    assert_eq!((out.as_str(), status), ("", 1));
+    assert!(err.contains("--cpu ID"), "{err}");
+}
+
+#[test]
 fn an_event_is_encoded_for_every_interface_and_decoded() {
     let home = TempDir::new().unwrap();
     let (out, _, status) = quipu(&home, &["encode", "L2_RQSTS:MISS:u", "--cpu", "intel-skl"]);

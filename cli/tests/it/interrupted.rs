@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-pub(crate) struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 /// Starts quipu with a command that says when it runs, and waits until it has.
 pub(crate) fn start(quipu: &mut Command) -> Running {

@@ -1,11 +1,13 @@
 //! The command `quipu`, run as people run it.
 
+mod event_text;
 mod events;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 mod forbidden;
+mod help;
 mod info;
 #[cfg(unix)]
 mod interrupted;
@@ -25,6 +27,8 @@ mod stat_on_jumps;
 mod stat_on_pctr;
 #[cfg(unix)]
 mod stat_on_registers;
+#[cfg(unix)]
+mod stat_on_units;
 #[cfg(unix)]
 mod stat_plan;
 #[cfg(unix)]

@@ -13,6 +13,7 @@ mod files;
 mod judge;
 mod peer;
 mod privileges;
+mod script;
 mod signals;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,

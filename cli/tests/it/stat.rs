@@ -4,10 +4,12 @@ use std::io::Write as _;
 
 mod exit_status;
 mod formats;
+mod habits;
 mod intervals;
 mod peer;
 mod presets;
 mod privileges;
+mod programs;
 mod signals;
 mod sources;
 mod targets;

@@ -120,7 +120,7 @@ fn runs_are_counted_one_by_one() {
         "instructions",
         "-r",
         "3",
-        "-j",
+        "-jv",
         "true",
     ];
     let (_, lines) = report(stat(&arguments).output().expect("it starts"));

@@ -257,6 +257,47 @@ fn nothing_is_run_when_the_journal_cannot_be_kept() {
     );
 }
 
+/// The directory on a read-only file system that a process of its own has, when this is one.
+const READ_ONLY: &str = "QUIPU_TEST_READ_ONLY";
+
+/// The file system is one in a mount namespace, where this program is started once more.
+#[test]
+fn nothing_is_run_when_the_journal_s_file_system_is_read_only() {
+    let test = "nothing_is_run_when_the_journal_s_file_system_is_read_only";
+    if let Some(directory) = std::env::var_os(READ_ONLY) {
+        let journal = Path::new(&directory).join("journal");
+        let bus = SimulatedMsrs::new(GENERATION, 1);
+        let refusal = refusal(bus, msr::Options::default().with_journal(journal));
+        assert!(refusal.contains("Read-only file system"), "{refusal}");
+        return;
+    }
+    const UNMOUNTED: i32 = 77;
+    let script = r#"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" || exit 77; exec "$@""#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let ended = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .arg(directory.path())
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", &format!("stat_on_registers::{test}")])
+        .env(READ_ONLY, directory.path())
+        .output();
+    let printed = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match ended {
+        Ok(ended) if ended.status.success() => {
+            let said = printed(&ended.stdout);
+            assert!(said.contains("1 passed"), "{said}");
+        }
+        Ok(ended)
+            if ended.status.code() == Some(UNMOUNTED) || !printed(&ended.stdout).contains(test) =>
+        {
+            let why = printed(&ended.stderr);
+            eprintln!("SKIP {test}: no file system can be mounted: {}", why.trim());
+        }
+        Ok(ended) => panic!("{}{}", printed(&ended.stdout), printed(&ended.stderr)),
+        Err(error) => eprintln!("SKIP {test}: unshare(1) cannot be run: {error}"),
+    }
+}
+
 #[test]
 fn a_counter_that_another_program_zeroes_is_disturbed() {
     let mut run = measure("A,B");

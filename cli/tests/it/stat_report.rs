@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod metric_only;
 mod metrics;
 mod notes;
 mod number;

@@ -6,7 +6,7 @@ use quipu_cli::terminal::Layout;
 fn lines_fit_and_long_words_stay_whole() {
     let narrow = Layout {
         width: Some(40),
-        colour: false,
+        ..Layout::PLAIN
     };
     let text = "a fairly long sentence that has averyverylongwordthatfitsnowhere in it";
     let lines = narrow.wrap(text, 10);
@@ -26,8 +26,8 @@ fn lines_fit_and_long_words_stay_whole() {
 #[test]
 fn colours_only_where_welcome() {
     let colour = Layout {
-        width: None,
         colour: true,
+        ..Layout::PLAIN
     };
     assert_eq!(colour.bold("x"), "\x1b[1mx\x1b[0m");
     assert_eq!(colour.dim(""), "");

@@ -13,6 +13,8 @@ mod this_system;
 
 use std::fmt;
 use std::path::Path;
+#[cfg(unix)]
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -34,6 +36,21 @@ use quipu_pctr::simulation::{Era, Processor, parse_machine};
 pub(crate) struct Tested {
     pub(crate) fixture: Arc<dyn Fixture>,
     pub(crate) pmu: Option<String>,
+}
+
+/// The calling thread, and those that it starts, run on these CPUs alone.
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
+fn stay_on(cpus: &[u32]) -> rustix::io::Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        let cpu = usize::try_from(cpu)
+            .ok()
+            .filter(|cpu| *cpu < CpuSet::MAX_CPU);
+        set.set(cpu.ok_or(rustix::io::Errno::INVAL)?);
+    }
+    sched_setaffinity(None, &set)
 }
 
 /// A backend by its name on the command line.
@@ -194,6 +211,16 @@ impl BackendName {
 #[cfg(unix)]
 fn in_rounds(backend: Arc<dyn Backend>, target: &Target) -> Option<RoundsBackend> {
     RoundsBackend::new(backend, target)
-        .inspect_err(|error| eprintln!("quipu-conform: no exact workload: {error:#}"))
+        .inspect_err(|error| crate::say(format_args!("no exact workload: {error:#}")))
         .ok()
+}
+
+/// Returns the number of open descriptors that a program started by this one has, beyond the three that every one has.
+#[cfg(unix)]
+fn inherited_descriptors() -> Option<u64> {
+    const COUNT: &str = "for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>&- && echo $fd; done; :";
+    let said = Command::new("sh").args(["-c", COUNT]).output().ok()?;
+    said.status
+        .success()
+        .then(|| said.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)
 }

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod comparison;
@@ -38,10 +40,19 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("quipu-conform: {error:#}");
+            say(format_args!("{error:#}"));
+            let own = error.downcast_ref::<quipu_hal::Error>();
+            if let Some(hint) = own.and_then(quipu_hal::Error::hint) {
+                say(format_args!("hint: {hint}"));
+            }
             ExitCode::from(NOT_RUN)
         }
     }
+}
+
+/// Writes a message to standard error, unless that cannot be written to.
+fn say(message: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "quipu-conform: {message}");
 }
 
 /// Runs the suite over a backend. Returns true if no check failed.

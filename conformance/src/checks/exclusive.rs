@@ -59,7 +59,7 @@ fn shares_no_time(context: &Context<'_>) -> Outcome {
     let from = context.now()?;
     let mut alone = context.open(&exclusive(event.clone()))?;
     let mut other = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(50);
+    context.pass_turns(50)?;
     let passed = context.now()? - from;
     let (a, b) = (context.reading(&mut *alone)?, context.reading(&mut *other)?);
     ensure!(
@@ -79,7 +79,7 @@ fn takes_turns(context: &Context<'_>) -> Outcome {
         context.open(&exclusive(event.clone()))?,
         context.open(&GroupSpec::single(event))?,
     ];
-    context.pass_turns(50);
+    context.pass_turns(50)?;
     for (i, group) in groups.iter_mut().enumerate() {
         let seen = context.reading(&mut **group)?;
         ensure!(seen.time_running > 0, "group {i} had no turn: {seen:?}");

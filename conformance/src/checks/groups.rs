@@ -170,7 +170,7 @@ fn failure_leaves_room(context: &Context<'_>) -> Outcome {
         context.refusal(&GroupSpec::new(members), &target)?;
     }
     let mut group = context.open(&GroupSpec::new(vec![good; slots]))?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     for reading in &context.read(&mut *group)?[0] {
         ensure!(
             reading.scaled().exact().is_some(),
@@ -241,7 +241,7 @@ fn full(context: &Context<'_>) -> Outcome {
     let mut group = context.open(&stopped(vec![event.clone(); slots]))?;
     let before = context.expected_count(&event)?;
     group.enable()?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     group.disable()?;
     let wanted = context.expected_count(&event)? - before;
     ensure!(wanted > 0, "the steady event did not occur");

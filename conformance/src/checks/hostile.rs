@@ -102,7 +102,7 @@ fn disable_twice(context: &Context<'_>) -> Outcome {
     group.disable()?;
     context.count(&mut *group, &event, 5)?;
     let once = context.reading(&mut *group)?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     group.disable()?;
     ensure_eq!(
         context.reading(&mut *group)?,
@@ -332,9 +332,13 @@ fn toggled_often(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open_stopped(&event)?;
     for round in 0..1_000 {
+        let work = match round % 10 {
+            0 => Some(context.workload(&event, 1)?),
+            _ => None,
+        };
         group.enable()?;
-        if round % 10 == 0 {
-            context.cause(&event, 1)?;
+        if let Some(work) = work {
+            work();
         }
         group.disable()?;
     }

@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn have_no_count(context: &Context<'_>) -> Outcome {
     let event = context.fixture().slot_event().ok_or(Ability::SlotEvent)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let before = context.reading(&mut *group)?;
     ensure!(
         before.scaled().value().is_some(),
@@ -52,19 +52,19 @@ fn have_no_count(context: &Context<'_>) -> Outcome {
 fn end_with_the_interval(context: &Context<'_>) -> Outcome {
     let event = context.fixture().slot_event().ok_or(Ability::SlotEvent)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     if !context.fixture().jump() {
         return Err(Ability::Jump.into());
     }
     let jumped = context.reading(&mut *group)?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let interval = context.reading(&mut *group)?.since(&jumped);
     ensure!(
         interval.scaled().exact() > Some(0),
         "nothing was counted after the jump: {interval:?}"
     );
     group.reset()?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let reset = context.reading(&mut *group)?;
     ensure!(
         reset.scaled().exact() > Some(0),

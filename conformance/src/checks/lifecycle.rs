@@ -98,7 +98,7 @@ fn disabled_is_silent(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open_stopped(&event)?;
     context.cause(&event, 9)?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let before = context.reading(&mut *group)?;
     ensure_eq!(before, nothing(&before), "before enabling");
     Ok(())
@@ -148,7 +148,7 @@ fn disable_keeps_value(context: &Context<'_>) -> Outcome {
     let mut group = context.measure(&event, 6)?;
     let first = context.reading(&mut *group)?;
     ensure_eq!(first.value, 6, "the value after disabling");
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     ensure_eq!(
         context.reading(&mut *group)?,
         first,

@@ -136,7 +136,7 @@ fn stop(groups: &mut [BoxGroup]) -> Outcome {
 fn runs_part_of_the_time(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
-    context.pass_turns(100);
+    context.pass_turns(3 * groups.len() as u64)?;
     let mut part = 0;
     for group in &mut groups {
         let seen = context.reading(&mut **group)?;
@@ -166,7 +166,7 @@ fn enabled_while_waiting(context: &Context<'_>) -> Outcome {
     for group in &mut groups {
         before.push(context.reading(&mut **group)?);
     }
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     let passed = context.now()? - from;
     for (group, before) in groups.iter_mut().zip(before) {
         let now = context.reading(&mut **group)?;
@@ -179,7 +179,7 @@ fn estimate_is_marked(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
     let before = context.expected_count(&event)?;
-    context.pass_turns(50);
+    context.pass_turns(50)?;
     let expected = context.expected_count(&event)? - before;
     for group in &mut groups {
         let seen = context.reading(&mut **group)?;
@@ -230,7 +230,7 @@ fn estimate_near_expected(context: &Context<'_>) -> Outcome {
         group.enable()?;
     }
     let before = context.expected_count(&event)?;
-    context.pass_turns(MANY_TURNS);
+    context.pass_turns_until_run(&mut groups, MANY_TURNS, ENOUGH_TURNS)?;
     let expected = context.expected_count(&event)? - before;
     for group in &mut groups {
         near(&context.reading(&mut **group)?, expected, 5)?;
@@ -258,8 +258,9 @@ fn estimate_near_pinned(context: &Context<'_>) -> Outcome {
 }
 
 fn estimate_near_work(context: &Context<'_>) -> Outcome {
-    const ROUNDS: u64 = 10_000;
-    const LOOPS: u64 = 100;
+    // So many that making a loop is little beside it.
+    const ROUNDS: u64 = 100_000;
+    const LOOPS: u64 = 10;
     let (once, twice) = (
         context.counted_loop(ROUNDS)?,
         context.counted_loop(2 * ROUNDS)?,
@@ -308,7 +309,7 @@ fn interval_near_expected(context: &Context<'_>) -> Outcome {
         for group in &mut groups {
             before.push(context.reading(&mut **group)?);
         }
-        context.pass_turns(MANY_TURNS / 2);
+        context.pass_turns_until_run(&mut groups, MANY_TURNS / 2, ENOUGH_TURNS)?;
         let expected = context.expected_count(&event)? - from;
         for (group, before) in groups.iter_mut().zip(before) {
             near(&context.reading(&mut **group)?.since(&before), expected, 5)?;
@@ -322,12 +323,12 @@ fn since_reset_near_expected(context: &Context<'_>) -> Outcome {
     context.need_working_counters()?;
     let mut groups = crowd(context, &event)?;
     // Times from before the reset that would spoil the ratio.
-    context.pass_turns(groups.len() as u64 + 1);
+    context.pass_turns(groups.len() as u64 + 1)?;
     for group in &mut groups {
         group.reset()?;
     }
     let from = context.expected_count(&event)?;
-    context.pass_turns(MANY_TURNS / 2);
+    context.pass_turns_until_run(&mut groups, MANY_TURNS / 2, ENOUGH_TURNS)?;
     let expected = context.expected_count(&event)? - from;
     for group in &mut groups {
         near(&context.reading(&mut **group)?, expected, 5)?;
@@ -340,7 +341,7 @@ fn value_is_what_was_seen(context: &Context<'_>) -> Outcome {
     context.need_working_counters()?;
     let mut groups = crowd(context, &event)?;
     let (start, before) = (context.now()?, context.expected_count(&event)?);
-    context.pass_turns(100);
+    context.pass_turns(100)?;
     let passed = u128::from(context.now()? - start);
     let expected = u128::from(context.expected_count(&event)? - before);
     for group in &mut groups {
@@ -372,9 +373,9 @@ fn groups_rotate_whole(context: &Context<'_>) -> Outcome {
     let in_one_moment = time_stands_still
         || groups[0].simultaneity() == Simultaneity::Atomic
             && context.fixture().counted_loop(0).is_some();
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     for _ in 0..10 {
-        context.pass_turns(1);
+        context.pass_turns(1)?;
         for group in &mut groups {
             let buf = context.read(&mut **group)?;
             let first = buf[0][0];
@@ -408,7 +409,7 @@ fn running_times(context: &Context<'_>) -> Outcome<(Vec<u64>, u64)> {
     for group in &mut groups {
         before.push(context.reading(&mut **group)?);
     }
-    context.pass_turns(100);
+    context.pass_turns(100)?;
     let had = (context.now()? - from) * slots;
     let mut ran = Vec::new();
     for (group, before) in groups.iter_mut().zip(before) {
@@ -440,7 +441,7 @@ fn no_slot_is_idle(context: &Context<'_>) -> Outcome {
 /// Fails unless a group that has the PMU to itself is exact.
 fn counts_all_along(context: &Context<'_>, group: &mut dyn Group) -> Outcome {
     let before = context.reading(group)?;
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     let since = context.reading(group)?.since(&before);
     ensure!(
         since.scaled().exact().is_some(),
@@ -452,32 +453,32 @@ fn counts_all_along(context: &Context<'_>, group: &mut dyn Group) -> Outcome {
 fn room_is_used(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     groups.truncate(1);
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     counts_all_along(context, &mut *groups[0])
 }
 
 fn disabled_takes_no_turn(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
-    context.pass_turns(5);
+    context.pass_turns(5)?;
     stop(&mut groups[1..])?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     counts_all_along(context, &mut *groups[0])
 }
 
 fn time_stops_while_disabled(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
-    context.pass_turns(7);
+    context.pass_turns(7)?;
     let half = groups.len() / 2;
     stop(&mut groups[..half])?;
     let mut before = Vec::new();
     for group in &mut groups[..half] {
         before.push(context.reading(&mut **group)?);
     }
-    context.pass_turns(20);
+    context.pass_turns(20)?;
     for (group, before) in groups.iter_mut().zip(before) {
         ensure_eq!(
             context.reading(&mut **group)?,
@@ -491,7 +492,7 @@ fn time_stops_while_disabled(context: &Context<'_>) -> Outcome {
 fn totals_are_estimates(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut groups = crowd(context, &event)?;
-    context.pass_turns(40);
+    context.pass_turns(2 * groups.len() as u64)?;
     for group in &mut groups {
         let buf = context.read(&mut **group)?;
         let wanted = buf[0][0].scaled();

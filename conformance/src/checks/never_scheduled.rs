@@ -49,7 +49,7 @@ fn has_no_value(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let _hog = hog(context, &event)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     let seen = context.reading(&mut *group)?;
     ensure_eq!(
         seen.scaled(),
@@ -63,7 +63,7 @@ fn is_enabled(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let _hog = hog(context, &event)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     let seen = context.reading(&mut *group)?;
     ensure!(seen.time_enabled > 0, "it was enabled: {seen:?}");
     ensure_eq!(
@@ -78,7 +78,7 @@ fn total_is_missing(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let _hog = hog(context, &event)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     ensure_eq!(
         context.read(&mut *group)?.total(0),
         Some(Count::NotCounted),
@@ -91,9 +91,9 @@ fn runs_when_there_is_room(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let hog = hog(context, &event)?;
     let mut group = context.open(&GroupSpec::single(event))?;
-    context.pass_turns(5);
+    context.pass_turns(5)?;
     drop(hog);
-    context.pass_turns(5);
+    context.pass_turns(5)?;
     let seen = context.reading(&mut *group)?;
     ensure!(
         seen.time_running > 0,
@@ -109,11 +109,11 @@ fn runs_when_there_is_room(context: &Context<'_>) -> Outcome {
 fn interval_is_missing(context: &Context<'_>) -> Outcome {
     let event = context.slot_event()?;
     let mut group = context.open(&GroupSpec::single(event.clone()))?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     let _hog = hog(context, &event)?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     let before = context.reading(&mut *group)?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     let since = context.reading(&mut *group)?.since(&before);
     ensure_eq!(
         since.scaled(),

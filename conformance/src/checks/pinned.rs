@@ -63,7 +63,7 @@ fn two(context: &Context<'_>) -> Outcome<(BoxGroup, BoxGroup)> {
     let event = context.slot_event()?;
     let first = context.open(&pinned(vec![event.clone(); context.slots()?]))?;
     let second = context.open(&pinned([event]))?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     Ok((first, second))
 }
 
@@ -101,7 +101,7 @@ fn is_never_rotated(context: &Context<'_>) -> Outcome {
         others.push(context.open(&GroupSpec::single(event.clone()))?);
     }
     let mut group = context.open(&pinned([event]))?;
-    context.pass_turns(20);
+    context.pass_turns(20)?;
     let seen = context.reading(&mut *group)?;
     ensure!(
         seen.scaled().exact().is_some(),
@@ -120,9 +120,9 @@ fn displaces_others(context: &Context<'_>) -> Outcome {
     for _ in 0..slots {
         others.push(context.open(&GroupSpec::single(event.clone()))?);
     }
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let mut group = context.open(&pinned(vec![event; slots]))?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     let seen = context.reading(&mut *group)?;
     ensure!(
         seen.scaled().exact().is_some_and(|v| v > 0),
@@ -130,7 +130,7 @@ fn displaces_others(context: &Context<'_>) -> Outcome {
     );
     for other in &mut others {
         let before = context.reading(&mut **other)?;
-        context.pass_turns(1);
+        context.pass_turns(1)?;
         let since = context.reading(&mut **other)?.since(&before);
         ensure_eq!(
             since.time_running,
@@ -160,7 +160,7 @@ fn error_state(context: &Context<'_>) -> Outcome {
 fn error_state_lasts(context: &Context<'_>) -> Outcome {
     let (first, mut second) = two(context)?;
     drop(first);
-    context.pass_turns(5);
+    context.pass_turns(5)?;
     says_error_state(&mut second)
 }
 
@@ -169,7 +169,7 @@ fn enable_recovers(context: &Context<'_>) -> Outcome {
     let (first, mut second) = two(context)?;
     drop(first);
     second.enable()?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     let seen = context.reading(&mut *second)?;
     ensure!(
         seen.time_running > 0 && seen.value > 0,
@@ -183,7 +183,7 @@ fn first_is_unharmed(context: &Context<'_>) -> Outcome {
     let (mut first, mut second) = two(context)?;
     refused_reading(&mut second)?;
     second.enable()?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     let seen = context.reading(&mut *first)?;
     ensure!(
         seen.scaled().exact().is_some_and(|v| v > 0),

@@ -110,7 +110,7 @@ fn keeps_raw_times(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     group.disable()?;
     let before = context.reading(&mut *group)?;
     ensure!(
@@ -136,7 +136,7 @@ fn restarts_times(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open_stopped(&event)?;
     group.enable()?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     group.disable()?;
     let before = context.reading(&mut *group)?;
     group.reset()?;
@@ -147,7 +147,7 @@ fn restarts_times(context: &Context<'_>) -> Outcome {
         "the times after the reset"
     );
     group.enable()?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     group.disable()?;
     let after = context.reading(&mut *group)?;
     ensure!(after.time_enabled > 0, "time did not go on: {after:?}");
@@ -181,7 +181,7 @@ fn while_disabled(context: &Context<'_>) -> Outcome {
     let mut group = context.open_stopped(&event)?;
     group.reset()?;
     context.cause(&event, 12)?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     let seen = context.reading(&mut *group)?;
     ensure_eq!(
         (seen.value, seen.raw_time_enabled),
@@ -238,12 +238,12 @@ fn before_enable(context: &Context<'_>) -> Outcome {
 fn stays_exact(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open(&GroupSpec::single(event.clone()))?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     group.disable()?;
     group.reset()?;
     group.enable()?;
     context.cause(&event, 6)?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     group.disable()?;
     let seen = context.reading(&mut *group)?;
     ensure!(

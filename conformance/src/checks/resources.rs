@@ -173,7 +173,7 @@ fn error_state_gives_back(context: &Context<'_>) -> Outcome {
     for _ in 0..3 {
         let first = context.open(&pinned(vec![event.clone(); slots]))?;
         let second = context.open(&pinned([event.clone()]))?;
-        context.pass_turns(2);
+        context.pass_turns(2)?;
         drop(first);
         drop(second);
         ensure_eq!(context.resources()?, before, "held after closing both");
@@ -199,7 +199,7 @@ fn slots_come_free(context: &Context<'_>) -> Outcome {
     let slots = context.slots()?;
     for round in 0..20 {
         let mut group = context.open(&GroupSpec::new(vec![event.clone(); slots]))?;
-        context.pass_turns(1);
+        context.pass_turns(1)?;
         for reading in &context.read(&mut *group)?[0] {
             ensure!(
                 reading.scaled().exact().is_some_and(|v| v > 0),

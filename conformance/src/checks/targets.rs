@@ -282,14 +282,14 @@ fn parts_move_together(context: &Context<'_>) -> Outcome {
         "a part is enabled already"
     );
     group.enable()?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     group.disable()?;
     let stopped = context.read(&mut *group)?;
     ensure!(
         times(&stopped).iter().all(|&t| t > 0),
         "not every part was enabled: {stopped:?}"
     );
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     ensure_eq!(
         context.read(&mut *group)?,
         stopped,

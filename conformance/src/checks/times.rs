@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn advance_while_enabled(context: &Context<'_>) -> Outcome {
     let mut group = context.open_stopped(&context.exact()?)?;
     group.enable()?;
-    context.pass_turns(2);
+    context.pass_turns(2)?;
     group.disable()?;
     let seen = context.reading(&mut *group)?;
     ensure!(
@@ -93,10 +93,10 @@ fn advance_while_enabled(context: &Context<'_>) -> Outcome {
 
 fn stop_while_disabled(context: &Context<'_>) -> Outcome {
     let mut group = context.open(&GroupSpec::single(context.exact()?))?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     group.disable()?;
     let before = context.reading(&mut *group)?;
-    context.pass_turns(3);
+    context.pass_turns(3)?;
     ensure_eq!(
         context.reading(&mut *group)?,
         before,
@@ -110,7 +110,7 @@ fn add_up(context: &Context<'_>) -> Outcome {
     let mut last = context.reading(&mut *group)?;
     for round in 0..4 {
         group.enable()?;
-        context.pass_turns(1);
+        context.pass_turns(1)?;
         group.disable()?;
         let now = context.reading(&mut *group)?;
         ensure!(
@@ -124,7 +124,7 @@ fn add_up(context: &Context<'_>) -> Outcome {
 
 fn raw_equal_without_reset(context: &Context<'_>) -> Outcome {
     let mut group = context.open(&GroupSpec::single(context.exact()?))?;
-    context.pass_turns(1);
+    context.pass_turns(1)?;
     for _ in 0..3 {
         let seen = context.reading(&mut *group)?;
         ensure_eq!(
@@ -146,7 +146,7 @@ fn alone_runs_always(context: &Context<'_>) -> Outcome {
     let mut group = context.open_stopped(&context.exact()?)?;
     for _ in 0..5 {
         group.enable()?;
-        context.pass_turns(2);
+        context.pass_turns(2)?;
         let seen = context.reading(&mut *group)?;
         ensure!(
             seen.scaled().exact().is_some(),
@@ -182,7 +182,7 @@ fn grow_between_reads(context: &Context<'_>) -> Outcome {
     let mut group = context.open(&GroupSpec::single(context.exact()?))?;
     let mut last = context.reading(&mut *group)?;
     for _ in 0..5 {
-        context.pass_turns(1);
+        context.pass_turns(1)?;
         let now = context.reading(&mut *group)?;
         ensure!(
             now.time_enabled > last.time_enabled && now.time_running > last.time_running,
@@ -206,7 +206,7 @@ fn members_share(context: &Context<'_>) -> Outcome {
             (b.time_enabled, b.time_running),
             "the times of two members"
         );
-        context.pass_turns(1);
+        context.pass_turns(1)?;
     }
     Ok(())
 }

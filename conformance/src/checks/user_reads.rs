@@ -168,7 +168,7 @@ fn monotone(context: &Context<'_>) -> Outcome {
 fn after_reset(context: &Context<'_>) -> Outcome {
     let mut group = open(context, 1)?;
     let mut buf = group.read_buf();
-    context.pass_turns(10);
+    context.pass_turns(10)?;
     in_user_space(&mut *group, &mut buf)?;
     let before = buf[0][0];
     group.reset()?;

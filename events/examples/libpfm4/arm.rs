@@ -12,13 +12,16 @@ use serde_json::Value;
 use crate::events::Event;
 
 /// Arm's own CPUs by the names of their files.
-const OF_ARM: [&str; 11] = [
+const OF_ARM: [&str; 14] = [
+    "cortex-a5",
     "cortex-a7",
     "cortex-a8",
     "cortex-a9",
     "cortex-a15",
     "cortex-a17",
     "cortex-a32",
+    "cortex-a65ae",
+    "cortex-a76ae",
     "cortex-a520",
     "cortex-a715",
     "cortex-a720",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::c_tables::{Structure, Tables, text};
+use crate::c_tables::{Structure, Tables, Token, text};
 
 /// Names that the headers of libpfm4 take from others of its files (`lib/pfmlib_intel_x86_priv.h`).
 pub(crate) const SHIFTS: &str = "
@@ -32,6 +32,13 @@ pub(crate) struct Event {
     pub(crate) text: String,
 }
 
+/// Returns a field of an event, whose name has a prefix in the tables of POWER.
+fn field<'s>(event: &'s Structure, name: &str) -> Option<&'s Vec<Token>> {
+    event
+        .get(name)
+        .or_else(|| event.get(&format!("pme_{name}")))
+}
+
 /// The bits of a select word and of the register beside it.
 #[derive(Default, Clone, Copy, PartialEq)]
 struct Word {
@@ -47,7 +54,7 @@ impl Source<'_> {
     pub(crate) fn events(&self, table: &str, intel: bool) -> Result<Vec<Event>, String> {
         let mut events: Vec<Event> = Vec::new();
         for entry in self.tables.array(table) {
-            let name = text(entry.get("name"));
+            let name = text(field(entry, "name"));
             let again = events.iter().any(|event| event.name == name);
             if name.is_empty() || again || !self.is_of_model(entry, "model") {
                 continue;
@@ -65,14 +72,15 @@ impl Source<'_> {
 
     /// Returns the code of an event, or that of the event and mask that it says to be equal to: libpfm4 takes those.
     fn event_code(&self, table: &str, entry: &Structure) -> Result<u64, String> {
-        let own = self.tables.number(entry.get("code"));
+        let own = self.tables.number(field(entry, "code"));
         let equal = text(entry.get("equiv"));
         let (event, mask) = equal.split_once(':').unwrap_or((&equal, ""));
         let events = self.tables.array(table);
-        let Some(event) = events.iter().find(|other| text(other.get("name")) == event) else {
+        let named = |other: &&Structure| text(field(other, "name")) == event;
+        let Some(event) = events.iter().find(named) else {
             return own;
         };
-        let code = self.tables.number(event.get("code"))?;
+        let code = self.tables.number(field(event, "code"))?;
         if mask.is_empty() {
             return Ok(code);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fs;
 
-use quipu_events::{CpuTable, Database, Interface};
+use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_events_format::name::select;
 use quipu_hal::{Event, EventMap, Filter};
 
@@ -208,7 +208,9 @@ fn translate(table: &CpuTable, formula: &str, relative: bool) -> Option<String> 
             text.push_str(part);
             continue;
         }
-        if select(table, part).is_ok() {
+        // A formula takes what begins with a digit for a number.
+        let is_name = part.starts_with(|first: char| first.is_ascii_alphabetic());
+        if is_name && select(table, part).is_ok() {
             text.push_str(part);
             continue;
         }
@@ -227,7 +229,7 @@ fn translate(table: &CpuTable, formula: &str, relative: bool) -> Option<String> 
         }
         text.push_str(&name);
     }
-    Some(text)
+    Formula::parse(&text).is_ok().then_some(text)
 }
 
 /// Puts lines among the presets of a CPU's file, in the order of their names.

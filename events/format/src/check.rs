@@ -2,35 +2,41 @@
 
 mod aliases;
 mod masks;
+mod noted;
 mod reach;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use quipu_hal::text::nearest_of;
 
 use crate::BaseLayer;
-use crate::diagnostics::{Findings, Source};
+use crate::diagnostics::Findings;
 use crate::events::ALL_MODIFIERS;
 use crate::fields::shortened;
 use crate::formula::Formula;
 use crate::model::{
-    Aliases, Bits, Counters, Cpu, Entry, Location, Mapping, flag, has_unit_masks, is_generalized,
-    is_software, join, largest_code, scheme_flags,
+    Aliases, Bits, Counters, Cpu, Entry, Location, Mapping, by_name, flag, has_unit_masks,
+    is_generalized, is_software, largest_code, scheme_flags,
 };
 use crate::name::{self, Names};
+use crate::packed::compare;
+use crate::strings::Strings;
+use noted::Noted;
 use quipu_hal::Scheme;
 
 /// Checks the CPU entries of one layer against each other and against the layers below.
 pub(crate) fn check(
     cpus: &mut Vec<Cpu>,
     aliases: &mut [Aliases],
+    strings: &Strings,
     files: &[(&str, &str)],
     below: &dyn BaseLayer,
     findings: &mut Findings,
 ) {
-    let mut noted: Vec<(Location, String)> = Vec::new();
+    let mut noted = Noted::default();
     let by_id = index_ids(cpus, &mut noted);
-    let by_id = aliases::attach(cpus, aliases, by_id, below, &mut noted);
+    let by_id = aliases::attach(cpus, aliases, strings, by_id, below, &mut noted);
     let schemes: Vec<Option<Scheme>> = cpus
         .iter()
         .map(|cpu| scheme_of(cpu, cpus, &by_id, below))
@@ -57,18 +63,22 @@ pub(crate) fn check(
             if entry.bits.modifiers == ALL_MODIFIERS {
                 entry.bits.modifiers &= of_cpu;
             }
-            check_entry(scheme, general, fixed, entry, &mut noted);
+            check_entry(scheme, general, fixed, entry, strings, &mut noted);
         }
         if let Some(table) = cpu.aliases.and_then(|at| aliases.get_mut(at)) {
             for entry in &mut table.entries {
-                check_entry(scheme, general, None, entry, &mut noted);
+                check_entry(scheme, general, None, entry, strings, &mut noted);
             }
         }
     }
-    let tables: Vec<Table<'_>> = cpus.iter().map(|cpu| Table::new(cpu, &mut noted)).collect();
+    let tables: Vec<Table<'_>> = cpus
+        .iter()
+        .map(|cpu| Table::new(cpu, strings, &mut noted))
+        .collect();
     for (at, cpu) in cpus.iter().enumerate() {
         let lookup = Lookup {
             tables: &tables,
+            strings,
             by_id: &by_id,
             below,
             id: &cpu.id,
@@ -76,32 +86,14 @@ pub(crate) fn check(
         };
         check_base(cpu, cpus, &by_id, below, &mut noted);
         check_overlaps(cpu, &lookup, &mut noted);
-        masks::check(cpu, &mut noted);
+        masks::check(cpu, strings, &mut noted);
         check_mappings(cpu, &lookup, &mut noted);
     }
     reach::check(cpus, &mut noted);
-    report(noted, files, findings);
+    noted.report(files, findings);
 }
 
-/// Turns locations into findings, file by file.
-fn report(mut noted: Vec<(Location, String)>, files: &[(&str, &str)], findings: &mut Findings) {
-    noted.sort_by_key(|(location, _)| (location.file, location.start));
-    let mut open: Option<(u32, Source<'_>)> = None;
-    for (location, message) in noted {
-        if open.as_ref().is_none_or(|(file, _)| *file != location.file) {
-            let (file, text) = files
-                .get(location.file as usize)
-                .copied()
-                .unwrap_or_default();
-            open = Some((location.file, Source::new(file, text)));
-        }
-        if let Some((_, source)) = &open {
-            findings.add(source, &(location.start..location.start), message);
-        }
-    }
-}
-
-fn index_ids(cpus: &[Cpu], noted: &mut Vec<(Location, String)>) -> HashMap<String, usize> {
+fn index_ids(cpus: &[Cpu], noted: &mut Noted) -> HashMap<String, usize> {
     let mut by_id = HashMap::new();
     for (at, cpu) in cpus.iter().enumerate() {
         if by_id.insert(cpu.id.clone(), at).is_some() {
@@ -135,7 +127,7 @@ fn check_base(
     cpus: &[Cpu],
     by_id: &HashMap<String, usize>,
     below: &dyn BaseLayer,
-    noted: &mut Vec<(Location, String)>,
+    noted: &mut Noted,
 ) {
     let mut note = |message: String| noted.push((cpu.location, message));
     let Some(base) = &cpu.base else { return };
@@ -170,25 +162,28 @@ fn check_entry(
     general: Option<u8>,
     fixed: Option<u8>,
     entry: &mut Entry,
-    noted: &mut Vec<(Location, String)>,
+    strings: &Strings,
+    noted: &mut Noted,
 ) {
     let bits = entry.bits;
     if bits.modifiers == ALL_MODIFIERS {
         entry.bits.modifiers &= scheme_flags(scheme);
     }
     let mut note = |message: String| {
-        let name = entry.full_name();
-        noted.push((entry.location, format!("{}: {message}", shortened(&name))));
+        let name = shortened(strings.get(entry.name));
+        noted.push((entry.location, format!("{name}: {message}")));
     };
-    if bits.code > largest_code(scheme) {
+    if bits.config() > largest_code(scheme) {
         note(format!(
             "event number {:#x} is larger than the scheme's {:#x}",
-            bits.code,
+            bits.config(),
             largest_code(scheme)
         ));
     }
-    if !has_unit_masks(scheme)
-        && (bits.unit_mask | bits.counter_mask != 0 || !entry.mask.is_empty())
+    // Masks of a config word are words of their own.
+    let has_masks = has_unit_masks(scheme) || scheme == Scheme::Perf;
+    if !has_unit_masks(scheme) && bits.unit_mask | bits.counter_mask != 0
+        || !has_masks && !entry.mask(strings).is_empty()
     {
         note("this scheme has no unit masks and no counter masks".to_owned());
     }
@@ -226,39 +221,73 @@ fn check_entry(
     }
 }
 
-/// The entries of one CPU by folded name.
+/// Returns each entry that has the name of the one before it.
+fn twice<'e>(by_name: &[&'e Entry], strings: &Strings) -> impl Iterator<Item = &'e Entry> {
+    let same = |pair: &&[&'e Entry]| {
+        let [a, b] = [0, 1].map(|at| strings.get(pair[at].name));
+        a.eq_ignore_ascii_case(b)
+    };
+    by_name.windows(2).filter(same).map(|pair| pair[1])
+}
+
+/// The entries of one CPU by name, letter case aside.
 struct Table<'c> {
     cpu: &'c Cpu,
-    by_name: HashMap<String, usize>,
+    strings: &'c Strings,
+    by_name: Vec<&'c Entry>,
 }
 
 impl<'c> Table<'c> {
-    fn new(cpu: &'c Cpu, noted: &mut Vec<(Location, String)>) -> Self {
-        let mut by_name = HashMap::with_capacity(cpu.entries.len());
-        for (at, entry) in cpu.entries.iter().enumerate() {
-            let name = entry.full_name();
-            if by_name.insert(name.to_ascii_uppercase(), at).is_some() {
-                let name = shortened(&name);
-                noted.push((
-                    entry.location,
-                    format!(
-                        "there is another event `{name}` (letter case does not distinguish events)"
-                    ),
-                ));
-            }
+    fn new(cpu: &'c Cpu, strings: &'c Strings, noted: &mut Noted) -> Self {
+        let by_name = by_name(&cpu.entries, strings);
+        for entry in twice(&by_name, strings) {
+            let name = shortened(strings.get(entry.name));
+            noted.push((
+                entry.location,
+                format!(
+                    "there is another event `{name}` (letter case does not distinguish events)"
+                ),
+            ));
         }
-        Self { cpu, by_name }
+        Self {
+            cpu,
+            strings,
+            by_name,
+        }
     }
 
     fn find(&self, event: &str, mask: &str) -> Option<&'c Entry> {
-        let at = self.by_name.get(&join(event, mask).to_ascii_uppercase())?;
-        self.cpu.entries.get(*at)
+        let entry = *self.by_name.get(self.position(event, mask))?;
+        compare(self.strings.get(entry.name), event, mask)
+            .is_eq()
+            .then_some(entry)
+    }
+
+    /// Returns the position of the first entry by name that is not before this one.
+    fn position(&self, event: &str, mask: &str) -> usize {
+        let before = |entry: &&Entry| compare(self.strings.get(entry.name), event, mask).is_lt();
+        self.by_name.partition_point(before)
+    }
+
+    /// Returns the masks of an event that are taken when none is named.
+    fn default_masks(&self, event: &str) -> Vec<Bits> {
+        let start = self.position(event, "");
+        let of_prefix = |entry: &&&Entry| {
+            let prefix = self.strings.get(entry.name).get(..event.len());
+            prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(event))
+        };
+        let entries = self.by_name[start..].iter().take_while(of_prefix);
+        let defaults = entries.filter(|entry| {
+            entry.event(self.strings).len() == event.len() && entry.bits.flags & flag::DEFAULT != 0
+        });
+        defaults.map(|entry| entry.bits).collect()
     }
 }
 
 /// Finds names as they will be found for one CPU: its own, its base's, the layers below.
 struct Lookup<'c> {
     tables: &'c [Table<'c>],
+    strings: &'c Strings,
     by_id: &'c HashMap<String, usize>,
     below: &'c dyn BaseLayer,
     id: &'c str,
@@ -286,7 +315,13 @@ impl Lookup<'_> {
 
     /// Returns true if this CPU defines a generalized event.
     fn has_generalized(&self, name: &str) -> bool {
-        let here = |table: &Table<'_>| table.cpu.generalized.iter().any(|g| g.name == name);
+        let here = |table: &Table<'_>| {
+            table
+                .cpu
+                .generalized
+                .iter()
+                .any(|g| self.strings.get(g.name) == name)
+        };
         self.chain().any(here)
             || self
                 .ids_below()
@@ -295,7 +330,7 @@ impl Lookup<'_> {
 
     /// Returns true if this CPU defines a preset, in any letter case.
     fn has_preset(&self, name: &str) -> bool {
-        let is_it = |preset: &Mapping| preset.name.eq_ignore_ascii_case(name);
+        let is_it = |preset: &Mapping| self.strings.get(preset.name).eq_ignore_ascii_case(name);
         self.chain()
             .any(|table| table.cpu.presets.iter().any(is_it))
             || self.ids_below().any(|id| self.below.has_preset(id, name))
@@ -320,15 +355,7 @@ impl Names for Lookup<'_> {
             if table.find(event, "").is_none() {
                 continue;
             }
-            return table
-                .cpu
-                .entries
-                .iter()
-                .filter(|entry| {
-                    entry.event.eq_ignore_ascii_case(event) && entry.bits.flags & flag::DEFAULT != 0
-                })
-                .map(|entry| entry.bits)
-                .collect();
+            return table.default_masks(event);
         }
         self.ids_below()
             .map(|id| self.below.default_masks(id, event))
@@ -338,7 +365,7 @@ impl Names for Lookup<'_> {
 }
 
 /// Returns the numbers that no two entries may share, unless one is `same-as` the other.
-fn encoded(bits: Bits) -> impl std::hash::Hash + Eq {
+fn encoded(bits: Bits) -> impl Ord {
     (
         (bits.code, bits.unit_mask, bits.second_mask),
         (
@@ -354,42 +381,49 @@ fn encoded(bits: Bits) -> impl std::hash::Hash + Eq {
 fn counted(lookup: &Lookup<'_>, entry: &Entry) -> Bits {
     match entry.bits.flags & flag::GROUP {
         0 => entry.bits,
-        _ => name::select(lookup, &entry.full_name()).map_or(entry.bits, |whole| whole.bits),
+        _ => name::select(lookup, lookup.strings.get(entry.name))
+            .map_or(entry.bits, |whole| whole.bits),
     }
 }
 
-fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, String)>) {
-    let mut seen: HashMap<_, Vec<&Entry>> = HashMap::with_capacity(cpu.entries.len());
+fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
+    let mut alone: Vec<&Entry> = Vec::new();
     for entry in &cpu.entries {
         if entry.bits.flags & flag::NEEDS_MASK != 0 {
             continue;
         }
-        if entry.same_as.is_empty() {
-            // A mask of a group is part of an event: it overlaps with another of its group only.
-            let group = entry.bits.flags & flag::GROUP;
-            let of = if group == 0 { "" } else { &entry.event };
-            seen.entry((encoded(entry.bits), group, of))
-                .or_default()
-                .push(entry);
+        let same_as = lookup.strings.get(entry.same_as);
+        if same_as.is_empty() {
+            alone.push(entry);
             continue;
         }
-        let name = shortened(&entry.full_name());
-        let other = name::select(lookup, &entry.same_as);
+        let name = shortened(lookup.strings.get(entry.name));
+        let other = name::select(lookup, same_as);
         let message = match other {
             Ok(other) if encoded(other.bits) == encoded(counted(lookup, entry)) => continue,
             Ok(_) => format!(
                 "{name} is not the same as `{}`: its bits differ",
-                shortened(&entry.same_as)
+                shortened(same_as)
             ),
             Err(error) => format!(
                 "{name}: `same-as` names `{}`: {}",
-                shortened(&entry.same_as),
+                shortened(same_as),
                 error.reason()
             ),
         };
         noted.push((entry.location, message));
     }
-    for entries in seen.values() {
+    // A mask of a group is part of an event: it overlaps with another of its group only.
+    let group = |entry: &Entry| entry.bits.flags & flag::GROUP;
+    let order = |a: &&Entry, b: &&Entry| {
+        let bits = |entry: &Entry| (encoded(entry.bits), group(entry));
+        bits(a).cmp(&bits(b)).then_with(|| match group(a) {
+            0 => Ordering::Equal,
+            _ => a.event(lookup.strings).cmp(b.event(lookup.strings)),
+        })
+    };
+    alone.sort_by(order);
+    for entries in alone.chunk_by(|a, b| order(a, b).is_eq()) {
         for (at, entry) in entries.iter().enumerate().skip(1).take(100) {
             let clash = entries[..at].iter().find(|other| {
                 let (a, b) = (other.bits.counters, entry.bits.counters);
@@ -400,8 +434,8 @@ fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, Str
                     entry.location,
                     format!(
                         "{} has the same bits as {}; say `same-as` if that is meant",
-                        shortened(&entry.full_name()),
-                        shortened(&other.full_name())
+                        shortened(lookup.strings.get(entry.name)),
+                        shortened(lookup.strings.get(other.name))
                     ),
                 ));
             }
@@ -409,10 +443,25 @@ fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, Str
     }
 }
 
-fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, String)>) {
+fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
+    for list in [&cpu.generalized, &cpu.presets] {
+        let mut by_name: Vec<&Mapping> = list.iter().collect();
+        by_name.sort_by_key(|mapping| lookup.strings.get(mapping.name));
+        for pair in by_name
+            .windows(2)
+            .filter(|pair| pair[0].name == pair[1].name)
+        {
+            let message = format!(
+                "there is another `{}`",
+                shortened(lookup.strings.get(pair[1].name))
+            );
+            noted.push((pair[1].location, message));
+        }
+    }
     for mapping in &cpu.generalized {
-        if !is_generalized(&mapping.name) {
-            let name = shortened(&mapping.name);
+        let name = lookup.strings.get(mapping.name);
+        if !is_generalized(name) {
+            let name = shortened(name);
             noted.push((
                 mapping.location,
                 format!(
@@ -420,17 +469,18 @@ fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, Str
                 ),
             ));
         }
-        if let Ok(text) = &mapping.text {
-            check_event(cpu, lookup, mapping.location, &mapping.name, text, noted);
+        if let Ok(text) = mapping.text {
+            let text = lookup.strings.get(text);
+            check_event(cpu, lookup, mapping.location, name, text, noted);
         }
     }
     reach::check_names(cpu, lookup, noted);
     for preset in &cpu.presets {
-        let name = shortened(&preset.name);
-        let legal = preset.name.len() <= 128
-            && preset.name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && preset
-                .name
+        let preset_name = lookup.strings.get(preset.name);
+        let name = shortened(preset_name);
+        let legal = preset_name.len() <= 128
+            && preset_name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && preset_name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !legal {
@@ -439,15 +489,15 @@ fn check_mappings(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, Str
                 format!("`{name}` is no name for a preset: letters, digits and `_` only"),
             ));
         }
-        let Ok(text) = &preset.text else { continue };
-        match Formula::parse(text) {
+        let Ok(text) = preset.text else { continue };
+        match Formula::parse(lookup.strings.get(text)) {
             Ok(formula) => {
                 for event in formula.events() {
                     if is_software(event) {
                         continue;
                     }
                     if !is_generalized(event) {
-                        check_event(cpu, lookup, preset.location, &preset.name, event, noted);
+                        check_event(cpu, lookup, preset.location, preset_name, event, noted);
                     } else if !lookup.has_generalized(event) {
                         noted.push((
                             preset.location,
@@ -470,7 +520,7 @@ fn check_event(
     location: Location,
     name: &str,
     event: &str,
-    noted: &mut Vec<(Location, String)>,
+    noted: &mut Noted,
 ) {
     let Err(error) = name::select(lookup, event) else {
         return;
@@ -487,19 +537,17 @@ fn check_event(
         shortened(event),
         error.reason()
     );
-    if error == name::NameError::UnknownEvent && lookup.has_preset(event) {
+    // Many findings of this kind are not worth a search each.
+    let few = noted.len() < 50;
+    if few && error == name::NameError::UnknownEvent && lookup.has_preset(event) {
         message += "; a formula names events, and that is a preset";
         noted.push((location, message));
         return;
     }
     // Many findings of this kind are not worth a search each.
-    let entries = if noted.len() < 50 {
-        &cpu.entries[..]
-    } else {
-        &[]
-    };
-    let names: Vec<String> = entries.iter().map(Entry::full_name).collect();
-    if let [nearest, ..] = nearest_of(event, &names)[..] {
+    let entries = if few { &cpu.entries[..] } else { &[] };
+    let names = entries.iter().map(|entry| lookup.strings.get(entry.name));
+    if let [nearest, ..] = nearest_of(event, names)[..] {
         message += &format!("; did you mean `{nearest}`?");
     }
     noted.push((location, message));

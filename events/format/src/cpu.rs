@@ -1,14 +1,10 @@
 //! Reads CPU entries: the rules that recognise a CPU, and its counters.
 
-use std::cell::RefCell;
-use std::mem;
 use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use toml::de::DeTable;
 
-use crate::diagnostics::{Findings, Source};
 use crate::events::{read_events, read_modifiers};
 use crate::fields::{Checked, Node, Number, Numbers, Reading, shortened};
 use crate::model::{Aliases, Counters, Cpu, Mapping, Rule, SCHEMES};
@@ -56,6 +52,8 @@ struct MatchKeys {
     native_model: Checked<Number<0, 0xff_ffff>>,
     implementer: Checked<Number<0, 0xff>>,
     part: Checked<Number<0, 0xfff>>,
+    isa: Checked<String>,
+    id: Checked<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,42 +86,10 @@ struct AbsentKeys {
 /// The backends that count with the counters of a CPU.
 const BACKENDS: [(&str, &str); 3] = [("linux", "linux"), ("msr", "msr"), ("pctr", "pctr")];
 
-/// Reads one file, which is the file `file` of its layer.
-pub(crate) fn read_file(
-    source: &Source<'_>,
-    file: u32,
-    findings: &mut Findings,
-) -> (Vec<Cpu>, Vec<Aliases>) {
-    let reading = Reading {
-        source,
-        file,
-        findings: RefCell::new(mem::take(findings)),
-    };
-    let (document, errors) = DeTable::parse_recoverable(source.text);
-    for error in errors {
-        let at = error.span().unwrap_or(0..0);
-        let message = shortened(&error.message().replace('\n', ", "));
-        reading.note(&at, format!("not valid TOML: {message}"));
-    }
-    let document = document.get_ref();
-    reading.check_keys(document, &["cpu", "aliases"]);
-    let array = |key| {
-        let value = document.get(key)?;
-        reading.array((key, value))
-    };
-    let cpus = array("cpu").into_iter().flatten();
-    let cpus = cpus
-        .filter_map(|cpu| read_cpu(&reading, ("cpu", cpu)))
-        .collect();
-    let aliases = array("aliases").into_iter().flatten();
-    let aliases = aliases
-        .filter_map(|table| read_aliases(&reading, ("aliases", table)))
-        .collect();
-    *findings = reading.findings.into_inner();
-    (cpus, aliases)
-}
+/// The architectures whose CPUs have an identification of their own, as text.
+pub const ISAS: [&str; 4] = ["loongarch", "powerpc", "riscv", "s390"];
 
-fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
+pub(crate) fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
     let keys: AliasKeys = reading.read(node)?;
     if keys.cpus.is_absent() {
         reading.note(&node.1.span(), "these aliases name no `cpus`");
@@ -138,7 +104,7 @@ fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
     })
 }
 
-fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
+pub(crate) fn read_cpu(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Cpu> {
     let keys: CpuKeys = reading.read(node)?;
     let Some((id, id_at)) = keys.id.spanned() else {
         reading.note(&node.1.span(), "this CPU entry has no `id`");
@@ -275,12 +241,27 @@ fn read_rule(reading: &Reading<'_>, keys: MatchKeys, at: &Range<usize>) -> Optio
         && keys.steppings.is_absent()
         && keys.core_type.is_absent()
         && keys.native_model.is_absent());
-    if arm && x86 {
+    let other = !(keys.isa.is_absent() && keys.id.is_absent());
+    if [arm, x86, other].iter().filter(|kind| **kind).count() > 1 {
         reading.note(
             at,
-            "a match is either x86 (vendor, family, ...) or ARM (implementer, part)",
+            "a match is either x86 (vendor, family, ...), ARM (implementer, part) or another (isa, id)",
         );
         return None;
+    }
+    if other {
+        if keys.isa.is_absent() || keys.id.is_absent() {
+            reading.note(
+                at,
+                "a match by `isa` needs the `id`, and one by `id` the `isa`",
+            );
+        }
+        let isa = keys.isa.spanned()?;
+        reading.one_of("architecture", &isa, &ISAS.map(|isa| (isa, ())))?;
+        return Some(Rule::Other {
+            isa: isa.0,
+            id: keys.id.value()?,
+        });
     }
     if !x86 {
         return Some(Rule::Arm {
@@ -313,7 +294,7 @@ fn read_rule(reading: &Reading<'_>, keys: MatchKeys, at: &Range<usize>) -> Optio
     })
 }
 
-fn read_mapping(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Mapping> {
+pub(crate) fn read_mapping(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Mapping> {
     let (name, value) = node;
     let text = if value.get_ref().is_table() {
         let reason = reading.read::<AbsentKeys>(node)?.absent;
@@ -322,12 +303,12 @@ fn read_mapping(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Mapping> {
             let message = format!("`{name}` says neither what it is nor why it is absent");
             reading.note(&value.span(), message);
         }
-        Err(reason.value()?)
+        Err(reading.text(&reason.value()?))
     } else {
-        Ok(reading.read(node)?)
+        Ok(reading.text(&reading.read::<String>(node)?))
     };
     Some(Mapping {
-        name: name.to_owned(),
+        name: reading.text(name),
         text,
         location: reading.location(&value.span()),
     })

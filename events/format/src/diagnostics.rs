@@ -36,31 +36,35 @@ impl fmt::Display for Diagnostic {
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
-    lines: Vec<usize>,
+    /// The start of every [`LINES`](Self::LINES)th line.
+    marks: Vec<usize>,
 }
 
 impl<'a> Source<'a> {
+    /// The lines from one mark to the next.
+    const LINES: usize = 64;
+
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        let lines = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
-        Self { file, text, lines }
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1));
+        let marks = starts.step_by(Self::LINES).collect();
+        Self { file, text, marks }
     }
 
     /// Returns the line of a byte offset, from 1.
     pub(crate) fn line(&self, at: usize) -> u32 {
-        let line = self.lines.partition_point(|&start| start <= at);
-        u32::try_from(line).unwrap_or(u32::MAX)
+        let marks = self.marks.partition_point(|&start| start <= at);
+        let passed = marks.saturating_sub(1);
+        let start = self.marks.get(passed).copied().unwrap_or(0);
+        let since = self.text.as_bytes().get(start..at).unwrap_or_default();
+        let newlines = since.iter().filter(|byte| **byte == b'\n').count();
+        u32::try_from(passed * Self::LINES + newlines + 1).unwrap_or(u32::MAX)
     }
 
     fn column(&self, at: usize) -> u32 {
-        let line = self.lines.partition_point(|&start| start <= at);
-        let start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
-        let characters = self
-            .text
-            .get(start..at)
-            .map_or(at - start, |before| before.chars().count());
-        u32::try_from(characters + 1).unwrap_or(u32::MAX)
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        u32::try_from(line.chars().count() + 1).unwrap_or(u32::MAX)
     }
 }
 
@@ -104,6 +108,11 @@ impl Findings {
             column: 1,
             message,
         });
+    }
+
+    /// Counts findings that are not kept.
+    pub(crate) fn leave_out(&mut self, more: usize) {
+        self.left_out += more;
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -7,13 +7,14 @@ use serde::de::IgnoredAny;
 use toml::de::{DeTable, DeValue};
 
 use crate::fields::{Checked, Node, Number, Reading, shortened};
-use crate::model::{Bits, Entry, Location, flag};
+use crate::model::{Entry, flag};
+use crate::strings::Text;
 
 /// The keys of an event and of a mask.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case", expecting = "a table or a number")]
 struct EntryKeys {
-    code: Checked<Number<0, 0xffff>>,
+    code: Checked<Number<0, { u64::MAX }>>,
     bits: Checked<Number<0, 0xff>>,
     unit_mask: Checked<Number<0, 0xff>>,
     second_mask: Checked<Number<0, 0xff>>,
@@ -70,12 +71,16 @@ pub(crate) fn read_events(reading: &Reading<'_>, table: &DeTable<'_>) -> Vec<Ent
     for (key, value) in table {
         let name: &str = key.get_ref();
         check_name(reading, &key.span(), name);
-        let mut entry = empty_entry(name, reading.location(&key.span()));
+        let mut entry = Entry::new(
+            name,
+            &mut reading.strings.borrow_mut(),
+            reading.location(&key.span()),
+        );
         entry.bits.modifiers = ALL_MODIFIERS;
         if let DeValue::Integer(_) = value.get_ref() {
             // The short form: a name and its number.
-            if let Some(Number(code)) = reading.read::<Number<0, 0xffff>>((name, value)) {
-                entry.bits.code = code as u16;
+            if let Some(Number(code)) = reading.read::<Number<0, { u64::MAX }>>((name, value)) {
+                entry.bits = entry.bits.with_config(code);
                 entries.push(entry);
             }
         } else if let Some(keys) = reading.read_except(OF_MASKS, (name, value)) {
@@ -96,20 +101,6 @@ pub(crate) fn read_modifiers(
     let known = given.items();
     let known = known.filter_map(|name| reading.one_of("modifier", &name, &MODIFIERS));
     Some(known.fold(0, |allowed, flag| allowed | flag))
-}
-
-fn empty_entry(event: &str, location: Location) -> Entry {
-    Entry {
-        event: event.to_owned(),
-        mask: String::new(),
-        bits: Bits::default(),
-        same_as: String::new(),
-        description: String::new(),
-        unit: String::new(),
-        errata: Vec::new(),
-        instead: String::new(),
-        location,
-    }
 }
 
 /// Notes a name that could not be resolved when written: one with a colon, comma, slash, quote or space.
@@ -144,7 +135,7 @@ fn read_event(
         reading.note(&at, message);
     }
     let code = keys.code.number();
-    event.bits.code = code.unwrap_or(0) as u16;
+    event.bits = event.bits.with_config(code.unwrap_or(0));
     if let Some(modifiers) = read_modifiers(reading, std::mem::take(&mut keys.modifiers)) {
         event.bits.modifiers = modifiers;
     }
@@ -170,19 +161,18 @@ fn read_event(
         reading.note(&masks_at, "`masks` is empty");
     }
     let combine = combine.value() == Some(true);
-    let mut bare = event.clone();
+    let mut bare = event;
     let wants_value = bare.bits.flags & flag::REGISTER_VALUE != 0 && bare.bits.value == 0;
     if unit_mask.is_none() || wants_value {
         bare.bits.flags |= flag::NEEDS_MASK;
     }
     entries.push(bare);
-    event.same_as.clear();
+    event.same_as = Text::default();
     event.bits.unit_mask = 0;
     for (key, value) in masks {
         check_name(reading, &key.span(), key.get_ref());
-        let mut mask = event.clone();
-        mask.mask = key.get_ref().to_string();
-        mask.location = reading.location(&key.span());
+        let at = reading.location(&key.span());
+        let mut mask = event.with_mask(key.get_ref(), &mut reading.strings.borrow_mut(), at);
         if combine {
             mask.bits.flags |= flag::COMBINES;
         }
@@ -213,7 +203,7 @@ fn read_mask(reading: &Reading<'_>, node: Node<'_, '_>, event_has_code: bool, ma
         reading.note(&at, "a mask needs its `bits`");
     }
     if let Some(code) = keys.code.number() {
-        mask.bits.code = code as u16;
+        mask.bits = mask.bits.with_config(code);
     } else if !event_has_code && keys.code.is_absent() {
         reading.note(&at, NO_CODE);
     }
@@ -291,25 +281,28 @@ fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry:
             );
         }
     }
-    if (bits.value != 0 || bits.flags & flag::REGISTER_VALUE != 0) && bits.register == 0 {
+    let has_value = bits.value != 0 && bits.flags & flag::WIDE == 0;
+    if (has_value || bits.flags & flag::REGISTER_VALUE != 0) && bits.register == 0 {
         reading.note(at, "`value` needs the `register` it is for");
     }
+    let errata = (!keys.errata.is_absent()).then(|| {
+        let errata: Vec<String> = keys.errata.items().map(|(erratum, _)| erratum).collect();
+        Checked::Given(errata.join("; "), at.clone())
+    });
     for (key, words, into) in [
         ("same-as", keys.same_as, &mut entry.same_as),
         ("description", keys.description, &mut entry.description),
         ("unit", keys.unit, &mut entry.unit),
+        ("errata", errata.unwrap_or_default(), &mut entry.errata),
         ("instead", keys.instead, &mut entry.instead),
     ] {
         match words.spanned() {
             Some((words, at)) if words.len() > 500 => {
                 reading.note(&at, format!("`{key}` is longer than 500 bytes"));
             }
-            Some((words, _)) => *into = words,
+            Some((words, _)) => *into = reading.text(&words),
             None => {}
         }
-    }
-    if !keys.errata.is_absent() {
-        entry.errata = keys.errata.items().map(|(erratum, _)| erratum).collect();
     }
     if !entry.errata.is_empty() || !entry.unit.is_empty() {
         entry.bits.flags |= flag::HAS_WORDS;

@@ -20,26 +20,38 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::diagnostics::{Findings, Source};
 use crate::model::Location;
+use crate::strings::{Strings, Text};
 
 /// One file being read: its text, its position in the set of files, and its findings.
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) file: u32,
     pub(crate) findings: RefCell<Findings>,
+    pub(crate) strings: RefCell<Strings>,
 }
 
 impl Reading<'_> {
     pub(crate) fn location(&self, at: &Range<usize>) -> Location {
         Location {
             file: self.file,
-            start: at.start,
+            start: u32::try_from(at.start).unwrap_or(u32::MAX),
             line: self.source.line(at.start),
         }
+    }
+
+    /// Keeps a string.
+    pub(crate) fn text(&self, text: &str) -> Text {
+        self.strings.borrow_mut().add(text)
     }
 
     pub(crate) fn note(&self, at: &Range<usize>, message: impl Into<String>) {
         let mut findings = self.findings.borrow_mut();
         findings.add(self.source, at, message.into());
+    }
+
+    /// Notes a key that is there a second time, which TOML forbids.
+    pub(crate) fn note_duplicate(&self, at: usize) {
+        self.note(&(at..at), "not valid TOML: duplicate key");
     }
 
     /// Deserializes the value of a key, or notes why it does not fit.

@@ -22,6 +22,7 @@
 mod check;
 mod cpu;
 mod diagnostics;
+mod document;
 mod events;
 mod fields;
 mod formula;
@@ -29,19 +30,25 @@ mod masks;
 mod model;
 pub mod name;
 pub mod packed;
+pub mod pattern;
+mod pieces;
+mod strings;
+mod uncore;
 
+pub use cpu::ISAS;
 pub use diagnostics::Diagnostic;
 pub use fields::shortened;
 pub use formula::{Formula, FormulaError};
 pub use masks::Together;
 pub use model::{Bits, Counters, SCHEMES, cache_key, flag, is_software, join};
+pub use uncore::compile_uncore;
 
 use diagnostics::{Findings, Source};
 use quipu_hal::Scheme;
+use strings::Strings;
 
-/// The largest event file that is read, in bytes: as much as the whole embedded database. To check one takes up to
-/// 40 times as much memory.
-pub const LARGEST_FILE: usize = 4 << 20;
+/// The largest event file that is read, in bytes.
+pub const LARGEST_FILE: usize = 32 << 20;
 
 /// The layers below a file: its entries may refer to theirs.
 pub trait BaseLayer {
@@ -99,30 +106,64 @@ pub struct NoBase;
 
 impl BaseLayer for NoBase {}
 
+/// The checked contents of the files of one layer.
+#[derive(Debug)]
+pub struct Layer {
+    cpus: Vec<model::Cpu>,
+    aliases: Vec<model::Aliases>,
+    strings: Strings,
+}
+
+impl Layer {
+    /// Reads and checks the files of one layer, `(name, text)` each.
+    ///
+    /// # Errors
+    /// Every finding in every file, by location.
+    pub fn read(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Self, Vec<Diagnostic>> {
+        let mut findings = Findings::default();
+        let mut cpus = Vec::new();
+        let mut aliases = Vec::new();
+        let mut strings = Strings::new();
+        for (index, (file, text)) in files.iter().enumerate() {
+            if text.len() > LARGEST_FILE {
+                let message = format!("the file is larger than {} MiB", LARGEST_FILE >> 20);
+                findings.add_at_line(file, 1, message);
+                continue;
+            }
+            let source = Source::new(file, text);
+            let contents = document::read_file(&source, index as u32, &mut strings, &mut findings);
+            cpus.extend(contents.cpus);
+            aliases.extend(contents.aliases);
+        }
+        check::check(
+            &mut cpus,
+            &mut aliases,
+            &strings,
+            files,
+            base,
+            &mut findings,
+        );
+        match findings.is_empty() {
+            true => Ok(Self {
+                cpus,
+                aliases,
+                strings,
+            }),
+            false => Err(findings.into_sorted()),
+        }
+    }
+
+    /// Returns its binary table; `files` are the names of the files that were read.
+    pub fn write(self, files: &[&str]) -> Vec<u8> {
+        packed::write(&self.cpus, &self.aliases, self.strings, files)
+    }
+}
+
 /// Reads and checks the files of one layer, `(name, text)` each, and returns their binary table.
 ///
 /// # Errors
 /// Every finding in every file, by location.
 pub fn compile(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let mut findings = Findings::default();
-    let mut cpus = Vec::new();
-    let mut aliases = Vec::new();
-    for (index, (file, text)) in files.iter().enumerate() {
-        if text.len() > LARGEST_FILE {
-            let message = format!("the file is larger than {} MiB", LARGEST_FILE >> 20);
-            findings.add_at_line(file, 1, message);
-            continue;
-        }
-        let source = Source::new(file, text);
-        let (read, also) = cpu::read_file(&source, index as u32, &mut findings);
-        cpus.extend(read);
-        aliases.extend(also);
-    }
-    check::check(&mut cpus, &mut aliases, files, base, &mut findings);
-    if findings.is_empty() {
-        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        Ok(packed::write(&cpus, &aliases, &names))
-    } else {
-        Err(findings.into_sorted())
-    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    Layer::read(files, base).map(|layer| layer.write(&names))
 }

@@ -1,7 +1,9 @@
 //! The contents of an event file: CPUs and their events.
 
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
+use crate::strings::{Strings, Text};
 use quipu_hal::{CacheEvent, CacheOp, CacheResult, Hardware, Scheme, Software};
 
 /// A CPU entry, or a file's additions to one.
@@ -78,7 +80,8 @@ pub struct Counters {
 pub(crate) struct Location {
     /// The file, by position.
     pub(crate) file: u32,
-    pub(crate) start: usize,
+    /// The byte in the file.
+    pub(crate) start: u32,
     pub(crate) line: u32,
 }
 
@@ -97,39 +100,97 @@ pub(crate) enum Rule {
         implementer: Option<u8>,
         part: Option<u16>,
     },
+    Other {
+        /// `riscv`, `powerpc`, `s390`, `loongarch`.
+        isa: String,
+        /// A pattern that the identification matches; see [`crate::pattern`].
+        id: String,
+    },
 }
 
 /// Names one thing with another: a generalized event with its native one, a preset with its formula.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mapping {
-    pub(crate) name: String,
+    pub(crate) name: Text,
     /// The event or formula, or why there is none.
-    pub(crate) text: Result<String, String>,
+    pub(crate) text: Result<Text, Text>,
     pub(crate) location: Location,
 }
 
 /// An event, or an event with one of its unit masks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Entry {
-    pub(crate) event: String,
-    /// Empty for the event alone.
-    pub(crate) mask: String,
+    /// As it is written: `EVENT` or `EVENT.MASK`.
+    pub(crate) name: Text,
+    /// The length of the event in it.
+    event: u32,
     pub(crate) bits: Bits,
     /// The entry that has the same bits on purpose.
-    pub(crate) same_as: String,
-    pub(crate) description: String,
-    pub(crate) unit: String,
-    pub(crate) errata: Vec<String>,
+    pub(crate) same_as: Text,
+    pub(crate) description: Text,
+    pub(crate) unit: Text,
+    /// Several are joined by semicolons.
+    pub(crate) errata: Text,
     /// The event to use instead, where the entry is deprecated.
-    pub(crate) instead: String,
+    pub(crate) instead: Text,
     pub(crate) location: Location,
 }
 
 impl Entry {
-    /// Returns the name as it is written: `EVENT` or `EVENT.MASK`.
-    pub(crate) fn full_name(&self) -> String {
-        join(&self.event, &self.mask)
+    /// Makes an event without numbers and words.
+    pub(crate) fn new(event: &str, strings: &mut Strings, location: Location) -> Self {
+        Self {
+            name: strings.add(event),
+            event: event.len() as u32,
+            bits: Bits::default(),
+            same_as: Text::default(),
+            description: Text::default(),
+            unit: Text::default(),
+            errata: Text::default(),
+            instead: Text::default(),
+            location,
+        }
     }
+
+    /// Makes a mask of this event, with its numbers and words.
+    pub(crate) fn with_mask(&self, mask: &str, strings: &mut Strings, location: Location) -> Self {
+        let name = join(self.event(strings), mask);
+        Self {
+            name: strings.add(&name),
+            location,
+            ..*self
+        }
+    }
+
+    /// Returns the event.
+    pub(crate) fn event<'s>(&self, strings: &'s Strings) -> &'s str {
+        let name = strings.get(self.name);
+        name.get(..self.event as usize).unwrap_or(name)
+    }
+
+    /// Returns the mask, empty for the event alone.
+    pub(crate) fn mask<'s>(&self, strings: &'s Strings) -> &'s str {
+        let name = strings.get(self.name);
+        name.get(self.event as usize + 1..).unwrap_or_default()
+    }
+}
+
+/// Returns entries sorted by name, letter case aside; those of the same name stay in order.
+pub(crate) fn by_name<'e>(entries: &'e [Entry], strings: &Strings) -> Vec<&'e Entry> {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    let name = |entry: &Entry| strings.get(entry.name).as_bytes();
+    sorted.sort_by(|a, b| folded(name(a), name(b)));
+    sorted
+}
+
+/// Compares bytes, letter case aside.
+pub(crate) fn folded(a: &[u8], b: &[u8]) -> Ordering {
+    let different = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| a.to_ascii_uppercase().cmp(&b.to_ascii_uppercase()))
+        .find(|order| order.is_ne());
+    different.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 /// Joins the parts of a name: `EVENT` or `EVENT.MASK`.
@@ -162,10 +223,35 @@ pub struct Bits {
     pub counters: u32,
     /// An extra register to write, or 0.
     pub register: u32,
-    /// The value for the extra register.
+    /// The value for the extra register; with [`flag::WIDE`] the event number.
     pub value: u64,
     /// The most by which the counter grows in a cycle; 0 where the file does not say.
     pub max_increment: u8,
+}
+
+impl Bits {
+    /// Returns the event number, which has up to 64 bits where it is the config word of a Linux driver.
+    pub const fn config(self) -> u64 {
+        match self.flags & flag::WIDE {
+            0 => self.code as u64,
+            _ => self.value,
+        }
+    }
+
+    /// Sets the event number.
+    #[must_use]
+    pub const fn with_config(mut self, config: u64) -> Self {
+        if self.flags & flag::WIDE != 0 {
+            self.value = 0;
+            self.flags &= !flag::WIDE;
+        }
+        self.code = config as u16;
+        if config > 0xffff {
+            self.value = config;
+            self.flags |= flag::WIDE;
+        }
+        self
+    }
 }
 
 /// The flags of [`Bits`].
@@ -206,6 +292,9 @@ pub mod flag {
     /// No mask of a later group goes with it, and no default of one is added.
     pub const CLOSES: u32 = 1 << 17;
 
+    /// The event number has more than 16 bits: the value is the whole of it, and the code its low 16.
+    pub const WIDE: u32 = 1 << 18;
+
     /// The group of a mask among those of its event, from 1; 0 for none.
     pub const GROUP: u32 = 3 << GROUP_SHIFT;
     const GROUP_SHIFT: u32 = 14;
@@ -233,28 +322,30 @@ pub mod flag {
 }
 
 /// The schemes by their names in files.
-pub const SCHEMES: [(&str, Scheme); 6] = [
+pub const SCHEMES: [(&str, Scheme); 7] = [
     ("p5", Scheme::P5),
     ("p6", Scheme::P6),
     ("intel-core", Scheme::IntelArchitectural),
     ("amd-k7", Scheme::AmdK7),
     ("amd-10h", Scheme::Amd10h),
     ("armv8", Scheme::Armv8),
+    ("perf", Scheme::Perf),
 ];
 
 /// Returns the largest event number a scheme has room for.
-pub(crate) fn largest_code(scheme: Scheme) -> u16 {
+pub(crate) fn largest_code(scheme: Scheme) -> u64 {
     match scheme {
         Scheme::P5 => 0x3f,
         Scheme::Amd10h => 0xfff,
         Scheme::Armv8 => 0xffff,
+        Scheme::Perf => u64::MAX,
         _ => 0xff,
     }
 }
 
 /// Returns true if a scheme's events have unit masks, counter masks and the flags that go with them.
 pub(crate) fn has_unit_masks(scheme: Scheme) -> bool {
-    !matches!(scheme, Scheme::P5 | Scheme::Armv8)
+    !matches!(scheme, Scheme::P5 | Scheme::Armv8 | Scheme::Perf)
 }
 
 /// Returns the flags a scheme has bits for.

@@ -365,7 +365,10 @@ impl<N: Names> Choice<'_, N> {
             return Ok(bits);
         }
         match self.names.find(self.event, "") {
-            Some(bits) if self.changes.unit_mask.is_some() || self.changes.value.is_some() => {
+            Some(bits)
+                if bits.flags & flag::WIDE == 0
+                    && (self.changes.unit_mask.is_some() || self.changes.value.is_some()) =>
+            {
                 Ok(Bits {
                     flags: bits.flags & !flag::NEEDS_MASK,
                     ..bits
@@ -438,7 +441,9 @@ fn combine(a: Bits, b: Bits) -> Option<Bits> {
     let disjoint = a.unit_mask & b.unit_mask == 0
         && (a.unit_mask != 0 && b.unit_mask != 0 || (a.flags | b.flags) & flag::GROUP != 0);
     let of_register = a.register != 0 && a.unit_mask == b.unit_mask;
-    let together = beside(a) == beside(b) && (of_register || disjoint && a.value == b.value);
+    let of_config = a.flags & b.flags & flag::WIDE != 0;
+    let together =
+        beside(a) == beside(b) && (of_register || of_config || disjoint && a.value == b.value);
     let counters = match (a.counters, b.counters) {
         (0, counters) | (counters, 0) => counters,
         (a, b) => a & b,

@@ -1,9 +1,9 @@
 //! A chosen CPU's table on another CPU: `--cpu` when counting.
 
 use quipu_events_format::SCHEMES;
-use quipu_hal::{CpuIdentity, Error, ErrorKind, Result, Scheme};
+use quipu_hal::{CpuIdentity, CpuModel, Error, ErrorKind, Result, Scheme};
 
-use super::{Core, describe};
+use super::{Core, describe, isa_of};
 use crate::cpu_table::CpuTable;
 use crate::database::Database;
 
@@ -19,11 +19,14 @@ impl Database {
     pub fn cpu_for_core(&self, id: &str, core: &Core) -> Result<CpuTable> {
         let table = self.cpu(id)?;
         let own = scheme(&core.identity);
-        if own == Some(table.scheme()) {
+        if own == Some(table.scheme()) && speak_of_one_driver(&core.identity, table.model()) {
             return Ok(table.on_machine(core.machine(false, None)));
         }
         let this = describe(&core.identity);
         let takes = match own {
+            Some(own) if own == table.scheme() => {
+                format!("this CPU ({this}) takes the numbers of another driver")
+            }
             Some(own) => format!("this CPU ({this}) takes {}", name(own)),
             None => format!("it is not known what this CPU ({this}) takes"),
         };
@@ -45,6 +48,7 @@ impl Database {
 fn scheme(identity: &CpuIdentity) -> Option<Scheme> {
     match identity {
         CpuIdentity::Arm { .. } => Some(Scheme::Armv8),
+        CpuIdentity::Other { scheme, .. } => isa_of(scheme).map(|_| Scheme::Perf),
         CpuIdentity::X86 {
             vendor,
             family,
@@ -54,7 +58,10 @@ fn scheme(identity: &CpuIdentity) -> Option<Scheme> {
             ("GenuineIntel", 5) => Some(Scheme::P5),
             // From Core Solo (model 0xE) on, performance monitoring is architectural.
             ("GenuineIntel", 6) if *model < 0xe => Some(Scheme::P6),
-            // Family 15 is NetBurst, whose counters are unlike any others.
+            // Family 11 is Knights Corner; its words are those of the P6, in other registers.
+            ("GenuineIntel", 11) => Some(Scheme::P6),
+            // Family 15 is NetBurst, whose counters are unlike any others: Linux's driver has numbers for them.
+            ("GenuineIntel", 15) => Some(Scheme::Perf),
             ("GenuineIntel", 6 | 16..) | ("CentaurHauls" | "  Shanghai  ", _) => {
                 Some(Scheme::IntelArchitectural)
             }
@@ -63,6 +70,17 @@ fn scheme(identity: &CpuIdentity) -> Option<Scheme> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Returns true unless the numbers of a table are for the Linux driver of another architecture.
+fn speak_of_one_driver(own: &CpuIdentity, table: &CpuModel) -> bool {
+    match (own, &table.identity) {
+        (CpuIdentity::Other { scheme: own, .. }, CpuIdentity::Other { scheme, .. }) => {
+            own == scheme
+        }
+        (CpuIdentity::Other { .. }, _) | (_, CpuIdentity::Other { .. }) => false,
+        _ => true,
     }
 }
 

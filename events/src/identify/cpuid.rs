@@ -5,7 +5,7 @@
 
 use quipu_hal::{CounterBank, CpuIdentity, SlotClass};
 
-use super::{ArchitecturalEvents, Core, bank};
+use super::{ArchitecturalEvents, Core, bank, isa_of};
 
 /// The four registers of one CPUID leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -142,8 +142,14 @@ pub fn from_signature(vendor: &str, signature: u32) -> CpuIdentity {
 }
 
 /// Returns an identity from its text, family in decimal, model and stepping in hexadecimal:
-/// `GenuineIntel-6-8F-8`, as Linux's perf writes it; or a main id register, `0x00000000410fd0c0`.
+/// `GenuineIntel-6-8F-8`, as Linux's perf writes it; or a main id register, `0x00000000410fd0c0`; or an architecture
+/// and the text of perf's for it, `powerpc 0x004e1202`.
 pub fn from_text(text: &str) -> Option<CpuIdentity> {
+    if let Some((isa, id)) = text.split_once(' ') {
+        let scheme = isa_of(isa)?;
+        let id = id.to_owned();
+        return Some(CpuIdentity::Other { scheme, id });
+    }
     if let Some(digits) = text.strip_prefix("0x") {
         let midr = u64::from_str_radix(digits, 16).ok()?;
         return Some(CpuIdentity::Arm { midr });

@@ -43,11 +43,11 @@ fn bare(event: &Event) -> String {
     }
     fields.extend(rest(event, &Bits::default()));
     if fields.is_empty() {
-        return format!("{:#04x}", event.bits.code);
+        return format!("{:#04x}", event.bits.config());
     }
     format!(
         "{{ code = {:#04x}, {} }}",
-        event.bits.code,
+        event.bits.config(),
         fields.join(", ")
     )
 }
@@ -173,7 +173,7 @@ fn rest(event: &Event, common: &Bits) -> Vec<String> {
     if bits.register != common.register {
         fields.push(format!("register = {:#x}", bits.register));
     }
-    if bits.value != 0 {
+    if bits.value != 0 && bits.flags & flag::WIDE == 0 {
         fields.push(format!("value = {:#x}", bits.value));
     }
     if !event.errata.is_empty() {

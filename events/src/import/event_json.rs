@@ -14,13 +14,18 @@ use serde_json::Value;
 use super::offcore_matrix::{self, Matrix};
 use super::{Events, Format, nth_number, number, text};
 
-/// The files that have the numbers of ARM's architectural events.
-const ARCHITECTURAL: [&str; 2] = ["common-and-microarch.json", "recommended.json"];
+/// The files that have the numbers of ARM's architectural events, and those of RISC-V's firmware.
+const ARCHITECTURAL: [&str; 3] = [
+    "common-and-microarch.json",
+    "recommended.json",
+    "riscv-sbi-firmware.json",
+];
 
 /// The keys that are read.
-const READ: [&str; 16] = [
+const READ: [&str; 17] = [
     "AnyThread",
     "ArchStdEvent",
+    "ConfigCode",
     "Counter",
     "CounterMask",
     "Deprecated",
@@ -67,8 +72,8 @@ const NOT_NEEDED: [&str; 23] = [
 /// The keys by which Intel's events are known from AMD's and ARM's.
 const INTEL: [&str; 3] = ["SampleAfterValue", "Counter", "MSRIndex"];
 
-/// The units in Linux's lists that are kinds of core of a hybrid CPU.
-const CORES: [&str; 2] = ["cpu_core", "cpu_atom"];
+/// The units in Linux's lists that are kinds of core of a hybrid CPU, or the counters of an s390.
+const CORES: [&str; 3] = ["cpu_core", "cpu_atom", "CPU-M-CF"];
 
 /// The event that the first fixed counter alone counts, beside the one that others count too
 /// (`FIXED_EVENT_CONSTRAINT(0x0100, 0)`, arch/x86/events/intel/core.c).
@@ -153,7 +158,10 @@ fn architectural<'f>(
     let numbers = definitions
         .iter()
         .flat_map(|(_, rows)| rows)
-        .filter_map(|row| Some((text(row, "EventName"), number(row, "EventCode")?)))
+        .filter_map(|row| {
+            let number = number(row, "EventCode").or(number(row, "ConfigCode"));
+            Some((text(row, "EventName"), number?))
+        })
         .collect();
     (
         numbers,
@@ -217,7 +225,9 @@ impl List {
         // Two numbers or masks stand for the two offcore response registers.
         let which = usize::from(register == u64::from(offcore_matrix::REGISTERS[1]));
         let code = match text(row, "ArchStdEvent") {
-            "" => nth_number(row, "EventCode", which).or(self.default(row, "EventCode")),
+            "" => nth_number(row, "EventCode", which)
+                .or(number(row, "ConfigCode"))
+                .or(self.default(row, "EventCode")),
             standard => architectural.get(standard).copied(),
         };
         let code = code.ok_or("its number is not known")?;
@@ -227,13 +237,15 @@ impl List {
         // Linux's `umask` has the second one in bits 8-15 (format/umask: config:8-15,40-47).
         let second_mask = unit_mask >> 8 | number(row, "UMaskExt").unwrap_or(0);
         let mut bits = Bits {
-            code: u16::try_from(code).map_err(|_| "its number is too large")?,
             unit_mask: unit_mask as u8,
             second_mask: u8::try_from(second_mask).map_err(|_| "its unit mask is too large")?,
             counter_mask: u8::try_from(number(row, "CounterMask").unwrap_or(0))
                 .map_err(|_| "its counter mask is too large")?,
-            ..Bits::default()
+            ..Bits::default().with_config(code)
         };
+        if self.is_intel && code > 0xffff {
+            return Err("its number is too large");
+        }
         for (key, flag) in [
             ("EdgeDetect", flag::EDGE),
             ("Invert", flag::INVERT),

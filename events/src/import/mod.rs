@@ -8,6 +8,7 @@
 mod emit;
 mod event_json;
 mod offcore_matrix;
+mod uncore;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,17 +24,20 @@ pub enum Format {
     IntelPerfmon,
     /// The JSON of `tools/perf/pmu-events` in Linux: AMD, ARM and Intel.
     LinuxPmuEvents,
+    /// The JSON of `tools/perf/pmu-events` in Linux: the events of units outside of the cores, of Intel and AMD.
+    LinuxUncore,
 }
 
 impl Format {
-    /// Both forms.
-    pub const ALL: &'static [Self] = &[Self::IntelPerfmon, Self::LinuxPmuEvents];
+    /// All forms.
+    pub const ALL: &'static [Self] = &[Self::IntelPerfmon, Self::LinuxPmuEvents, Self::LinuxUncore];
 
-    /// Returns the name in commands: `intel-perfmon`, `linux-pmu-events`.
+    /// Returns the name in commands: `intel-perfmon`, `linux-pmu-events`, `linux-uncore`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::IntelPerfmon => "intel-perfmon",
             Self::LinuxPmuEvents => "linux-pmu-events",
+            Self::LinuxUncore => "linux-uncore",
         }
     }
 }
@@ -42,7 +46,7 @@ impl Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// The `[cpu.events]` part of an event file.
+    /// The `[cpu.events]` part of an event file, or the `[uncore.pmus]` of a file of uncore events.
     pub text: String,
     /// The number of its events, each mask counted.
     pub events: usize,
@@ -77,6 +81,9 @@ pub fn import(format: Format, files: &[(&str, &str)]) -> Result<Imported> {
             Some(Value::Array(list)) => parsed.push((*name, list)),
             _ => return Err(refuse(name, "it has no list of events")),
         }
+    }
+    if format == Format::LinuxUncore {
+        return Ok(uncore::import(&parsed));
     }
     let mut events = Events::default();
     event_json::read(format, &parsed, &mut events);

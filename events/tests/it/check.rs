@@ -48,7 +48,7 @@ Q = \"A +\"
         [
             "2:6: `Intel` gives no `scheme`, and no other entry gives one for it; did you mean `intel-adl-core`?",
             "2:6: `Intel` is no id: lower-case letters and digits in words joined by hyphens, vendor first",
-            "3:10: unknown encoding scheme `p7`; there are p5, p6, intel-core, amd-k7, amd-10h, armv8",
+            "3:10: unknown encoding scheme `p7`; there are p5, p6, intel-core, amd-k7, amd-10h, armv8, perf",
             "4:1: unknown key `nmae`; did you mean `name`?",
             "10:32: unknown backend `perf`; there are linux, msr, pctr",
             "10:60: `pctr` is there twice",
@@ -101,7 +101,7 @@ Q = { reason = \"\" }
             "8:12: `backends` wants a table, not an array",
             "11:5: `A` wants a table or a number, not a string",
             "12:7: unknown key `bits`; known here are code, unit-mask, second-mask, counter-mask, edge, invert, any-thread, in-tx, in-tx-cp, equal, clocks, counters, fixed, fixed-only, register, value, register-value, modifiers, same-as, description, unit, er…",
-            "12:24: `code` is 18446744073709551616, which is not between 0x0 and 0xffff",
+            "12:24: `code` is 18446744073709551616, which is not between 0x0 and 0xffffffffffffffff",
             "12:53: `edge` wants true or false, not a number",
             "12:66: `errata` wants a string, not a number",
             "12:84: `invert` wants true or false, not a string",

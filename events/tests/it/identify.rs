@@ -27,7 +27,15 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
         ("GenuineIntel-6-55-7", "intel-clx"),
         ("GenuineIntel-6-8F-8", "intel-spr"),
         ("GenuineIntel-6-BE", "intel-adl-atom"),
-        ("GenuineIntel-6-E", "intel-arch"),
+        ("GenuineIntel-6-E", "intel-yonah"),
+        ("GenuineIntel-6-8A", "intel-lkf"),
+        ("GenuineIntel-6-D7", "intel-btl"),
+        ("GenuineIntel-6-FE", "intel-arch"),
+        ("GenuineIntel-11-1", "intel-knc"),
+        ("GenuineIntel-15-2", "intel-netburst"),
+        ("GenuineIntel-15-4", "intel-prescott"),
+        ("GenuineIntel-19-1", "intel-dmr"),
+        ("GenuineIntel-19-2", "intel-arch"),
         ("GenuineIntel-18-1", "intel-nvl-core"),
         ("AuthenticAMD-6-8", "amd-k7"),
         ("AuthenticAMD-15-41", "amd-k8"),
@@ -37,6 +45,22 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
         ("AuthenticAMD-16-A", "amd-10h-istanbul"),
         ("AuthenticAMD-23-1", "amd-zen1"),
         ("AuthenticAMD-23-31", "amd-zen2"),
+        // The ranges of models of Linux's bsp_init_amd (arch/x86/kernel/cpu/amd.c).
+        ("AuthenticAMD-23-2F", "amd-zen1"),
+        ("AuthenticAMD-23-50", "amd-zen1"),
+        ("AuthenticAMD-23-60", "amd-zen2"),
+        ("AuthenticAMD-23-91", "amd-zen2"),
+        ("AuthenticAMD-23-A0", "amd-zen2"),
+        ("AuthenticAMD-23-92", "amd-arch"),
+        ("AuthenticAMD-25-30", "amd-zen3"),
+        ("AuthenticAMD-25-5F", "amd-zen3"),
+        ("AuthenticAMD-25-AF", "amd-zen4"),
+        ("AuthenticAMD-26-2F", "amd-zen5"),
+        ("AuthenticAMD-26-D7", "amd-zen5"),
+        ("AuthenticAMD-26-D8", "amd-zen6"),
+        ("AuthenticAMD-26-EF", "amd-zen6"),
+        ("AuthenticAMD-26-30", "amd-arch"),
+        ("AuthenticAMD-26-B0", "amd-arch"),
         ("AuthenticAMD-25-21", "amd-zen3"),
         ("AuthenticAMD-25-11", "amd-zen4"),
         ("AuthenticAMD-26-44", "amd-zen5"),
@@ -50,17 +74,34 @@ fn cpus_are_recognised_by_family_model_and_stepping() {
         ("0x00000000410fd083", "arm-cortex-a72"),
         ("0x00000000413fd0c1", "arm-neoverse-n1"),
         ("0x00000000410fd4f0", "arm-neoverse-v2"),
+        ("0x00000000c00fac40", "ampere-onex"),
+        ("0x00000000611f0250", "apple-m1"),
+        ("riscv 0x489-0x8000000000000007-0x4210427", "sifive-bullet"),
+        ("riscv 0x489-0x8000000000000207-0xd0010", "sifive-bullet0d"),
+        ("riscv 0x489-0x8000000000000008-0x6220425", "sifive-p550"),
+        ("riscv 0x5b7-0x0-0x0", "thead-c900"),
+        ("riscv 0x1-0x2-0x3", "riscv-sbi"),
+        ("powerpc 0x004e1202", "ibm-power9"),
+        ("powerpc 0x00820101", "ibm-power10"),
+        ("powerpc 0x00ffffff", "ibm-power"),
+        ("s390 IBM,8561,703,T01,3.6,002f", "ibm-z15"),
+        ("s390 IBM,3931,704,A01,3.7,002f", "ibm-z16"),
+        ("s390 IBM,2964,702,N96,3.5,002f", "ibm-z13"),
+        ("loongarch 0x0014c011", "loongson-la64"),
     ] {
         assert_eq!(id(text), expected, "{text}");
     }
     assert!(id("AuthenticAMD-24-1").starts_with("cannot find AuthenticAMD-24-1-0"));
     assert!(id("CentaurHauls-6-F").starts_with("cannot find CentaurHauls-6-F-0"));
+    // A z15 on which z/VM offers no counters, and an earlier POWER.
+    assert!(id("s390 IBM,8561,703,T01").starts_with("cannot find s390 IBM"));
+    assert!(id("powerpc 0x003f0201").starts_with("cannot find powerpc 0x003f0201"));
 }
 
-/// Apple's M1 (0x61), and a core of HiSilicon's that has no table.
+/// Apple's M4 (0x61), and a core of HiSilicon's that has no table.
 #[test]
 fn events_of_the_arm_architecture_are_for_a_pmu_v3_alone() {
-    let apple = "0x00000000610f0220";
+    let apple = "0x00000000610f0540";
     let unknown = "0x00000000480fd990";
     for text in [apple, unknown] {
         let refused = id(text);
@@ -116,7 +157,11 @@ fn a_relatives_table_serves_a_cpu_that_takes_the_same_bits() {
         ("intel-skl", "AuthenticAMD-25-11", "encoded as intel-core"),
         ("amd-k8", "AuthenticAMD-25-11", "takes amd-10h"),
         ("arm-neoverse-n1", "GenuineIntel-6-55", "encoded as armv8"),
-        ("intel-p6", "GenuineIntel-15-2", "it is not known"),
+        ("intel-p6", "GenuineIntel-15-2", "takes perf"),
+        ("intel-p6", "GenuineIntel-9-2", "it is not known"),
+        ("ibm-power9", "s390 IBM,3931,704,A01", "of another driver"),
+        ("ibm-power9", "GenuineIntel-15-2", "of another driver"),
+        ("amd-k8", "riscv 0x1-0x2-0x3", "takes perf"),
         ("intel-slk", "GenuineIntel-6-55", "did you mean intel-skl?"),
     ] {
         let core = Core::new(from_text(text).unwrap());
@@ -145,6 +190,7 @@ fn signatures_carry_extended_family_and_model() {
         "V-x-1",
         "0xzz",
         "-6-1",
+        "vax 1",
     ] {
         assert_eq!(from_text(text), None, "{text}");
     }
@@ -332,10 +378,10 @@ fn architectural_events_that_the_cpu_lacks_are_refused() {
 
 #[test]
 fn a_cpu_nobody_describes_has_the_architectural_events_it_speaks_of() {
-    const YONAH: u32 = 0x0000_06e8;
+    const UNKNOWN: u32 = 0x000f_06e8;
     let database = Database::embedded();
     let table = |listed: u32| {
-        let core = intel(YONAH, listed << 24 | 0x0028_0201, 0, 0);
+        let core = intel(UNKNOWN, listed << 24 | 0x0028_0201, 0, 0);
         database.identify(&core).unwrap()
     };
     assert_eq!(table(7).id(), "intel-arch");
@@ -369,8 +415,9 @@ fn the_rule_that_matched_is_told() {
             "AuthenticAMD-16-2",
             "AuthenticAMD family 16, models 0x0-0x3",
         ),
+        ("powerpc 0x004e1202", "powerpc 0x004e????"),
         (
-            "GenuineIntel-6-E",
+            "GenuineIntel-6-FE",
             "GenuineIntel family 6, since no entry of its own matches",
         ),
         ("0x00000000410fd083", "implementer 0x41, part 0xd08"),
@@ -387,4 +434,58 @@ fn the_rule_that_matched_is_told() {
     }
     let by_id = Database::embedded().cpu("intel-skl").unwrap();
     assert_eq!(by_id.recognised_by(), None);
+}
+
+/// CPUs in the lines that Linux writes for them (`show_cpuinfo`, `c_show`, arch/*/kernel).
+#[test]
+fn cpus_of_other_architectures_are_recognised_by_what_linux_says() {
+    let table = |file: &str, text: &str| -> Vec<String> {
+        let mut cores = identify::from_cpuinfo(text);
+        if file == "sysinfo" {
+            let levels = "CPU-MF: Counter facility: version=3.6 authorization=002f\n";
+            cores = identify::from_sysinfo(text, levels).into_iter().collect();
+        }
+        let known = cores.into_iter().map(|identity| {
+            let found = Database::embedded().identify(&Core::new(identity));
+            found.map_or_else(|error| error.to_string(), |table| table.id().to_owned())
+        });
+        known.collect()
+    };
+    let u74 = "processor\t: 0\nhart\t\t: 1\nisa\t\t: rv64imafdc\nmmu\t\t: sv39\nuarch\t\t: sifive,u74-mc\n\
+               mvendorid\t: 0x489\nmarchid\t\t: 0x8000000000000007\nmimpid\t\t: 0x4210427\n\n";
+    assert_eq!(table("cpuinfo", &format!("{u74}{u74}")), ["sifive-bullet"]);
+    let both = format!(
+        "{u74}{}",
+        u74.replace("0x8000000000000007", "0x8000000000000008")
+    );
+    assert_eq!(table("cpuinfo", &both), ["sifive-bullet", "sifive-p550"]);
+    let power = "processor\t: 0\ncpu\t\t: POWER10 (architected), altivec supported\nclock\t\t: 2000.000000MHz\n\
+                 revision\t: 2.0 (pvr 0080 0200)\n\nprocessor\t: 1\ncpu\t\t: POWER10\nrevision\t: 2.0 (pvr 0080 0200)\n\n\
+                 timebase\t: 512000000\nplatform\t: pSeries\n";
+    assert_eq!(table("cpuinfo", power), ["ibm-power10"]);
+    // POWER10 in the mode of POWER9, whose events it does not count.
+    assert_eq!(
+        table("cpuinfo", &power.replace("POWER10", "POWER9")),
+        ["ibm-power"]
+    );
+    let eleven = power
+        .replace("POWER10", "Power11")
+        .replace("pvr 0080", "pvr 0082");
+    assert_eq!(table("cpuinfo", &eleven), ["ibm-power10"]);
+    let loongson = "system type\t\t: generic-loongson-machine\n\nprocessor\t\t: 0\nCPU Family\t\t: Loongson-64bit\n\
+                    Model Name\t\t: Loongson-3A5000\nPRID\t\t\t: LA464 (0014c011)\n\n";
+    assert_eq!(table("cpuinfo", loongson), ["loongson-la64"]);
+    let identities = identify::from_cpuinfo(loongson);
+    assert_eq!(identify::describe(&identities[0]), "loongarch 0x0014c011");
+    let cortex_a9 = "processor\t: 0\nmodel name\t: ARMv7 Processor rev 0 (v7l)\nCPU implementer\t: 0x41\n\
+                     CPU architecture: 7\nCPU variant\t: 0x3\nCPU part\t: 0xc09\nCPU revision\t: 0\n\nHardware\t: X\n";
+    assert_eq!(table("cpuinfo", cortex_a9), ["arm-cortex-a9"]);
+    assert_eq!(
+        identify::from_cpuinfo(cortex_a9),
+        [CpuIdentity::Arm { midr: 0x413f_c090 }]
+    );
+    let z15 = "Manufacturer:         IBM             \nType:                 8561\n\
+               Model:                703              T01\nSequence Code:        000\n";
+    assert_eq!(table("sysinfo", z15), ["ibm-z15"]);
+    assert_eq!(table("cpuinfo", "processor : 0\nmodel name : x\n"), [""; 0]);
 }

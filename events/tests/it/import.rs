@@ -151,8 +151,8 @@ fn uncore_units_are_no_core_events_in_either_form() {
  { "EventCode": "0x34", "UMask": "0x8f", "EventName": "UNC_CBO_CACHE_LOOKUP.ANY_I", "Counter": "0,1", "Unit": "CBO" },
  { "EventCode": "0x3c", "UMask": "0x00", "EventName": "CPU_CLK", "Counter": "0,1,2,3", "Unit": "cpu_core" }
 ]"#;
-    for format in Format::ALL {
-        let imported = import(*format, &[("x.json", list)]).unwrap();
+    for format in [Format::IntelPerfmon, Format::LinuxPmuEvents] {
+        let imported = import(format, &[("x.json", list)]).unwrap();
         assert_eq!(imported.text, "[cpu.events]\nCPU_CLK = 0x3c\n");
         assert_eq!(
             imported.left_out,
@@ -162,6 +162,31 @@ fn uncore_units_are_no_core_events_in_either_form() {
             ]
         );
     }
+}
+
+/// An import is a file that reads back.
+#[test]
+fn uncore_units_and_texts_that_a_file_cannot_hold_are_left_out() {
+    let list = r#"[
+ { "EventCode": "0x29", "EventName": "good", "Unit": "CBO" },
+ { "EventCode": "0x29", "EventName": "bad_unit", "Unit": "\u00b4PMC" },
+ { "EventCode": "0x29", "EventName": "bad\"name", "Unit": "CBO" },
+ { "EventCode": "0x29", "EventName": "bad_scale", "Unit": "CBO", "ScaleUnit": "64\nBytes" }
+]"#;
+    let imported = import(Format::LinuxUncore, &[("x.json", list)]).unwrap();
+    let (events, left_out) = (imported.events, imported.left_out);
+    assert_eq!((events, left_out.len()), (1, 3), "{left_out:?}");
+    let file = format!(
+        "[[cpu]]\nid = \"x\"\nname = \"x\"\nscheme = \"perf\"\n{}",
+        imported.text
+    );
+    assert!(file.contains("good = "), "{file}");
+    assert!(
+        !check_text("x.toml", &file, &Database::embedded())
+            .iter()
+            .any(|d| d.message.contains("TOML")),
+        "{file}"
+    );
 }
 
 /// Rows as they stand in Linux's `tools/perf/pmu-events/arch/x86/skylake`, with keys that would be 0 left out.

@@ -138,7 +138,7 @@ proptest! {
         for name in 0..20u8 {
             let expected = upper.get(&name).or(lower.get(&name)).copied();
             let found = k7.event(&format!("X{name}")).map(|event| event.code);
-            prop_assert_eq!(found, expected.map(u16::from));
+            prop_assert_eq!(found, expected.map(u64::from));
         }
     }
 }

@@ -1,7 +1,7 @@
 /* Prints what libpfm4 encodes: the PMU, a name of one event with at most one mask, and the two registers, for every
-   PMU of a core whether it is in this machine or not. */
-#define _POSIX_C_SOURCE 200809L
-#include <perfmon/pfmlib.h>
+   PMU of a core, or with the argument "uncore" of a unit outside of the cores, whether it is in this machine or not. */
+#define _DEFAULT_SOURCE
+#include <perfmon/pfmlib_perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,18 @@ static void encode(const char *pmu, const char *event, const char *mask)
     char name[512];
     const char *colon = *mask ? ":" : "";
     snprintf(name, sizeof name, "%s::%s%s%s", pmu, event, colon, mask);
+    if (strncmp(pmu, "netburst", 8) == 0) {
+        /* Of a Pentium 4 what Linux takes: its driver has numbers of its own. */
+        struct perf_event_attr attr;
+        memset(&attr, 0, sizeof attr);
+        pfm_perf_encode_arg_t perf;
+        memset(&perf, 0, sizeof perf);
+        perf.size = sizeof perf;
+        perf.attr = &attr;
+        if (pfm_get_os_event_encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &perf) == PFM_SUCCESS)
+            printf("%s\t%s%s%s\t%#llx\t0\n", pmu, event, colon, mask, (unsigned long long)attr.config);
+        return;
+    }
     pfm_pmu_encode_arg_t arg;
     memset(&arg, 0, sizeof arg);
     arg.size = sizeof arg;
@@ -38,8 +50,10 @@ static void encode_event(const char *pmu, int index)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    int uncore = argc > 1 && strcmp(argv[1], "uncore") == 0;
+    pfm_pmu_type_t wanted = uncore ? PFM_PMU_TYPE_UNCORE : PFM_PMU_TYPE_CORE;
     setenv("LIBPFM_ENCODE_INACTIVE", "1", 1);
     if (pfm_initialize() != PFM_SUCCESS)
         return 1;
@@ -47,7 +61,7 @@ int main(void)
         pfm_pmu_info_t pmu;
         memset(&pmu, 0, sizeof pmu);
         pmu.size = sizeof pmu;
-        if (pfm_get_pmu_info(i, &pmu) != PFM_SUCCESS || pmu.type != PFM_PMU_TYPE_CORE)
+        if (pfm_get_pmu_info(i, &pmu) != PFM_SUCCESS || pmu.type != wanted)
             continue;
         for (int event = pmu.first_event; event != -1; event = pfm_get_event_next(event))
             encode_event(pmu.name, event);

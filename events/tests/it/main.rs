@@ -2,8 +2,10 @@
 
 mod check;
 mod cpus_page;
+mod driver;
+#[cfg(target_os = "linux")]
+mod environment;
 mod formula;
-mod fuzz;
 mod identify;
 mod import;
 mod increments;
@@ -11,6 +13,7 @@ mod layers;
 mod libpfm4;
 mod masks;
 mod names;
+mod papi;
 mod pctr;
 mod tables;
-mod targets;
+mod uncore;

@@ -362,7 +362,7 @@ fn numbers_need_a_unit_mask_where_names_do() {
             if !general || counted.clone().any(|event| event.unit_mask == 0) {
                 continue;
             }
-            let word = X86Select::new(number, 0).with_flags(X86Select::USER);
+            let word = X86Select::new(number as u16, 0).with_flags(X86Select::USER);
             let slots = map.slots_of(&Encoding::X86(word));
             assert!(slots.is_err(), "{} {number:#x}: {slots:?}", cpu.id);
             refused += 1;

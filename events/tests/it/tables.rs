@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use quipu_events::{Database, Interface};
-use quipu_hal::{CacheEvent, Encoding, Event, EventMap, Filter, Hardware, PerfConfig};
+use quipu_hal::{CacheEvent, Encoding, Event, EventMap, Filter, Hardware, PerfConfig, Scheme};
 
 pub(crate) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines()
@@ -130,7 +130,12 @@ fn every_preset_is_a_formula_of_events_that_resolve() {
     let mut formulas = 0;
     for cpu in database.cpus() {
         let table = database.cpu(&cpu.id).unwrap();
-        let events = table.events_for(Interface::Msr);
+        // Numbers of Linux's drivers are for Linux alone.
+        let interface = match table.scheme() {
+            Scheme::Perf => Interface::Linux,
+            _ => Interface::Msr,
+        };
+        let events = table.events_for(interface);
         for preset in table.presets() {
             let formula = match preset.formula {
                 Ok(formula) => formula,

@@ -6,7 +6,7 @@ use crate::{Breakpoint, Event, EventSpec, GroupSpec, PmuEvent, RawEvent, Term, T
 
 use super::cursor::Cursor;
 use super::event::{is_plain_value, is_tracepoint, take_event};
-use super::modifiers::letters;
+use super::modifiers::{group_letters, letters};
 use super::quoted::{MaybeQuoted, is_name, is_part};
 
 impl fmt::Display for Event {
@@ -34,10 +34,14 @@ impl fmt::Display for Event {
     }
 }
 
-/// Returns true if text without quotes is read as this name only.
+/// Returns true if text without quotes is read as this name only, also before modifiers: `kprobe` is a
+/// name, and `kprobe:u` a probe.
 fn reads_as_name(text: &str) -> bool {
-    let read = take_event(&mut Cursor::new(text));
-    matches!(read, Ok((Event::Named(name), _)) if name == text)
+    let reads = |written: &str| {
+        let read = take_event(&mut Cursor::new(written));
+        matches!(read, Ok((Event::Named(name), _)) if name == text)
+    };
+    reads(text) && reads(&format!("{text}:u"))
 }
 
 /// `r01c0`, or `raw/config=0x1c0,config1=0x3ff/` where extra words are not zero.
@@ -131,10 +135,12 @@ fn write_letters(f: &mut fmt::Formatter<'_>, spec: &EventSpec, letters: &str) ->
     f.write_str(letters)
 }
 
-/// Members, and of the attributes `pinned` and `exclusive`, which alone have letters.
+/// Members, and of the attributes those that have letters.
 impl fmt::Display for GroupSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [only] = self.members.as_slice() {
+        // After a name of its own W and S would be a part of it.
+        let is_in_braces = self.attributes.weak || self.attributes.sampled_by_leader;
+        if let ([only], false) = (self.members.as_slice(), is_in_braces) {
             write_event(f, only)?;
             return write_letters(f, only, &letters(only, Some(&self.attributes)));
         }
@@ -144,11 +150,9 @@ impl fmt::Display for GroupSpec {
             write!(f, "{comma}{member}")?;
         }
         f.write_str("}")?;
-        match (self.attributes.pinned, self.attributes.exclusive) {
-            (false, false) => Ok(()),
-            (true, false) => f.write_str(":D"),
-            (false, true) => f.write_str(":e"),
-            (true, true) => f.write_str(":De"),
+        match group_letters(&self.attributes).as_str() {
+            "" => Ok(()),
+            letters => write!(f, ":{letters}"),
         }
     }
 }

@@ -58,13 +58,16 @@ fn take_member(cursor: &mut Cursor<'_>, group: &mut GroupSpec) -> Result<(), Fau
     if group.members.is_empty() {
         set_attributes(&mut group.attributes, &modifiers);
     } else if let Some(at) = modifiers.at
-        && (modifiers.pinned || modifiers.exclusive)
+        && (modifiers.pinned
+            || modifiers.exclusive
+            || modifiers.weak
+            || modifiers.sampled_by_leader)
     {
-        return Err(
-            Fault::new(at, "D and e belong to a whole group, not to a later member").with_hint(
-                "put them after the closing brace, as in {a,b}:D, or on the first member",
-            ),
-        );
+        return Err(Fault::new(
+            at,
+            "D, e, W and S belong to a whole group, not to a later member",
+        )
+        .with_hint("put them after the closing brace, as in {a,b}:D, or on the first member"));
     }
     group.members.push(spec);
     cursor.skip_space();
@@ -74,4 +77,6 @@ fn take_member(cursor: &mut Cursor<'_>, group: &mut GroupSpec) -> Result<(), Fau
 fn set_attributes(attributes: &mut Attributes, modifiers: &Modifiers) {
     attributes.pinned |= modifiers.pinned;
     attributes.exclusive |= modifiers.exclusive;
+    attributes.weak |= modifiers.weak;
+    attributes.sampled_by_leader |= modifiers.sampled_by_leader;
 }

@@ -8,7 +8,7 @@ use super::quoted::is_word;
 const LETTERS: &str = "ukhIGHpPDe-";
 
 const EXPECTED: &str = "expected u, k, h (levels), I (not idle), G, H (guest, host), \
-    p, P (precision), D (pinned) or e (exclusive)";
+    p, P (precision), D (pinned), e (exclusive), W (weak), S (sampled by the leader) or b";
 
 /// The filters that letters name, in the order they are written.
 const FILTERS: [(char, Filter); 5] = [
@@ -33,6 +33,10 @@ pub(super) struct Modifiers {
     best: bool,
     pub(super) pinned: bool,
     pub(super) exclusive: bool,
+    pub(super) weak: bool,
+    pub(super) sampled_by_leader: bool,
+    /// `b`, by which perf shares counters with other users: nothing else is counted for it.
+    shared: bool,
     /// The condition on a tracepoint, which stands before the letters.
     pub(super) condition: Option<String>,
 }
@@ -53,6 +57,9 @@ impl Modifiers {
         best: false,
         pinned: false,
         exclusive: false,
+        weak: false,
+        sampled_by_leader: false,
+        shared: false,
         condition: None,
     };
 
@@ -110,6 +117,9 @@ impl Modifiers {
             'P' => &mut self.best,
             'D' => &mut self.pinned,
             'e' => &mut self.exclusive,
+            'W' => &mut self.weak,
+            'S' => &mut self.sampled_by_leader,
+            'b' => &mut self.shared,
             'p' => {
                 self.precise += 1;
                 if self.precise > 3 {
@@ -218,16 +228,23 @@ pub(super) fn letters(spec: &EventSpec, group: Option<&Attributes>) -> String {
         letters.push('P');
     }
     letters.extend((0..letters_p(spec.precision)).map(|_| 'p'));
-    if group.is_some_and(|attributes| attributes.pinned) {
-        letters.push('D');
-    }
-    if group.is_some_and(|attributes| attributes.exclusive) {
-        letters.push('e');
-    }
+    letters += &group.map_or_else(String::new, group_letters);
     if !(no_level.is_empty() && no_world.is_empty()) {
         letters.push('-');
     }
     letters + &no_level + &no_world
+}
+
+/// The letters of a group.
+pub(super) fn group_letters(attributes: &Attributes) -> String {
+    let letters = [
+        (attributes.pinned, 'D'),
+        (attributes.exclusive, 'e'),
+        (attributes.weak, 'W'),
+        (attributes.sampled_by_leader, 'S'),
+    ];
+    let set = letters.into_iter().filter(|(set, _)| *set);
+    set.map(|(_, letter)| letter).collect()
 }
 
 /// The letters for what `filter` counts of an axis, and those for after `-` if it counts nothing

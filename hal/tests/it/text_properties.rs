@@ -56,6 +56,18 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Names that are the beginning of other events.
+#[test]
+fn names_before_modifiers_read_back() {
+    for name in ["kprobe", "uretprobe", "mem", "tracepoint", "raw", "r", "u"] {
+        let event = EventSpec::new(Event::Named(name.into())).with_filter(Filter::USER_ONLY);
+        let mut group = GroupSpec::single(event);
+        group.attributes.pinned = true;
+        let text = group.to_string();
+        assert_eq!(text.parse::<GroupSpec>().as_ref(), Ok(&group), "{text}");
+    }
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let word = || prop_oneof![Just(0), Just(1), any::<u64>()];
     let value = prop_oneof![

@@ -1,6 +1,5 @@
 //! Records, samples and files, from bytes.
 
-mod corpus;
 mod encoding;
 mod forms;
 mod records;
@@ -8,3 +7,4 @@ mod records_in_sequence;
 mod round_trip;
 mod samples;
 mod trace_format;
+mod trace_print;

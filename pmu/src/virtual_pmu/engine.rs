@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
+use std::{mem, process};
 
 use quipu_hal::{Error, ErrorKind, Reading, Result};
 
@@ -35,6 +36,9 @@ pub(super) struct Core<P: Pmu> {
     /// In the order of [`Pmu::cpus`], or the first for all of them.
     cpus: Box<[Cpu]>,
     owner: Mutex<Owner>,
+    /// The id of the process that the registers and the threads are of; a forked one has copies of this memory, and
+    /// no threads.
+    process: u32,
 }
 
 #[derive(Debug)]
@@ -44,6 +48,8 @@ struct Cpu {
     pace: Pace,
     /// Time at which the schedule has work due.
     due: AtomicU64,
+    /// Time at which the thread wakes by itself, if it sleeps.
+    wakes_at: AtomicU64,
 }
 
 /// The thread that all groups belong to, where the PMU needs one.
@@ -78,6 +84,7 @@ impl<P: Pmu> Engine<P> {
             schedule: Mutex::default(),
             pace: Pace::new(interval),
             due: AtomicU64::new(NEVER),
+            wakes_at: AtomicU64::new(NEVER),
         };
         let schedules = if pmu.sets_all_cpus() { 1 } else { usize::MAX };
         let cpus: Box<[Cpu]> = pmu.cpus().iter().take(schedules).map(cpu).collect();
@@ -88,6 +95,7 @@ impl<P: Pmu> Engine<P> {
                 drive,
                 read_verify_interval: pmu.read_verify_interval().map_or(NEVER, nanoseconds),
                 owner: Mutex::default(),
+                process: process::id(),
                 pmu,
                 clock,
             }),
@@ -128,18 +136,12 @@ impl<P: Pmu> Engine<P> {
     /// Enables a group on one CPU and says whether it was off; an error leaves it off.
     pub(super) fn enable(&self, group: &Arc<ScheduledGroup>) -> Result<bool> {
         let cpu = group.cpu;
-        let due = &self.core.cpus[cpu].due;
-        let before = due.load(Ordering::Relaxed);
         let group = Arc::clone(group);
-        let enabled = self.on_cpu(cpu, move |core| {
-            let enabled = core.with(cpu, |schedule, at| schedule.enable(at, &group));
-            if enabled && let Some(e) = group.take_fault() {
-                core.with(cpu, |schedule, at| schedule.disable(at, &group));
-                return Err(e);
-            }
-            Ok(enabled)
-        })?;
-        if self.core.drive == Drive::Background && due.load(Ordering::Relaxed) < before {
+        let enabled = self.on_cpu(cpu, move |core| core.enable(&group))?;
+        let Cpu { due, wakes_at, .. } = &self.core.cpus[cpu];
+        // A group that starts and stops often must not wake it each time.
+        let sleeps_too_long = due.load(Ordering::SeqCst) < wakes_at.load(Ordering::SeqCst);
+        if self.core.drive == Drive::Background && sleeps_too_long {
             self.threads[cpu].wake();
         }
         Ok(enabled)
@@ -237,8 +239,33 @@ impl<P: Pmu> Core<P> {
             interval: cpu.pace.interval(),
         };
         let done = work(&mut schedule, &at);
-        cpu.due.store(schedule.due(), Ordering::Relaxed);
+        cpu.due.store(schedule.due(), Ordering::SeqCst);
         done
+    }
+
+    /// Enables a group and says whether it was off; an error leaves it off.
+    ///
+    /// A slot that another process takes between its choice and its start is replaced by another, since nothing has
+    /// been counted yet. If none is free the group waits, and its next read says who has the last one.
+    fn enable(&self, group: &Arc<ScheduledGroup>) -> Result<bool> {
+        let mut taken = None;
+        // Each time one slot less is free.
+        for _ in 0..=self.pmu.slots().len() {
+            let enabled = self.with(group.cpu, |schedule, at| schedule.enable(at, group));
+            let fault = if enabled { group.take_fault() } else { None };
+            let Some(e) = fault else {
+                if let Some(e) = taken.filter(|_| !group.is_active()) {
+                    group.set_fault(e);
+                }
+                return Ok(enabled);
+            };
+            self.with(group.cpu, |schedule, at| schedule.withdraw(at, group));
+            if e.kind() != ErrorKind::Interference {
+                return Err(e);
+            }
+            taken = Some(e);
+        }
+        taken.map_or(Ok(true), Err)
     }
 
     /// Returns the time that groups on a CPU count before its ring turns, in nanoseconds.
@@ -256,13 +283,15 @@ impl<P: Pmu> Core<P> {
         }
     }
 
+    /// Returns true if a CPU's schedule has work due.
+    fn is_due(&self, cpu: usize) -> bool {
+        self.cpus[cpu].due.load(Ordering::Relaxed) <= self.clock.now()
+    }
+
     /// Does the work that is due on a CPU.
     fn maintain(&self, cpu: usize) {
-        let Cpu { due, pace, .. } = &self.cpus[cpu];
+        let pace = &self.cpus[cpu].pace;
         let began = self.clock.now();
-        if due.load(Ordering::Relaxed) > began {
-            return;
-        }
         self.with(cpu, |schedule, at| {
             let turned = schedule.rotate_at() <= at.clock.now();
             if turned {
@@ -277,16 +306,31 @@ impl<P: Pmu> Core<P> {
 
     /// Does the work that is due on a CPU, and returns the time until more is due.
     fn run_due(&self, cpu: usize) -> Option<Duration> {
-        self.maintain(cpu);
-        let due = self.cpus[cpu].due.load(Ordering::Relaxed);
+        if self.is_due(cpu) {
+            self.maintain(cpu);
+        }
+        let Cpu { due, wakes_at, .. } = &self.cpus[cpu];
+        // Until both are the same: who brings forward what is due sees when this thread wakes, or is seen here.
+        let due = loop {
+            let due = due.load(Ordering::SeqCst);
+            if wakes_at.swap(due, Ordering::SeqCst) == due {
+                break due;
+            }
+        };
         // A clock that is advanced elsewhere may stand still at the moment that is waited for.
         let ns = due.saturating_sub(self.clock.now()).max(1_000);
         (due != NEVER).then(|| Duration::from_nanos(ns))
     }
 
     fn begin_read(&self, group: &ScheduledGroup) -> Result<()> {
-        if self.drive == Drive::Reads {
-            self.maintain(group.cpu);
+        match self.drive {
+            Drive::Background => self.check_process("read a group")?,
+            // To ask for the process at every read would cost more than reading.
+            Drive::Reads if self.is_due(group.cpu) => {
+                self.check_process("read a group")?;
+                self.maintain(group.cpu);
+            }
+            Drive::Reads | Drive::Manual => {}
         }
         if group.is_active() {
             self.pmu.look_at(&group.cpus)?;
@@ -450,8 +494,24 @@ impl<P: Pmu> Core<P> {
         .with_hint("reset the group, and read it more often than that")
     }
 
+    /// Returns true in the process that the registers are of.
+    pub(super) fn is_here(&self) -> bool {
+        self.process == process::id()
+    }
+
+    /// Refuses a call of a process forked from that one.
+    pub(super) fn check_process(&self, attempted: &str) -> Result<()> {
+        if self.is_here() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::WrongThread, attempted)
+            .with_reason("its counters belong to the process that this one was forked from")
+            .with_hint("open a backend and groups after fork(2)"))
+    }
+
     /// Registers the calling thread for a group; refuses all but the owner of a PMU that has one.
     pub(super) fn enter(&self) -> Result<Option<ThreadId>> {
+        self.check_process("open a group")?;
         if self.pmu.access() == Access::AnyThread {
             return Ok(None);
         }
@@ -477,6 +537,7 @@ impl<P: Pmu> Core<P> {
 
     /// Refuses a tick by a thread that may not drive the PMU.
     pub(super) fn check_ticker(&self) -> Result<()> {
+        self.check_process("rotate groups")?;
         if self.pmu.access() == Access::MeasuringThread {
             let me = std::thread::current().id();
             if lock(&self.owner).thread.is_some_and(|owner| owner != me) {
@@ -484,6 +545,17 @@ impl<P: Pmu> Core<P> {
             }
         }
         Ok(())
+    }
+}
+
+impl<P: Pmu> Drop for Engine<P> {
+    /// In a forked process the registers are left alone, by the driver too, and threads that are not there are not
+    /// waited for.
+    fn drop(&mut self) {
+        if !self.core.is_here() {
+            mem::forget(mem::take(&mut self.threads));
+            mem::forget(Arc::clone(&self.core));
+        }
     }
 }
 

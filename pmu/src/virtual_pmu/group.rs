@@ -17,6 +17,9 @@ use crate::Pmu;
 /// what was found there. A group that only the measuring thread can drive has to be dropped by that
 /// thread; elsewhere its registers cannot be reached, and stay as they are until the backend and all
 /// its groups are gone.
+///
+/// A forked process (fork(2)) has no part in the registers: there, calls are refused as those of another thread are, and
+/// dropping the group leaves it to the process that opened it.
 pub struct VirtualGroup<P: Pmu> {
     engine: Arc<Engine<P>>,
     members: Vec<EventInfo>,
@@ -60,6 +63,11 @@ impl<P: Pmu> VirtualGroup<P> {
         Ok(group)
     }
 
+    fn check_caller(&self, attempted: &str) -> Result<()> {
+        self.engine.core.check_process(attempted)?;
+        self.check_thread(attempted)
+    }
+
     fn check_thread(&self, attempted: &str) -> Result<()> {
         match self.thread {
             Some(thread) if thread != std::thread::current().id() => Err(wrong_thread(attempted)),
@@ -98,7 +106,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     }
 
     fn enable(&mut self) -> Result<()> {
-        self.check_thread("enable a group")?;
+        self.check_caller("enable a group")?;
         let mut started: Vec<&Arc<ScheduledGroup>> = Vec::with_capacity(self.scheduled.len());
         for group in &self.scheduled {
             match self.engine.enable(group) {
@@ -117,7 +125,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     }
 
     fn disable(&mut self) -> Result<()> {
-        self.check_thread("disable a group")?;
+        self.check_caller("disable a group")?;
         let mut result = Ok(());
         for group in &self.scheduled {
             let done = self.engine.disable(group);
@@ -127,7 +135,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.check_thread("reset a group")?;
+        self.check_caller("reset a group")?;
         for group in &self.scheduled {
             self.engine.reset(group)?;
         }
@@ -152,6 +160,9 @@ impl<P: Pmu> Group for VirtualGroup<P> {
 
 impl<P: Pmu> Drop for VirtualGroup<P> {
     fn drop(&mut self) {
+        if !self.engine.core.is_here() {
+            return;
+        }
         for group in &self.scheduled {
             // The error has no caller to go to; the registers are restored all the same.
             let _ = self.engine.disable(group);

@@ -124,6 +124,14 @@ impl Schedule {
         }
     }
 
+    /// Disables a group that was just enabled and could not be started: it was enabled for no time.
+    pub(super) fn withdraw<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
+        if matches!(group.state().event_state(), State::Inactive) {
+            group.change_times(|times| times.stop(times.stopped, State::Off));
+        }
+        self.disable(at, group);
+    }
+
     /// Turns the ring by one group.
     pub(super) fn rotate<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         if self.rotate_at.take().is_some() {

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use quipu_hal::{Backend, Count, ErrorKind, Features, Group, GroupSpec, Hardware, Target};
@@ -200,7 +201,7 @@ fn readers_and_the_rotator_do_not_disturb_each_other() {
     let turns = || pmu.calls(SimOperation::Start);
     let begin = turns();
     let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for mut group in groups {
             let (pmu, done) = (&pmu, &done);
             scope.spawn(move || {
@@ -224,7 +225,7 @@ fn readers_and_the_rotator_do_not_disturb_each_other() {
             });
         }
         while turns() < begin + 200 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -247,7 +248,7 @@ fn narrow_counters_are_read_in_time_in_the_background() {
     let mut group = open(&backend, &[Hardware::Cycles], 1).remove(0);
     let late = pmu.truth(1, 0);
     while pmu.truth(1, 0) < 5 << 32 {
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     let mut out = group.read_buf();
     let least = pmu.truth(1, 0) - late;
@@ -261,4 +262,48 @@ fn narrow_counters_are_read_in_time_in_the_background() {
     }
     let most = pmu.truth(1, 0) - early;
     assert!((least..=most).contains(&out[0][0].value));
+}
+
+/// A clock that counts how often other threads than the one that made it ask for the time.
+#[derive(Clone)]
+struct Asked {
+    clock: MonotonicClock,
+    maker: ThreadId,
+    elsewhere: Arc<AtomicUsize>,
+}
+
+impl Clock for Asked {
+    fn now(&self) -> u64 {
+        if thread::current().id() != self.maker {
+            self.elsewhere.fetch_add(1, Ordering::Relaxed);
+        }
+        self.clock.now()
+    }
+}
+
+#[test]
+fn the_background_thread_sleeps_while_a_group_starts_and_stops() {
+    let clock = Asked {
+        clock: MonotonicClock::new(),
+        maker: thread::current().id(),
+        elsewhere: Arc::default(),
+    };
+    let model = SimModel {
+        slots: vec![Slot::general(0, 64)],
+        ..SimModel::default()
+    };
+    let scheduling = Scheduling {
+        interval: Duration::from_secs(3_600),
+        rotation: Rotation::Automatic,
+    };
+    let (_, backend) = backend(model, &clock, scheduling);
+    let mut groups = open(&backend, &[Hardware::Cycles], 2);
+    for _ in 0..200 {
+        groups[1].disable().unwrap();
+        groups[1].enable().unwrap();
+        // Time for the thread to wake in, if it is woken.
+        thread::sleep(Duration::from_micros(100));
+    }
+    let asked = clock.elsewhere.load(Ordering::Relaxed);
+    assert!(asked < 50, "it asked for the time {asked} times");
 }

@@ -10,6 +10,9 @@ use quipu_linux::sampling::{
 use super::{Caller, Sample, SampleRate, SamplerBuilder};
 use crate::backends::linux_backend;
 
+/// Samples in a second where no rate is set.
+const USUAL_FREQUENCY: u64 = 1000;
+
 /// An open sampler.
 #[derive(Debug)]
 pub(super) struct Open {
@@ -27,8 +30,12 @@ impl Open {
 
     pub(super) fn new(builder: &SamplerBuilder) -> Result<Self> {
         let rate = match builder.rate {
-            SampleRate::Period(period) => Rate::Period(period),
-            SampleRate::Frequency(frequency) => Rate::Frequency(frequency),
+            Some(SampleRate::Period(period)) => Rate::Period(period),
+            Some(SampleRate::Frequency(frequency)) => Rate::Frequency(frequency),
+            None => {
+                let most = Rate::most_frequent().unwrap_or(USUAL_FREQUENCY);
+                Rate::Frequency(most.min(USUAL_FREQUENCY))
+            }
         };
         let mut spec = SamplerSpec::new(builder.events.iter().map(|e| (e.clone(), rate)));
         spec.attributes = builder.attributes;
@@ -136,5 +143,48 @@ impl Open {
         let counted = self.sampler.counters().iter();
         let counted: Option<u64> = counted.map(|counter| counter.read().ok()?.1).sum();
         said.sum::<u64>().max(counted.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::Sampler;
+
+    /// Page faults that may occur once a second at most: the time between two tells whether they jumped.
+    #[test]
+    fn a_period_beyond_the_bound_is_no_period_and_is_counted() {
+        const PAGES: usize = 100;
+        let mut builder = Sampler::builder();
+        builder.events("page-faults:u").expect("an event");
+        let mut open = match Open::new(builder.rate(SampleRate::Period(1))) {
+            Ok(open) => open,
+            Err(why) => {
+                let _ = writeln!(std::io::stderr(), "SKIP a period beyond the bound: {why:#}");
+                return;
+            }
+        };
+        open.periods = vec![Periods::of(MaxRate::per_second(1))];
+        open.enable().expect("it is open");
+        // No page is larger on Linux.
+        let mut memory = vec![0u8; PAGES << 16];
+        for byte in memory.iter_mut().step_by(1 << 16) {
+            *byte = 1;
+        }
+        open.disable().expect("it is open");
+        std::hint::black_box(memory);
+        let (mut last, mut jumped, mut samples) = (0, 0, 0);
+        open.drain(|sample| {
+            let is_beyond = 1_000_000_000 > sample.time - last + MaxRate::LAG;
+            assert_eq!(sample.period, u64::from(!is_beyond));
+            jumped += u64::from(is_beyond);
+            samples += 1;
+            last = sample.time;
+        })
+        .expect("records");
+        assert!(samples > 1, "{samples}");
+        assert_eq!(open.jumped(), jumped);
     }
 }

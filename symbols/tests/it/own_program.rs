@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 
-use quipu_symbols::{AddressOwner, Function, KernelSymbols, Processes, Symbolizer, build_id_of};
+use quipu_symbols::{
+    AddressOwner, Function, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer, build_id_of,
+};
 
 /// This process, as one that runs.
 fn own_processes() -> Processes {
@@ -116,4 +118,30 @@ fn kernel_functions_are_found_where_they_may_be_seen() {
         (name(&functions[0]), &*functions[0].object),
         ("in_module", "[module]")
     );
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let link = directory.path().join("program");
+    std::os::unix::fs::symlink(&link, &link).expect("a link to itself");
+    let mut processes = Processes::new();
+    for (start, name) in [(0x1000, "program"), (0x2000, "nowhere")] {
+        let path = directory.path().join(name);
+        let path = path.as_os_str().as_encoded_bytes();
+        processes.map(1, Mapped::new(start..start + 0x1000, 0, path));
+    }
+    let mut symbolizer = Symbolizer::new();
+    for address in [0x1010, 0x2010] {
+        let mut functions = Vec::new();
+        let owner = AddressOwner::Process(1);
+        symbolizer.resolve(&processes, owner, address, &mut functions);
+        assert_eq!(functions[0].name, None);
+    }
+    let left_out: Vec<_> = symbolizer.left_out().collect();
+    let [(path, LeftOut::Unreadable(error))] = left_out[..] else {
+        panic!("{left_out:?}");
+    };
+    assert_eq!(path, link.to_string_lossy());
+    assert_eq!(error.raw_os_error(), Some(40), "ELOOP: {error}");
 }

@@ -9,6 +9,9 @@ use super::open;
 
 const FILL: u8 = 0x5a;
 
+/// The status of a child that has got to its end: one that panics ends its only thread, and by that exits with 0.
+const DONE: i32 = 42;
+
 /// Returns memory of its own, of the size of the sampler's ring: the kernel puts it where the ring is in the
 /// parent, as that is the lowest place that is free.
 fn in_place_of(ring: usize) -> &'static mut [u8] {
@@ -56,14 +59,14 @@ fn a_forked_process_has_no_ring_and_loses_no_memory_of_its_own() {
         let status = outcome
             .iter()
             .position(|right| !right)
-            .map_or(0, |at| at as i32 + 1);
+            .map_or(DONE, |at| at as i32 + 1);
         // SAFETY: it ends the child.
         unsafe { libc::_exit(status) };
     }
     let mut status = -1;
     // SAFETY: the status is written to a live local.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
+    assert_eq!((waited, libc::WEXITSTATUS(status)), (child, DONE));
     let before = super::samples(&mut sampler, |_| ()).len();
     std::hint::black_box(vec![1_u8; 1 << 20]);
     let after = super::samples(&mut sampler, |_| ()).len();

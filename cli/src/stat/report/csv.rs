@@ -1,31 +1,35 @@
 //! Separated values, in the order of columns of perf-stat(1), "CSV FORMAT".
 //!
-//! Optional time of the interval, optional place (and how many CPUs share a core or socket), value,
+//! Optional time of the interval (or `summary`, or the run), optional place (and its number of CPUs), value,
 //! unit, event, optional control group, optional spread, run time in nanoseconds, percentage of time
-//! running, metric, unit of the metric. A field that contains the separator or a quote is quoted.
+//! running, metric, unit of the metric. A field that contains the separator or a quote is quoted, and
+//! control characters are escaped.
 
 use std::fmt::Write;
 
-use quipu::Count;
+use crate::terminal::escaped;
 
 use super::super::aggregate::AggregateId;
 use super::super::notes::Note;
 use super::super::rows::Row;
+use super::Of;
 
 /// Returns a remark in a line that is none of values, as perf begins its files with.
 pub fn comment(note: &Note) -> String {
+    let events = note.events.join(", ");
     format!(
         "# {}: {}: {}\n",
         note.about,
-        note.events.join(", "),
-        note.text
+        escaped(&events),
+        escaped(&note.text)
     )
 }
 
-/// Appends a line for each row.
-pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) {
+/// Appends a line for each row; with the reasons of missing counts in comments if `extra`. What would pass as
+/// a whole count is remarked in any case.
+pub fn rows(out: &mut String, rows: &[Row], of: Of, separator: &str, extra: bool) {
     for row in rows {
-        let fields = fields(row, time);
+        let fields = fields(row, of);
         for (i, field) in fields.iter().enumerate() {
             if i > 0 {
                 out.push_str(separator);
@@ -33,23 +37,27 @@ pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>, separator: &str) 
             push_quoted(out, field, separator);
         }
         out.push('\n');
-        // The notes at the end of all intervals have the others; and what is not supported is a column already.
-        let here = row.count == Count::Jumped || time.is_none() && !row.is_unsupported;
-        if let (Some(about), Some(reason), true) = (row.no_value(), &row.reason, here) {
-            let _ = writeln!(out, "# {about}: {}: {reason}", row.name);
+        if let Some(note) = row.warning() {
+            out.push_str(&comment(&note));
+        } else if let (Some(about), Some(reason), true) = (row.no_value(), &row.reason, extra) {
+            let (name, reason) = (escaped(&row.name), escaped(reason));
+            let _ = writeln!(out, "# {about}: {name}: {reason}");
         }
     }
 }
 
-fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
+fn fields(row: &Row, of: Of) -> Vec<String> {
     let mut fields = Vec::with_capacity(12);
-    if let Some(time) = time {
-        fields.push(format!("{time:.9}"));
+    match of {
+        Of::All => {}
+        Of::Interval(time) => fields.push(format!("{time:>16.9}")),
+        Of::Totals => fields.push(format!("{:>16}", "summary")),
+        Of::Run(number) => fields.push(format!("{:>16}", format!("run {number}"))),
     }
     if row.place != AggregateId::Whole {
         fields.push(row.place.to_string());
     }
-    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
+    if row.place.is_of_cpus() {
         fields.push(row.cpus.to_string());
     }
     fields.push(match row.count.value() {
@@ -79,8 +87,9 @@ fn fields(row: &Row, time: Option<f64>) -> Vec<String> {
 }
 
 pub fn push_quoted(out: &mut String, field: &str, separator: &str) {
-    if (separator.is_empty() || !field.contains(separator)) && !field.contains(['"', '\n']) {
-        out.push_str(field);
+    let field = escaped(field);
+    if (separator.is_empty() || !field.contains(separator)) && !field.contains('"') {
+        out.push_str(&field);
     } else {
         let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
     }

@@ -1,4 +1,4 @@
-//! JSON lines: an object a row, with the field names of perf-stat(1), "JSON FORMAT", and a few more
+//! JSON lines: an object a row, with the keys of perf-stat(1), "JSON FORMAT", and on request more of them
 //! for what perf does not say.
 
 use std::collections::BTreeMap;
@@ -6,24 +6,21 @@ use std::collections::BTreeMap;
 use quipu::Count;
 use serde::Serialize;
 
-use super::super::aggregate::AggregateId;
 use super::super::notes::Note;
 use super::super::rows::{Row, TermCount};
+use super::Of;
 
 /// One line. perf writes values as text, because they may be `<not counted>`.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    core: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    socket: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
+    /// By its kind.
+    #[serde(flatten)]
+    place: BTreeMap<&'static str, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aggregate_number: Option<usize>,
     counter_value: String,
@@ -37,34 +34,42 @@ struct Line<'a> {
     pcnt_running: f64,
     metric_value: f64,
     metric_unit: &'a str,
-    /// Quipu's own: what counted it.
+    #[serde(flatten)]
+    extra: Option<Extra<'a>>,
+}
+
+/// The keys of a line that perf does not have.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Extra<'a> {
+    /// The backend that counted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     backend: Option<&'static str>,
-    /// Quipu's own: the value was scaled up from a part of the time.
+    /// True if the value was scaled up from a part of the time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimate: bool,
-    /// Quipu's own: how many parts of the target were never counted.
+    /// The number of parts of the target that were never counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_parts: Option<usize>,
-    /// Quipu's own: what each core type of a hybrid machine counted.
+    /// The counts of each core type of a hybrid machine.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     core_types: BTreeMap<&'a str, String>,
-    /// Quipu's own: what a preset of several events was made of.
+    /// The formula of a preset of several events.
     #[serde(skip_serializing_if = "Option::is_none")]
     formula: Option<String>,
-    /// Quipu's own: whether the terms of the formula were counted in one group.
+    /// True if the terms of the formula were counted in one group.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_one_group: Option<bool>,
-    /// Quipu's own: what was counted of each event of the formula.
+    /// The counts of each event of the formula.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     terms: Vec<TermLine<'a>>,
-    /// Quipu's own: the reason why another program kept a part of the time from being counted.
+    /// The reason why another program kept a part of the time from being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     disturbance: Option<&'a str>,
-    /// Quipu's own: how many nanoseconds it counted at a time, where it took turns with others.
+    /// The nanoseconds it counted at a time, where it took turns with others.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_ns: Option<u128>,
-    /// Quipu's own: why there is no value.
+    /// The reason why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -87,61 +92,71 @@ pub fn remark(note: &Note) -> String {
     format!("{object}\n")
 }
 
-/// Appends a line for each row.
-pub fn rows(out: &mut String, rows: &[Row], time: Option<f64>) {
+/// Appends a line for each row; with the keys that perf does not have if `extra`. What would pass as a whole
+/// count without them is remarked in an object of its own.
+pub fn rows(out: &mut String, rows: &[Row], of: Of, extra: bool) {
     for row in rows {
         // There is nothing in a line that JSON cannot hold: its numbers are finite.
-        out.push_str(&serde_json::to_string(&line(row, time)).unwrap_or_default());
+        out.push_str(&serde_json::to_string(&line(row, of, extra)).unwrap_or_default());
         out.push('\n');
+        if !extra && let Some(note) = row.warning() {
+            out.push_str(&remark(&note));
+        }
     }
 }
 
-fn line(row: &Row, time: Option<f64>) -> Line<'_> {
+fn line(row: &Row, of: Of, extra: bool) -> Line<'_> {
     let mut line = Line {
-        interval: time,
+        run: match of {
+            Of::Run(number) => Some(number),
+            _ => None,
+        },
+        interval: match of {
+            Of::Interval(time) => Some(time),
+            _ => None,
+        },
         counter_value: match row.no_value() {
             Some(words) => format!("<{words}>"),
             None => value(row, row.count),
         },
         unit: &row.unit.name,
         event: &row.name,
-        backend: row.backend,
         cgroup: row.cgroup.as_deref(),
         variance: row.spread.map(|spread| rounded(spread.percent, 2)),
         event_runtime: row.running,
         pcnt_running: rounded(row.percent_running(), 2),
+        extra: extra.then(|| more(row)),
+        ..Line::default()
+    };
+    if let Some(metric) = &row.metric {
+        line.metric_value = rounded(metric.value, 6);
+        line.metric_unit = &metric.unit;
+    }
+    line.place = row.place.json().into_iter().collect();
+    line.aggregate_number = row.place.is_of_cpus().then_some(row.cpus);
+    line
+}
+
+fn more(row: &Row) -> Extra<'_> {
+    let cores = row.cores.iter();
+    let mut extra = Extra {
+        backend: row.backend,
         estimate: row.count.is_estimate(),
         missing_parts: Some(row.count.missing()).filter(|missing| *missing > 0),
-        core_types: row
-            .cores
-            .iter()
+        core_types: cores
             .map(|(core, count)| (core.as_str(), value(row, *count)))
             .collect(),
         disturbance: row.disturbance.as_deref(),
         turn_ns: row.turn.map(|turn| turn.as_nanos()),
         reason: row.reason.as_deref(),
-        ..Line::default()
+        ..Extra::default()
     };
     if let Some(preset) = &row.preset {
-        line.formula = Some(preset.formula.to_string());
-        line.in_one_group = Some(preset.in_one_group);
-        line.terms = preset.terms.iter().map(term).collect();
+        extra.formula = Some(preset.formula.to_string());
+        extra.in_one_group = Some(preset.in_one_group);
+        extra.terms = preset.terms.iter().map(term).collect();
     }
-    if let Some(metric) = &row.metric {
-        line.metric_value = rounded(metric.value, 6);
-        line.metric_unit = &metric.unit;
-    }
-    match &row.place {
-        AggregateId::Whole => {}
-        AggregateId::Cpu(cpu) => line.cpu = Some(cpu.to_string()),
-        AggregateId::Core { .. } => line.core = Some(row.place.to_string()),
-        AggregateId::Socket(_) => line.socket = Some(row.place.to_string()),
-        AggregateId::Thread { .. } => line.thread = Some(row.place.to_string()),
-    }
-    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
-        line.aggregate_number = Some(row.cpus);
-    }
-    line
+    extra
 }
 
 fn term(term: &TermCount) -> TermLine<'_> {

@@ -1,16 +1,17 @@
 //! The report for people: aligned, digits grouped, estimates marked, remarks at the end.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use quipu::Count;
 
-use crate::terminal::Layout;
+use crate::terminal::{Layout, escaped};
 
-use super::super::aggregate::AggregateId;
 use super::super::metrics::Metric;
 use super::super::rows::Row;
+use super::metric_only::Table;
 use super::number::{bytes, fixed, grouped};
-use super::{Report, Times};
+use super::{Of, Report};
 
 /// Widths that perf has too; longer contents widen their column.
 const VALUE_WIDTH: usize = 18;
@@ -21,9 +22,9 @@ const TIMES_WIDTH: usize = 18;
 /// The width of notes if there is no terminal.
 const NOTE_WIDTH: usize = 96;
 
-/// Appends the whole report.
-pub fn report(out: &mut String, report: &Report, layout: Layout) {
-    let mut title = format!("Counts for {}", report.title);
+/// Appends the whole report, of counts only their metrics if `metric_only`.
+pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layout) {
+    let mut title = format!("Performance counter stats for {}", escaped(&report.title));
     if report.runs > 1 {
         let _ = write!(
             title,
@@ -32,29 +33,35 @@ pub fn report(out: &mut String, report: &Report, layout: Layout) {
         );
     }
     let _ = writeln!(out, "\n {}:\n", layout.bold(&title));
-    let widths = Widths::of(&report.rows);
-    for row in &report.rows {
-        line(out, "", row, &widths, layout);
+    if metric_only {
+        Table::of(&report.rows).text(out, Of::All, true, layout);
+    } else {
+        let widths = Widths::of(&report.rows, layout);
+        for row in &report.rows {
+            line(out, "", row, &widths, layout);
+        }
     }
     if !report.rows.is_empty() {
         out.push('\n');
     }
-    times(out, &report.times);
+    times(out, report);
     notes(out, report, layout);
     out.push('\n');
 }
 
 /// Appends the rows of an interval, under a heading when they are the first.
 pub fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
-    let widths = Widths::of(rows);
+    let widths = Widths::of(rows, layout);
+    let places = rows.first().and_then(|row| row.place.kind());
     if first {
         let heading = format!(
-            "{:>16} {}{:>value$} {:<unit$} {}",
-            "# seconds",
-            " ".repeat(widths.place),
+            "{:<16} {:<place$}{:>value$} {:<unit$} {}",
+            "#           time",
+            places.unwrap_or_default().replace("cpu", "CPU"),
             "counts",
             "unit",
             "event",
+            place = widths.place,
             value = widths.value,
             unit = widths.unit,
         );
@@ -75,13 +82,13 @@ pub fn notes(out: &mut String, report: &Report, layout: Layout) {
     }
     for note in &report.notes {
         let heading = format!("{}: {}", note.about, note.events.join(", "));
-        let _ = writeln!(out, "\n  {}", layout.yellow(&heading));
-        wrapped(out, &note.text, layout);
+        let _ = writeln!(out, "\n  {}", layout.yellow(&escaped(&heading)));
+        wrapped(out, &escaped(&note.text), layout);
     }
     if !report.details.is_empty() {
         out.push('\n');
         for detail in &report.details {
-            let _ = writeln!(out, "  {}", layout.dim(detail));
+            let _ = writeln!(out, "  {}", layout.dim(&escaped(detail)));
         }
     }
 }
@@ -113,24 +120,26 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(rows: &[Row]) -> Self {
+    fn of(rows: &[Row], layout: Layout) -> Self {
         let most = |least: usize, width: &dyn Fn(&Row) -> usize| {
             rows.iter().map(width).max().unwrap_or(0).max(least)
         };
         Self {
-            place: match most(0, &|row| place(row).len()) {
+            place: match most(0, &|row| place(row).chars().count()) {
                 0 => 0,
                 width => width + 1,
             },
-            value: most(VALUE_WIDTH, &|row| value(row).len()),
+            value: most(VALUE_WIDTH, &|row| value(row, layout).len()),
             unit: most(UNIT_WIDTH, &|row| row.unit.name.len()),
-            name: most(NAME_WIDTH, &|row| row.name.len()),
-            cgroup: match most(0, &|row| row.cgroup.as_ref().map_or(0, String::len)) {
+            name: most(NAME_WIDTH, &|row| escaped(&row.name).chars().count()),
+            cgroup: match most(0, &|row| cgroup(row).chars().count()) {
                 0 => 0,
                 width => width + 1,
             },
             metric: most(METRIC_WIDTH, &|row| {
-                row.metric.as_ref().map_or(0, |m| metric_value(m).len())
+                row.metric
+                    .as_ref()
+                    .map_or(0, |m| metric_value(m, layout).len())
             }),
         }
     }
@@ -139,7 +148,7 @@ impl Widths {
 /// Appends a row and, below it, the shares of core types. `time` is a column of its own.
 fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout) {
     let start = out.len();
-    let amount = format!("{:>width$}", value(row), width = widths.value);
+    let amount = format!("{:>width$}", value(row, layout), width = widths.value);
     let amount = match row.count {
         Count::NotCounted | Count::Jumped => layout.dim(&amount),
         Count::Exact(_) => layout.bold(&amount),
@@ -150,8 +159,8 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
         "{time}{:<place$}{amount} {:<unit$} {:<name$}{:>cgroup$}",
         place(row),
         row.unit.name,
-        row.name,
-        row.cgroup.as_deref().unwrap_or_default(),
+        escaped(&row.name),
+        cgroup(row),
         place = widths.place,
         unit = widths.unit,
         name = widths.name,
@@ -161,7 +170,7 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
         let _ = write!(
             out,
             " # {:>width$} {:<14}",
-            metric_value(metric),
+            metric_value(metric, layout),
             metric.unit,
             width = widths.metric
         );
@@ -182,7 +191,9 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
     out.truncate(start + out[start..].trim_end().len());
     out.push('\n');
     for (core, count) in &row.cores {
-        let share = count.value().map_or(String::new(), |v| raw_value(row, v));
+        let share = count
+            .value()
+            .map_or_else(String::new, |v| raw_value(row, v, layout));
         let _ = writeln!(
             out,
             "{:place$}{share:>value$} {:<unit$}   on {core}",
@@ -195,15 +206,19 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
     }
 }
 
+fn cgroup(row: &Row) -> Cow<'_, str> {
+    escaped(row.cgroup.as_deref().unwrap_or_default())
+}
+
 fn place(row: &Row) -> String {
-    let mut text = row.place.to_string();
-    if matches!(row.place, AggregateId::Core { .. } | AggregateId::Socket(_)) {
+    let mut text = escaped(&row.place.to_string()).into_owned();
+    if row.place.is_of_cpus() {
         let _ = write!(text, " {:>3}", row.cpus);
     }
     text
 }
 
-fn value(row: &Row) -> String {
+fn value(row: &Row, layout: Layout) -> String {
     let Some(value) = row.count.value() else {
         return format!("<{}>", row.no_value().unwrap_or_default());
     };
@@ -213,7 +228,7 @@ fn value(row: &Row) -> String {
         Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
             format!("{mark}{}", fixed(spread.mean, 2))
         }
-        _ => format!("{mark}{}", raw_value(row, value)),
+        _ => format!("{mark}{}", raw_value(row, value, layout)),
     }
 }
 
@@ -221,22 +236,39 @@ fn is_small_fraction(mean: f64) -> bool {
     mean < 10.0 && mean.fract() != 0.0
 }
 
-fn raw_value(row: &Row, value: u128) -> String {
-    if row.unit.is_plain() {
-        grouped(value)
-    } else {
-        fixed(row.unit.scale(value as f64), row.unit.decimals())
+fn raw_value(row: &Row, value: u128, layout: Layout) -> String {
+    let (amount, decimals) = (row.unit.scale(value as f64), row.unit.decimals());
+    match (row.unit.is_plain(), layout.grouped) {
+        (true, true) => grouped(value),
+        (true, false) => value.to_string(),
+        (false, true) => fixed(amount, decimals),
+        (false, false) => format!("{amount:.decimals$}"),
     }
 }
 
-fn metric_value(metric: &Metric) -> String {
+pub fn metric_value(metric: &Metric, layout: Layout) -> String {
     let mark = if metric.uncertain { "~" } else { "" };
     let percent = if metric.percent { "%" } else { "" };
-    format!("{mark}{}{percent}", fixed(metric.value, metric.decimals))
+    let (value, decimals) = (metric.value, metric.decimals);
+    let value = match layout.grouped {
+        true => fixed(value, decimals),
+        false => format!("{value:.decimals$}"),
+    };
+    format!("{mark}{value}{percent}")
 }
 
-/// Appends elapsed, user and system time, one below the other.
-fn times(out: &mut String, times: &Times) {
+/// Appends elapsed, user and system time, one below the other; before them the times of each run, if there are
+/// any.
+fn times(out: &mut String, report: &Report) {
+    let times = &report.times;
+    let mean = times.elapsed.mean();
+    if !times.runs.is_empty() {
+        out.push_str("           # Table of individual measurements:\n");
+        for elapsed in &times.runs {
+            let _ = writeln!(out, "{elapsed:>18.5} ({:+.5}) #", elapsed - mean);
+        }
+        out.push_str("\n           # Final result:\n");
+    }
     let mut line = |samples: &super::Samples, what: &str| {
         let mean = format!("{:.9}", samples.mean());
         let _ = write!(out, "{mean:>TIMES_WIDTH$}");

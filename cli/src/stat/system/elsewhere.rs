@@ -17,6 +17,10 @@ pub(in super::super) fn check_supported(options: &Options) -> Result<(), Failure
         (!options.target.tid.is_empty(), "-t"),
         (!options.cgroup.is_empty(), "-G"),
         (options.per_core, "--per-core"),
+        (options.per_cluster, "--per-cluster"),
+        (options.per_cache.is_some(), "--per-cache"),
+        (options.per_die, "--per-die"),
+        (options.per_node, "--per-node"),
         (options.per_socket, "--per-socket"),
         (options.per_thread, "--per-thread"),
     ];
@@ -34,6 +38,11 @@ pub(in super::super) fn cpu_topology() -> Result<Vec<CpuTopology>, Failure> {
     Err(Failure::new(
         "the topology of the CPUs is not known on this system",
     ))
+}
+
+/// Returns none: running tasks cannot be targets.
+pub(in super::super) fn every_process() -> Result<Vec<Target>, Failure> {
+    Ok(Vec::new())
 }
 
 /// Returns an empty name: threads have none here.

@@ -17,15 +17,29 @@ pub(in super::super) fn check_supported(_: &Options) -> Result<(), Failure> {
 
 /// Returns the topology of the CPUs that are online.
 pub(in super::super) fn cpu_topology() -> Result<Vec<CpuTopology>, Failure> {
-    let places = Topology::new().places()?.into_iter();
-    Ok(places
-        .map(|place| CpuTopology {
+    let topology = Topology::new();
+    let places = topology.places()?.into_iter();
+    let places = places.map(|place| {
+        Ok(CpuTopology {
             cpu: place.cpu,
             socket: place.socket,
             die: place.die,
+            cluster: topology.cluster(place.cpu)?,
             core: place.core,
+            node: topology.node(place.cpu)?,
+            caches: topology.caches(place.cpu)?,
         })
-        .collect())
+    });
+    places.collect()
+}
+
+/// Returns every process that runs (proc(5)).
+pub(in super::super) fn every_process() -> Result<Vec<Target>, Failure> {
+    let entries = std::fs::read_dir("/proc");
+    let entries = entries
+        .map_err(|e| Failure::new(format_args!("cannot find the processes in /proc: {e}")))?;
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(ids.map(Target::Process).collect())
 }
 
 /// Returns the name of a thread (proc_pid_comm(5)); that of a thread that has ended is empty.

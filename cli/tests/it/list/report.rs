@@ -79,7 +79,7 @@ Tracepoints: 3, 1 probed, all available here
 fn everything_with_its_reason_fits_a_narrow_terminal() {
     let layout = Layout {
         width: Some(48),
-        colour: false,
+        ..Layout::PLAIN
     };
     let all = text(&catalog(), true, true, layout);
     assert_eq!(
@@ -113,6 +113,7 @@ fn colours_mark_headings_and_what_does_not_open() {
     let layout = Layout {
         width: Some(80),
         colour: true,
+        ..Layout::PLAIN
     };
     let all = text(&catalog(), true, false, layout);
     assert!(all.contains("\x1b[1mSoftware events\x1b[0m: 2"));

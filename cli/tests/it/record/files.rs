@@ -105,6 +105,14 @@ fn a_file_that_says_nothing_of_its_machine_is_read_all_the_same() {
             "{rows:?}"
         );
     }
+    // As if it were a tracepoint, whose number has no name in another kernel: the names are there from the
+    // beginning.
+    let attrs = u64::from_ne_bytes(*file[24..].first_chunk().expect("a header"));
+    let attrs = usize::try_from(attrs).expect("it is small");
+    file[attrs..attrs + 4].copy_from_slice(&2u32.to_ne_bytes());
+    fs::write(bench.path("tracepoint.data"), &file).expect("written");
+    let rows = bench.rows(&["-i", "tracepoint.data"]);
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["event"] == "page-faults:u"));
 }
 
 #[test]
@@ -142,4 +150,200 @@ fn what_cannot_be_meant_is_refused() {
             "{text}"
         );
     }
+}
+
+/// Returns the offsets of the records of a file, with their kinds.
+fn records(file: &[u8]) -> Vec<(usize, u32)> {
+    let number = |at: usize| u64::from_ne_bytes(*file[at..].first_chunk().expect("in the file"));
+    let (start, len) = (number(40) as usize, number(48) as usize);
+    let mut records = Vec::new();
+    let mut at = start;
+    while at < start + len {
+        let kind = u32::from_ne_bytes(*file[at..].first_chunk().expect("a record"));
+        records.push((at, kind));
+        at += usize::from(u16::from_ne_bytes(
+            *file[at + 6..].first_chunk().expect("a record"),
+        ));
+    }
+    records
+}
+
+#[test]
+fn what_is_whole_of_a_damaged_file_is_shown_with_what_was_left_out() {
+    const TEST: &str = "what_is_whole_of_a_damaged_file_is_shown_with_what_was_left_out";
+    const COMM: u32 = 3;
+    const MMAP2: u32 = 10;
+    const SAMPLE: u32 = 9;
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.record(&["-e", "page-faults:u", "-c", "1"], "true");
+    let whole = fs::read(bench.path("perf.data")).expect("a recording");
+    let records = records(&whole);
+    let samples = |at: usize| records.iter().filter(|r| r.1 == SAMPLE && r.0 < at).count();
+    let report = |content: &[u8]| {
+        fs::write(bench.path("x.data"), content).expect("written");
+        let output = bench.report(&["-i", "x.data"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr(&output),
+        )
+    };
+    // Names of processes that are called mappings are too short for that.
+    let mut changed = whole.clone();
+    for (at, _) in records.iter().filter(|(_, kind)| *kind == COMM) {
+        changed[*at..at + 4].copy_from_slice(&MMAP2.to_ne_bytes());
+    }
+    let (out, err) = report(&changed);
+    let all = samples(usize::MAX);
+    assert!(
+        all > 10 && out.contains(&format!("# Samples: {all} of")),
+        "{out}"
+    );
+    assert!(
+        err.contains("records are left out, they cannot be decoded"),
+        "{err}"
+    );
+    // A record that says it is longer than the file: what was before it is whole.
+    let (last, _) = *records.iter().rfind(|r| r.1 == SAMPLE).expect("samples");
+    let mut changed = whole.clone();
+    changed[last + 6..last + 8].copy_from_slice(&[3, 0]);
+    let (out, err) = report(&changed);
+    assert!(
+        out.contains(&format!("# Samples: {} of", samples(last))),
+        "{out}"
+    );
+    assert!(err.contains("the file is not whole"), "{err}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_told_at_once_and_the_command_goes_on() {
+    const TEST: &str = "a_file_that_may_not_grow_is_told_at_once_and_the_command_goes_on";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let quipu = assert_cmd::cargo::cargo_bin("quipu");
+    // The limit is of files of 64 blocks of 512 bytes: SIGXFSZ comes with the write beyond it.
+    let script = format!(
+        "ulimit -f 64; exec {} record -q -e page-faults:u -c 1 -- sh -c '\
+         i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i + 1)); done; echo went on >&2'",
+        quipu.display()
+    );
+    let output = std::process::Command::new("sh")
+        .current_dir(bench.directory.path())
+        .args(["-c", &script])
+        .output()
+        .expect("sh");
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{told}");
+    let (at, on) = (told.find("cannot continue writing"), told.find("went on"));
+    assert!(at.is_some() && at < on, "{told}");
+    assert!(bench.report(&[]).status.success());
+}
+
+#[test]
+fn files_of_another_user_are_neither_replaced_nor_read_unasked() {
+    const TEST: &str = "files_of_another_user_are_neither_replaced_nor_read_unasked";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let file = bench.path("perf.data");
+    if std::os::unix::fs::chown(&file, Some(65534), None).is_err() {
+        return super::skip(TEST, "only root can give a file away");
+    }
+    let before = fs::read(&file).expect("a recording");
+    let output = bench.report(&[]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("it belongs to another user"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(bench.report(&["-f"]).status.success());
+    let output = bench.record(&["-e", "page-faults:u"], "true");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("it belongs to another user"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(fs::read(&file).expect("as it was"), before);
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_escaped() {
+    let Some(bench) = Bench::new("what_a_terminal_would_obey_is_escaped") else {
+        return;
+    };
+    let evil = bench.path("e\u{1b}[31m\nx");
+    std::os::unix::fs::symlink("/bin/true", &evil).expect("a link");
+    bench.record(
+        &["-e", "page-faults:u", "-c", "1"],
+        evil.to_str().expect("text"),
+    );
+    let is_obeyed = |c: char| c.is_control() && c != '\n';
+    for options in [&[][..], &["--csv"], &["-g"]] {
+        let output = bench.report(options);
+        let out = String::from_utf8(output.stdout).expect("text");
+        assert!(out.contains(r"e\x1b[31m\nx"), "{out}");
+        assert!(!out.contains(is_obeyed), "{out:?}");
+    }
+    assert!(bench.report(&["--flamegraph", "x.svg"]).status.success());
+    let picture = fs::read_to_string(bench.path("x.svg")).expect("a picture");
+    assert!(picture.contains(r"e\x1b[31m\nx") && !picture.contains(|c| is_obeyed(c) && c != '\t'));
+}
+
+/// Code that is made while the program runs, whose name is in a file that the program gives away.
+#[cfg(target_arch = "x86_64")]
+const JITTED: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int main(int count, char **arguments) {
+    /* mov $400000000, %ecx; 1: dec %ecx; jnz 1b; ret */
+    static const unsigned char code[] = {0xb9, 0x00, 0x84, 0xd7, 0x17, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    void *at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return 1;
+    memcpy(at, code, sizeof code);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    FILE *map = fopen(path, "w");
+    if (!map)
+        return 1;
+    fprintf(map, "%lx %zx made_up\n", (unsigned long)at, sizeof code);
+    fclose(map);
+    if (chown(path, 65534, -1))
+        return 2;
+    puts(path);
+    ((void (*)(void))at)();
+    return 0;
+}
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn names_that_another_user_wrote_are_left_out_and_told() {
+    const TEST: &str = "names_that_another_user_wrote_are_left_out_and_told";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.compile("jitted", JITTED).expect("a C compiler");
+    let output = bench.record(&["-q", "-e", "cpu-clock:u", "-F", "199"], "./jitted");
+    if output.status.code() == Some(2) {
+        return super::skip(TEST, "only root can give a file away");
+    }
+    let map = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let told = bench.report(&[]);
+    let forced = bench.report(&["-f"]);
+    let _ = fs::remove_file(&map);
+    let note = format!("{map}: it belongs to user 65534");
+    assert!(stderr(&told).contains(&note), "{}", stderr(&told));
+    assert!(!String::from_utf8_lossy(&told.stdout).contains("made_up"));
+    assert!(!stderr(&forced).contains(&note), "{}", stderr(&forced));
+    assert!(String::from_utf8_lossy(&forced.stdout).contains("made_up"));
 }

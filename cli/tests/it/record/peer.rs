@@ -4,6 +4,20 @@ use std::process::{Command, Output};
 
 use super::{Bench, samples_of, samples_told, skip, stderr, stdout};
 
+/// Has perf record a program into `p.data`; the reason why not.
+pub(super) fn recorded_by_perf(
+    bench: &Bench,
+    program: &str,
+    options: &[&str],
+) -> Result<(), String> {
+    let arguments = [&["record", "-q", "-o", "p.data"], options, &["--", program]].concat();
+    match perf(bench, &arguments) {
+        Some(output) if output.status.success() => Ok(()),
+        Some(output) => Err(stderr(&output).trim().to_owned()),
+        None => Err("perf is not installed".to_owned()),
+    }
+}
+
 /// Runs perf in the directory of the bench; returns `None` if it is not installed or cannot record.
 pub(super) fn perf(bench: &Bench, arguments: &[&str]) -> Option<Output> {
     let output = Command::new("perf")

@@ -41,7 +41,7 @@ fn user_mode_is_sampled_and_that_is_said() {
     let note = "sampling user mode only: kernel.perf_event_paranoid is 2; set it to 1 or lower";
     assert_eq!(text.matches(note).count(), 1, "{text}");
     assert!(!text.contains(":u"), "{text}");
-    let rows = bench.rows(&["-i", "nobodys.data"]);
+    let rows = bench.rows(&["-f", "-i", "nobodys.data"]);
     assert!(!rows.is_empty(), "{text}");
     for row in rows {
         assert_eq!(

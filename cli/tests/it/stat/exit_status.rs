@@ -30,7 +30,8 @@ fn a_command_that_cannot_be_executed_is_said_so_as_a_shell_does() {
     }
     for (command, status, word) in [
         ("no-such-command-at-all", 127, "no such command in PATH"),
-        ("/no/such/file", 127, "No such file"),
+        ("/no/such/file", 127, "no such file"),
+        ("ls -l /", 127, "give its words separately"),
         ("/etc/passwd", 126, "Permission denied"),
         ("/", 126, "Permission denied"),
     ] {
@@ -93,7 +94,6 @@ fn a_wrong_command_line_is_explained_and_nothing_runs() {
         (&["-e", "page-fualts"], 125, "page-faults"),
         (&["-A"], 2, "add -a"),
         (&["-C", "3-1"], 2, "backwards"),
-        (&["-r", "0"], 2, "--repeat"),
         (&["-p", "2147483647"], 125, "no such process"),
         (&["-G", "no/such/cgroup"], 125, "no/such/cgroup"),
         (&["--no-such-option"], 2, "--no-such-option"),
@@ -167,6 +167,72 @@ fn a_message_that_cannot_be_written_does_not_change_the_exit_status() {
             .status();
         assert_eq!(ended.expect("it starts").code(), Some(status));
     }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_goes_elsewhere_or_is_told_by_the_status() {
+    if !can_count("a_report_that_cannot_be_written", &["-e", "task-clock"]) {
+        return;
+    }
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let shell = |script: &str| {
+        let script = format!("exec {quipu} stat -e task-clock {script}");
+        let mut sh = std::process::Command::new("sh");
+        sh.args(["-c", &script]).output().expect("sh")
+    };
+    for (options, lines) in [("", 1), ("-I 20 ", 3)] {
+        let told = shell(&format!("{options}-x, -o /dev/full -- sleep 0.1"));
+        let err = stderr(&told);
+        assert_eq!(told.status.code(), Some(125), "{err}");
+        assert!(err.matches(",task-clock,").count() >= lines, "{err}");
+        assert_eq!(err.matches("cannot write /dev/full").count(), 1, "{err}");
+    }
+    assert_eq!(
+        shell("-- sh -c 'exit 3' 2>/dev/full").status.code(),
+        Some(3)
+    );
+    assert_eq!(shell("-- true 2>/dev/full").status.code(), Some(125));
+    // Nobody would see what is counted for ever.
+    assert_eq!(shell("-a -I 10 2>/dev/full").status.code(), Some(125));
+
+    let closed = shell("-- sh -c 'echo ran' 2>&-");
+    assert_eq!(closed.status.code(), Some(125));
+    let out = String::from_utf8_lossy(&closed.stdout);
+    assert!(
+        out.contains("standard error is closed") && !out.contains("ran"),
+        "{out}"
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("report");
+    let kept = shell(&format!("-o {} -- sh -c 'echo ran' 2>&-", file.display()));
+    assert_eq!(
+        (kept.status.code(), &kept.stdout[..]),
+        (Some(0), &b"ran\n"[..])
+    );
+    assert!(
+        std::fs::read_to_string(file)
+            .expect("a report")
+            .contains("task-clock")
+    );
+}
+
+#[test]
+fn a_hangup_that_is_ignored_stays_so() {
+    if !can_count("a_hangup_that_is_ignored", &["-e", "task-clock"]) {
+        return;
+    }
+    let script = format!(
+        "trap '' HUP; exec {} stat -e task-clock -- sh -c 'kill -HUP $PPID $$; echo alive'",
+        env!("CARGO_BIN_EXE_quipu")
+    );
+    let told = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .output()
+        .expect("sh");
+    assert_eq!(
+        (told.status.code(), &told.stdout[..]),
+        (Some(0), &b"alive\n"[..])
+    );
 }
 
 /// A command that fails keeps its own status, and so does one beside which something was counted.

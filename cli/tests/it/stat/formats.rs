@@ -29,8 +29,26 @@ fn json_lines_hold_every_event_with_perfs_fields() {
     if !can_count("json_lines", &[]) {
         return;
     }
-    let output = run(&["-j", "true"]);
-    let rows = json_rows(&stderr(&output));
+    let rows = json_rows(&stderr(&run(&["-j", "true"])));
+    let perfs = [
+        "counter-value",
+        "event",
+        "event-runtime",
+        "metric-unit",
+        "metric-value",
+        "pcnt-running",
+        "unit",
+    ];
+    for row in &rows {
+        let keys: Vec<&str> = row
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(keys, perfs);
+    }
+    let rows = json_rows(&stderr(&run(&["-j", "-v", "true"])));
     let names: BTreeSet<&str> = rows
         .iter()
         .map(|row| plain(row["event"].as_str().expect("text")))
@@ -117,9 +135,10 @@ fn the_report_goes_to_a_file() {
         let output = run(&arguments);
         assert_eq!(stderr(&output), "");
         let text = std::fs::read_to_string(&file).expect("it was written");
+        assert!(text.starts_with("# started on "), "{text}");
         lines.push(text.lines().count());
     }
-    assert_eq!(lines, [2, 2, 4]);
+    assert_eq!(lines, [4, 4, 8]);
     let unwritable = run(&["-o", "/no/such/directory/report", "true"]);
     assert_eq!(unwritable.status.code(), Some(125));
     assert!(stderr(&unwritable).contains("/no/such/directory/report"));
@@ -162,7 +181,7 @@ fn people_get_a_report_with_times_and_reasons() {
     }
     let text = stderr(&run(&["--", "true", "one", "two"]));
     for part in [
-        "Counts for 'true one two':",
+        "Performance counter stats for 'true one two':",
         "task-clock",
         "CPUs utilized",
         "seconds time elapsed",

@@ -48,7 +48,7 @@ fn without_a_summary_there_is_none() {
     assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| row["interval"].is_f64()));
     let text = stderr(&run(&["-I", "10", "-e", "task-clock", "sleep", "0.05"]));
-    assert_eq!(text.matches("# seconds").count(), 1, "{text}");
+    assert_eq!(text.matches("#           time").count(), 1, "{text}");
 }
 
 #[test]

@@ -72,3 +72,21 @@ fn user_mode_is_counted_and_that_is_said_once() {
     }
     assert!(text.contains("perf_event_paranoid is 2"), "{text}");
 }
+
+#[test]
+fn what_never_happens_in_the_modes_that_are_counted_is_said_to_be_0() {
+    if !has_perf_events("what_never_happens_in_the_modes_that_are_counted") {
+        return;
+    }
+    let output = Command::new(cargo_bin("quipu"))
+        .args(["stat", "-e", "cs:u,migrations:u,page-faults:u", "true"])
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains(
+            "always 0: cs:u, migrations:u\n    happens in the kernel only, which is not counted"
+        ),
+        "{text}"
+    );
+}

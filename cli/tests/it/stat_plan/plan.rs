@@ -54,7 +54,7 @@ fn contradictions_are_refused_with_what_to_do() {
         ),
         (
             |o| {
-                o.target.all_cpus = true;
+                o.target.command = vec!["ls".into()];
                 o.per_thread = true;
             },
             "add -p",

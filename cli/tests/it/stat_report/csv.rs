@@ -1,7 +1,8 @@
 //! The report in separated values.
 
-use quipu::Hardware;
+use quipu::{Count, Hardware};
 use quipu_cli::stat::Row;
+use quipu_cli::stat::report::Of;
 use quipu_cli::stat::report::csv::{push_quoted, rows};
 
 use super::sample;
@@ -9,35 +10,50 @@ use super::sample;
 #[test]
 fn columns_are_in_perfs_order() {
     let mut out = String::new();
-    rows(&mut out, &sample::repeated().rows, None, ",");
+    rows(&mut out, &sample::repeated().rows, Of::All, ",", false);
     insta::assert_snapshot!(out);
 }
 
 #[test]
 fn time_and_place_come_first() {
     let mut out = String::new();
-    rows(&mut out, &sample::per_core().rows, Some(0.25), ";");
+    rows(
+        &mut out,
+        &sample::per_core().rows,
+        Of::Interval(0.25),
+        ";",
+        false,
+    );
+    rows(&mut out, &sample::per_core().rows, Of::Totals, ";", false);
     insta::assert_snapshot!(out);
 }
 
-/// The notes after the last interval have them once.
 #[test]
-fn the_reason_of_an_event_that_was_not_counted_comes_with_it_but_not_in_each_interval() {
+fn reasons_are_told_on_request_and_what_would_pass_as_a_count_always() {
     let busy = Row {
         reason: Some("its counters are busy".into()),
         ..sample::not_counted(Hardware::Cycles.into())
     };
-    let text = |time| {
+    let text = |row: &Row, extra| {
         let mut out = String::new();
-        rows(&mut out, std::slice::from_ref(&busy), time, ",");
+        rows(&mut out, std::slice::from_ref(row), Of::All, ",", extra);
         out
     };
-    let last = text(None);
     assert_eq!(
-        last.lines().nth(1),
+        text(&busy, true).lines().nth(1),
         Some("# not counted: cycles: its counters are busy")
     );
-    assert_eq!(text(Some(0.25)).lines().count(), 1);
+    assert_eq!(text(&busy, false).lines().count(), 1);
+    let partial = Row {
+        count: Count::of_parts(77, false, 1, 2),
+        ..sample::not_counted(Hardware::Cycles.into())
+    };
+    for extra in [false, true] {
+        assert_eq!(
+            text(&partial, extra).lines().nth(1),
+            Some("# incomplete: cycles: 1 of 2 parts have no count")
+        );
+    }
 }
 
 #[test]

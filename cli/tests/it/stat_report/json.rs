@@ -1,6 +1,7 @@
 //! The report as JSON lines.
 
 use quipu_cli::stat::notes::Note;
+use quipu_cli::stat::report::Of;
 use quipu_cli::stat::report::csv;
 use quipu_cli::stat::report::json::{remark, rows, value};
 
@@ -9,21 +10,28 @@ use super::sample;
 #[test]
 fn lines_have_perfs_fields() {
     let mut out = String::new();
-    rows(&mut out, &sample::repeated().rows, None);
+    rows(&mut out, &sample::repeated().rows, Of::All, false);
     insta::assert_snapshot!(out);
 }
 
 #[test]
 fn what_is_uncertain_says_so() {
     let mut out = String::new();
-    rows(&mut out, &sample::uncertain().rows, None);
+    for extra in [false, true] {
+        rows(&mut out, &sample::uncertain().rows, Of::All, extra);
+    }
     insta::assert_snapshot!(out);
 }
 
 #[test]
 fn places_have_a_field_of_their_own() {
     let mut out = String::new();
-    rows(&mut out, &sample::per_core().rows, Some(0.25));
+    rows(
+        &mut out,
+        &sample::per_core().rows,
+        Of::Interval(0.25),
+        false,
+    );
     insta::assert_snapshot!(out);
 }
 

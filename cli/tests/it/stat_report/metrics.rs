@@ -42,7 +42,7 @@ fn hardware_events_are_put_in_relation() {
             some(2.5, "insn per cycle"),
             some(800.0, "M/sec"),
             some(0.25, "of all branches"),
-            some(25.0, "back-end cycles idle"),
+            some(25.0, "backend cycles idle"),
         ]
     );
 }
@@ -56,8 +56,8 @@ fn cache_misses_are_a_share_of_accesses() {
         (Hardware::CacheReferences.into(), 200),
         (Hardware::CacheMisses.into(), 50),
     ]);
-    assert_eq!(got[1], some(1.0, "of all dTLB-loads"));
-    assert_eq!(got[3], some(25.0, "of all cache references"));
+    assert_eq!(got[1], some(1.0, "of all dTLB cache accesses"));
+    assert_eq!(got[3], some(25.0, "of all cache refs"));
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn report(mut rows: Vec<Row>, elapsed: &[f64]) -> Report {
         runs: 1,
         rows,
         times: Times {
+            runs: Vec::new(),
             elapsed,
             command: Some(CommandTimes {
                 user: samples(&[1.25]),

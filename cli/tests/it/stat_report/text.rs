@@ -8,7 +8,7 @@ use super::sample;
 
 fn written(sample: &Report) -> String {
     let mut out = String::new();
-    report(&mut out, sample, Layout::PLAIN);
+    report(&mut out, sample, false, Layout::PLAIN);
     out
 }
 
@@ -53,7 +53,7 @@ fn colour_changes_nothing_but_colour() {
         colour: true,
         ..Layout::PLAIN
     };
-    report(&mut coloured, &sample::uncertain(), colour);
+    report(&mut coloured, &sample::uncertain(), false, colour);
     assert!(coloured.contains("\x1b["));
     let mut plain = coloured;
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {

@@ -1,6 +1,7 @@
 //! Drivers and event maps that are wrong, and what is not given back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quipu_conformance::fixtures::{Altered, SimFixture};
 use quipu_hal::{
@@ -49,6 +50,13 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "registers are cleared instead of put back",
             |driver| {
                 driver.put_back = false;
+            },
+        ),
+        driver(
+            "written-value-counted",
+            "a counter that went back, because another program wrote it, is read as if it had gone on",
+            |driver| {
+                driver.goes_on = Some(Default::default());
             },
         ),
         driver(
@@ -122,6 +130,8 @@ pub(crate) struct Driver {
     pub(crate) dead: Option<usize>,
     /// A slot whose counter jumps by 2^47 while it counts.
     pub(crate) jumping: Option<usize>,
+    /// The last values of the slots, where they are never seen to go back.
+    goes_on: Option<[AtomicU64; 4]>,
     stop_forgets: bool,
     leftovers: bool,
     take: bool,
@@ -145,6 +155,7 @@ pub(crate) fn broken(break_it: fn(&mut Driver)) -> SimFixture {
                 width: None,
                 dead: None,
                 jumping: None,
+                goes_on: None,
                 stop_forgets: false,
                 leftovers: false,
                 take: true,
@@ -181,6 +192,13 @@ impl Driver {
             }
             if self.jumping == Some(*slot) {
                 *raw |= 1 << 47;
+            }
+            if let Some(last) = &self.goes_on {
+                let before = last[*slot].load(Ordering::Relaxed);
+                if *raw < before {
+                    *raw = before + 1_000;
+                }
+                last[*slot].store(*raw, Ordering::Relaxed);
             }
         }
     }
@@ -241,6 +259,11 @@ impl Pmu for Driver {
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         self.done(self.pmu.start(cpu, slots, raw))?;
+        if let Some(last) = &self.goes_on {
+            for (slot, raw) in slots.iter().zip(&*raw) {
+                last[*slot].store(*raw, Ordering::Relaxed);
+            }
+        }
         if self.leftovers {
             raw.fill(0);
         }
@@ -336,21 +359,20 @@ impl Defect for RefusalLeaks {
 /// Counts the refusals; a group that was opened before the last one is stopped when it is next used.
 #[derive(Clone, Default)]
 struct RefusalDisturbs {
-    refusals: Arc<std::sync::atomic::AtomicU64>,
+    refusals: Arc<AtomicU64>,
     seen: Option<u64>,
 }
 
 impl Defect for RefusalDisturbs {
     fn open(&self, inner: &dyn Backend, spec: &GroupSpec, target: &Target) -> Opened {
         inner.open(spec, target).inspect_err(|_| {
-            self.refusals
-                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.refusals.fetch_add(1, Ordering::Relaxed);
         })
     }
 
     fn disable(&mut self, group: &mut dyn Group) -> Result<()> {
         group.disable()?;
-        let refusals = self.refusals.load(std::sync::atomic::Ordering::Relaxed);
+        let refusals = self.refusals.load(Ordering::Relaxed);
         if self
             .seen
             .replace(refusals)
@@ -362,7 +384,7 @@ impl Defect for RefusalDisturbs {
     }
 
     fn enable(&mut self, group: &mut dyn Group) -> Result<()> {
-        self.seen = Some(self.refusals.load(std::sync::atomic::Ordering::Relaxed));
+        self.seen = Some(self.refusals.load(Ordering::Relaxed));
         group.enable()
     }
 }

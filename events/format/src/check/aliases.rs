@@ -1,18 +1,21 @@
 //! Checks aliases, and gives each table of them to the CPU entries that it names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use super::{Noted, twice};
 use crate::BaseLayer;
 use crate::fields::shortened;
-use crate::model::{Aliases, Cpu, Location};
+use crate::model::{Aliases, Cpu, by_name};
+use crate::strings::Strings;
 
 /// Gives each table to its CPU entries, and returns the entries by id: with those that a layer only adds aliases to.
 pub(super) fn attach(
     cpus: &mut Vec<Cpu>,
     aliases: &[Aliases],
+    strings: &Strings,
     mut by_id: HashMap<String, usize>,
     below: &dyn BaseLayer,
-    noted: &mut Vec<(Location, String)>,
+    noted: &mut Noted,
 ) -> HashMap<String, usize> {
     for (at, table) in aliases.iter().enumerate() {
         for (id, location) in &table.cpus {
@@ -34,13 +37,9 @@ pub(super) fn attach(
                 note("has aliases in another table already");
             }
         }
-        let mut names = HashSet::new();
-        for entry in &table.entries {
-            let name = entry.full_name();
-            if !names.insert(name.to_ascii_uppercase()) {
-                let message = format!("there is another alias `{}`", shortened(&name));
-                noted.push((entry.location, message));
-            }
+        for entry in twice(&by_name(&table.entries, strings), strings) {
+            let name = shortened(strings.get(entry.name));
+            noted.push((entry.location, format!("there is another alias `{name}`")));
         }
     }
     by_id

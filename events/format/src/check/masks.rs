@@ -1,13 +1,15 @@
 //! Unit masks that are put together into the bits of another one.
 
+use super::Noted;
 use crate::fields::shortened;
 use crate::masks::Together;
-use crate::model::{Cpu, Entry, Location, flag};
+use crate::model::{Cpu, Entry, flag};
+use crate::strings::Strings;
 
 /// Notes each mask whose bits others of its event have together, so that their names would count it: the
 /// unit masks of that event are numbers, not bits. It is meant where the mask is the default or `same-as` them.
-pub(super) fn check(cpu: &Cpu, noted: &mut Vec<(Location, String)>) {
-    let of_one_event = |a: &Entry, b: &Entry| a.event == b.event;
+pub(super) fn check(cpu: &Cpu, strings: &Strings, noted: &mut Noted) {
+    let of_one_event = |a: &Entry, b: &Entry| a.event(strings) == b.event(strings);
     for masks in cpu.entries.chunk_by(of_one_event) {
         let combining = masks
             .iter()
@@ -18,7 +20,7 @@ pub(super) fn check(cpu: &Cpu, noted: &mut Vec<(Location, String)>) {
         for parts in parts.filter(|parts| parts.len() > 1) {
             let mut named = Vec::new();
             for mask in parts {
-                named.push((mask.bits.unit_mask, mask.mask.as_str()));
+                named.push((mask.bits.unit_mask, mask.mask(strings)));
             }
             let together = Together::new(&named);
             let same = |mask: &&Entry| beside_the_mask(mask) == beside_the_mask(parts[0]);
@@ -27,8 +29,8 @@ pub(super) fn check(cpu: &Cpu, noted: &mut Vec<(Location, String)>) {
                 if let Some(names) = together.names(mask.bits.unit_mask)
                     && !meant
                 {
-                    let name = shortened(&mask.full_name());
-                    let names = shortened(&format!("{}:{}", mask.event, names.join(":")));
+                    let name = shortened(strings.get(mask.name));
+                    let names = shortened(&format!("{}:{}", mask.event(strings), names.join(":")));
                     noted.push((
                         mask.location,
                         format!(

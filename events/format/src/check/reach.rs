@@ -5,24 +5,26 @@ use std::ops::RangeInclusive;
 
 use quipu_hal::Event;
 
-use super::Lookup;
+use super::{Lookup, Noted};
 use crate::fields::shortened;
-use crate::model::{Cpu, Entry, Location, Mapping, Rule, cache_key, flag};
+use crate::model::{Cpu, Entry, Mapping, Rule, cache_key, flag};
 use crate::name::Names as _;
 
 /// Notes every event and preset whose name means something else where it is written, and every preset that an
 /// event of its name hides.
-pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Location, String)>) {
-    let alone = |entry: &&Entry| entry.mask.is_empty() && entry.bits.flags & flag::NEEDS_MASK == 0;
+pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
+    let strings = lookup.strings;
+    let alone =
+        |entry: &&Entry| entry.mask(strings).is_empty() && entry.bits.flags & flag::NEEDS_MASK == 0;
     let events = cpu.entries.iter().filter(alone);
-    let events = events.map(|entry| (&entry.event, entry.location));
+    let events = events.map(|entry| (entry.event(strings), entry.location));
     let presets = cpu
         .presets
         .iter()
-        .map(|preset| (&preset.name, preset.location));
+        .map(|preset| (strings.get(preset.name), preset.location));
     for (name, location) in events.chain(presets) {
         let read_as = match name.parse::<Event>() {
-            Ok(Event::Named(own)) if own == *name => continue,
+            Ok(Event::Named(own)) if own == name => continue,
             Ok(Event::Hardware(event)) => event.name().to_owned(),
             Ok(Event::Cache(event)) => cache_key(event),
             Ok(_) => String::new(),
@@ -30,7 +32,8 @@ pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Locat
         };
         // A generalized event may stand for the event of its own name.
         let stands_for_it = |mapping: &Mapping| {
-            mapping.name == read_as && mapping.text.as_ref().is_ok_and(|text| text == name)
+            strings.get(mapping.name) == read_as
+                && mapping.text.is_ok_and(|text| strings.get(text) == name)
         };
         if !cpu.generalized.iter().any(stands_for_it) {
             let name = shortened(name);
@@ -41,8 +44,9 @@ pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Vec<(Locat
         }
     }
     for preset in &cpu.presets {
-        if lookup.find(&preset.name, "").is_some() {
-            let name = shortened(&preset.name);
+        let name = strings.get(preset.name);
+        if lookup.find(name, "").is_some() {
+            let name = shortened(name);
             noted.push((
                 preset.location,
                 format!("the event `{name}` hides this preset"),
@@ -69,7 +73,7 @@ const MOST_RULES: usize = 2000;
 /// Notes every entry with rules of which none can ever match.
 ///
 /// Ordinary entries are tried in order, fallback entries after all of them.
-pub(super) fn check(cpus: &[Cpu], noted: &mut Vec<(Location, String)>) {
+pub(super) fn check(cpus: &[Cpu], noted: &mut Noted) {
     let kinds = core_kinds(cpus);
     let mut earlier: Vec<&Rule> = Vec::new();
     for fallback in [false, true] {
@@ -137,7 +141,7 @@ fn reaches(rule: &Rule, earlier: &[&Rule], kinds: &[Kind<'_>]) -> bool {
         native_model,
     } = rule
     else {
-        return !earlier.iter().any(|other| takes_arm(other, rule));
+        return !earlier.iter().any(|other| takes(other, rule));
     };
     let mut left: Vec<Share> = models
         .iter()
@@ -173,7 +177,7 @@ fn reaches(rule: &Rule, earlier: &[&Rule], kinds: &[Kind<'_>]) -> bool {
     !left.is_empty()
 }
 
-fn takes_arm(other: &Rule, rule: &Rule) -> bool {
+fn takes(other: &Rule, rule: &Rule) -> bool {
     match (other, rule) {
         (
             Rule::Arm {
@@ -185,6 +189,14 @@ fn takes_arm(other: &Rule, rule: &Rule) -> bool {
             (other_implementer.is_none() || other_implementer == implementer)
                 && (other_part.is_none() || other_part == part)
         }
+        // Of two patterns only the same one twice, and one for all, are told.
+        (
+            Rule::Other {
+                isa: other_isa,
+                id: other_id,
+            },
+            Rule::Other { isa, id },
+        ) => other_isa == isa && (other_id == id || other_id == "*"),
         _ => false,
     }
 }

@@ -6,9 +6,13 @@
 //! of words, and strings last, each once.
 
 mod reader;
+mod uncore;
 mod writer;
 
+pub(crate) use reader::compare;
 pub use reader::{CpuView, EntryView, MappingView, RuleView, Table};
+pub(crate) use uncore::write_uncore;
+pub use uncore::{UncoreEventView, UncoreTable, UncoreView};
 pub(crate) use writer::write;
 
 /// The first word: `QPE1`.
@@ -53,13 +57,15 @@ mod cpu {
 
 /// Words of a rule record: one for each range of models.
 mod rule {
-    /// 1 for x86, 2 for ARM.
+    /// 1 for x86, 2 for ARM, 3 for others.
     pub(super) const KIND: usize = 0;
+    /// The vendor, or the architecture of others.
     pub(super) const VENDOR: usize = 1;
     pub(super) const FAMILY: usize = 2;
     /// First, and last from bit 16.
     pub(super) const MODELS: usize = 3;
     pub(super) const STEPPINGS: usize = 4;
+    /// The core type, or the pattern of others.
     pub(super) const CORE_TYPE: usize = 5;
     /// The value plus one, or 0 for any.
     pub(super) const NATIVE_MODEL: usize = 6;

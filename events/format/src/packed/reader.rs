@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
-use crate::model::{Bits, Counters, SCHEMES, flag};
+use crate::model::{Bits, Counters, SCHEMES, flag, folded};
 use quipu_hal::Scheme;
 
 /// A layer's table.
@@ -252,7 +252,7 @@ impl<'t> CpuView<'t> {
 }
 
 /// Compares a name with `event` or `event.mask`, letter case aside.
-fn compare(name: &str, event: &str, mask: &str) -> Ordering {
+pub(crate) fn compare(name: &str, event: &str, mask: &str) -> Ordering {
     let (start, rest) = name.as_bytes().split_at(name.len().min(event.len()));
     folded(start, event.as_bytes()).then_with(|| match rest {
         [] if mask.is_empty() => Ordering::Equal,
@@ -260,16 +260,6 @@ fn compare(name: &str, event: &str, mask: &str) -> Ordering {
         _ if mask.is_empty() => Ordering::Greater,
         [joint, rest @ ..] => joint.cmp(&b'.').then_with(|| folded(rest, mask.as_bytes())),
     })
-}
-
-/// Compares bytes, letter case aside.
-fn folded(a: &[u8], b: &[u8]) -> Ordering {
-    let different = a
-        .iter()
-        .zip(b)
-        .map(|(a, b)| a.to_ascii_uppercase().cmp(&b.to_ascii_uppercase()))
-        .find(|order| order.is_ne());
-    different.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 fn counters(word: u32) -> Option<Counters> {
@@ -297,6 +287,12 @@ impl<'t> RuleView<'t> {
     /// Returns true for a rule of ARM CPUs.
     pub fn is_arm(&self) -> bool {
         self.word(rule::KIND) == 2
+    }
+
+    /// Returns the architecture and the pattern of the identification, for a rule of other CPUs.
+    pub fn other(&self) -> Option<(&'t str, &'t str)> {
+        let text = |word| self.table.string(self.word(word));
+        (self.word(rule::KIND) == 3).then(|| (text(rule::VENDOR), text(rule::CORE_TYPE)))
     }
 
     /// Returns the vendor in CPUID leaf 0.

@@ -1,15 +1,20 @@
 //! Writes checked CPU entries as a table.
 
-use std::collections::HashMap;
-
 use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
-use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES};
+use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES, by_name};
+use crate::strings::Strings;
 
 /// Returns the table of these CPU entries; `files` are the names that their places refer to.
-pub(crate) fn write(cpus: &[Cpu], aliases: &[Aliases], files: &[&str]) -> Vec<u8> {
-    let mut table = Writer::default();
-    table.string("");
-    table.words = vec![0; header::WORDS + cpus.len() * cpu::WORDS];
+pub(crate) fn write(
+    cpus: &[Cpu],
+    aliases: &[Aliases],
+    strings: Strings,
+    files: &[&str],
+) -> Vec<u8> {
+    let mut table = Writer {
+        words: vec![0; header::WORDS + cpus.len() * cpu::WORDS],
+        strings,
+    };
     let aliases: Vec<[u32; 3]> = aliases.iter().map(|from| table.aliases(from)).collect();
     for (at, cpu) in cpus.iter().enumerate() {
         let mut record = table.cpu(cpu, files);
@@ -22,25 +27,15 @@ pub(crate) fn write(cpus: &[Cpu], aliases: &[Aliases], files: &[&str]) -> Vec<u8
     table.finish(cpus.len())
 }
 
-#[derive(Default)]
 struct Writer {
     words: Vec<u32>,
-    strings: HashMap<String, u32>,
-    ends: Vec<u32>,
-    text: String,
+    strings: Strings,
 }
 
 impl Writer {
-    /// Returns the number of a string, each kept once.
+    /// Returns the number of a string.
     fn string(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.strings.get(text) {
-            return *number;
-        }
-        let number = self.ends.len() as u32;
-        self.text.push_str(text);
-        self.ends.push(self.text.len() as u32);
-        self.strings.insert(text.to_owned(), number);
-        number
+        self.strings.add(text).0
     }
 
     fn list<const N: usize>(&mut self, records: &[[u32; N]]) -> [u32; 2] {
@@ -93,13 +88,13 @@ impl Writer {
 
     /// Writes entries, sorted by name.
     fn entries(&mut self, from: &[Entry]) -> [u32; 2] {
-        let mut sorted: Vec<(String, &Entry)> = from
-            .iter()
-            .map(|entry| (entry.full_name().to_ascii_uppercase(), entry))
-            .collect();
-        sorted.sort_by(|a, b| a.0.cmp(&b.0));
-        let entries: Vec<_> = sorted.iter().map(|(_, entry)| self.entry(entry)).collect();
-        self.list(&entries)
+        let start = self.words.len() as u32;
+        self.words.reserve_exact(from.len() * entry::WORDS);
+        for entry in by_name(from, &self.strings) {
+            let record = self.entry(entry);
+            self.words.extend(record);
+        }
+        [start, from.len() as u32]
     }
 
     fn aliases(&mut self, from: &Aliases) -> [u32; 3] {
@@ -115,6 +110,12 @@ impl Writer {
                 record[rule::KIND] = 2;
                 record[rule::IMPLEMENTER] = implementer.map_or(0, |n| u32::from(n) + 1);
                 record[rule::PART] = part.map_or(0, |n| u32::from(n) + 1);
+                vec![record]
+            }
+            Rule::Other { isa, id } => {
+                record[rule::KIND] = 3;
+                record[rule::VENDOR] = self.string(isa);
+                record[rule::CORE_TYPE] = self.string(id);
                 vec![record]
             }
             Rule::X86 {
@@ -144,12 +145,12 @@ impl Writer {
         }
     }
 
-    fn entry(&mut self, from: &Entry) -> [u32; entry::WORDS] {
+    fn entry(&self, from: &Entry) -> [u32; entry::WORDS] {
         let bits = from.bits;
         let mut record = [0; entry::WORDS];
-        record[entry::NAME] = self.string(&from.full_name());
+        record[entry::NAME] = from.name.0;
         record[entry::CODE] = u32::from(bits.code)
-            | (from.event.len() as u32 & 0xff) << 16
+            | (from.event(&self.strings).len() as u32 & 0xff) << 16
             | (bits.flags >> 16) << 24;
         record[entry::MASKS] = u32::from_le_bytes([
             bits.unit_mask,
@@ -164,26 +165,26 @@ impl Writer {
         record[entry::REGISTER] = bits.register;
         record[entry::VALUE] = bits.value as u32;
         record[entry::VALUE + 1] = (bits.value >> 32) as u32;
-        record[entry::SAME_AS] = self.string(&from.same_as);
-        record[entry::DESCRIPTION] = self.string(&from.description);
-        record[entry::ERRATA] = self.string(&from.errata.join("; "));
-        record[entry::INSTEAD] = self.string(&from.instead);
-        record[entry::UNIT] = self.string(&from.unit);
+        record[entry::SAME_AS] = from.same_as.0;
+        record[entry::DESCRIPTION] = from.description.0;
+        record[entry::ERRATA] = from.errata.0;
+        record[entry::INSTEAD] = from.instead.0;
+        record[entry::UNIT] = from.unit.0;
         record[entry::LINE] = from.location.line;
         record
     }
 
-    fn mappings(&mut self, from: &[Mapping]) -> Vec<[u32; mapping::WORDS]> {
+    fn mappings(&self, from: &[Mapping]) -> Vec<[u32; mapping::WORDS]> {
         let mut sorted: Vec<&Mapping> = from.iter().collect();
-        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        sorted.sort_by_key(|mapping| self.strings.get(mapping.name));
         sorted
             .into_iter()
             .map(|from| {
                 let mut record = [0; mapping::WORDS];
-                record[mapping::NAME] = self.string(&from.name);
-                record[mapping::TEXT] = self.string(match &from.text {
-                    Ok(text) | Err(text) => text,
-                });
+                record[mapping::NAME] = from.name.0;
+                record[mapping::TEXT] = match from.text {
+                    Ok(text) | Err(text) => text.0,
+                };
                 record[mapping::ABSENT] = u32::from(from.text.is_err());
                 record[mapping::LINE] = from.location.line;
                 record
@@ -195,14 +196,13 @@ impl Writer {
         self.words[header::MAGIC] = MAGIC;
         self.words[header::CPUS] = cpus as u32;
         self.words[header::STRINGS] = self.words.len() as u32;
-        self.words[header::STRING_COUNT] = self.ends.len() as u32;
-        self.words.extend(&self.ends);
-        let mut bytes: Vec<u8> = self
-            .words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        bytes.extend(self.text.as_bytes());
+        self.words[header::STRING_COUNT] = self.strings.ends.len() as u32;
+        let words = self.words.len() + self.strings.ends.len();
+        let mut bytes = Vec::with_capacity(words * 4 + self.strings.text.len());
+        for word in self.words.iter().chain(&self.strings.ends) {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(self.strings.text.as_bytes());
         bytes
     }
 }

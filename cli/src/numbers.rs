@@ -1,0 +1,61 @@
+//! Numbers on the command line, refused in plain words.
+
+use std::str::FromStr;
+
+/// Reads a whole number that is one of some, which `what` says in words.
+fn number<T: FromStr>(text: &str, what: &str, is_fine: impl Fn(&T) -> bool) -> Result<T, String> {
+    let number = text.trim().parse().ok().filter(is_fine);
+    number.ok_or_else(|| format!("expected {what}"))
+}
+
+/// Reads a number of at least one.
+pub(crate) fn positive<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    number(text, "a positive whole number", |number| {
+        *number >= T::from(1)
+    })
+}
+
+/// Reads a number of milliseconds, at least one.
+pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
+    number(text, "a positive number of milliseconds", |ms| *ms > 0)
+}
+
+/// Reads a delay in milliseconds.
+pub(crate) fn delay(text: &str) -> Result<i64, String> {
+    number(text, "a number of milliseconds, or -1", |ms| *ms >= -1)
+}
+
+/// Reads how often something is done.
+pub(crate) fn times(text: &str) -> Result<u32, String> {
+    number(text, "a whole number; 0 is until Ctrl-C", |_| true)
+}
+
+/// Reads the id of a process or thread.
+pub(crate) fn id(text: &str) -> Result<i32, String> {
+    number(text, "the number of a process or thread", |id| *id > 0)
+}
+
+/// Reads a counter of pctr(4).
+pub(crate) fn counter(text: &str) -> Result<u8, String> {
+    number(text, "a counter from 0 to 3", |counter| *counter < 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_said_in_words() {
+        assert_eq!(milliseconds("250"), Ok(250));
+        assert_eq!(
+            (delay("-1"), times("0"), counter("3")),
+            (Ok(-1), Ok(0), Ok(3))
+        );
+        for text in ["0", "-5", "abc", "", "99999999999999999999"] {
+            let refused = milliseconds(text).expect_err(text);
+            assert_eq!(refused, "expected a positive number of milliseconds");
+        }
+        assert!(positive::<u32>("0").is_err() && positive::<u64>("1").is_ok());
+        assert!(id("-1").is_err() && counter("4").is_err() && delay("-2").is_err());
+    }
+}

@@ -1,0 +1,9 @@
+//! Recordings: opening one, and going through its records in the order of their times.
+
+mod open;
+mod replay;
+mod selection;
+
+pub(crate) use open::Input;
+pub(crate) use replay::{Replay, Visit, owner, owner_of};
+pub(crate) use selection::{Selection, SelectionOptions};

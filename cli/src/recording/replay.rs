@@ -1,0 +1,345 @@
+//! The records of a recording in the order of their times, and what they change: mappings, names of threads.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use quipu_perf_data::record::{FileIdentity, Mapping, kind};
+use quipu_perf_data::{
+    BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords, RawRecord, Reader,
+    Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
+};
+use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer};
+
+use crate::failure::Failure;
+
+use super::open::Input;
+
+/// Name of the kernel's own mapping, before the name of a symbol.
+const KERNEL: &[u8] = b"[kernel.kallsyms]";
+
+/// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
+const TRACEPOINT: u32 = 2;
+
+/// Taker of records.
+pub(crate) trait Visit {
+    /// Takes any record of the kernel's that can be decoded, samples too, before it changes the state; does nothing unless it is
+    /// written for the visitor. `_event` is the position of its event.
+    ///
+    /// # Errors
+    /// The bytes make no sense: the record is left out.
+    fn record(
+        &mut self,
+        _replay: &Replay,
+        _event: usize,
+        _raw: &RawRecord<'_>,
+        _record: &Record<'_>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Takes a sample. After `Break` no more records are read.
+    fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
+    -> ControlFlow<()>;
+
+    /// Forgets what is at addresses of user mode: mappings changed.
+    fn forget(&mut self);
+}
+
+/// Makes the visitor of a recording from its events and its description.
+pub(crate) trait Begin<V>:
+    FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>
+{
+}
+
+impl<V, F: FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>> Begin<V> for F {}
+
+/// State of going through a recording.
+pub(crate) struct Replay {
+    layouts: Vec<RecordLayout>,
+    /// Events by the ids of their counters.
+    events: HashMap<u64, usize>,
+    /// The earliest time in the file, in ns.
+    pub(crate) begun: u64,
+    pub(crate) processes: Processes,
+    pub(crate) symbolizer: Symbolizer,
+    pub(crate) has_kernel_symbols: bool,
+    /// The number of records that cannot be decoded, and why the first of them cannot.
+    left_out: Option<(u64, Error)>,
+    /// Sentences on the file for the user.
+    notes: Vec<String>,
+    is_done: bool,
+}
+
+impl Replay {
+    pub(super) fn begin<R: Read, V>(
+        reader: &Reader<R>,
+        input: Input<'_>,
+        begin: impl Begin<V>,
+    ) -> Result<(Self, V), Failure> {
+        let features = reader.features();
+        let same = |recorded: &Option<String>, name: &str| {
+            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
+            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
+        };
+        let this_machine =
+            same(&features.os_release, "osrelease") && same(&features.host_name, "hostname");
+        let kernel = this_machine.then(KernelSymbols::of_this_machine).flatten();
+        let in_user_mode = features
+            .build_ids
+            .iter()
+            .filter(|b| b.owner == BuildIdOwner::User);
+        let build_ids: Vec<_> = in_user_mode
+            .map(|b| (b.path.clone(), b.id.clone()))
+            .collect();
+        let mut events = HashMap::new();
+        let mut names = Vec::new();
+        for (i, event) in reader.events().iter().enumerate() {
+            events.extend(event.ids().iter().map(|id| (*id, i)));
+            let attr = event.attr();
+            let name = event.name().map(str::to_owned);
+            names.push(
+                name.or_else(|| attr.event_name())
+                    .unwrap_or_else(|| numbers(attr)),
+            );
+        }
+        let visit = begin(reader.events(), features, &names)?;
+        let replay = Self {
+            layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
+            events,
+            begun: u64::MAX,
+            processes: Processes::new(),
+            has_kernel_symbols: kernel.is_some(),
+            symbolizer: Symbolizer::new()
+                .with_kernel(kernel)
+                .of_this_machine(this_machine)
+                .with_lines(input.lines)
+                .with_maps_of_others(input.force)
+                .with_build_ids(build_ids),
+            left_out: None,
+            notes: Vec::new(),
+            is_done: false,
+        };
+        Ok((replay, visit))
+    }
+
+    /// Takes the records in the order of their times.
+    pub(super) fn run<R: Read, V: Visit>(
+        mut self,
+        mut records: FileRecords<'_, R>,
+        mut visit: V,
+    ) -> Result<(Self, V), Error> {
+        let mut order = TimeOrder::new();
+        let mut is_first = true;
+        while !self.is_done {
+            let record = match records.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if is_first || matches!(error, Error::Io(_)) => return Err(error),
+                Err(error) => {
+                    self.notes.push(format!(
+                        "the file is not whole: {error}; what can be read of it is reported"
+                    ));
+                    break;
+                }
+            };
+            is_first = false;
+            if record.kind() == kind::FINISHED_ROUND {
+                order.finish_round(|record| self.take(record, &mut visit))?;
+            } else if record.kind() < kind::FIRST_OF_USER {
+                match self.time_of(record.bytes()) {
+                    Some(time) => {
+                        self.begun = self.begun.min(time);
+                        order.push(time, record.bytes());
+                    }
+                    None => self.take(record.bytes(), &mut visit)?,
+                }
+            }
+        }
+        order.finish(|record| self.take(record, &mut visit))?;
+        Ok((self, visit))
+    }
+
+    /// Returns the event of a counter by its id.
+    pub(crate) fn event_with_id(&self, id: u64) -> Option<usize> {
+        self.events.get(&id).copied()
+    }
+
+    /// Returns the layout of the records of an event.
+    pub(crate) fn layout(&self, event: usize) -> RecordLayout {
+        self.layouts[event]
+    }
+
+    /// Returns the name of a thread, as far as there is one.
+    pub(crate) fn thread_name(&self, tid: i32) -> Option<Arc<str>> {
+        match tid {
+            // The idle task of each CPU, which nobody names.
+            0 => Some(Arc::from("swapper")),
+            tid => self.processes.thread_name(tid).cloned(),
+        }
+    }
+
+    /// Returns what is to be said of the file: that it is cut, or has records that cannot be decoded.
+    pub(crate) fn notes_on_file(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if let Some((records, error)) = &self.left_out {
+            notes.push(format!(
+                "{records} records are left out, they cannot be decoded: {error}"
+            ));
+        }
+        notes
+    }
+
+    /// Returns what is to be said of functions without names.
+    pub(crate) fn notes_on_names(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let changed: Vec<_> = self.symbolizer.changed().collect();
+        if !changed.is_empty() {
+            let files = changed.join(", ");
+            notes.push(format!(
+                "{files}: not the file that was recorded, so its functions have no names"
+            ));
+        }
+        for (file, why) in self.symbolizer.left_out() {
+            let force = match why {
+                LeftOut::OfAnotherUser { .. } => "; -f reads it all the same",
+                _ => "",
+            };
+            notes.push(format!(
+                "{file}: {why}, so its functions have no names{force}"
+            ));
+        }
+        notes
+    }
+
+    /// The event that a record belongs to: by its id where records say it, else the first.
+    fn event_of(&self, record: &RawRecord<'_>) -> usize {
+        let first = &self.layouts[0];
+        let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
+            record.identifier()
+        } else if self.layouts.len() == 1 {
+            None
+        } else if record.kind() == kind::SAMPLE {
+            match record.decode(first) {
+                Ok(Record::Sample(sample)) => sample.id(),
+                _ => None,
+            }
+        } else {
+            record.sample_id(first).and_then(|trailer| trailer.id)
+        };
+        id.and_then(|id| self.events.get(&id).copied()).unwrap_or(0)
+    }
+
+    /// When a record was written; `None` for what was there before.
+    fn time_of(&self, bytes: &[u8]) -> Option<u64> {
+        let record = RawRecord::at_start(bytes)?;
+        let layout = &self.layouts[self.event_of(&record)];
+        let time = match record.kind() {
+            kind::SAMPLE => match record.decode(layout) {
+                Ok(Record::Sample(sample)) => sample.time(),
+                _ => None,
+            },
+            _ => record.sample_id(layout)?.time,
+        };
+        time.filter(|time| *time > 0 && *time < u64::MAX)
+    }
+
+    /// Takes a record, or leaves it out where its bytes make no sense.
+    fn take(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
+        if self.is_done {
+            return Ok(());
+        }
+        if let Err(error) = self.decode(bytes, visit) {
+            self.left_out.get_or_insert((0, error)).0 += 1;
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
+        let Some(record) = RawRecord::at_start(bytes) else {
+            return Ok(());
+        };
+        let event = self.event_of(&record);
+        let layout = self.layouts[event];
+        let decoded = record.decode(&layout)?;
+        visit.record(self, event, &record, &decoded)?;
+        match decoded {
+            Record::Mapping(mapping) => {
+                let changes = self.map(&mapping, record.misc().cpu_mode());
+                if changes {
+                    visit.forget();
+                }
+            }
+            Record::Comm(comm) => {
+                let thread = comm.thread;
+                self.processes
+                    .name(thread.pid, thread.tid, comm.name, comm.is_exec);
+                if comm.is_exec {
+                    visit.forget();
+                }
+            }
+            Record::Fork(task) => {
+                let (new, parent) = (task.thread, task.parent);
+                self.processes
+                    .fork(new.pid, new.tid, parent.pid, parent.tid);
+            }
+            Record::Sample(sample) => self.is_done = visit.sample(self, event, &sample).is_break(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a mapping; true if it is one of a process.
+    fn map(&mut self, mapping: &Mapping<'_>, mode: CpuMode) -> bool {
+        if mapping.is_data {
+            return false;
+        }
+        if mode == CpuMode::Kernel {
+            if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
+                self.symbolizer
+                    .set_kernel_reference(symbol, mapping.file_offset);
+            }
+            return false;
+        }
+        if let Some(FileIdentity::BuildId(id)) = mapping.file {
+            self.symbolizer.add_build_id(mapping.path, id);
+        }
+        let mapped = Mapped::new(
+            mapping.address..mapping.address.saturating_add(mapping.len),
+            mapping.file_offset,
+            mapping.path,
+        );
+        self.processes.map(mapping.thread.pid, mapped);
+        true
+    }
+}
+
+/// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
+pub(crate) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
+    match context {
+        Context::Kernel => AddressOwner::Kernel,
+        Context::User => AddressOwner::Process(pid),
+        Context::Unknown => own,
+        _ => AddressOwner::Other,
+    }
+}
+
+/// Returns the owner of the instruction of a sample.
+pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
+    match mode {
+        CpuMode::Kernel => AddressOwner::Kernel,
+        CpuMode::User => AddressOwner::Process(pid),
+        _ => AddressOwner::Other,
+    }
+}
+
+/// Returns the name of an event that has none, neither in the file nor for its numbers: those.
+fn numbers(attr: &EventAttr) -> String {
+    match attr.event_type() {
+        // The files `id` of tracefs have the number.
+        TRACEPOINT => format!("tracepoint {}", attr.config()),
+        other => format!("type {other} config {:#x}", attr.config()),
+    }
+}

@@ -1,0 +1,91 @@
+//! The function and the file at an address, as perf script names them.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use quipu_symbols::{AddressOwner, Function};
+
+use crate::recording::Replay;
+
+/// An address and what is there.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The address in its file; that in memory in the kernel, and where no file is.
+    pub(super) in_file: u64,
+    pub(super) symbol: Option<Arc<str>>,
+    /// Bytes from the start of the symbol.
+    pub(super) offset: u64,
+    pub(super) object: Arc<str>,
+    pub(super) source: Option<(Arc<str>, u32)>,
+}
+
+/// Places by their addresses, until mappings change.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    of_processes: HashMap<(i32, u64), Rc<Place>>,
+    of_kernel: HashMap<u64, Rc<Place>>,
+}
+
+impl Places {
+    /// Forgets those of processes.
+    pub(super) fn forget(&mut self) {
+        self.of_processes.clear();
+    }
+
+    /// Returns what is at an address.
+    pub(super) fn at(
+        &mut self,
+        replay: &mut Replay,
+        owner: AddressOwner,
+        address: u64,
+    ) -> Rc<Place> {
+        let known = match owner {
+            AddressOwner::Kernel => self.of_kernel.get(&address),
+            AddressOwner::Process(pid) => self.of_processes.get(&(pid, address)),
+            _ => None,
+        };
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let place = Rc::new(found(replay, owner, address));
+        match owner {
+            AddressOwner::Kernel => self.of_kernel.insert(address, place.clone()),
+            AddressOwner::Process(pid) => self.of_processes.insert((pid, address), place.clone()),
+            _ => None,
+        };
+        place
+    }
+}
+
+fn found(replay: &mut Replay, owner: AddressOwner, address: u64) -> Place {
+    let mut functions: Vec<Function> = Vec::new();
+    let processes = &replay.processes;
+    replay
+        .symbolizer
+        .resolve(processes, owner, address, &mut functions);
+    // The source line is that of the innermost function, the symbol that of the outermost.
+    let source = functions.first().and_then(|inner| inner.source.clone());
+    let mapping = match owner {
+        AddressOwner::Process(pid) => processes.mapping(pid, address),
+        _ => None,
+    };
+    let in_file = mapping.map_or(address, |mapping| mapping.offset_of(address));
+    let function = functions.pop();
+    let object = function.as_ref().map_or("[unknown]", |f| &*f.object);
+    let is_without_file = object == "[jit]"
+        || ["//anon", "/dev/zero", "/anon_hugepage"]
+            .iter()
+            .any(|anon| object.starts_with(anon));
+    let object = match owner {
+        AddressOwner::Process(pid) if is_without_file => format!("/tmp/perf-{pid}.map").into(),
+        _ => object.into(),
+    };
+    Place {
+        in_file,
+        offset: function.as_ref().and_then(|f| f.offset).unwrap_or(0),
+        symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
+        object,
+        source,
+    }
+}

@@ -1,0 +1,346 @@
+//! The lines of samples (`process_event`, `tools/perf/builtin-script.c`).
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write};
+use std::ops::ControlFlow;
+
+use quipu_perf_data::{Callchain, EventAttr, Features, RecordedEvent, Sample, SampleType};
+use quipu_symbols::AddressOwner;
+
+use crate::failure::Failure;
+use crate::pager::Pager;
+use crate::recording::{Replay, Selection, Visit, owner, owner_of};
+use crate::terminal::escaped;
+
+use super::fields::{Field, FieldSet, Fields};
+use super::frames::{Place, Places};
+use super::json::{Frame, Row};
+use super::options::Options;
+use super::tracepoints::{self, Tracepoint};
+
+/// Text of this length is written at once.
+const MUCH: usize = 64 << 10;
+
+/// Printing the samples of a recording.
+pub(super) struct Script {
+    options: Options,
+    selection: Selection,
+    events: Vec<Printed>,
+    /// The longest name of an event.
+    width: usize,
+    tracepoints: HashMap<u64, Tracepoint>,
+    places: Places,
+    text: String,
+    out: Pager,
+    outcome: io::Result<()>,
+}
+
+/// An event and its fields that are printed.
+struct Printed {
+    name: String,
+    fields: FieldSet,
+    has_chain: bool,
+    /// True if an address of data is one that the sampled instruction touched: it has a symbol then.
+    is_fault: bool,
+    /// The number of a tracepoint.
+    tracepoint: Option<u64>,
+}
+
+impl Visit for Script {
+    fn sample(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+    ) -> ControlFlow<()> {
+        let thread = sample.thread();
+        let tid = thread.map_or(-1, |thread| thread.tid);
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let name = replay.thread_name(tid);
+        let name = name.unwrap_or_else(|| format!(":{tid}").into());
+        if !self.selection.has(sample, &name) {
+            return ControlFlow::Continue(());
+        }
+        let own = owner(sample.misc().cpu_mode(), pid);
+        if self.selection.is_of_functions() {
+            let ip = sample.ip().unwrap_or(0);
+            let place = self.places.at(replay, own, ip);
+            if !self
+                .selection
+                .has_function(&place.object, place.symbol.as_deref())
+            {
+                return ControlFlow::Continue(());
+            }
+        }
+        if self.options.json {
+            self.row(replay, event, sample, &name, own);
+        } else {
+            self.line(replay, event, sample, &name, own);
+        }
+        if self.text.len() >= MUCH {
+            self.outcome = self.out.write_all(self.text.as_bytes());
+            self.text.clear();
+        }
+        match self.outcome {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
+    fn forget(&mut self) {
+        self.places.forget();
+    }
+}
+
+impl Script {
+    pub(super) fn new(
+        options: &Options,
+        fields: &Fields,
+        selection: Selection,
+        (events, features, names): (&[RecordedEvent], &Features, &[String]),
+        out: Pager,
+    ) -> Result<Self, Failure> {
+        let attrs: Vec<&EventAttr> = events.iter().map(RecordedEvent::attr).collect();
+        let with_chains = !options.hide_call_graph;
+        let sets = fields.of_events(&attrs, names, with_chains)?;
+        let printed = attrs.iter().zip(names).zip(sets);
+        let printed = printed.map(|((attr, name), fields)| Printed {
+            name: escaped(name).into_owned(),
+            fields,
+            has_chain: with_chains && attr.layout().sample_type().contains(SampleType::CALLCHAIN),
+            is_fault: is_fault(attr),
+            tracepoint: (attr.event_type() == 2).then(|| attr.config()),
+        });
+        Ok(Self {
+            options: options.clone(),
+            selection,
+            events: printed.collect(),
+            width: names.iter().map(String::len).max().unwrap_or(0),
+            tracepoints: tracepoints::of_file(features.tracing_data.as_deref()),
+            places: Places::default(),
+            text: String::with_capacity(2 * MUCH),
+            out,
+            outcome: Ok(()),
+        })
+    }
+
+    /// Writes what is left. A reader that went away is no error.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let written = match self.outcome {
+            Ok(()) => self.out.write_all(self.text.as_bytes()),
+            failed => failed,
+        };
+        match written.and_then(|()| self.out.finish()) {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+
+    fn line(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+        name: &str,
+        own: AddressOwner,
+    ) {
+        let Self {
+            options,
+            events,
+            width,
+            tracepoints,
+            places,
+            text,
+            ..
+        } = self;
+        let Some(event) = events.get(event) else {
+            return;
+        };
+        let fields = event.fields;
+        let chain = sample
+            .callchain()
+            .filter(|_| event.has_chain && fields.has(Field::Ip));
+        begin(text, fields, sample, name, (options.ns, event.has_chain));
+        if fields.has(Field::Period) {
+            let _ = write!(text, "{:>10} ", sample.period().unwrap_or(0));
+        }
+        if fields.has(Field::Event) {
+            let _ = write!(text, "{:>width$}: ", event.name, width = *width);
+        }
+        if fields.has(Field::Trace)
+            && let Some(raw) = sample.raw()
+            && let Some(tracepoint) = event.tracepoint.and_then(|id| tracepoints.get(&id))
+        {
+            let mut symbols = |address| {
+                let place = places.at(replay, AddressOwner::Kernel, address);
+                let name = place.symbol.as_deref()?.to_owned();
+                Some((name, address - place.offset))
+            };
+            let from = text.len();
+            tracepoint.print(raw, &mut symbols, text);
+            let shown = escaped(&text[from..]).into_owned();
+            text.truncate(from);
+            text.push_str(&shown);
+        }
+        let pid = sample.thread().map_or(-1, |thread| thread.pid);
+        if fields.has(Field::Address) {
+            let address = sample.addr().unwrap_or(0);
+            let _ = write!(text, "{address:>16x}");
+            if event.is_fault {
+                let place = places.at(replay, AddressOwner::Process(pid), address);
+                symbol(text, fields, &place);
+            }
+        }
+        if !fields.has(Field::Ip) {
+            text.push('\n');
+            return;
+        }
+        let Some(chain) = chain else {
+            let address = sample.ip().unwrap_or(0);
+            let place = places.at(replay, own, address);
+            let _ = write!(text, " {address:>16x}");
+            symbol(text, fields, &place);
+            source_line(text, fields, address, &place);
+            text.push('\n');
+            return;
+        };
+        text.push('\n');
+        for frame in Callchain::frames(&chain).take(options.max_stack) {
+            let owner = owner_of(frame.context, own, pid);
+            let place = places.at(replay, owner, frame.address);
+            let address = match owner {
+                AddressOwner::Process(_) => place.in_file,
+                _ => frame.address,
+            };
+            let _ = write!(text, "\t{address:>16x}");
+            symbol(text, fields, &place);
+            source_line(text, fields, address, &place);
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+
+    fn row(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+        name: &str,
+        own: AddressOwner,
+    ) {
+        let Some(event) = self.events.get(event) else {
+            return;
+        };
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let chain = sample.callchain().filter(|_| event.has_chain);
+        let mut addresses: Vec<_> = chain
+            .iter()
+            .flat_map(Callchain::frames)
+            .take(self.options.max_stack)
+            .map(|frame| (owner_of(frame.context, own, pid), frame.address))
+            .collect();
+        if addresses.is_empty() {
+            addresses.extend(sample.ip().map(|ip| (own, ip)));
+        }
+        let tracepoint = event.tracepoint.and_then(|id| self.tracepoints.get(&id));
+        let fields = tracepoint.and_then(|tracepoint| Some(tracepoint.values(sample.raw()?)));
+        let row = Row {
+            event: &event.name,
+            command: name,
+            pid: thread.map(|thread| thread.pid),
+            tid: thread.map(|thread| thread.tid),
+            time: sample.time(),
+            cpu: sample.cpu(),
+            period: sample.period(),
+            address: sample.addr().map(|address| format!("{address:#x}")),
+            fields,
+            frames: addresses
+                .into_iter()
+                .map(|(owner, address)| {
+                    Frame::new(address, &self.places.at(replay, owner, address))
+                })
+                .collect(),
+        };
+        // Numbers and text always have a form.
+        if let Ok(row) = serde_json::to_string(&row) {
+            self.text.push_str(&row);
+            self.text.push('\n');
+        }
+    }
+}
+
+/// Appends what a line begins with: who, where, when.
+fn begin(
+    text: &mut String,
+    fields: FieldSet,
+    sample: &Sample<'_>,
+    name: &str,
+    (nanoseconds, has_chain): (bool, bool),
+) {
+    let (pid, tid) = sample
+        .thread()
+        .map_or((-1, -1), |thread| (thread.pid, thread.tid));
+    if fields.has(Field::Comm) {
+        let name = escaped(name);
+        let width = if has_chain && fields.has(Field::Ip) {
+            0
+        } else {
+            16
+        };
+        let _ = write!(text, "{name:>width$} ");
+    }
+    let _ = match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+        (true, true) => write!(text, "{pid:>5}/{tid:<5} "),
+        (true, false) => write!(text, "{pid:>5} "),
+        (false, true) => write!(text, "{tid:>5} "),
+        (false, false) => Ok(()),
+    };
+    if fields.has(Field::Cpu) {
+        let _ = write!(text, "[{:03}] ", sample.cpu().unwrap_or(0));
+    }
+    if fields.has(Field::Time) {
+        let time = sample.time().unwrap_or(0);
+        let (seconds, rest) = (time / 1_000_000_000, time % 1_000_000_000);
+        let _ = match nanoseconds {
+            true => write!(text, "{seconds:>5}.{rest:09}: "),
+            false => write!(text, "{seconds:>5}.{:06}: ", rest / 1000),
+        };
+    }
+}
+
+/// Appends the symbol and the file, as far as they are asked for.
+fn symbol(text: &mut String, fields: FieldSet, place: &Place) {
+    if fields.has(Field::Symbol) {
+        let name = place.symbol.as_deref().unwrap_or("[unknown]");
+        text.push(' ');
+        text.push_str(&escaped(name));
+        if fields.has(Field::Offset) && place.symbol.is_some() {
+            let _ = write!(text, "+{:#x}", place.offset);
+        }
+    }
+    if fields.has(Field::Object) {
+        let _ = write!(text, " ({})", escaped(&place.object));
+    }
+}
+
+/// Appends the source line, or the file and the address in it.
+fn source_line(text: &mut String, fields: FieldSet, address: u64, place: &Place) {
+    if !fields.has(Field::SourceLine) {
+        return;
+    }
+    let short = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let _ = match &place.source {
+        Some((file, line)) => write!(text, "\n  {}:{line}", escaped(&short(file))),
+        None if &*place.object == "[unknown]" => Ok(()),
+        None => write!(text, "\n  {}[{address:x}]", escaped(&short(&place.object))),
+    };
+}
+
+/// Returns true for page faults of any sort (`sample_addr_correlates_sym`, `tools/perf/util/event.c`).
+fn is_fault(attr: &EventAttr) -> bool {
+    const SOFTWARE: u32 = 1;
+    const FAULTS: [u64; 3] = [2, 5, 6];
+    attr.event_type() == SOFTWARE && FAULTS.contains(&attr.config())
+}

@@ -1,0 +1,133 @@
+//! Commands that start and stop counting (`--control`): `enable`, `disable` and `ping`, a line each, from a descriptor
+//! or a named pipe; each is acknowledged by `ack` (perf-stat(1), `--control`).
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use crate::failure::Failure;
+
+/// The time between looks at whether a command has come.
+pub(super) const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Files that commands come from and are acknowledged in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlFiles {
+    commands: PathBuf,
+    acknowledgements: Option<PathBuf>,
+}
+
+impl FromStr for ControlFiles {
+    type Err = String;
+
+    /// Reads `fd:CONTROL[,ACK]` or `fifo:CONTROL[,ACK]`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "expected fd:CONTROL[,ACK] or fifo:CONTROL[,ACK]".to_owned();
+        let (kind, names) = text.split_once(':').ok_or_else(expected)?;
+        let path = |name: &str| match (kind, name) {
+            (_, "") => Err(expected()),
+            ("fifo", name) => Ok(PathBuf::from(name)),
+            ("fd", number) => match number.parse::<u32>() {
+                Ok(number) => Ok(PathBuf::from(format!("/dev/fd/{number}"))),
+                Err(_) => Err(format!("{number} is not the number of a descriptor")),
+            },
+            _ => Err(expected()),
+        };
+        let (commands, acknowledgements) = match names.split_once(',') {
+            Some((commands, ack)) => (path(commands)?, Some(path(ack)?)),
+            None => (path(names)?, None),
+        };
+        Ok(Self {
+            commands,
+            acknowledgements,
+        })
+    }
+}
+
+/// A command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    Enable,
+    Disable,
+    Ping,
+}
+
+/// The open files.
+pub(super) struct Control {
+    commands: File,
+    acknowledgements: Option<File>,
+    /// The part of the next line that was read.
+    line: Vec<u8>,
+}
+
+impl Control {
+    pub(super) fn open(files: &ControlFiles) -> Result<Self, Failure> {
+        // A pipe is opened for both, so that it does not end when its writer closes it, and opening does not wait.
+        let both = |path: &Path| {
+            let mut options = OpenOptions::new();
+            let flags = OFlags::NONBLOCK.bits();
+            options
+                .custom_flags(flags.cast_signed())
+                .read(true)
+                .write(true);
+            options
+                .open(path)
+                .map_err(|e| Failure::new(format_args!("cannot open {}: {e}", path.display())))
+        };
+        Ok(Self {
+            commands: both(&files.commands)?,
+            acknowledgements: files.acknowledgements.as_deref().map(both).transpose()?,
+            line: Vec::new(),
+        })
+    }
+
+    /// Returns the next command, if one has come. What is none of them is told and left out.
+    pub(super) fn next(&mut self) -> Result<Option<Command>, Failure> {
+        let mut byte = [0];
+        loop {
+            match self.commands.read(&mut byte) {
+                Ok(0) => return Ok(None),
+                Ok(_) if byte == *b"\n" => {}
+                Ok(_) => {
+                    self.line.push(byte[0]);
+                    continue;
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    return Err(Failure::new(format_args!(
+                        "cannot read from --control: {e}"
+                    )));
+                }
+            }
+            let line = std::mem::take(&mut self.line);
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            match line.as_str() {
+                "enable" => return Ok(Some(Command::Enable)),
+                "disable" => return Ok(Some(Command::Disable)),
+                "ping" => return Ok(Some(Command::Ping)),
+                "" => {}
+                other => crate::terminal::warn(format_args!(
+                    "--control: {other:?} is none of enable, disable and ping"
+                )),
+            }
+        }
+    }
+
+    /// Tells that a command has been carried out.
+    pub(super) fn acknowledge(&mut self) -> Result<(), Failure> {
+        let Some(file) = &mut self.acknowledgements else {
+            return Ok(());
+        };
+        file.write_all(b"ack\n").map_err(|e| {
+            Failure::new(format_args!(
+                "cannot acknowledge a command of --control: {e}"
+            ))
+        })
+    }
+}

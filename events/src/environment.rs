@@ -1,0 +1,72 @@
+//! The environment, where it can be trusted.
+
+use std::ffi::OsString;
+use std::{env, io};
+
+/// `AT_SECURE` of the auxiliary vector (getauxval(3)).
+const AT_SECURE: usize = 23;
+
+/// Returns a variable of the environment, as secure_getenv(3) does: none in a program that was executed
+/// with rights which the one who set the variable may lack.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|_| !has_more_rights())
+}
+
+/// Returns true in a set-user-ID or set-group-ID program, and on Linux in one with capabilities or a
+/// security label of its file as well.
+fn has_more_rights() -> bool {
+    has_other_ids() || cfg!(any(target_os = "linux", target_os = "android")) && is_secure()
+}
+
+#[cfg(unix)]
+fn has_other_ids() -> bool {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    getuid() != geteuid() || getgid() != getegid()
+}
+
+#[cfg(not(unix))]
+fn has_other_ids() -> bool {
+    false
+}
+
+/// Returns what the kernel told at execve(2), which holds when the program has changed its ids since. A
+/// process that may not read it has more rights than its user.
+fn is_secure() -> bool {
+    match std::fs::read("/proc/self/auxv") {
+        Ok(vector) => says_secure(&vector),
+        Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
+    }
+}
+
+/// Returns true if an auxiliary vector, pairs of a key and a value, has a value for `AT_SECURE`.
+fn says_secure(vector: &[u8]) -> bool {
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+    let mut pairs = vector.chunks_exact(2 * size_of::<usize>());
+    pairs.any(|pair| {
+        let (key, value) = pair.split_at(size_of::<usize>());
+        word(key) == AT_SECURE && word(value) != 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_its_own_user_has_its_environment() {
+        assert!(!has_more_rights());
+        assert_eq!(variable("PATH"), env::var_os("PATH"));
+    }
+
+    #[test]
+    fn the_kernels_word_is_read() {
+        let vector = |pairs: &[[usize; 2]]| -> Vec<u8> {
+            let words = pairs.iter().flatten();
+            words.flat_map(|word| word.to_ne_bytes()).collect()
+        };
+        assert!(says_secure(&vector(&[[6, 4096], [23, 1], [0, 0]])));
+        assert!(!says_secure(&vector(&[[6, 23], [23, 0], [0, 0]])));
+        assert!(!says_secure(&vector(&[[6, 4096], [22, 1]])));
+        assert!(!says_secure(&[23]));
+    }
+}

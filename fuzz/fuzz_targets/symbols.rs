@@ -1,0 +1,44 @@
+//! Files from which functions get their names: ELF files with debug information, else any text as the
+//! kernel's symbols, a compiler's map, mappings, and a mangled name.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use quipu_fuzz::written;
+use quipu_symbols::{AddressOwner, KernelSymbols, Mapped, MapsLine, Processes, Symbolizer, demangle};
+
+/// Addresses at which functions are looked for.
+const PLACES: u64 = 0x4000;
+
+fuzz_target!(|input: &[u8]| {
+    let mut functions = Vec::new();
+    let mut processes = Processes::new();
+    let pid = std::process::id() as i32;
+    let owner = AddressOwner::Process(pid);
+    if input.starts_with(b"\x7fELF") {
+        let path = written("program", input);
+        let path = path.as_os_str().as_encoded_bytes();
+        processes.map(pid, Mapped::new(0..PLACES, 0, path));
+        let mut symbolizer = Symbolizer::new().with_lines(true);
+        for address in (0..PLACES).step_by(0x40) {
+            symbolizer.resolve(&processes, owner, address, &mut functions);
+        }
+        return;
+    }
+    let text = String::from_utf8_lossy(input);
+    let _ = demangle(&text);
+    for line in input.split(|byte| *byte == b'\n') {
+        if let Some(line) = MapsLine::parse(line) {
+            let _ = format!("{line:?}");
+        }
+    }
+    let kernel = KernelSymbols::parse(&text);
+    let map = format!("/tmp/perf-{pid}.map");
+    std::fs::write(&map, input).expect("written");
+    let mut symbolizer = Symbolizer::new().with_kernel(kernel).of_this_machine(true);
+    for address in (0..PLACES).step_by(0x100) {
+        symbolizer.resolve(&processes, owner, address, &mut functions);
+        let place = 0xffff_ffff_8100_0000 + address;
+        symbolizer.resolve(&processes, AddressOwner::Kernel, place, &mut functions);
+    }
+    let _ = std::fs::remove_file(map);
+});

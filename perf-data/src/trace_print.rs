@@ -1,0 +1,343 @@
+//! Printing the data of a tracepoint as the kernel does: its `print fmt`.
+//!
+//! `Documentation/trace/events.rst`, "Event formats". Where the kernel and libtraceevent, by which perf prints, differ,
+//! this does as libtraceevent: fields are read without their sign, which the conversion gives them.
+
+mod conversion;
+mod parse;
+
+use std::fmt::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use quipu_hal::{Error, ErrorKind, Result};
+
+use crate::trace_format::{FieldValue, TraceField, TraceFormat};
+
+use conversion::{Amount, Conversion, Piece, pieces};
+use parse::{Argument, Parser};
+
+/// No width is larger than this.
+const WIDEST: usize = 4096;
+
+/// Printer of the data of a tracepoint.
+///
+/// ```
+/// use quipu_perf_data::{TraceFormat, TracePrint};
+///
+/// let format = TraceFormat::parse(
+///     "name: sched_wakeup\nID: 5\nformat:\n\
+///      \tfield:int pid;\toffset:0;\tsize:4;\tsigned:1;\n\n\
+///      print fmt: \"pid=%d%s\", REC->pid, REC->pid < 2 ? \" (init)\" : \"\"\n",
+/// )?;
+/// let print = TracePrint::new(&format)?;
+/// let mut text = String::new();
+/// print.print(&1i32.to_ne_bytes(), &mut |_| None, &mut text);
+/// assert_eq!(text, "pid=1 (init)");
+/// # Ok::<_, quipu_hal::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TracePrint {
+    format: TraceFormat,
+    pieces: Vec<Piece>,
+    arguments: Vec<Argument>,
+}
+
+/// Finds the kernel's symbol at an address: its name, and its start.
+type Symbols<'a> = dyn FnMut(u64) -> Option<(String, u64)> + 'a;
+
+impl TracePrint {
+    /// Reads how a tracepoint is printed.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) where it calls a function of the kernel that is not known.
+    pub fn new(format: &TraceFormat) -> Result<Self> {
+        let wrong = |rest: &str| {
+            let shown: String = rest.chars().take(80).collect();
+            Error::new(
+                ErrorKind::UnsupportedFeature,
+                format!("read how {} is printed", format.name()),
+            )
+            .with_reason(format!("`{}` is not understood", shown.escape_debug()))
+        };
+        let (template, arguments) = Parser::new(format).parse().map_err(wrong)?;
+        Ok(Self {
+            pieces: pieces(&template).ok_or_else(|| wrong(&template))?,
+            format: format.clone(),
+            arguments,
+        })
+    }
+
+    /// Appends the text of a sample's raw data (`PERF_SAMPLE_RAW`). `symbols` finds the kernel's symbol at an address: its
+    /// name, and its start. Data that end too early are as zeros.
+    pub fn print(&self, raw: &[u8], symbols: &mut Symbols<'_>, out: &mut String) {
+        let mut arguments = self.arguments.iter();
+        for piece in &self.pieces {
+            let conversion = match piece {
+                Piece::Literal(text) => {
+                    out.push_str(text);
+                    continue;
+                }
+                Piece::Conversion(conversion) => conversion,
+            };
+            let mut amount = |amount: Option<Amount>| match amount? {
+                Amount::Fixed(amount) => Some(amount.min(WIDEST)),
+                Amount::Argument => {
+                    let value = number(arguments.next()?, raw, &self.format);
+                    Some(usize::try_from(value).unwrap_or(WIDEST).min(WIDEST))
+                }
+            };
+            let width = amount(conversion.width).unwrap_or(0);
+            let precision = amount(conversion.precision);
+            let Some(argument) = arguments.next() else {
+                return;
+            };
+            match conversion.letter {
+                's' => {
+                    let text = self.text(argument, raw);
+                    conversion.text(&text, width, precision, out);
+                }
+                'c' => {
+                    let value = number(argument, raw, &self.format) as u8;
+                    conversion.text(&char::from(value).to_string(), width, None, out);
+                }
+                'p' => {
+                    let text = self.pointer(conversion, argument, raw, symbols);
+                    conversion.text(&text, width, None, out);
+                }
+                _ => {
+                    let value = number(argument, raw, &self.format);
+                    conversion.number(value, width, precision, out);
+                }
+            }
+        }
+    }
+
+    fn text(&self, argument: &Argument, raw: &[u8]) -> String {
+        let value = |argument| number(argument, raw, &self.format);
+        match argument {
+            Argument::Text(text) => text.clone(),
+            Argument::Field(at) => self.field_text(&self.format.fields()[*at], raw),
+            Argument::Choice(parts) => {
+                let [condition, yes, no] = &**parts;
+                let chosen = if value(condition) != 0 { yes } else { no };
+                self.text(chosen, raw)
+            }
+            Argument::Flags(flags, between, names) => {
+                let mut left = value(flags);
+                let mut set: Vec<String> = Vec::new();
+                for (bits, name) in names {
+                    match bits {
+                        Some(bits @ 1..) if left & bits == *bits => {
+                            set.push(name.clone());
+                            left &= !bits;
+                        }
+                        None if left == 0 && set.is_empty() => return name.clone(),
+                        _ => {}
+                    }
+                }
+                if left != 0 {
+                    set.push(format!("{left:#x}"));
+                }
+                set.join(between)
+            }
+            Argument::Symbol(symbol, names) => {
+                let value = value(symbol);
+                let found = names.iter().find(|(named, _)| *named == Some(value));
+                found.map_or_else(|| format!("{value:#x}"), |(_, name)| name.clone())
+            }
+            Argument::Hex(field, len, between) => {
+                let bytes = self.bytes(*field, raw);
+                let len = usize::try_from(value(len)).unwrap_or(usize::MAX);
+                let bytes = &bytes[..len.min(bytes.len())];
+                let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                hex.join(between)
+            }
+            Argument::Numbers(field, parts) => {
+                let [count, size] = &**parts;
+                let size = usize::try_from(value(size)).unwrap_or(0);
+                if !matches!(size, 1 | 2 | 4 | 8) {
+                    return String::new();
+                }
+                let count = usize::try_from(value(count)).unwrap_or(usize::MAX);
+                let numbers = self.bytes(*field, raw).chunks_exact(size).take(count);
+                let numbers: Vec<_> = numbers.map(|n| unsigned(n).to_string()).collect();
+                format!("{{{}}}", numbers.join(","))
+            }
+            Argument::Mask(field) => {
+                let words: Vec<_> = self.bytes(*field, raw).chunks(4).map(unsigned).collect();
+                let words = words.iter().rev().map(|word| format!("{word:08x}"));
+                words.collect::<Vec<_>>().join(",")
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn field_text(&self, field: &TraceField, raw: &[u8]) -> String {
+        match field.value(raw) {
+            Some(FieldValue::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            // A pointer to text, which is not here.
+            Some(FieldValue::Unsigned(address)) if field.size() == 8 => format!("{address:x}"),
+            Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
+                let bytes = self.bytes_of(field, raw);
+                let end = bytes.iter().position(|byte| *byte == 0);
+                let text = &bytes[..end.unwrap_or(bytes.len())];
+                String::from_utf8_lossy(text).into_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the text of what a pointer points to.
+    fn pointer(
+        &self,
+        conversion: &Conversion,
+        argument: &Argument,
+        raw: &[u8],
+        symbols: &mut Symbols<'_>,
+    ) -> String {
+        let bytes = match argument {
+            Argument::Field(field) => self.bytes(*field, raw),
+            _ => &[],
+        };
+        match (conversion.pointer.as_str(), bytes) {
+            ("I4" | "i4", [a, b, c, d, ..]) => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
+            ("I6c" | "I6", bytes) if bytes.len() >= 16 => {
+                let address: [u8; 16] = bytes[..16].try_into().unwrap_or_default();
+                Ipv6Addr::from(address).to_string()
+            }
+            ("M", bytes) if bytes.len() >= 6 => {
+                let hex: Vec<_> = bytes[..6]
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                hex.join(":")
+            }
+            (kind, _) => {
+                let address = number(argument, raw, &self.format);
+                let known = match kind {
+                    "S" | "s" | "F" | "f" => symbols(address),
+                    _ => None,
+                };
+                match (known, kind) {
+                    (Some((name, start)), "S" | "F") => {
+                        format!("{name}+{:#x}", address.wrapping_sub(start))
+                    }
+                    (Some((name, _)), _) => name,
+                    (None, _) if address == 0 => "(nil)".to_owned(),
+                    (None, _) => format!("{address:#x}"),
+                }
+            }
+        }
+    }
+
+    fn bytes<'r>(&self, field: usize, raw: &'r [u8]) -> &'r [u8] {
+        self.bytes_of(&self.format.fields()[field], raw)
+    }
+
+    /// Returns the bytes of a field, wherever they are.
+    fn bytes_of<'r>(&self, field: &TraceField, raw: &'r [u8]) -> &'r [u8] {
+        field.bytes(raw).unwrap_or_default()
+    }
+}
+
+/// Returns the value of an argument that is a number.
+fn number(argument: &Argument, raw: &[u8], format: &TraceFormat) -> u64 {
+    let value = |argument| number(argument, raw, format);
+    match argument {
+        Argument::Number(number) => *number,
+        Argument::Field(at) => {
+            let field = &format.fields()[*at];
+            let end = field.offset().saturating_add(field.size().min(8));
+            raw.get(field.offset()..end).map_or(0, unsigned)
+        }
+        Argument::Element(at, index) => {
+            let Some(FieldValue::List(list)) = format.fields()[*at].value(raw) else {
+                return 0;
+            };
+            let index = usize::try_from(value(index)).unwrap_or(usize::MAX);
+            match list.iter().nth(index) {
+                Some(FieldValue::Signed(value)) => value.cast_unsigned(),
+                Some(FieldValue::Unsigned(value)) => value,
+                _ => 0,
+            }
+        }
+        Argument::Len(at) => format.fields()[*at].bytes(raw).map_or(0, <[u8]>::len) as u64,
+        Argument::Cast(size, inner) => value(inner) & (u64::MAX >> (64 - 8 * size)),
+        Argument::Unary(operator, inner) => {
+            let inner = value(inner);
+            match operator {
+                '!' => u64::from(inner == 0),
+                '~' => !inner,
+                '-' => inner.wrapping_neg(),
+                _ => inner,
+            }
+        }
+        Argument::Binary(operator, left, right) => binary(operator, value(left), value(right)),
+        Argument::Choice(parts) => {
+            let [condition, yes, no] = &**parts;
+            value(if value(condition) != 0 { yes } else { no })
+        }
+        _ => 0,
+    }
+}
+
+fn binary(operator: &str, left: u64, right: u64) -> u64 {
+    let shift = u32::try_from(right).unwrap_or(u32::MAX);
+    match operator {
+        "||" => u64::from(left != 0 || right != 0),
+        "&&" => u64::from(left != 0 && right != 0),
+        "|" => left | right,
+        "^" => left ^ right,
+        "&" => left & right,
+        "==" => u64::from(left == right),
+        "!=" => u64::from(left != right),
+        "<=" => u64::from(left <= right),
+        ">=" => u64::from(left >= right),
+        "<" => u64::from(left < right),
+        ">" => u64::from(left > right),
+        "<<" => left.checked_shl(shift).unwrap_or(0),
+        ">>" => left.checked_shr(shift).unwrap_or(0),
+        "+" => left.wrapping_add(right),
+        "-" => left.wrapping_sub(right),
+        "*" => left.wrapping_mul(right),
+        "/" => left.checked_div(right).unwrap_or(0),
+        _ => left.checked_rem(right).unwrap_or(0),
+    }
+}
+
+/// Returns up to eight bytes as a number.
+fn unsigned(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    let len = bytes.len().min(8);
+    if cfg!(target_endian = "big") {
+        wide[8 - len..].copy_from_slice(&bytes[..len]);
+    } else {
+        wide[..len].copy_from_slice(&bytes[..len]);
+    }
+    u64::from_ne_bytes(wide)
+}
+
+/// Appends the fields of a tracepoint by their names, where it is not known how they are printed.
+pub(crate) fn fields(format: &TraceFormat, raw: &[u8], out: &mut String) {
+    let own = format.fields().iter();
+    for field in own.filter(|field| !field.name().starts_with("common_")) {
+        let _ = write!(out, " {}=", field.name());
+        let _ = match field.value(raw) {
+            None => Ok(()),
+            Some(FieldValue::Signed(value)) => write!(out, "{value}"),
+            Some(FieldValue::Unsigned(value)) if is_address(field) => write!(out, "{value:#x}"),
+            Some(FieldValue::Unsigned(value)) => write!(out, "{value}"),
+            Some(FieldValue::Text(text)) => write!(out, "{}", String::from_utf8_lossy(text)),
+            Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
+                let bytes = field.bytes(raw).unwrap_or_default().iter();
+                let hex: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
+                write!(out, "ARRAY[{}]", hex.join(", "))
+            }
+        };
+    }
+}
+
+/// Returns true if a field is a pointer or a long number, which mostly is one.
+fn is_address(field: &TraceField) -> bool {
+    field.declaration().contains(['*']) || field.declaration().contains("long")
+}

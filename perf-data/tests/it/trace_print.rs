@@ -1,0 +1,138 @@
+//! The text of tracepoints, which is that of libtraceevent.
+
+use quipu_perf_data::{TraceFormat, TracePrint};
+
+/// A tracepoint of two numbers, text in place, text elsewhere and an array.
+const FIELDS: &str = "name: tried\nID: 7\nformat:\n\
+    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+    \tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\
+    \tfield:unsigned int b;\toffset:12;\tsize:4;\tsigned:0;\n\
+    \tfield:char comm[8];\toffset:16;\tsize:8;\tsigned:0;\n\
+    \tfield:__data_loc char[] name;\toffset:24;\tsize:4;\tsigned:0;\n\
+    \tfield:__data_loc u32[] list;\toffset:28;\tsize:4;\tsigned:0;\n\
+    \tfield:void * p;\toffset:32;\tsize:8;\tsigned:0;\n\
+    \tfield:u8 address[4];\toffset:40;\tsize:4;\tsigned:0;\n\n";
+
+/// A sample of it, with `a` and `b`.
+fn sample(a: i32, b: u32) -> Vec<u8> {
+    let mut raw = vec![0; 8];
+    raw.extend(a.to_ne_bytes());
+    raw.extend(b.to_ne_bytes());
+    raw.extend(b"sh\0junk\0");
+    raw.extend((6u32 << 16 | 44).to_ne_bytes());
+    raw.extend((8u32 << 16 | 50).to_ne_bytes());
+    raw.extend(0xffff_0010u64.to_ne_bytes());
+    raw.extend([127, 0, 0, 1]);
+    raw.extend(b"hello\0");
+    raw.extend(3u32.to_ne_bytes());
+    raw.extend(4u32.to_ne_bytes());
+    raw
+}
+
+fn printed(print: &str, a: i32, b: u32) -> String {
+    let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {print}\n")).expect("a format");
+    let print = TracePrint::new(&format).unwrap_or_else(|e| panic!("{print}: {e:#}"));
+    let mut text = String::new();
+    let mut symbols = |address| (address == 0xffff_0010).then(|| ("f".to_owned(), 0xffff_0000));
+    print.print(&sample(a, b), &mut symbols, &mut text);
+    text
+}
+
+#[test]
+fn conversions_are_those_of_printf() {
+    let numbers = r#""%d %5d|%-5d|%05d %+d % d", REC->a, REC->a, REC->a, REC->a, REC->a, REC->a"#;
+    assert_eq!(printed(numbers, -3, 0), "-3    -3|-3   |-0003 -3 -3");
+    let bases = r#""%u %x %#x %08lx %X %o %.3u %%", REC->b, REC->b, REC->b, REC->b, REC->b, REC->b, REC->b"#;
+    assert_eq!(printed(bases, 0, 26), "26 1a 0x1a 0000001a 1A 32 026 %");
+    let sizes = r#""%hhu %hd %ld %lld", REC->b, REC->b, REC->a, (long long)REC->a"#;
+    assert_eq!(printed(sizes, 5, 0x1ffff), "255 -1 5 5");
+    let text = r#""[%s] [%5s] [%-4s] [%.2s] [%.*s] %c", REC->comm, REC->comm, REC->comm, __get_str(name), REC->a, __get_str(name), 'x'"#;
+    assert_eq!(printed(text, 3, 0), "[sh] [   sh] [sh  ] [he] [hel] x");
+    let pointers = r#""%p %pS %ps %pI4 %p", REC->p, REC->p, REC->p, REC->address, ((void *)0)"#;
+    assert_eq!(
+        printed(pointers, 0, 0),
+        "0xffff0010 f+0x10 f 127.0.0.1 (nil)"
+    );
+}
+
+#[test]
+fn expressions_are_those_of_c() {
+    for (expression, value) in [
+        ("1 + 2 * 3 - 4", 3),
+        ("(1 + 2) * 3 % 5", 4),
+        ("7 & 3 | 8 ^ 1", 11),
+        ("1 << 4 >> 2", 4),
+        ("2 > 1 && 1 >= 1 && !(1 != 1) || 0", 1),
+        ("REC->b == 6 ? 10 : 20", 10),
+        ("REC->b < 6 ? 10 : REC->b > 6 ? 20 : 30", 30),
+        ("(u8)0x1ff + (short)1", 0x100),
+        ("sizeof(u64) + sizeof(int) + sizeof(void *)", 20),
+        ("__get_dynamic_array_len(list) / sizeof(u32)", 2),
+        ("((0x4 | 0x2) + 1) << 1", 14),
+        ("010 + 1UL", 9),
+        ("REC->address[3]", 1),
+        ("5 / 0 + 5 % 0", 0),
+    ] {
+        let print = format!(r#""%d", {expression}"#);
+        assert_eq!(printed(&print, 0, 6), value.to_string(), "{expression}");
+    }
+}
+
+#[test]
+fn numbers_have_names() {
+    let flags = r#""%s", __print_flags(REC->b, "|", { (1UL << 0), "A" }, { 0x6, "BC" }, { 0, ((void *)0) })"#;
+    assert_eq!(printed(flags, 0, 1), "A");
+    assert_eq!(printed(flags, 0, 7), "A|BC");
+    assert_eq!(printed(flags, 0, 0x1b), "A|0x1a");
+    assert_eq!(printed(flags, 0, 0), "");
+    let symbol = r#""%s", __print_symbolic(REC->b, { 0, "none" }, { UNTOLD, "?" }, { 2, "two" })"#;
+    assert_eq!(printed(symbol, 0, 2), "two");
+    assert_eq!(printed(symbol, 0, 3), "0x3");
+    let lists = r#""%s %s %s", __print_hex(__get_dynamic_array(list), 5), __print_hex_str(REC->address, 4), __print_array(__get_dynamic_array(list), 2, sizeof(u32))"#;
+    let expected = match cfg!(target_endian = "big") {
+        true => "00 00 00 03 00 7f000001 {3,4}",
+        false => "03 00 00 00 04 7f000001 {3,4}",
+    };
+    assert_eq!(printed(lists, 0, 0), expected);
+}
+
+#[test]
+fn what_is_not_understood_is_refused_and_printed_field_by_field() {
+    for print in [
+        r#""%d", jiffies_to_msecs(REC->a)"#,
+        r#""%d", REC->nosuch"#,
+        r#""%d", *REC->p"#,
+        r#""%y", 1"#,
+        r#""unfinished"#,
+        r#"({ int x = 1; x; })"#,
+    ] {
+        let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {print}\n")).expect("good");
+        assert!(TracePrint::new(&format).is_err(), "{print}");
+    }
+    let deep = format!(r#""%d", {}1{}"#, "(".repeat(5000), ")".repeat(5000));
+    let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {deep}\n")).expect("good");
+    assert!(TracePrint::new(&format).is_err());
+    let mut text = String::new();
+    format.print_fields(&sample(-1, 2), &mut text);
+    assert!(
+        text.starts_with(" a=-1 b=2 comm=sh name=hello list=ARRAY["),
+        "{text}"
+    );
+    assert!(
+        text.contains(" p=0xffff0010 address=ARRAY[7f, 00, 00, 01]"),
+        "{text}"
+    );
+}
+
+#[test]
+fn data_that_end_early_are_zeros() {
+    let format = r#""%d %s %s %pS", REC->a, REC->comm, __get_str(name), REC->p"#;
+    let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {format}\n")).expect("good");
+    let print = TracePrint::new(&format).expect("understood");
+    let whole = sample(1, 1);
+    for len in 0..whole.len() {
+        let mut text = String::new();
+        print.print(&whole[..len], &mut |_| None, &mut text);
+        assert!(len >= 12 || text == "0   (nil)", "{len}: {text}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Why the names of a file were left out.
+
+use std::fmt::{self, Display, Formatter};
+use std::io;
+
+/// Reason why a file gave no names, although it is there.
+///
+/// ```
+/// use quipu_symbols::LeftOut;
+///
+/// let reason = LeftOut::OfAnotherUser { uid: 1000 };
+/// assert_eq!(reason.to_string(), "it belongs to user 1000, who is neither root nor the user of this process");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// It could not be opened or read: no permission, or no more files for this process.
+    Unreadable(io::Error),
+    /// A `/tmp/perf-PID.map` of another user, who can give any name to any code. perf leaves it out too
+    /// (`dso__load`, `tools/perf/util/symbol.c`).
+    OfAnotherUser {
+        /// The user.
+        uid: u32,
+    },
+    /// A `/tmp/perf-PID.map` that is longer than this many bytes.
+    TooLong {
+        /// Most that is read.
+        longest: u64,
+    },
+}
+
+impl Display for LeftOut {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "it could not be read: {error}"),
+            Self::OfAnotherUser { uid } => write!(
+                f,
+                "it belongs to user {uid}, who is neither root nor the user of this process"
+            ),
+            Self::TooLong { longest } => write!(f, "it is longer than {longest} bytes"),
+        }
+    }
+}
+
+impl From<io::Error> for LeftOut {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
