@@ -15,9 +15,12 @@ pub(crate) fn write(
         words: vec![0; header::WORDS + cpus.len() * cpu::WORDS],
         strings,
     };
+    // Every rule is looked at when a CPU is identified: side by side they are few pages.
+    let rules: Vec<[u32; 2]> = cpus.iter().map(|cpu| table.rules(&cpu.rules)).collect();
     let aliases: Vec<[u32; 3]> = aliases.iter().map(|from| table.aliases(from)).collect();
-    for (at, cpu) in cpus.iter().enumerate() {
+    for (at, (cpu, rules)) in cpus.iter().zip(rules).enumerate() {
         let mut record = table.cpu(cpu, files);
+        record[cpu::RULES..cpu::RULES + 2].copy_from_slice(&rules);
         if let Some(aliases) = cpu.aliases.and_then(|at| aliases.get(at)) {
             record[cpu::ALIAS_SOURCE..cpu::WORDS].copy_from_slice(aliases);
         }
@@ -59,7 +62,6 @@ impl Writer {
         record[cpu::GENERAL] = from.general.map_or(0, counters);
         record[cpu::FIXED] = from.fixed.map_or(0, counters);
 
-        let rules: Vec<_> = from.rules.iter().flat_map(|rule| self.rule(rule)).collect();
         let backends: Vec<[u32; backend::WORDS]> = from
             .backends
             .iter()
@@ -74,7 +76,6 @@ impl Writer {
         let generalized = self.mappings(&from.generalized);
         let presets = self.mappings(&from.presets);
         for (at, [start, count]) in [
-            (cpu::RULES, self.list(&rules)),
             (cpu::BACKENDS, self.list(&backends)),
             (cpu::ENTRIES, self.entries(&from.entries)),
             (cpu::GENERALIZED, self.list(&generalized)),
@@ -101,6 +102,11 @@ impl Writer {
         let source = self.string(&from.source);
         let [start, count] = self.entries(&from.entries);
         [source, start, count]
+    }
+
+    fn rules(&mut self, from: &[Rule]) -> [u32; 2] {
+        let rules: Vec<_> = from.iter().flat_map(|rule| self.rule(rule)).collect();
+        self.list(&rules)
     }
 
     fn rule(&mut self, from: &Rule) -> Vec<[u32; rule::WORDS]> {
