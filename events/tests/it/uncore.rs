@@ -114,7 +114,8 @@ fn a_list_becomes_terms_and_tells_what_it_leaves_out() {
         { "EventName": "INST", "EventCode": "0xc0" },
         { "MetricName": "m", "Unit": "QPI", "MetricExpr": "UNC_Q_A / 2" },
         { "EventName": "ODD", "Unit": "QPI", "EventCode": "0x1", "NewKey": "1" },
-        { "EventName": "unc_q_a", "EventCode": "0x3", "Unit": "QPI" }
+        { "EventName": "unc_q_a", "EventCode": "0x3", "Unit": "QPI" },
+        { "EventName": "unc_u_a", "EventCode": "0x2", "Unit": "UBOX" }
     ]"#;
     let intel = r#"{ "Events": [
         { "EventName": "UNC_Q_A", "EventCode": "0x2", "Unit": "QPI LL", "ExtSel": "1" },
