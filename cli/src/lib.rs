@@ -8,6 +8,9 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+#[cfg(unix)]
+#[doc(hidden)]
+pub mod control;
 mod encode;
 #[doc(hidden)]
 pub mod event_text;

@@ -25,6 +25,25 @@ pub(crate) fn delay(text: &str) -> Result<i64, String> {
     number(text, "a number of milliseconds, or -1", |ms| *ms >= -1)
 }
 
+/// Reads a number of bytes: with B, K, M or G behind it, or none of them.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, unit)) if !unit.is_ascii_digit() => (&text[..at], unit),
+        _ => (text, 'B'),
+    };
+    let shift = match unit.to_ascii_uppercase() {
+        'B' => Some(0),
+        'K' => Some(10),
+        'M' => Some(20),
+        'G' => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
+    let expected = || "expected a positive number of bytes with B, K, M or G, like 100M".to_owned();
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(expected)
+}
+
 /// Reads how often something is done.
 pub(crate) fn times(text: &str) -> Result<u32, String> {
     number(text, "a whole number; 0 is until Ctrl-C", |_| true)
@@ -56,6 +75,13 @@ mod tests {
             assert_eq!(refused, "expected a positive number of milliseconds");
         }
         assert!(positive::<u32>("0").is_err() && positive::<u64>("1").is_ok());
+        assert_eq!(
+            (size("7"), size("2k"), size("3G")),
+            (Ok(7), Ok(2048), Ok(3 << 30))
+        );
+        for text in ["", "M", "0", "-1K", "3T", "1.5M", "17179869184G", "1é"] {
+            assert!(size(text).is_err(), "{text}");
+        }
         assert!(id("-1").is_err() && counter("4").is_err() && delay("-2").is_err());
     }
 }

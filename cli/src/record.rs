@@ -4,6 +4,7 @@
 mod events;
 mod existing;
 mod machine;
+mod opening;
 mod options;
 mod output;
 mod plan;

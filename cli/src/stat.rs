@@ -3,7 +3,6 @@
 pub mod aggregate;
 pub mod backend;
 pub(crate) mod command;
-pub mod control;
 pub mod events;
 pub mod metrics;
 pub mod notes;

@@ -20,7 +20,7 @@ use quipu_hal::{Event, EventMap, Filter};
 const PAIRS: usize = 41;
 /// The number of single events that are resolved in each run.
 const SINGLES: usize = 20_001;
-/// What is measured, and the largest share of libpfm4's time that it may take.
+/// The measurements, each with the largest share of libpfm4's time that it may take.
 const LIMITS: [(&str, f64); 2] = [("open and 20 events, cold", 0.1), ("one event, warm", 0.5)];
 /// Tells this program to do the work once and print how long it took.
 const ONCE: &str = "--once";

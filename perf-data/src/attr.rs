@@ -138,6 +138,14 @@ impl EventAttr {
         self.u64(32)
     }
 
+    /// Returns true if the event never happens, and is there for records beside samples
+    /// (`PERF_COUNT_SW_DUMMY`).
+    pub fn is_dummy(&self) -> bool {
+        const SOFTWARE: u32 = 1;
+        const DUMMY: u64 = 9;
+        self.event_type() == SOFTWARE && self.config() == DUMMY
+    }
+
     /// Returns true if threads that are made inherit the event (`inherit`).
     pub fn is_inherited(&self) -> bool {
         self.flag(1)

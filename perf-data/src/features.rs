@@ -22,6 +22,7 @@ mod number {
     pub(super) const TOTAL_MEMORY: u32 = 10;
     pub(super) const COMMAND_LINE: u32 = 11;
     pub(super) const EVENT_DESC: u32 = 12;
+    pub(super) const GROUP_DESC: u32 = 17;
     pub(super) const SAMPLE_TIME: u32 = 21;
 }
 
@@ -51,8 +52,30 @@ pub struct Features {
     pub total_memory: Option<u64>,
     /// The command line that recorded.
     pub command_line: Vec<String>,
+    /// The events that were scheduled together.
+    pub groups: Vec<EventGroup>,
     /// The times of the first and the last sample, in ns of the clock of the recording.
     pub sample_time: Option<(u64, u64)>,
+}
+
+/// Events that were scheduled together: a leader and the events after it (perf_event_open(2), `group_fd`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventGroup {
+    /// Its name; `{anon_group}` where it was given none.
+    pub name: String,
+    /// The position of the leader in the list of events.
+    pub leader: u32,
+    /// The number of events, with the leader.
+    pub len: u32,
+}
+
+impl EventGroup {
+    /// Returns the group of `len` events from the position of its leader on, without a name of its own.
+    pub fn new(leader: u32, len: u32) -> Self {
+        let name = "{anon_group}".to_owned();
+        Self { name, leader, len }
+    }
 }
 
 /// Address space in which something that has a build id is mapped.
@@ -126,6 +149,7 @@ impl Features {
                 command_line_section(&self.command_line),
             ),
             (number::EVENT_DESC, event_section(events)),
+            (number::GROUP_DESC, group_section(&self.groups)),
             (number::SAMPLE_TIME, self.sample_time.map(words)),
         ];
         sections
@@ -161,6 +185,12 @@ impl Features {
                 }
             }
             number::EVENT_DESC => read_names(cursor, events, order)?,
+            number::GROUP_DESC => {
+                for _ in 0..cursor.u32()? {
+                    let (name, leader, len) = (cursor.string()?, cursor.u32()?, cursor.u32()?);
+                    self.groups.push(EventGroup { name, leader, len });
+                }
+            }
             number::SAMPLE_TIME => self.sample_time = Some((cursor.u64()?, cursor.u64()?)),
             _ => {}
         }
@@ -195,6 +225,17 @@ fn event_section(events: &[RecordedEvent]) -> Option<Vec<u8>> {
             .ids()
             .iter()
             .for_each(|id| out.extend_from_slice(&id.to_ne_bytes()));
+    }
+    Some(out)
+}
+
+fn group_section(groups: &[EventGroup]) -> Option<Vec<u8>> {
+    let count = u32::try_from(groups.len()).ok().filter(|n| *n > 0)?;
+    let mut out = count.to_ne_bytes().to_vec();
+    for group in groups {
+        push_string(&mut out, group.name.as_bytes());
+        out.extend_from_slice(&group.leader.to_ne_bytes());
+        out.extend_from_slice(&group.len.to_ne_bytes());
     }
     Some(out)
 }
@@ -322,6 +363,7 @@ mod tests {
             cpu_id: text("GenuineIntel,6,1,2"),
             total_memory: Some(1 << 20),
             command_line: vec!["quipu".into(), "record".into(), String::new()],
+            groups: vec![EventGroup::new(0, 2)],
             sample_time: Some((3, 4)),
         }
     }
@@ -369,7 +411,12 @@ mod tests {
     #[test]
     fn counts_that_cannot_be_true_are_errors() {
         let huge = [255; 64];
-        for number in [number::COMMAND_LINE, number::EVENT_DESC, number::BUILD_ID] {
+        for number in [
+            number::COMMAND_LINE,
+            number::EVENT_DESC,
+            number::BUILD_ID,
+            number::GROUP_DESC,
+        ] {
             let taken = Features::default().take(number, &huge, &mut [], ByteOrder::Native);
             assert!(taken.is_err(), "{number}");
         }

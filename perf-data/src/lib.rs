@@ -32,7 +32,7 @@ mod writer;
 pub use attr::{EventAttr, RecordedEvent};
 pub use bytes::Words;
 pub use error::Error;
-pub use features::{BuildId, BuildIdOwner, Features};
+pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
 pub use file_records::FileRecords;
 pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
 pub use losses::Losses;

@@ -38,7 +38,7 @@ pub(super) fn attr(
     if index == 0 {
         flags |= extra_records(spec.extra_records);
     }
-    if index == 0 || !spec.grouped {
+    if !event.is_member {
         flags |= AttrFlags::DISABLED;
         flags.set(AttrFlags::PINNED, attributes.pinned);
         flags.set(AttrFlags::EXCLUSIVE, attributes.exclusive);
@@ -197,7 +197,7 @@ mod tests {
             | AttrFlags::EXCLUSIVE
             | AttrFlags::ENABLE_ON_EXEC;
         assert!(attr_of(&spec, 1).flags.contains(leaders));
-        spec.grouped = true;
+        spec.events[1].is_member = true;
         assert!(attr_of(&spec, 0).flags.contains(leaders));
         assert!(!attr_of(&spec, 1).flags.intersects(leaders));
     }

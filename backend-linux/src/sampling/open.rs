@@ -1,6 +1,7 @@
 //! Opening samplers: which counters, which rings, and who writes where.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
@@ -60,7 +61,7 @@ impl LinuxBackend {
             first,
             ..
         } = opener;
-        let sampler = Sampler::new(infos, layout, spec.grouped, counters, rings, &first);
+        let sampler = Sampler::new(infos, layout, spec, counters, rings, &first);
         if !spec.attributes.disabled {
             sampler.enable()?;
         }
@@ -158,30 +159,26 @@ impl Opener<'_> {
 
     fn open_events(&mut self, attachment: &Attachment) -> Result<usize> {
         let cores = self.backend.events.cores();
-        if self.spec.grouped {
-            let parts = plan(&self.placements, cores, std::slice::from_ref(attachment));
-            for part in &parts {
-                let all: Vec<usize> = (0..self.spec.events.len()).collect();
-                self.open_part(part, &all)?;
-            }
-            return Ok(parts.len());
-        }
         let mut planned = 0;
-        for event in 0..self.placements.len() {
-            let placement = std::slice::from_ref(&self.placements[event]);
-            let parts = plan(placement, cores, std::slice::from_ref(attachment));
+        let mut first = 0;
+        let groups = self.spec.events.chunk_by(|_, next| next.is_member);
+        for len in groups.map(<[_]>::len) {
+            let group = first..first + len;
+            first = group.end;
+            let placements = &self.placements[group.clone()];
+            let parts = plan(placements, cores, std::slice::from_ref(attachment));
             planned += parts.len();
             for part in &parts {
-                self.open_part(part, &[event])?;
+                self.open_part(part, group.clone())?;
             }
         }
         Ok(planned)
     }
 
-    /// Opens these events in one part, and has them write into its ring.
-    fn open_part(&mut self, part: &PlannedPart, events: &[usize]) -> Result<()> {
+    /// Opens a group in one part, and has its events write into the ring of that.
+    fn open_part(&mut self, part: &PlannedPart, group: Range<usize>) -> Result<()> {
         let mut leader: Option<Arc<SampledCounter>> = None;
-        for (&event, bits) in events.iter().zip(&part.bits) {
+        for (event, bits) in group.zip(&part.bits) {
             let leader_fd = leader.as_deref().map(SampledCounter::fd);
             let opened = self.open_counter(event, *bits, part.attach, leader_fd);
             let counter = match opened {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, EventInfo, Result};
 
-use super::{RecordLayout, Ring, SampledCounter, Throttled};
+use super::{RecordLayout, Ring, SampledCounter, SamplerSpec, Throttled};
 use crate::sys::{Readiness, poll};
 
 /// Samples being taken. Dropping it closes everything.
@@ -43,7 +43,8 @@ use crate::sys::{Readiness, poll};
 pub struct Sampler {
     events: Box<[EventInfo]>,
     layout: RecordLayout,
-    grouped: bool,
+    /// True for events that another one of their group starts and stops.
+    members: Box<[bool]>,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
     /// The descriptors to wait for: a counter of each thread on each CPU, -1 once it has hung up.
@@ -68,7 +69,7 @@ impl Sampler {
     pub(super) fn new(
         events: Vec<EventInfo>,
         layout: RecordLayout,
-        grouped: bool,
+        spec: &SamplerSpec,
         counters: Vec<Arc<SampledCounter>>,
         rings: Vec<Ring>,
         first: &[usize],
@@ -84,7 +85,7 @@ impl Sampler {
         Self {
             events: events.into(),
             layout,
-            grouped,
+            members: spec.events.iter().map(|event| event.is_member).collect(),
             counters,
             rings,
             waiting,
@@ -160,7 +161,7 @@ impl Sampler {
 
     /// The counters that start and stop the others with them.
     fn switched(&self) -> impl Iterator<Item = &Arc<SampledCounter>> {
-        let leads = |counter: &&Arc<SampledCounter>| !self.grouped || counter.event() == 0;
+        let leads = |counter: &&Arc<SampledCounter>| !self.members[counter.event()];
         self.counters.iter().filter(leads)
     }
 

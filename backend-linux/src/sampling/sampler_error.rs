@@ -23,6 +23,9 @@ pub(super) fn check(spec: &SamplerSpec) -> Result<()> {
         return Err(invalid("it has no events"));
     }
     for (i, sampled) in spec.events.iter().enumerate() {
+        if i == 0 && sampled.is_member {
+            return Err(invalid("the first event is a member of no group").with_member(i));
+        }
         if matches!(sampled.rate, Rate::Period(0) | Rate::Frequency(0)) {
             return Err(
                 invalid("a rate of 0 would never sample; say `Never` for that").with_member(i),

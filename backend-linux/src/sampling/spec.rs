@@ -43,6 +43,9 @@ pub struct SampledEvent {
     pub event: EventSpec,
     /// The rate of its samples.
     pub rate: Rate,
+    /// True if it is in the group of the event before it, scheduled together with that. With
+    /// [`SampleType::READ`] and [`ReadFormat::GROUP`] samples hold the values of the whole group.
+    pub is_member: bool,
 }
 
 impl SampledEvent {
@@ -51,6 +54,7 @@ impl SampledEvent {
         Self {
             event: event.into(),
             rate,
+            is_member: false,
         }
     }
 }
@@ -133,9 +137,6 @@ pub enum Wakeup {
 pub struct SamplerSpec {
     /// The events. All of them have the samples, the records and the attributes below.
     pub events: Vec<SampledEvent>,
-    /// True if they are one group, scheduled together. With [`SampleType::READ`] and
-    /// [`ReadFormat::GROUP`] a sample of the leader holds the values of all.
-    pub grouped: bool,
     /// The attributes with which the counters are opened and scheduled.
     pub attributes: Attributes,
     /// The fields of a sample. With several events [`IDENTIFIER`](SampleType::IDENTIFIER) is added,
@@ -187,7 +188,6 @@ impl SamplerSpec {
                 .into_iter()
                 .map(|(event, rate)| SampledEvent::new(event, rate))
                 .collect(),
-            grouped: false,
             attributes: Attributes::default(),
             sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
             read_format: ReadFormat::TIMES | ReadFormat::ID | ReadFormat::LOST,

@@ -1,6 +1,6 @@
 //! Which events are sampled, and how often.
 
-use quipu::{Attributes, Event, EventSpec, Hardware, NativeEvents, Software};
+use quipu::{Attributes, Event, EventSpec, Filter, Hardware, NativeEvents, Software};
 use quipu_hal::{Backend, Features, Precision, text};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{Rate, SampledEvent};
@@ -8,7 +8,7 @@ use quipu_linux::sampling::{Rate, SampledEvent};
 use crate::event_text::{self, EventText, Said};
 use crate::failure::Failure;
 
-use super::options::Options;
+use super::options::{Frequency, Options};
 use super::tracepoints;
 
 /// Samples in a second unless something else is asked for, as perf has it.
@@ -18,10 +18,14 @@ const USUAL_FREQUENCY: u64 = 4000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Events {
     pub(super) list: Vec<SampledEvent>,
-    /// The rate that the text of each event says.
-    own_rates: Vec<Option<Rate>>,
+    /// Settings in the text of each event, beside the event.
+    said: Vec<Said>,
     /// The attributes that the events ask for: pinned, exclusive.
     pub(super) attributes: Attributes,
+    /// True if a group is sampled by its leader, whose samples hold the values of the others (`:S`).
+    pub(super) reads_groups: bool,
+    /// True for members of groups that are sampled one by one where there is no room for the group (`:W`).
+    pub(super) weak: Vec<bool>,
     /// Notes on the choice for the user.
     pub(super) notes: Vec<String>,
 }
@@ -36,13 +40,28 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     };
     let most = Rate::most_frequent();
     let mut too_high = None;
-    for (sampled, own) in events.list.iter_mut().zip(&events.own_rates) {
-        sampled.rate = own.unwrap_or_else(|| rate(options, &sampled.event.event));
+    for (sampled, said) in events.list.iter_mut().zip(&events.said) {
+        if sampled.rate != Rate::Never {
+            sampled.rate =
+                own_rate(said).map_or_else(|| rate(options, &sampled.event.event), Ok)?;
+        }
         if let (Rate::Frequency(wanted), Some(most)) = (&mut sampled.rate, most)
             && *wanted > most
         {
             too_high = Some((std::mem::replace(wanted, most), most));
         }
+    }
+    let level = match (options.all_user, options.all_kernel) {
+        (true, _) => Some(Filter::USER),
+        (_, true) => Some(Filter::KERNEL),
+        _ => None,
+    };
+    if let Some(level) = level {
+        let narrowed = events
+            .list
+            .iter_mut()
+            .filter(|sampled| has_levels(&sampled.event));
+        narrowed.for_each(|sampled| sampled.event.filter = sampled.event.filter.with_levels(level));
     }
     if let Some((wanted, most)) = too_high {
         let limit = format!(
@@ -66,8 +85,10 @@ fn default_event(has_pmu: bool) -> Events {
     };
     Events {
         list: vec![sampled(event)],
-        own_rates: vec![None],
+        said: vec![Said::default()],
         attributes: Attributes::default(),
+        reads_groups: false,
+        weak: vec![false],
         notes: note.into_iter().map(str::to_owned).collect(),
     }
 }
@@ -77,56 +98,91 @@ fn sampled(event: EventSpec) -> SampledEvent {
 }
 
 fn named(texts: &[String]) -> Result<Events, Failure> {
-    let (mut list, mut own_rates) = (Vec::new(), Vec::new());
-    let mut attributes: Option<Attributes> = None;
+    let mut events = Events {
+        list: Vec::new(),
+        said: Vec::new(),
+        attributes: Attributes::default(),
+        reads_groups: false,
+        weak: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut scheduling: Option<(bool, bool)> = None;
     for text in texts {
         let text = EventText::read(text, &event_text::tracepoints).map_err(Failure::usage)?;
         let groups =
             text::parse_list_with(&text.list, &|name| NativeEvents::this().ends_in_mask(name))
                 .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-        for (group, said) in groups.into_iter().zip(text.said) {
-            let [event] = group.members.as_slice() else {
-                return Err(Failure::usage(format_args!(
-                    "{group} is a group: events are sampled one by one, so leave the braces out"
-                )));
-            };
-            if attributes.is_some_and(|others| others != group.attributes) {
+        events.said.extend(text.said);
+        for group in groups {
+            let asked = group.attributes;
+            let own = (asked.pinned, asked.exclusive);
+            if *scheduling.get_or_insert(own) != own {
                 return Err(Failure::usage(
                     "all events are recorded into one ring buffer: pin all of them (:D) or none, and likewise :e",
                 ));
             }
-            attributes = Some(group.attributes);
-            list.push(sampled(event.clone()));
-            own_rates.push(match said {
-                Said {
-                    period: Some(period),
-                    ..
-                } => Some(Rate::Period(period)),
-                Said {
-                    frequency: Some(frequency),
-                    ..
-                } => Some(Rate::Frequency(frequency)),
-                _ => None,
-            });
+            let by_leader = asked.sampled_by_leader && group.members.len() > 1;
+            events.reads_groups |= by_leader;
+            for (at, event) in group.members.into_iter().enumerate() {
+                let mut member = sampled(event);
+                member.is_member = at > 0;
+                if by_leader && at > 0 {
+                    member.rate = Rate::Never;
+                }
+                events.list.push(member);
+                events.weak.push(asked.weak);
+            }
         }
     }
-    Ok(Events {
-        list,
-        own_rates,
-        attributes: attributes.unwrap_or_default(),
-        notes: Vec::new(),
-    })
+    let (pinned, exclusive) = scheduling.unwrap_or_default();
+    events.attributes = events
+        .attributes
+        .with_pinned(pinned)
+        .with_exclusive(exclusive);
+    Ok(events)
+}
+
+impl Events {
+    /// Returns the names of the events for people: what they were called, else as they are written.
+    pub(super) fn names(&self) -> Vec<Option<String>> {
+        self.said.iter().map(|said| said.name.clone()).collect()
+    }
+}
+
+/// Returns the rate that the text of an event says.
+fn own_rate(said: &Said) -> Option<Rate> {
+    let period = said.period.map(Rate::Period);
+    period.or(said.frequency.map(Rate::Frequency))
 }
 
 /// Returns the rate that is asked for, which the kernel may not allow.
-fn rate(options: &Options, event: &Event) -> Rate {
-    match (options.count, options.frequency) {
+fn rate(options: &Options, event: &Event) -> Result<Rate, Failure> {
+    Ok(match (options.count, options.frequency) {
         (Some(period), _) => Rate::Period(period),
-        (None, Some(frequency)) => Rate::Frequency(frequency),
+        (None, Some(Frequency::Of(frequency))) => Rate::Frequency(frequency),
+        (None, Some(Frequency::Max)) => Rate::most_frequent().map(Rate::Frequency).ok_or_else(|| {
+            Failure::usage(
+                "-F max: the kernel does not tell its limit (kernel.perf_event_max_sample_rate); name a number",
+            )
+        })?,
         // Each of them means something, and there is no knowing how often they happen.
         (None, None) if is_single(event) => Rate::Period(1),
         (None, None) => Rate::Frequency(USUAL_FREQUENCY),
-    }
+    })
+}
+
+/// Returns true for an event that happens in user mode and in the kernel and was not asked for in some of them. What
+/// only the kernel does has no other level: its switches, its tracepoints.
+fn has_levels(event: &EventSpec) -> bool {
+    use Software as S;
+    let of_kernel = match &event.event {
+        Event::Software(event) => matches!(
+            event,
+            S::ContextSwitches | S::CpuMigrations | S::CgroupSwitches
+        ),
+        event => tracepoints::parts(event).is_some(),
+    };
+    !of_kernel && event.filter.contains(Filter::LEVELS)
 }
 
 /// Tracepoints and breakpoints.
@@ -148,7 +204,7 @@ mod tests {
     fn rates(options: &Options) -> Vec<Rate> {
         let events = named(&options.event).expect("well-formed");
         let rates = events.list.iter().map(|e| rate(options, &e.event.event));
-        rates.collect()
+        rates.map(|rate| rate.expect("a rate")).collect()
     }
 
     #[test]
@@ -167,17 +223,39 @@ mod tests {
         options.count = Some(7);
         assert_eq!(rates(&options), [Rate::Period(7); 2]);
         options.count = None;
-        options.frequency = Some(10);
+        options.frequency = Some(Frequency::Of(10));
         assert_eq!(rates(&options), [Rate::Frequency(10); 2]);
     }
 
     #[test]
-    fn groups_and_mixed_attributes_are_refused() {
-        for (text, word) in [
-            ("{cs,faults}", "braces"),
-            ("cs:D,faults", "pin"),
-            ("cs,,cs", "4"),
-        ] {
+    fn the_leader_of_a_group_samples_for_its_members() {
+        let of = |text: &str| {
+            let events = named(&[text.into()]).expect(text);
+            let members = events
+                .list
+                .iter()
+                .map(|e| (e.is_member, e.rate == Rate::Never));
+            (members.collect::<Vec<_>>(), events.reads_groups)
+        };
+        let (lead, own, none) = ((false, false), (true, false), (true, true));
+        assert_eq!(of("{cs,faults},cs"), (vec![lead, own, lead], false));
+        assert_eq!(of("{cs,faults}:S,cs"), (vec![lead, none, lead], true));
+        assert_eq!(of("{cs}:S,{cs,cs}"), (vec![lead, lead, own], false));
+    }
+
+    #[test]
+    fn what_only_the_kernel_does_keeps_its_level() {
+        let has = |text: &str| {
+            let events = named(&[text.into()]).expect(text);
+            has_levels(&events.list[0].event)
+        };
+        assert!(has("cycles") && has("faults") && has("cpu-clock"));
+        assert!(!has("cs") && !has("sched:sched_switch") && !has("cycles:u") && !has("faults:k"));
+    }
+
+    #[test]
+    fn mixed_attributes_are_refused() {
+        for (text, word) in [("cs:D,faults", "pin"), ("cs,,cs", "4")] {
             let failure = named(&[text.into()]).expect_err(text);
             assert!(failure.to_string().contains(word), "{failure}");
         }

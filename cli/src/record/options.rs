@@ -1,9 +1,11 @@
 //! The options of `quipu record`, as people know them from perf-record(1).
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::control::ControlFiles;
 use crate::numbers;
 use crate::target::TargetOptions;
 
@@ -14,6 +16,7 @@ Examples:
   quipu record -F 999 -p 1234              a running process, until it ends or Ctrl-C
   quipu record -a -- sleep 10              every CPU for ten seconds
   quipu record -e page-faults -c 1 -d ls   every page fault, with its address
+  quipu record -e '{cycles,instructions}:S' ./bench   where cycles go, and what they retire
   quipu report                             what was recorded
   quipu report --flamegraph out.svg        the same as a picture
 
@@ -35,10 +38,16 @@ pub(crate) struct Options {
     /// Events to sample, with modifiers :u :k :p; cycles unless named, cpu-clock without a PMU
     #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
     pub(crate) event: Vec<String>,
-    /// Take N samples a second; the kernel adjusts the period for it
-    #[arg(short = 'F', long = "freq", value_name = "N", conflicts_with = "count",
-          value_parser = numbers::positive::<u64>, allow_negative_numbers = true, help_heading = "What")]
-    pub(crate) frequency: Option<u64>,
+    /// Take N samples a second; the kernel adjusts the period for it. max: as many as it allows
+    #[arg(
+        short = 'F',
+        long = "freq",
+        value_name = "N",
+        conflicts_with = "count",
+        allow_negative_numbers = true,
+        help_heading = "What"
+    )]
+    pub(crate) frequency: Option<Frequency>,
     /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
     #[arg(long, help_heading = "What")]
     pub(crate) strict_freq: bool,
@@ -52,12 +61,24 @@ pub(crate) struct Options {
     /// Record call chains by this method
     #[arg(long, value_name = "METHOD", help_heading = "What")]
     pub(crate) call_graph: Option<CallGraph>,
+    /// Sample in user mode only: every event that can, unless it has a mode of its own
+    #[arg(long, conflicts_with = "all_kernel", help_heading = "What")]
+    pub(crate) all_user: bool,
+    /// Sample in the kernel only: every event that can, unless it has a mode of its own
+    #[arg(long, help_heading = "What")]
+    pub(crate) all_kernel: bool,
+    /// Record context switches too
+    #[arg(long, help_heading = "What")]
+    pub(crate) switch_events: bool,
     /// Record the addresses of data: of page faults, breakpoints and memory events
     #[arg(short, long, help_heading = "What")]
     pub(crate) data: bool,
 
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+    /// Use a ring buffer for each thread, not for each CPU; threads that start later are left out
+    #[arg(long, conflicts_with_all = ["all_cpus", "cpus"], help_heading = "Where")]
+    pub(crate) per_thread: bool,
 
     /// Write to FILE
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE, help_heading = "How")]
@@ -66,6 +87,17 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "PAGES", default_value_t = 128,
           value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
     pub(crate) mmap_pages: u32,
+    /// Start sampling MS milliseconds later than the command; -1: not until --control says so
+    #[arg(short = 'D', long, value_name = "MS", value_parser = numbers::delay,
+          allow_negative_numbers = true, help_heading = "How")]
+    pub(crate) delay: Option<i64>,
+    /// Start and stop sampling when `enable` or `disable` is read from a descriptor (`fd:CONTROL[,ACK]`) or a named
+    /// pipe (`fifo:CONTROL[,ACK]`), end at `stop`; `ack` is written when it is done
+    #[arg(long, value_name = "FILES", help_heading = "How")]
+    pub(crate) control: Option<ControlFiles>,
+    /// Stop when the file is SIZE long, a number of bytes with B, K, M or G; a command is ended with SIGTERM
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, help_heading = "How")]
+    pub(crate) max_size: Option<u64>,
     /// The clock of all times, one of clock_gettime(2)
     #[arg(short = 'k', long, value_name = "CLOCK", help_heading = "How")]
     pub(crate) clockid: Option<Clock>,
@@ -75,6 +107,28 @@ pub(crate) struct Options {
     /// Print how each event was opened and how many samples it has
     #[arg(short, long, action = ArgAction::SetTrue, help_heading = "How")]
     pub(crate) verbose: bool,
+}
+
+/// A number of samples in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frequency {
+    /// As many as the kernel allows.
+    Max,
+    Of(u64),
+}
+
+impl FromStr for Frequency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "max" => Ok(Self::Max),
+            text => match numbers::positive(text) {
+                Ok(frequency) => Ok(Self::Of(frequency)),
+                Err(_) => Err("expected a positive whole number, or max".to_owned()),
+            },
+        }
+    }
 }
 
 /// A method of finding call chains.

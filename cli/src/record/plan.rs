@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use quipu::Target;
 use quipu_linux::LinuxBackend;
-use quipu_linux::sampling::{ExtraRecords, SampleType, SampledEvent, SamplerSpec};
+use quipu_linux::sampling::{ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerSpec};
 
+use crate::control::{self, ControlFiles};
 use crate::failure::Failure;
 use crate::target::Scope;
 
@@ -21,9 +23,20 @@ const PAGE: usize = 4096;
 pub(super) struct RecordPlan {
     pub(super) backend: LinuxBackend,
     pub(super) spec: SamplerSpec,
+    /// The records beside samples that are recorded apart, where they are.
+    pub(super) tracked: ExtraRecords,
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
     pub(super) output: PathBuf,
+    /// The names of the events where they have others than their own.
+    pub(super) names: Vec<Option<String>>,
+    /// True for events of weak groups.
+    pub(super) weak: Vec<bool>,
+    /// The time from the start of the command to that of sampling; [`Duration::MAX`] until a command comes.
+    pub(super) delay: Option<Duration>,
+    pub(super) control: Option<ControlFiles>,
+    /// Length at which the recording ends, in bytes.
+    pub(super) max_size: Option<u64>,
     pub(super) notes: Vec<String>,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
@@ -46,8 +59,21 @@ impl RecordPlan {
         let backend = quipu::linux_backend()?;
         let mut events = events::events(options, &backend)?;
         let notes = std::mem::take(&mut events.notes);
+        let (names, weak) = (events.names(), std::mem::take(&mut events.weak));
+        let mut spec = spec(options, events, &scope)?;
+        let delay = control::delay(options.delay, options.control.as_ref())?;
+        let mut tracked = ExtraRecords::empty();
+        if delay.is_some() || options.control.is_some() {
+            std::mem::swap(&mut tracked, &mut spec.extra_records);
+        }
         Ok(Self {
-            spec: spec(options, events, &scope)?,
+            spec,
+            tracked,
+            names,
+            weak,
+            delay,
+            control: options.control.clone(),
+            max_size: options.max_size,
             backend,
             scope,
             command: options.target.command.clone(),
@@ -67,11 +93,13 @@ impl RecordPlan {
 
 fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec, Failure> {
     let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
+    let inherits =
+        !options.target.no_inherit && !options.per_thread && !matches!(scope, Scope::Cpus(_));
     spec.events = events.list;
     spec.attributes = events
         .attributes
-        .with_inherit(!options.target.no_inherit && !matches!(scope, Scope::Cpus(_)))
-        .with_enable_on_exec(*scope == Scope::Command)
+        .with_inherit(inherits)
+        .with_enable_on_exec(*scope == Scope::Command && options.delay.is_none_or(|ms| ms == 0))
         .with_disabled(true);
     spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
     if has_callchains(options)? {
@@ -81,7 +109,13 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
     let has_tracepoints = spec.events.iter().any(is_tracepoint);
     spec.sample_type.set(SampleType::RAW, has_tracepoints);
+    if events.reads_groups {
+        spec.sample_type |= SampleType::READ;
+        spec.read_format |= ReadFormat::GROUP;
+    }
     spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
+    spec.extra_records
+        .set(ExtraRecords::SWITCHES, options.switch_events);
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.mmap_pages as usize;
     Ok(spec)

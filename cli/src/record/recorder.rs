@@ -5,12 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
+use quipu::Target;
 use quipu::command::{Running, SuspendedCommand};
-use quipu::{ErrorKind, Filter, Target};
 use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
-use quipu_perf_data::{EventAttr, RecordedEvent, synthesized};
+use quipu_perf_data::{EventAttr, EventGroup, RecordedEvent, synthesized};
 use signal_hook::consts::SIGTERM;
 
+use crate::control::{self, Command, Control, Purpose};
 use crate::failure::Failure;
 use crate::stat::signals::Signals;
 use crate::stat::{any_alive, command, raise_open_file_limit};
@@ -19,6 +20,7 @@ use crate::terminal::{self, escaped};
 
 use super::existing;
 use super::machine;
+use super::opening::Opened;
 use super::output::Output;
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
@@ -38,19 +40,23 @@ pub(super) struct Recorder<'a> {
     plan: &'a RecordPlan,
     signals: Signals,
     second: SecondSignal,
-    /// The requested samples, after [`open`](Self::open) those that are taken: maybe of user mode only.
-    spec: SamplerSpec,
-    /// Notes for the user.
-    notes: Vec<String>,
+    control: Option<Control>,
+    /// The time at which sampling starts, where that is delayed.
+    start: Option<Instant>,
 }
 
 /// A recording in progress.
 struct Recording {
+    spec: SamplerSpec,
     samplers: Vec<Sampler>,
+    /// Samplers of records beside samples, where those are recorded apart.
+    tracking: Vec<Sampler>,
     output: Output,
     statistics: Statistics,
-    /// When a person was last last_progress.
+    /// The time of the last progress message.
     last_progress: Instant,
+    /// True once it was ended by other means than a signal.
+    is_over: bool,
 }
 
 impl<'a> Recorder<'a> {
@@ -59,8 +65,11 @@ impl<'a> Recorder<'a> {
             plan,
             signals: Signals::watch()?,
             second: SecondSignal::watch()?,
-            spec: plan.spec.clone(),
-            notes: plan.notes.clone(),
+            control: match &plan.control {
+                Some(files) => Some(Control::open(files, Purpose::Record)?),
+                None => None,
+            },
+            start: None,
         })
     }
 
@@ -73,8 +82,12 @@ impl<'a> Recorder<'a> {
         let targets = self
             .plan
             .targets(suspended.as_ref().map(SuspendedCommand::pid));
-        let samplers = self.open(&targets)?;
-        let mut recording = self.begin(samplers, &targets)?;
+        let opened = Opened::open(self.plan, &targets)?;
+        let mut recording = self.begin(opened, &targets)?;
+        self.start = match self.plan.delay {
+            Some(delay) => Instant::now().checked_add(delay),
+            None => None,
+        };
         let status = match suspended {
             Some(suspended) => suspended
                 .resume()
@@ -94,40 +107,16 @@ impl<'a> Recorder<'a> {
         Ok(ExitCode::from(status))
     }
 
-    /// Opens a sampler for each target. Where the kernel may not be sampled, user mode is, if all
-    /// events occur there.
-    fn open(&mut self, targets: &[Target]) -> Result<Vec<Sampler>, Failure> {
-        let backend = &self.plan.backend;
-        let open = |spec: &SamplerSpec| -> quipu::Result<Vec<Sampler>> {
-            let samplers = targets
-                .iter()
-                .map(|target| backend.open_sampler(spec, target));
-            samplers.collect()
-        };
-        let denied = match open(&self.spec) {
-            Err(error) if error.kind() == ErrorKind::NoPermission => error,
-            other => return Ok(other?),
-        };
-        for sampled in &mut self.spec.events {
-            if !sampled.event.filter.contains(Filter::USER | Filter::KERNEL) {
-                return Err(denied.into());
-            }
-            sampled.event.filter = sampled.event.filter.with_levels(Filter::USER);
-        }
-        let samplers = open(&self.spec)?;
-        let mut infos = samplers.iter().flat_map(Sampler::events);
-        if infos.any(|info| !info.occurs_in.contains(Filter::USER)) {
-            return Err(denied.into());
-        }
-        let hint = denied.hint().unwrap_or("it is not permitted");
-        let hint = hint.trim_end_matches(", or count user mode only (:u)");
-        self.notes.push(format!("sampling user mode only: {hint}"));
-        Ok(samplers)
-    }
-
     /// Begins the file with the state of before; from here on everything is recorded.
-    fn begin(&self, samplers: Vec<Sampler>, targets: &[Target]) -> Result<Recording, Failure> {
-        let events = recorded_events(&self.spec, &samplers)?;
+    fn begin(&self, opened: Opened, targets: &[Target]) -> Result<Recording, Failure> {
+        let Opened {
+            samplers,
+            tracking,
+            spec,
+            notes,
+        } = opened;
+        let mut events = recorded_events(&spec, &samplers, &self.plan.names)?;
+        events.extend(tracking_event(&tracking)?);
         let attrs = events.iter().map(RecordedEvent::attr);
         let statistics = Statistics::new(attrs, &samplers);
         let first_ids = events
@@ -139,11 +128,11 @@ impl<'a> Recorder<'a> {
         let mut output = Output::create(&self.plan.output, events)?;
         // Before anything else, so that a file that is not finished has them.
         output.write(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        for note in &self.notes {
+        for note in &notes {
             self.say(note);
         }
         if self.plan.verbose {
-            for (sampled, info) in self.spec.events.iter().zip(samplers[0].events()) {
+            for (sampled, info) in spec.events.iter().zip(samplers[0].events()) {
                 self.say(&format!(
                     "{} is sampled as {}, {:?}",
                     sampled.event, info.name, sampled.rate
@@ -152,16 +141,22 @@ impl<'a> Recorder<'a> {
         }
         if self.plan.scope != Scope::Command {
             // First, so that later mappings are not missed.
-            samplers.iter().try_for_each(Sampler::enable)?;
+            tracking.iter().try_for_each(Sampler::enable)?;
+            if self.plan.delay.is_none() {
+                samplers.iter().try_for_each(Sampler::enable)?;
+            }
         }
         let records = existing::records(targets, trailer_len(samplers[0].layout().sample_type()));
         output.write(&[&records]);
         output.finish_round();
         Ok(Recording {
+            spec,
             statistics,
             samplers,
+            tracking,
             output,
             last_progress: Instant::now(),
+            is_over: false,
         })
     }
 
@@ -184,6 +179,10 @@ impl<'a> Recorder<'a> {
                 is_told = true;
                 recording.stop();
             }
+            if self.is_to_end(recording)? {
+                recording.stop();
+                command::signal(running, SIGTERM);
+            }
             let all_ended = self.wait(recording)? == Woken::Ended;
             // All that it did is in the rings before it is seen to have ended.
             let timeout = if all_ended {
@@ -200,12 +199,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records until a signal, or until no sampled task is left.
-    fn watch(&self, targets: &[Target], recording: &mut Recording) -> Result<(), Failure> {
+    fn watch(&mut self, targets: &[Target], recording: &mut Recording) -> Result<(), Failure> {
         if !self.plan.quiet && io::stderr().is_terminal() {
             self.say("recording; press Ctrl-C to stop and write the file");
         }
         loop {
-            let ended = self.signals.arrived() || !any_alive(targets);
+            let ended = self.is_to_end(recording)? || self.signals.arrived() || !any_alive(targets);
             if !ended {
                 self.wait(recording)?;
             }
@@ -218,13 +217,23 @@ impl<'a> Recorder<'a> {
     }
 
     fn wait(&self, recording: &mut Recording) -> Result<Woken, Failure> {
+        let mut longest = match recording.samplers.len() {
+            1 => DRAIN_INTERVAL,
+            _ => DRAIN_INTERVAL_OF_MANY,
+        };
+        if self.control.is_some() {
+            longest = control::INTERVAL;
+        }
+        if let Some(start) = self.start {
+            longest = longest.min(start.saturating_duration_since(Instant::now()));
+        }
         Ok(match recording.samplers.as_mut_slice() {
-            [one] => one.wait(Some(DRAIN_INTERVAL))?,
+            [one] => one.wait(Some(longest))?,
             [] => Woken::Ended,
-            [first, ..] => match first.wait(Some(DRAIN_INTERVAL_OF_MANY))? {
+            [first, ..] => match first.wait(Some(longest))? {
                 // The others may go on.
                 Woken::Ended => {
-                    self.signals.sleep(DRAIN_INTERVAL_OF_MANY);
+                    self.signals.sleep(longest);
                     Woken::TimedOut
                 }
                 woken => woken,
@@ -232,11 +241,41 @@ impl<'a> Recorder<'a> {
         })
     }
 
+    /// Starts sampling when its time has come, and does what commands say; returns true once the recording is to end: by a
+    /// command, or because the file is as long as it may be.
+    fn is_to_end(&mut self, recording: &mut Recording) -> Result<bool, Failure> {
+        if recording.is_over {
+            return Ok(false);
+        }
+        if self.start.is_some_and(|start| start <= Instant::now()) {
+            self.start = None;
+            recording.samplers.iter().try_for_each(Sampler::enable)?;
+        }
+        if let Some(control) = &mut self.control {
+            while let Some(command) = control.next()? {
+                match command {
+                    Command::Enable => recording.samplers.iter().try_for_each(Sampler::enable)?,
+                    Command::Disable => recording.samplers.iter().try_for_each(Sampler::disable)?,
+                    Command::Ping => {}
+                    Command::Stop => recording.is_over = true,
+                }
+                control.acknowledge()?;
+            }
+        }
+        if let Some(most) = self.plan.max_size
+            && recording.output.len() >= most
+        {
+            self.say(&format!("the file has reached {most} bytes (--max-size)"));
+            recording.is_over = true;
+        }
+        Ok(recording.is_over)
+    }
+
     /// Stops, writes the remaining records, and reports.
     fn finish(&self, mut recording: Recording) -> Result<(), Failure> {
         recording.stop();
         let drained = recording.drain();
-        let losses = statistics::losses(&recording.samplers, self.spec.events.len());
+        let losses = statistics::losses(&recording.samplers, recording.spec.events.len());
         for (record, count) in losses.counted {
             let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
             recording.output.write(&[&record]);
@@ -244,8 +283,9 @@ impl<'a> Recorder<'a> {
         let mut features = machine::features();
         features.build_ids = recording.statistics.build_ids();
         features.sample_time = recording.statistics.times();
-        let events = self.spec.events.iter().map(|s| &s.event.event);
+        let events = recording.spec.events.iter().map(|s| &s.event.event);
         features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
+        features.groups = groups(&recording.spec);
         let statistics = recording.statistics;
         let len = recording.output.finish(&features)?;
         drained?;
@@ -253,7 +293,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         }
         let lost = losses.all;
-        let (events, counts) = (self.spec.events.iter(), statistics.by_event());
+        let (events, counts) = (recording.spec.events.iter(), statistics.by_event());
         let by_event = events.zip(counts).zip(&losses.by_event);
         for (at, ((sampled, (count, throttling)), own)) in by_event.enumerate() {
             let event = &sampled.event;
@@ -276,7 +316,7 @@ impl<'a> Recorder<'a> {
         if lost > 0 {
             self.say(&format!(
                 "samples were lost because a ring buffer was full: use more pages (-m {}) or a lower rate",
-                4 * self.spec.ring_bytes / 4096
+                4 * recording.spec.ring_bytes / 4096
             ));
         }
         Ok(())
@@ -310,7 +350,7 @@ impl<'a> Recorder<'a> {
 impl Recording {
     /// Stops sampling.
     fn stop(&self) {
-        for sampler in &self.samplers {
+        for sampler in self.samplers.iter().chain(&self.tracking) {
             // Threads that have ended have nothing to stop.
             let _ = sampler.disable();
         }
@@ -318,7 +358,7 @@ impl Recording {
 
     /// Writes the records in the rings as they are.
     fn drain(&mut self) -> Result<(), Failure> {
-        for sampler in &mut self.samplers {
+        for sampler in self.samplers.iter_mut().chain(&mut self.tracking) {
             let layout = *sampler.layout();
             for ring in sampler.rings_mut() {
                 let mut batch = ring.records();
@@ -343,23 +383,50 @@ impl Recording {
 fn recorded_events(
     spec: &SamplerSpec,
     samplers: &[Sampler],
+    names: &[Option<String>],
 ) -> Result<Vec<RecordedEvent>, Failure> {
-    let events = spec.events.iter().enumerate();
+    let events = spec.events.iter().zip(names).enumerate();
     events
-        .map(|(index, sampled)| {
-            let counters = samplers.iter().flat_map(Sampler::counters);
-            let own: Vec<_> = counters.filter(|c| c.event() == index).collect();
-            let attr = own.first().map(|c| c.attr_bytes()).unwrap_or_default();
-            let attr = EventAttr::from_bytes(&attr).map_err(|e| {
-                Failure::new(format_args!(
-                    "cannot describe {} in a file: {e}",
-                    sampled.event
-                ))
-            })?;
-            let ids = own.iter().map(|c| c.id()).collect();
-            Ok(RecordedEvent::new(attr, ids, sampled.event.to_string()))
+        .map(|(index, (sampled, name))| {
+            let name = name.clone().unwrap_or_else(|| sampled.event.to_string());
+            recorded_event(samplers, index, name)
         })
         .collect()
+}
+
+/// Returns the event of the records beside samples, where those are recorded apart.
+fn tracking_event(tracking: &[Sampler]) -> Result<Option<RecordedEvent>, Failure> {
+    let event = (!tracking.is_empty()).then(|| recorded_event(tracking, 0, "dummy:u".to_owned()));
+    event.transpose()
+}
+
+/// Returns an event of samplers with the ids of all its counters.
+fn recorded_event(
+    samplers: &[Sampler],
+    index: usize,
+    name: String,
+) -> Result<RecordedEvent, Failure> {
+    let counters = samplers.iter().flat_map(Sampler::counters);
+    let own: Vec<_> = counters.filter(|c| c.event() == index).collect();
+    let attr = own.first().map(|c| c.attr_bytes()).unwrap_or_default();
+    let attr = EventAttr::from_bytes(&attr)
+        .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
+    let ids = own.iter().map(|c| c.id()).collect();
+    Ok(RecordedEvent::new(attr, ids, name))
+}
+
+/// Returns the groups of several events.
+fn groups(spec: &SamplerSpec) -> Vec<EventGroup> {
+    let mut leader = 0;
+    let groups = spec
+        .events
+        .chunk_by(|_, next| next.is_member)
+        .map(|events| {
+            let len = events.len() as u32;
+            leader += len;
+            EventGroup::new(leader - len, len)
+        });
+    groups.filter(|group| group.len > 1).collect()
 }
 
 /// Returns the length of the trailer of records that are not samples, in bytes.

@@ -50,6 +50,8 @@ struct Loading {
     periods: Vec<Periods>,
     /// True if there are samples that do not say how many events they stand for.
     without_period: bool,
+    /// True for events that are there for records beside samples.
+    dummies: Vec<bool>,
     profile: Profile,
     /// The functions at addresses of processes, until mappings change, and of the kernel.
     known: HashMap<(AddressOwner, u64), Box<[usize]>>,
@@ -163,6 +165,7 @@ impl Loading {
             deltas: ReadDeltas::default(),
             periods: events.iter().map(|e| Periods::new(e.attr())).collect(),
             without_period: false,
+            dummies: events.iter().map(|e| e.attr().is_dummy()).collect(),
             profile: Profile {
                 events: named.collect(),
                 ..Profile::default()
@@ -297,6 +300,9 @@ impl Loading {
             );
         }
         self.profile.notes = notes;
+        let mut dummies = self.dummies.into_iter();
+        let events = &mut self.profile.events;
+        events.retain(|event| !dummies.next().unwrap_or(false) || event.total.samples > 0);
         self.profile
     }
 }

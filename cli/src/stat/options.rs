@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use crate::control::ControlFiles;
 use crate::names::NameOptions;
 use crate::numbers;
 use crate::pctr::simulate::Simulated;
 use crate::target::TargetOptions;
-
-use super::control::ControlFiles;
 
 const EXAMPLES: &str = "\
 Examples:

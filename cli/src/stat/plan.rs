@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use quipu::{Attributes, Machine, Target};
 
+use crate::control::{self, ControlFiles};
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::target::Scope;
 
 use super::aggregate::AggregateBy;
 use super::backend::Backends;
-use super::control::ControlFiles;
 use super::events::{self, Request};
 use super::options::Options;
 use super::rows::Row;
@@ -91,11 +91,6 @@ impl Plan {
                 "--backend msr counts on CPUs, whatever runs there: add -C LIST or -a",
             ));
         }
-        if options.delay == Some(-1) && options.control.is_none() {
-            return Err(Failure::usage(
-                "-D -1 waits for a command to start counting: add --control",
-            ));
-        }
         if options.take_busy && options.backend != ["msr"] {
             return Err(Failure::usage(
                 "--take-busy takes counters that other programs use: it needs --backend msr",
@@ -141,14 +136,7 @@ impl Plan {
             forever: options.repeat == Some(0),
             pre: options.pre.clone(),
             post: options.post.clone(),
-            delay: match options.delay {
-                Some(-1) => Some(Duration::MAX),
-                Some(ms) => u64::try_from(ms)
-                    .ok()
-                    .filter(|ms| *ms > 0)
-                    .map(Duration::from_millis),
-                None => None,
-            },
+            delay: control::delay(options.delay, options.control.as_ref())?,
             control: options.control.clone(),
             interval_count: options.interval_count,
             interval: options.interval_print.map(Duration::from_millis),

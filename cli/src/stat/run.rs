@@ -8,6 +8,7 @@ use quipu::Count;
 use quipu::command::{Exit, Running, SuspendedCommand};
 use signal_hook::consts::SIGTERM;
 
+use crate::control::{self, Command, Control, Purpose};
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::target::Scope;
@@ -16,7 +17,6 @@ use crate::terminal;
 use super::aggregate::Aggregation;
 use super::backend::Backends;
 use super::command;
-use super::control::{self, Command, Control};
 use super::metrics;
 use super::notes::notes;
 use super::plan::Plan;
@@ -102,7 +102,11 @@ impl<'a> Session<'a> {
             backends,
             output,
             signals: Signals::watch()?,
-            control: plan.control.as_ref().map(Control::open).transpose()?,
+            control: plan
+                .control
+                .as_ref()
+                .map(|files| Control::open(files, Purpose::Count))
+                .transpose()?,
         })
     }
 
@@ -350,7 +354,7 @@ impl<'a> Session<'a> {
             match command {
                 Command::Enable => run.sets.enable()?,
                 Command::Disable => run.sets.disable()?,
-                Command::Ping => {}
+                Command::Ping | Command::Stop => {}
             }
             control.acknowledge()?;
         }

@@ -10,11 +10,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod files;
+mod groups;
 mod judge;
+mod levels;
 mod peer;
 mod privileges;
 mod script;
 mod signals;
+mod timing;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,
 /// with frame pointers and at a fixed address.

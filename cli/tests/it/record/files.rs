@@ -124,8 +124,8 @@ fn what_cannot_be_meant_is_refused() {
             "dwarf is not supported",
         ),
         (
-            &["record", "-e", "{cs,faults}", "true"],
-            "leave the braces out",
+            &["record", "-e", "{cs,faults:S}", "true"],
+            "belong to a whole group",
         ),
         (&["record", "-m", "3", "true"], "a power of two"),
         (

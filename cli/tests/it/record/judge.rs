@@ -6,7 +6,7 @@ use super::peer::{perf, recorded_by_perf};
 use super::{Bench, skip, stderr, stdout};
 
 /// Runs three functions for times like 1 : 2 : 3, touching a page that was never touched in each turn.
-const BUSY: &str = r"
+pub(super) const BUSY: &str = r"
 static volatile char pages[2000L * PAGE] __attribute__((aligned(PAGE)));
 static void turn(long n) { for (volatile long i = 0; i < n; i++); }
 void one(void) { turn(1000); }
@@ -37,9 +37,9 @@ const FUNCTIONS: [&str; 5] = ["main", "turn", "one", "two", "three"];
 
 /// Content of a report.
 #[derive(Debug, PartialEq)]
-struct Told {
+pub(super) struct Told {
     /// The event counts, in the order of the events.
-    counts: Vec<u64>,
+    pub(super) counts: Vec<u64>,
     lost: u64,
     /// Percent of the first event by function, as they are printed.
     shares: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ impl Told {
 }
 
 /// Reads what perf says of a file.
-fn told_by_perf(bench: &Bench, file: &str) -> Told {
+pub(super) fn told_by_perf(bench: &Bench, file: &str) -> Told {
     let arguments = [
         "report",
         "--stdio",
@@ -92,7 +92,7 @@ fn told_by_perf(bench: &Bench, file: &str) -> Told {
 }
 
 /// Reads what quipu says of a file.
-fn told_by_quipu(bench: &Bench, file: &str) -> Told {
+pub(super) fn told_by_quipu(bench: &Bench, file: &str) -> Told {
     let output = bench.report(&["-i", file, "--percent-limit", "0.1"]);
     assert!(output.status.success(), "{}", stderr(&output));
     Told::parse(&stdout(&output), |line| {

@@ -1,5 +1,6 @@
-//! Commands that start and stop counting (`--control`): `enable`, `disable` and `ping`, a line each, from a descriptor
-//! or a named pipe; each is acknowledged by `ack` (perf-stat(1), `--control`).
+//! Commands that start and stop a measurement (`--control`): `enable`, `disable` and `ping`, for a recording `stop`, a
+//! line each, from a descriptor or a named pipe; each is acknowledged by `ack` (perf-stat(1) and perf-record(1),
+//! `--control`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +14,7 @@ use rustix::fs::OFlags;
 use crate::failure::Failure;
 
 /// The time between looks at whether a command has come.
-pub(super) const INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Files that commands come from and are acknowledged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,22 +52,63 @@ impl FromStr for ControlFiles {
 
 /// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Enable,
     Disable,
     Ping,
+    /// End the recording.
+    Stop,
+}
+
+impl Command {
+    /// Returns the commands of a measurement, by their words.
+    fn of(purpose: Purpose) -> &'static [(&'static str, Self)] {
+        let all = &[
+            ("enable", Self::Enable),
+            ("disable", Self::Disable),
+            ("ping", Self::Ping),
+            ("stop", Self::Stop),
+        ];
+        match purpose {
+            Purpose::Count => &all[..3],
+            Purpose::Record => all,
+        }
+    }
+}
+
+/// A kind of measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Count,
+    Record,
+}
+
+/// Returns the delay of `-D MS`: [`Duration::MAX`] for -1, where a command of `--control` ends it.
+pub(crate) fn delay(
+    ms: Option<i64>,
+    control: Option<&ControlFiles>,
+) -> Result<Option<Duration>, Failure> {
+    match ms.map(u64::try_from) {
+        None | Some(Ok(0)) => Ok(None),
+        Some(Ok(ms)) => Ok(Some(Duration::from_millis(ms))),
+        Some(Err(_)) if control.is_some() => Ok(Some(Duration::MAX)),
+        Some(Err(_)) => Err(Failure::usage(
+            "-D -1 waits for a command to start: add --control",
+        )),
+    }
 }
 
 /// The open files.
-pub(super) struct Control {
+pub(crate) struct Control {
     commands: File,
     acknowledgements: Option<File>,
+    accepted: &'static [(&'static str, Command)],
     /// The part of the next line that was read.
     line: Vec<u8>,
 }
 
 impl Control {
-    pub(super) fn open(files: &ControlFiles) -> Result<Self, Failure> {
+    pub(crate) fn open(files: &ControlFiles, purpose: Purpose) -> Result<Self, Failure> {
         // A pipe is opened for both, so that it does not end when its writer closes it, and opening does not wait.
         let both = |path: &Path| {
             let mut options = OpenOptions::new();
@@ -82,12 +124,13 @@ impl Control {
         Ok(Self {
             commands: both(&files.commands)?,
             acknowledgements: files.acknowledgements.as_deref().map(both).transpose()?,
+            accepted: Command::of(purpose),
             line: Vec::new(),
         })
     }
 
     /// Returns the next command, if one has come. What is none of them is told and left out.
-    pub(super) fn next(&mut self) -> Result<Option<Command>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<Command>, Failure> {
         let mut byte = [0];
         loop {
             match self.commands.read(&mut byte) {
@@ -107,20 +150,22 @@ impl Control {
             }
             let line = std::mem::take(&mut self.line);
             let line = String::from_utf8_lossy(&line).trim().to_owned();
-            match line.as_str() {
-                "enable" => return Ok(Some(Command::Enable)),
-                "disable" => return Ok(Some(Command::Disable)),
-                "ping" => return Ok(Some(Command::Ping)),
-                "" => {}
-                other => crate::terminal::warn(format_args!(
-                    "--control: {other:?} is none of enable, disable and ping"
-                )),
+            let mut accepted = self.accepted.iter();
+            if let Some((_, command)) = accepted.find(|(word, _)| *word == line) {
+                return Ok(Some(*command));
+            }
+            if !line.is_empty() {
+                let words: Vec<_> = self.accepted.iter().map(|(word, _)| *word).collect();
+                crate::terminal::warn(format_args!(
+                    "--control: {line:?} is none of {}",
+                    words.join(", ")
+                ));
             }
         }
     }
 
     /// Tells that a command has been carried out.
-    pub(super) fn acknowledge(&mut self) -> Result<(), Failure> {
+    pub(crate) fn acknowledge(&mut self) -> Result<(), Failure> {
         let Some(file) = &mut self.acknowledgements else {
             return Ok(());
         };
