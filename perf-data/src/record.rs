@@ -28,7 +28,7 @@ use crate::RecordLayout;
 use crate::bytes::{Cursor, Malformed, u64_at};
 use crate::sample::{Callchain, ReadValues, Sample, SampleId};
 
-mod aux;
+mod aux_area;
 mod context;
 mod header;
 mod kernel_text;
@@ -36,7 +36,7 @@ mod loss;
 mod mapping;
 mod task;
 
-pub use aux::{Aux, AuxFlags, AuxOutputHwId, ItraceStart};
+pub use aux_area::{Aux, AuxFlags, AuxOutputHwId, ItraceStart};
 pub use context::{Cgroup, Namespace, NamespaceKind, Namespaces, Switch, SwitchDirection};
 pub use header::{CpuMode, Misc, ThreadId};
 pub use kernel_text::{BpfChange, BpfEvent, Ksymbol, KsymbolKind, TextPoke};
