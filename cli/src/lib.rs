@@ -29,6 +29,7 @@ mod pager;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod pctr;
+mod perf;
 #[cfg(target_os = "linux")]
 mod record;
 mod recording;
@@ -58,12 +59,16 @@ pub fn run<I>(args: I) -> ExitCode
 where
     I: IntoIterator<Item: Into<OsString> + Clone>,
 {
-    let command = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let command = match Cli::try_parse_from(&args) {
         Ok(cli) => {
             cli.color.write_global();
             cli.command
         }
         Err(error) => {
+            if let Some(advice) = perf::advice(&error, &args) {
+                return Failure::usage(advice).report();
+            }
             // Help and version are errors of this kind too, and a reader may be gone.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Failure::USAGE));
