@@ -17,14 +17,8 @@ bsds=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
 targets=("${bsds[@]}" i686-unknown-openbsd x86_64-unknown-dragonfly
   i686-unknown-linux-gnu aarch64-unknown-linux-gnu)
 
-# The wheels of Linux, x86_64 and aarch64.
-ziglang='ziglang==0.17.1
-  --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
-  --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e'
-
 cache=${QUIPU_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quipu-cross}
 rust=$cache/rust/usr
-export ZIG=$cache/zig/ziglang/zig
 export ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache ZIG_LOCAL_CACHE_DIR=$cache/zig-cache
 
 # What the gate has time for. The other systems differ from these in few lines.
@@ -85,10 +79,9 @@ get_rust() {
 }
 
 get_zig() {
-  [ ! -x "$ZIG" ] || return 0
-  rm -rf "$cache/zig"
-  attempt python3 -m pip --timeout 30 --retries 1 install --root-user-action ignore --no-deps --only-binary :all: \
-    --require-hashes --requirement <(tr '\n' ' ' <<<"$ziglang") --target "$cache/zig"
+  attempt ci/get-zig || return
+  ZIG=$(ci/get-zig)
+  export ZIG
 }
 
 # Builds the libraries that are missing. Linting needs no more than metadata, in a third of the time.
