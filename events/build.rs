@@ -1,26 +1,44 @@
-//! Compiles `db/*.toml` and `db/aliases/*.toml` into the embedded table, and `db/uncore/*.toml` into one of its own.
+//! Compiles `db/*.toml` and `db/aliases/*.toml` into the embedded table, `db/uncore/*.toml` into one of its own, and
+//! `db/descriptions/*.toml` into compressed sentences, which both tables refer to.
 //! Every finding in a file fails the build with its location.
 
 use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
-use quipu_events_format::packed::Table;
-use quipu_events_format::{Diagnostic, NoBase, compile, compile_uncore};
+use quipu_events_format::packed::{Table, UncoreTable};
+use quipu_events_format::{DescriptionFiles, Diagnostic, Layer, NoBase, compile_uncore};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=db");
+    let files = read(&["db/descriptions"])?;
+    let descriptions =
+        DescriptionFiles::read(&borrowed(&files)).map_err(|findings| tell(&findings))?;
     let files = read(&["db", "db/aliases"])?;
-    let table = compile(&borrowed(&files), &NoBase).map_err(|findings| tell(&findings))?;
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let layer = Layer::read(&borrowed(&files), &NoBase).map_err(|findings| tell(&findings))?;
+    let table = layer.write_described(&names, &descriptions);
     let ids: Vec<String> = Table::new(table.clone())
         .cpus()
         .map(|cpu| cpu.id().to_owned())
         .collect();
     let files = read(&["db/uncore"])?;
-    let uncore = compile_uncore(&borrowed(&files), &ids).map_err(|findings| tell(&findings))?;
+    let uncore = compile_uncore(&borrowed(&files), &ids, &descriptions)
+        .map_err(|findings| tell(&findings))?;
+    let unknown = descriptions.without_event(
+        &Table::new(table.clone()),
+        &UncoreTable::new(uncore.clone()),
+    );
+    if !unknown.is_empty() {
+        return Err(format!("descriptions of no event: {}", unknown.join(", ")).into());
+    }
+    let sentences = descriptions
+        .write()
+        .ok_or("the descriptions are too long")?;
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     fs::write(Path::new(&out).join("events.bin"), table)?;
     fs::write(Path::new(&out).join("uncore.bin"), uncore)?;
+    fs::write(Path::new(&out).join("descriptions.bin"), sentences)?;
     Ok(())
 }
 

@@ -1312,7 +1312,7 @@ typedef struct quipu_name_info {
      */
     const char *mask;
     /**
-     * A description of what it counts, in our words; the formula of a preset.
+     * A sentence that says what it counts, where its source has one; for a preset its formula too, after a colon.
      */
     const char *description;
     /**

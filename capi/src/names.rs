@@ -68,7 +68,7 @@ pub struct quipu_name_info {
     pub event: *const c_char,
     /// Native: the unit mask's part of the name.
     pub mask: *const c_char,
-    /// A description of what it counts, in our words; the formula of a preset.
+    /// A sentence that says what it counts, where its source has one; for a preset its formula too, after a colon.
     pub description: *const c_char,
     /// The unit of its values; empty for a plain count.
     pub unit: *const c_char,
@@ -172,7 +172,7 @@ impl Listed {
             Some(&*event.name),
             Some(&*event.event),
             Some(&*event.mask).filter(|mask| !mask.is_empty()),
-            event.description.as_deref(),
+            event.description(),
             Some(resolved.as_ref().map_or("", |event| &event.info.unit)),
             None,
             None,
@@ -288,7 +288,16 @@ fn presets(table: &CpuTable) -> Vec<Listed> {
         let events = preset.formula.as_ref().map(|f| f.events().join(","));
         let stands_for = events.as_deref().map_err(|reason| reason.as_str());
         let formula = preset.formula.as_ref().ok().map(ToString::to_string);
-        Listed::named(&preset.name, formula.as_deref(), None, 0, Some(stands_for))
+        let words = preset.description().map(str::to_owned);
+        let parts: Vec<String> = words.into_iter().chain(formula).collect();
+        let description = Some(parts.join(": ")).filter(|text| !text.is_empty());
+        Listed::named(
+            &preset.name,
+            description.as_deref(),
+            None,
+            0,
+            Some(stands_for),
+        )
     };
     presets.iter().map(one).collect()
 }

@@ -1,6 +1,7 @@
 //! `quipu list`: the events, and those of them that are available here.
 
 pub mod catalog;
+mod description;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod native;
@@ -19,6 +20,7 @@ use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 use catalog::Catalog;
+use description::Descriptions;
 use native::Native;
 use selection::Selection;
 use uncore::Uncore;
@@ -33,7 +35,7 @@ const NO_UNCORE: &str = "no event of this name belongs to a unit that the kernel
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
-    /// anything. `native` lists only the CPU's own events and presets, `uncore` those of the units
+    /// anything. Several words in quotes ("cache miss") are searched in descriptions too. `native` lists only the CPU's own events and presets, `uncore` those of the units
     /// outside of its cores, `cpus` the CPUs of the event database
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
@@ -45,6 +47,14 @@ pub(crate) struct Options {
     /// Print one JSON array
     #[arg(short, long)]
     json: bool,
+
+    /// Print whole descriptions: on a terminal, one that is longer than a line is cut otherwise
+    #[arg(short = 'v', long = "long-desc")]
+    long: bool,
+
+    /// Print no descriptions
+    #[arg(long = "no-desc", conflicts_with = "long")]
+    none: bool,
 
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
@@ -87,12 +97,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         native.extend(uncore.iter().flat_map(Uncore::entries));
         report::json(&catalog, native, options.all)?
     } else {
+        let descriptions = options.descriptions();
         // Thousands of tracepoints would push everything else off the screen.
         let fold = layout.width.is_some() && selection.is_everything() && !options.all;
         let text = report::text(&catalog, options.all, fold, layout);
-        let native = native.map(|native| native.section(&selection, fold, layout));
+        let native = native.map(|native| native.section(&selection, fold, descriptions, layout));
         let mut native = native.unwrap_or_default();
-        native.extend(uncore.map(|uncore| uncore.section(fold, layout)));
+        native.extend(uncore.map(|uncore| uncore.section(fold, descriptions, layout)));
         // Between sections there is an empty line, but none before the first.
         let start = usize::from(text.is_empty() && native.starts_with('\n'));
         text + &native[start..]
@@ -101,6 +112,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 impl Options {
+    /// Returns which descriptions are printed.
+    fn descriptions(&self) -> Descriptions {
+        match (self.none, self.long) {
+            (true, _) => Descriptions::None,
+            (false, true) => Descriptions::Long,
+            (false, false) => Descriptions::Short,
+        }
+    }
+
     /// Writes a listing to where it was asked for.
     fn write(&self, text: &str) -> Result<ExitCode, Failure> {
         match self.output.as_deref() {
@@ -138,12 +158,16 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
             let text = serde_json::to_string_pretty(&units.objects()).map_err(Failure::new)?;
             return Ok(Some(text + "\n"));
         }
-        return Ok(Some(units.text(Layout::of_stdout())));
+        return Ok(Some(
+            units.text(options.descriptions(), Layout::of_stdout()),
+        ));
     }
     let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
     if options.json {
         let text = serde_json::to_string_pretty(&native.objects()).map_err(Failure::new)?;
         return Ok(Some(text + "\n"));
     }
-    Ok(Some(native.text(Layout::of_stdout())))
+    Ok(Some(
+        native.text(options.descriptions(), Layout::of_stdout()),
+    ))
 }

@@ -3,10 +3,11 @@
 use quipu_events_format::name::{NameError, Names, Selection, select};
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
 use quipu_events_format::{Bits, Counters, Formula, cache_key, flag};
-use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass, SlotSet};
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, EventSpec, Scheme, SlotClass, SlotSet};
 
 use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
+use crate::description::Description;
 use crate::encode::{Interface, general, slots};
 use crate::event_map::CpuEvents;
 use crate::identify::isa_of;
@@ -84,12 +85,28 @@ pub struct EventDetails {
     pub instead: Option<String>,
     /// The entry that has the same bits on purpose.
     pub same_as: Option<String>,
-    /// A description, where the file has one.
-    pub description: Option<String>,
     /// The numbers of its errata.
     pub errata: Vec<String>,
     /// The layer it came from.
     pub layer: LayerFile,
+    pub(crate) description: Description,
+}
+
+impl EventDetails {
+    /// Returns the sentence that says what it counts, where the source or the file has one. The first call for an
+    /// event of the embedded tables inflates their sentences, which takes some milliseconds.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    ///
+    /// let table = Database::embedded().cpu("intel-skl")?;
+    /// let misses = table.event("L2_RQSTS.MISS").expect("Skylake has it");
+    /// assert_eq!(misses.description(), Some("All requests that miss L2 cache"));
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    pub fn description(&self) -> Option<&str> {
+        self.description.text()
+    }
 }
 
 /// A generalized event of a CPU.
@@ -102,6 +119,14 @@ pub struct Generalized {
     pub event: Result<String, String>,
 }
 
+impl Generalized {
+    /// Returns the words that say what it counts, those of [`Event::description`].
+    pub fn description(&self) -> Option<String> {
+        let spec: EventSpec = self.name.parse().ok()?;
+        spec.event.description().map(Into::into)
+    }
+}
+
 /// A preset of a CPU.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -110,6 +135,22 @@ pub struct PresetEvent {
     pub name: String,
     /// The formula, or why the CPU has none.
     pub formula: Result<Formula, String>,
+}
+
+impl PresetEvent {
+    /// Returns the words that say what it counts, for those that PAPI names on every CPU.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    ///
+    /// let table = Database::embedded().cpu("amd-zen4")?;
+    /// let misses = table.preset("PAPI_L1_DCM").expect("every table has it");
+    /// assert_eq!(misses.description(), Some("misses of the level 1 data cache"));
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    pub fn description(&self) -> Option<&'static str> {
+        standard_presets::counted_by(&self.name)
+    }
 }
 
 impl CpuTable {
@@ -555,8 +596,8 @@ fn details(layer: &Layer, entry: &EntryView<'_>) -> EventDetails {
         is_deprecated: bits.flags & flag::DEPRECATED != 0,
         instead: word(entry.instead()),
         same_as: word(entry.same_as()),
-        description: word(entry.description()),
         errata: entry.errata().map(str::to_owned).collect(),
         layer: layer.origin.clone(),
+        description: Description::new(entry.description(), entry.described()),
     }
 }

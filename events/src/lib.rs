@@ -8,6 +8,7 @@ mod cpu_table;
 mod database;
 mod decode;
 mod describe;
+mod description;
 mod encode;
 mod environment;
 mod event_map;

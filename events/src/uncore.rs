@@ -6,6 +6,7 @@ use quipu_events_format::packed::{UncoreEventView, UncoreTable, UncoreView};
 use quipu_hal::{Event, EventSpec, UncoreEvent};
 
 use crate::cpu_table::CpuTable;
+use crate::description::Description;
 
 /// The table that the build script made of `db/uncore/*.toml`.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/uncore.bin"));
@@ -24,6 +25,7 @@ pub struct UncoreDetails {
     pub terms: &'static str,
     /// The factor of its values and the unit of the products, if they are no plain counts.
     pub scale: Option<(f64, &'static str)>,
+    description: Description,
 }
 
 impl UncoreDetails {
@@ -33,7 +35,13 @@ impl UncoreDetails {
             pmu: view.pmu(),
             terms: view.terms(),
             scale: view.scale(),
+            description: Description::new("", view.described()),
         }
+    }
+
+    /// Returns the sentence that says what it counts, where the source has one.
+    pub fn description(&self) -> Option<&str> {
+        self.description.text()
     }
 
     /// Returns the event as perf and `quipu stat` take it: `uncore_imc/event=0x04,umask=0x03/`.

@@ -137,6 +137,8 @@ fn events_of_another_cpu_are_named_and_described() {
         (Some("L2_RQSTS"), Some("MISS"))
     );
     assert_eq!((misses.code, misses.unit_mask), (0x24, 0x3f));
+    let sentence = Some("All requests that miss L2 cache");
+    assert_eq!(text(misses.description), sentence);
     assert_eq!(
         find(cpu, NATIVE, c"NO_SUCH_EVENT").err(),
         Some(QUIPU_EEVENT)
@@ -163,10 +165,9 @@ fn events_of_another_cpu_are_named_and_described() {
             .contains("INST_RETIRED")
     );
 
-    assert_eq!(
-        text(instructions.description),
-        text(instructions.stands_for)
-    );
+    let stands_for = text(instructions.stands_for).unwrap();
+    let described = format!("instructions: {stands_for}");
+    assert_eq!(text(instructions.description), Some(&*described));
 
     let mut info = init!(quipu_cpu_info);
     // SAFETY: good arguments.

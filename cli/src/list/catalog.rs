@@ -88,8 +88,9 @@ impl Catalog {
     /// Adds an entry if it is asked for by its kind, and by its names or these.
     pub fn add(&mut self, selection: &Selection, entry: Entry, more: &[&str]) {
         let names = [entry.name.as_str()];
-        let mut names = names.iter().chain(entry.aliases).chain(more).copied();
-        if selection.has_kind(entry.kind) && selection.has_name(&mut names) {
+        let names = names.iter().chain(entry.aliases).chain(more).copied();
+        if selection.has_kind(entry.kind) && selection.has_event(names, || Some(&entry.description))
+        {
             self.entries.push(entry);
         }
     }

@@ -12,6 +12,7 @@ use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{Layout, table_lines};
 
+use super::description::Descriptions;
 use super::probe::open_here;
 use super::selection::Selection;
 
@@ -53,11 +54,17 @@ impl Native {
     pub(super) fn of(choice: &Choice, selection: &Selection) -> Result<Self, Failure> {
         let cpu = |table: CpuTable| {
             let mut events = table.events();
-            events.retain(|event| selection.has_name([event.name.as_str()]));
+            events
+                .retain(|event| selection.has_event([event.name.as_str()], || event.description()));
             let mut generalized = table.generalized();
-            generalized.retain(|event| selection.has_name([event.name.as_str()]));
+            generalized.retain(|event| {
+                let description = event.description();
+                selection.has_event([event.name.as_str()], || description.as_deref())
+            });
             let mut presets = table.presets();
-            presets.retain(|preset| selection.has_name([preset.name.as_str()]));
+            presets.retain(|preset| {
+                selection.has_event([preset.name.as_str()], || preset.description())
+            });
             Cpu {
                 table,
                 events,
@@ -103,7 +110,13 @@ impl Native {
 
     /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with
     /// the names of its masks.
-    pub(super) fn section(&self, selection: &Selection, fold: bool, layout: Layout) -> String {
+    pub(super) fn section(
+        &self,
+        selection: &Selection,
+        fold: bool,
+        descriptions: Descriptions,
+        layout: Layout,
+    ) -> String {
         let mut text = String::new();
         if let Some(why) = &self.unknown {
             let heading = layout.bold("Native events");
@@ -125,7 +138,8 @@ impl Native {
                 text += &folded(&cpu.events, layout);
                 text += "  `quipu list native` lists them with codes, masks and constraints.\n";
             } else {
-                text.extend(cpu.events.iter().map(|event| line(event, layout)));
+                let events = cpu.events.iter();
+                text.extend(events.map(|event| described(event, descriptions, layout)));
             }
         }
         for cpu in &self.cpus {
@@ -138,14 +152,19 @@ impl Native {
             if presets.peek().is_some() {
                 let heading = format!("Presets on {}", cpu.table.id());
                 let _ = writeln!(text, "\n{}:", layout.bold(&heading));
-                text.extend(presets.map(|preset| preset_line(preset, layout)));
+                let shown = if fold {
+                    Descriptions::None
+                } else {
+                    descriptions
+                };
+                text.extend(presets.map(|preset| preset_lines(preset, shown, layout)));
             }
         }
         text
     }
 
     /// Returns the full listing, CPU by CPU.
-    pub(super) fn text(&self, layout: Layout) -> String {
+    pub(super) fn text(&self, descriptions: Descriptions, layout: Layout) -> String {
         let mut text = String::new();
         for cpu in &self.cpus {
             if !text.is_empty() {
@@ -153,15 +172,18 @@ impl Native {
             }
             let heading = format!("{} ({})", cpu.table.id(), cpu.table.name());
             let _ = writeln!(text, "{}", layout.bold(&heading));
-            text.extend(cpu.events.iter().map(|event| line(event, layout)));
+            let events = cpu.events.iter();
+            text.extend(events.map(|event| described(event, descriptions, layout)));
             for generalized in &cpu.generalized {
                 let name = &generalized.name;
                 let _ = match &generalized.event {
                     Ok(event) => writeln!(text, "  {name} = {event}"),
                     Err(reason) => writeln!(text, "  {name}  {}", layout.dim(reason)),
                 };
+                text += &descriptions.lines(generalized.description().as_deref(), layout);
             }
-            text.extend(cpu.presets.iter().map(|preset| preset_line(preset, layout)));
+            let presets = cpu.presets.iter();
+            text.extend(presets.map(|preset| preset_lines(preset, descriptions, layout)));
         }
         text
     }
@@ -188,13 +210,20 @@ impl Native {
             for event in &cpu.events {
                 let mut entry = state.clone();
                 entry["event"] = event.name.as_str().into();
+                entry["EventName"] = event.name.as_str().into();
+                entry["BriefDescription"] = event.description().into();
                 entry["kind"] = "native".into();
                 entry["native"] = object(&cpu.table, event);
                 entries.push(entry);
             }
             for preset in &cpu.presets {
-                let mut entry =
-                    json!({ "event": preset.name, "kind": "preset", "cpu": cpu.table.id() });
+                let mut entry = json!({
+                    "event": preset.name,
+                    "EventName": preset.name,
+                    "BriefDescription": preset.description(),
+                    "kind": "preset",
+                    "cpu": cpu.table.id(),
+                });
                 match &preset.formula {
                     Ok(formula) => entry["formula"] = formula.to_string().into(),
                     Err(reason) => entry["reason"] = reason.as_str().into(),
@@ -232,11 +261,20 @@ fn folded(events: &[EventDetails], layout: Layout) -> String {
     text
 }
 
-fn preset_line(preset: &PresetEvent, layout: Layout) -> String {
+/// Returns a preset with its formula, or with the reason why it has none, which says what it counts.
+fn preset_lines(preset: &PresetEvent, descriptions: Descriptions, layout: Layout) -> String {
     match &preset.formula {
-        Ok(formula) => format!("  {} = {formula}\n", preset.name),
+        Ok(formula) => {
+            let description = descriptions.lines(preset.description(), layout);
+            format!("  {} = {formula}\n{description}", preset.name)
+        }
         Err(reason) => format!("  {}  {}\n", preset.name, layout.dim(reason)),
     }
+}
+
+/// Returns an event with its description.
+fn described(event: &EventDetails, descriptions: Descriptions, layout: Layout) -> String {
+    line(event, layout) + &descriptions.lines(event.description(), layout)
 }
 
 fn line(event: &EventDetails, layout: Layout) -> String {
@@ -273,9 +311,6 @@ fn line(event: &EventDetails, layout: Layout) -> String {
     if !event.errata.is_empty() {
         facts.push(format!("errata {}", event.errata.join(", ")));
     }
-    if let Some(description) = &event.description {
-        facts.push(description.clone());
-    }
     format!("  {}  {}\n", event.name, layout.dim(&facts.join("; ")))
 }
 
@@ -296,7 +331,7 @@ fn object(table: &CpuTable, event: &EventDetails) -> Value {
         "deprecated": event.is_deprecated,
         "same_as": event.same_as,
         "errata": event.errata,
-        "description": event.description,
+        "BriefDescription": event.description(),
     })
 }
 

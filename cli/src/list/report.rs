@@ -19,8 +19,12 @@ const WIDEST_NAME: usize = 40;
 #[derive(Serialize)]
 struct JsonEntry<'a> {
     event: &'a str,
+    /// As perf list calls it.
+    #[serde(rename = "EventName")]
+    event_name: &'a str,
     kind: &'static str,
     aliases: &'a [&'static str],
+    #[serde(rename = "BriefDescription")]
     description: &'a str,
     /// `opens`, `refused`, `not probed`, or `form` for text that has parts to fill in.
     state: &'static str,
@@ -54,6 +58,7 @@ pub fn json(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<String, 
 fn json_entry(entry: &Entry) -> JsonEntry<'_> {
     let mut json = JsonEntry {
         event: &entry.name,
+        event_name: &entry.name,
         kind: entry.kind.name(),
         aliases: entry.aliases,
         description: &entry.description,

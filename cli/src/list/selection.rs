@@ -64,7 +64,8 @@ impl Kind {
     }
 }
 
-/// Which events are listed: those of one of the kinds that have one of the texts in their name.
+/// Which events are listed: those of one of the kinds that have one of the texts in their name. A text of several words
+/// is sought word by word, in descriptions too.
 #[derive(Debug)]
 pub struct Selection {
     kinds: Vec<Kind>,
@@ -121,6 +122,37 @@ impl Selection {
                 self.texts.iter().any(|text| contains(&name, text))
             })
     }
+
+    /// Returns true if an event is selected by one of its names, or by its names and description together. The
+    /// description is asked for only if one of the texts has several words.
+    pub fn has_event<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str> + Clone,
+        description: impl FnOnce() -> Option<&'a str>,
+    ) -> bool {
+        if self.has_name(names.clone()) {
+            return true;
+        }
+        let mut sought = self
+            .texts
+            .iter()
+            .filter(|text| text.contains(' '))
+            .peekable();
+        if sought.peek().is_none() {
+            return false;
+        }
+        let mut about = words(description().unwrap_or_default());
+        for name in names {
+            about.push(' ');
+            about.push_str(&words(name));
+        }
+        sought.any(|text| words(text).split(' ').all(|word| contains(&about, word)))
+    }
+}
+
+/// Returns a name or description as words in lower case.
+fn words(text: &str) -> String {
+    text.to_lowercase().replace(['_', '.', '-', ':'], " ")
 }
 
 /// Returns true if the pieces of `pattern` between its `*` occur in `name`, one after the other.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::Layout;
 
+use super::description::Descriptions;
 use super::selection::Selection;
 
 /// The selected uncore events of some CPUs.
@@ -22,7 +23,9 @@ impl Uncore {
         let mut cpus = Vec::new();
         for table in tables {
             let mut events = table.uncore_events();
-            events.retain(|event| selection.has_name([event.name.as_str(), event.pmu]));
+            events.retain(|event| {
+                selection.has_event([event.name.as_str(), event.pmu], || event.description())
+            });
             events.retain(|event| !listed.contains(event));
             let mut units: Vec<&str> = events.iter().map(|event| event.pmu).collect();
             units.sort_unstable();
@@ -37,7 +40,7 @@ impl Uncore {
     }
 
     /// Returns the full listing, CPU by CPU.
-    pub(super) fn text(&self, layout: Layout) -> String {
+    pub(super) fn text(&self, descriptions: Descriptions, layout: Layout) -> String {
         let mut text = String::new();
         for (table, events) in &self.cpus {
             let separator = if text.is_empty() { "" } else { "\n" };
@@ -49,6 +52,7 @@ impl Uncore {
                     let _ = write!(facts, "; in {unit}, {factor} each");
                 }
                 let _ = writeln!(text, "  {}  {}", event.name, layout.dim(&facts));
+                text += &descriptions.lines(event.description(), layout);
             }
         }
         text
@@ -63,6 +67,7 @@ impl Uncore {
                     "name": event.name,
                     "pmu": event.pmu,
                     "terms": event.terms,
+                    "BriefDescription": event.description(),
                     "unit": event.scale.map(|(_, unit)| unit),
                     "scale": event.scale.map(|(factor, _)| factor),
                 })
@@ -73,9 +78,9 @@ impl Uncore {
     }
 
     /// Returns the part of the whole listing, below the other kinds. Folded, a unit has one line.
-    pub(super) fn section(&self, fold: bool, layout: Layout) -> String {
+    pub(super) fn section(&self, fold: bool, descriptions: Descriptions, layout: Layout) -> String {
         if !fold || self.cpus.is_empty() {
-            let text = self.text(layout);
+            let text = self.text(descriptions, layout);
             return if text.is_empty() {
                 text
             } else {
@@ -99,7 +104,7 @@ impl Uncore {
         let objects = self.objects().into_iter();
         objects
             .map(|uncore| {
-                json!({ "event": uncore["name"], "kind": "uncore", "state": "not probed", "uncore": uncore })
+                json!({ "event": uncore["name"], "EventName": uncore["name"], "kind": "uncore", "state": "not probed", "uncore": uncore })
             })
             .collect()
     }

@@ -188,3 +188,36 @@ fn a_reader_that_goes_away_is_no_failure() {
     let mut bash = Command::new("bash");
     bash.args(["-c", &script]).assert().success().stderr("");
 }
+
+#[test]
+fn descriptions_are_printed_and_searched() {
+    let of = |args: &[&str]| stdout(&[&["native", "--cpu", "intel-skl"], args].concat());
+    let misses = of(&["l2_rqsts.miss"]);
+    let line = "\n      All requests that miss L2 cache\n";
+    assert!(misses.contains(line), "{misses}");
+    assert!(of(&["-v", "l2_rqsts.miss"]).contains(line));
+    assert!(!of(&["--no-desc", "l2_rqsts.miss"]).contains("All requests"));
+    // Both words stand in its description, and only one in its name.
+    let found = of(&["requests Miss"]);
+    assert!(found.contains("  L2_RQSTS.MISS  "), "{found}");
+    assert!(!found.contains("  L2_RQSTS.ALL_RFO  "), "{found}");
+    // One word is sought in names alone.
+    assert!(!of(&["miss"]).contains("  L2_RQSTS.ALL_RFO  "));
+    let uncore = stdout(&["uncore", "--cpu", "intel-skx", "dram cas commands issued"]);
+    assert!(uncore.contains("UNC_M_CAS_COUNT.RD"), "{uncore}");
+}
+
+#[test]
+fn json_has_the_keys_of_perf_list() {
+    let native = json(&["native", "--cpu", "intel-skl", "L2_RQSTS.MISS"]);
+    assert_eq!(
+        native[0]["BriefDescription"],
+        "All requests that miss L2 cache"
+    );
+    let clock = json(&["sw", "cpu-clock"]);
+    assert_eq!(clock[0]["EventName"], "cpu-clock");
+    assert_eq!(
+        clock[0]["BriefDescription"],
+        "time on the CPU, by its timer"
+    );
+}

@@ -21,6 +21,7 @@
 
 mod check;
 mod cpu;
+mod descriptions;
 mod diagnostics;
 mod document;
 mod events;
@@ -36,6 +37,7 @@ mod strings;
 mod uncore;
 
 pub use cpu::ISAS;
+pub use descriptions::DescriptionFiles;
 pub use diagnostics::Diagnostic;
 pub use fields::shortened;
 pub use formula::{Formula, FormulaError};
@@ -155,7 +157,12 @@ impl Layer {
 
     /// Returns its binary table; `files` are the names of the files that were read.
     pub fn write(self, files: &[&str]) -> Vec<u8> {
-        packed::write(&self.cpus, &self.aliases, self.strings, files)
+        self.write_described(files, &DescriptionFiles::default())
+    }
+
+    /// Returns its binary table with the numbers of the sentences for entries that have no description.
+    pub fn write_described(self, files: &[&str], descriptions: &DescriptionFiles) -> Vec<u8> {
+        packed::write(&self.cpus, &self.aliases, self.strings, files, descriptions)
     }
 }
 

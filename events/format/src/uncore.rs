@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::de::DeTable;
 
+use crate::descriptions::DescriptionFiles;
 use crate::diagnostics::{Diagnostic, Findings, Source};
 use crate::fields::{Checked, Node, Reading, shortened};
 use crate::packed::write_uncore;
@@ -56,7 +57,11 @@ pub(crate) struct UncoreEntry {
 ///
 /// # Errors
 /// Every finding in every file, by location.
-pub fn compile_uncore(files: &[(&str, &str)], ids: &[String]) -> Result<Vec<u8>, Vec<Diagnostic>> {
+pub fn compile_uncore(
+    files: &[(&str, &str)],
+    ids: &[String],
+    descriptions: &DescriptionFiles,
+) -> Result<Vec<u8>, Vec<Diagnostic>> {
     let mut findings = Findings::default();
     let mut tables = Vec::new();
     let mut taken = Vec::new();
@@ -71,7 +76,7 @@ pub fn compile_uncore(files: &[(&str, &str)], ids: &[String]) -> Result<Vec<u8>,
         read_file(&reading, ids, &mut taken, &mut tables);
         findings = reading.findings.into_inner();
     }
-    let table = write_uncore(&tables);
+    let table = write_uncore(&tables, descriptions);
     if table.is_none() {
         let message = "there are more than 65535 different events or strings".to_owned();
         findings.add_at_line("uncore", 1, message);
@@ -237,7 +242,9 @@ mod tests {
 
     #[test]
     fn an_event_is_found_in_any_case_on_its_cpus_alone() {
-        let table = UncoreTable::new(compile_uncore(&[("u.toml", FILE)], &ids()).unwrap());
+        let table = UncoreTable::new(
+            compile_uncore(&[("u.toml", FILE)], &ids(), &DescriptionFiles::default()).unwrap(),
+        );
         for id in ["x-a", "x-b"] {
             let cpu = table.cpu(id).unwrap();
             let event = cpu.find("unc_m_cas_count.rd").unwrap();
@@ -263,7 +270,9 @@ mod tests {
     #[test]
     fn faults_are_told_where_they_are() {
         let found = |text: &str| -> Vec<String> {
-            let findings = compile_uncore(&[("u.toml", text)], &ids()).unwrap_err();
+            let findings =
+                compile_uncore(&[("u.toml", text)], &ids(), &DescriptionFiles::default())
+                    .unwrap_err();
             findings.iter().map(ToString::to_string).collect()
         };
         for (from, to, wanted) in [

@@ -1,7 +1,8 @@
 //! Writes event tables from the lists that vendors publish: names, numbers, masks and constraints.
 //!
-//! No description is taken over. What comes out is the `[cpu.events]` part of an event file, to be put
-//! under a CPU entry; `docs/event-database.md` has the commands that made the embedded tables.
+//! No description is taken over: the example `descriptions` writes those apart. What comes out is the `[cpu.events]`
+//! part of an event file, to be put under a CPU entry; `docs/event-database.md` has the commands that made the
+//! embedded tables.
 
 mod emit;
 mod event_json;

@@ -17,7 +17,9 @@ fn page() -> String {
          are those of PAPI's standard ones that have a formula. The column libpfm4 says how many of libpfm4's names lead\n\
          to other bits than libpfm4's, each for the reason given in\n\
          [differences.tsv](../events/tests/it/data/libpfm4/differences.tsv); `-` where libpfm4 has no such CPU.\n\n\
-         The column uncore says how many events the units outside of the cores have.\n\n\
+         The column uncore says how many events the units outside of the cores have, and the column described how many of\n\
+         both have a sentence that says what they count: the sources of the others have none, or none whose licence lets us\n\
+         take it.\n\n\
          No table has the events of these CPUs, as no list of them is public:\n\n\
          - Apple M3, M4 and later: Linux 7.2 has no driver for their counters (patches outside of it have names), and\n  \
            XNU's source has no list.\n\
@@ -25,8 +27,8 @@ fn page() -> String {
            6aeb4c8) nor Linux 7.2 has a list. Their architectural events are those of `arm-armv8`.\n\
          - HiSilicon hip09 and hip12: the lists of Linux that were found are of their uncore units alone. Their\n  \
            architectural events are those of `arm-armv8`.\n\n\
-         | id | CPU | events | uncore | aliases | presets | libpfm4 | source |\n\
-         | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n",
+         | id | CPU | events | uncore | described | aliases | presets | libpfm4 | source |\n\
+         | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
     );
     let database = Database::embedded();
     let pmus: Vec<Vec<&str>> = rows(include_str!("data/libpfm4/pmus.tsv")).collect();
@@ -49,6 +51,16 @@ fn page() -> String {
             0 => "-".to_owned(),
             events => events.to_string(),
         };
+        let events = table.events();
+        let countable = events.iter().filter(|event| !event.needs_mask);
+        let described = countable
+            .filter(|event| event.description().is_some())
+            .count()
+            + table
+                .uncore_events()
+                .iter()
+                .filter(|event| event.description().is_some())
+                .count();
         let presets = table.presets();
         let formulas = presets
             .iter()
@@ -56,7 +68,7 @@ fn page() -> String {
             .count();
         writeln!(
             page,
-            "| {id} | {} | {} | {uncore} | {} | {formulas} | {agreement} | {} |",
+            "| {id} | {} | {} | {uncore} | {described} | {} | {formulas} | {agreement} | {} |",
             table.name(),
             table
                 .events()

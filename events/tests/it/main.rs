@@ -2,6 +2,7 @@
 
 mod check;
 mod cpus_page;
+mod descriptions;
 mod driver;
 #[cfg(target_os = "linux")]
 mod environment;

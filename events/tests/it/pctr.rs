@@ -157,9 +157,9 @@ fn core_2_knows_every_name_of_pctr() {
 fn k8_has_every_number_of_pctr() {
     let k8 = Database::embedded().cpu("amd-k8").unwrap();
     let described = |code: u16, text: &str| {
-        k8.events().iter().any(|event| {
-            event.code == u64::from(code) && event.description.as_deref() == Some(text)
-        })
+        k8.events()
+            .iter()
+            .any(|event| event.code == u64::from(code) && event.description() == Some(text))
     };
     for row in rows().filter(|row| row.cpu == "amd-k8") {
         assert!(

@@ -5,10 +5,13 @@
 //! A table begins with the words of `header`; records of the kinds below follow, each of a fixed number
 //! of words, and strings last, each once.
 
+mod descriptions;
 mod reader;
 mod uncore;
 mod writer;
 
+pub use descriptions::Descriptions;
+pub(crate) use descriptions::write_descriptions;
 pub(crate) use reader::compare;
 pub use reader::{CpuView, EntryView, MappingView, RuleView, Table};
 pub(crate) use uncore::write_uncore;
@@ -88,7 +91,9 @@ mod entry {
     /// Two words, low first.
     pub(super) const VALUE: usize = 6;
     pub(super) const SAME_AS: usize = 8;
+    /// A string, or with the bit `SHARED` the number of a sentence that is kept elsewhere.
     pub(super) const DESCRIPTION: usize = 9;
+    pub(super) const SHARED: u32 = 1 << 31;
     pub(super) const ERRATA: usize = 10;
     pub(super) const INSTEAD: usize = 11;
     pub(super) const UNIT: usize = 12;

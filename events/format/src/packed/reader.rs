@@ -423,9 +423,15 @@ impl<'t> EntryView<'t> {
         self.string(entry::SAME_AS)
     }
 
-    /// Returns the description, or nothing.
+    /// Returns the description in the table, or nothing.
     pub fn description(&self) -> &'t str {
         self.string(entry::DESCRIPTION)
+    }
+
+    /// Returns the number of its description among the [`Descriptions`](super::Descriptions) of the embedded tables.
+    pub fn described(&self) -> Option<u32> {
+        let word = self.word(entry::DESCRIPTION);
+        (word & entry::SHARED != 0).then_some(word & !entry::SHARED)
     }
 
     /// Returns the numbers of its errata.

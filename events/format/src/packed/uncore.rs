@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use crate::descriptions::DescriptionFiles;
 use crate::uncore::{Uncore, UncoreEntry, split_scale};
 
 /// The first word: `QPU1`.
@@ -27,11 +28,13 @@ mod header {
 
 /// Words of a CPU: its id and the source of its events, and the byte and length of its list.
 const CPU_WORDS: usize = 4;
-/// Halves of an event: the strings of its event, mask, PMU, terms, and scale with unit.
-const EVENT_HALVES: usize = 5;
+/// Halves of an event: the strings of its event, mask, PMU, terms, and scale with unit, and the number of its
+/// description plus one, or 0.
+const EVENT_HALVES: usize = 6;
+const DESCRIBED: usize = 5;
 
 /// Returns the table of these events, or `None` where there are more of them than it has room for.
-pub(crate) fn write_uncore(tables: &[Uncore]) -> Option<Vec<u8>> {
+pub(crate) fn write_uncore(tables: &[Uncore], descriptions: &DescriptionFiles) -> Option<Vec<u8>> {
     let mut writer = Writer::default();
     writer.string("");
     let mut lists: Vec<u16> = Vec::new();
@@ -39,10 +42,14 @@ pub(crate) fn write_uncore(tables: &[Uncore]) -> Option<Vec<u8>> {
     for table in tables {
         let mut sorted: Vec<&UncoreEntry> = table.events.iter().collect();
         sorted.sort_by(|a, b| folded(&a.name, &b.name));
-        let start = lists.len() as u32;
-        lists.extend(sorted.iter().map(|entry| writer.event(entry)));
         let source = u32::from(writer.string(&table.source));
         for cpu in &table.cpus {
+            let start = lists.len() as u32;
+            let described = |entry: &&UncoreEntry| descriptions.number(cpu, &entry.name);
+            let events = sorted
+                .iter()
+                .map(|entry| writer.event(entry, described(entry)));
+            lists.extend(events);
             let id = u32::from(writer.string(cpu));
             cpus.push([id, source, start, sorted.len() as u32]);
         }
@@ -67,12 +74,15 @@ pub(crate) fn write_uncore(tables: &[Uncore]) -> Option<Vec<u8>> {
     bytes.resize(strings_at, 0);
     bytes.extend(writer.ends.iter().flat_map(|end| end.to_le_bytes()));
     bytes.extend(writer.text.as_bytes());
-    let fits = writer.ends.len().max(writer.events.len()) <= usize::from(u16::MAX);
+    let fits = writer.ends.len().max(writer.events.len()) <= usize::from(u16::MAX)
+        && writer.largest < u16::MAX;
     fits.then_some(bytes)
 }
 
 #[derive(Default)]
 struct Writer {
+    /// The largest number of a description, plus one.
+    largest: u16,
     events: Vec<[u16; EVENT_HALVES]>,
     numbers: HashMap<[u16; EVENT_HALVES], u16>,
     strings: HashMap<String, u16>,
@@ -94,10 +104,13 @@ impl Writer {
     }
 
     /// Returns the number of an event, each kept once.
-    fn event(&mut self, from: &UncoreEntry) -> u16 {
+    fn event(&mut self, from: &UncoreEntry, described: Option<u32>) -> u16 {
         let (event, mask) = from.name.split_once('.').unwrap_or((&from.name, ""));
         let strings = [event, mask, &from.pmu, &from.terms, &from.scale_unit];
-        let record = strings.map(|text| self.string(text));
+        let [event, mask, pmu, terms, scale] = strings.map(|text| self.string(text));
+        let described = described.map_or(0, |number| half(number as usize + 1));
+        self.largest = self.largest.max(described);
+        let record = [event, mask, pmu, terms, scale, described];
         let next = half(self.events.len());
         let number = *self.numbers.entry(record).or_insert(next);
         if number == next {
@@ -252,6 +265,12 @@ impl<'t> UncoreEventView<'t> {
     /// Returns the terms: `event=0x04,umask=0x03`.
     pub fn terms(&self) -> &'t str {
         self.string(3)
+    }
+
+    /// Returns the number of its description among the [`Descriptions`](super::Descriptions) of the embedded tables.
+    pub fn described(&self) -> Option<u32> {
+        let number = self.table.half(self.start + DESCRIBED * 2);
+        number.checked_sub(1).map(|number| number as u32)
     }
 
     /// Returns the factor of its values and the unit of the products, if they are no plain counts.

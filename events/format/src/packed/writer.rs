@@ -1,17 +1,21 @@
 //! Writes checked CPU entries as a table.
 
 use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
+use crate::descriptions::DescriptionFiles;
 use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES, by_name};
 use crate::strings::Strings;
 
-/// Returns the table of these CPU entries; `files` are the names that their places refer to.
+/// Returns the table of these CPU entries; `files` are the names that their places refer to, and `descriptions` the
+/// sentences for entries that have none.
 pub(crate) fn write(
     cpus: &[Cpu],
     aliases: &[Aliases],
     strings: Strings,
     files: &[&str],
+    descriptions: &DescriptionFiles,
 ) -> Vec<u8> {
     let mut table = Writer {
+        descriptions,
         words: vec![0; header::WORDS + cpus.len() * cpu::WORDS],
         strings,
     };
@@ -30,12 +34,13 @@ pub(crate) fn write(
     table.finish(cpus.len())
 }
 
-struct Writer {
+struct Writer<'d> {
+    descriptions: &'d DescriptionFiles,
     words: Vec<u32>,
     strings: Strings,
 }
 
-impl Writer {
+impl Writer<'_> {
     /// Returns the number of a string.
     fn string(&mut self, text: &str) -> u32 {
         self.strings.add(text).0
@@ -77,7 +82,7 @@ impl Writer {
         let presets = self.mappings(&from.presets);
         for (at, [start, count]) in [
             (cpu::BACKENDS, self.list(&backends)),
-            (cpu::ENTRIES, self.entries(&from.entries)),
+            (cpu::ENTRIES, self.entries(&from.id, &from.entries)),
             (cpu::GENERALIZED, self.list(&generalized)),
             (cpu::PRESETS, self.list(&presets)),
         ] {
@@ -88,11 +93,11 @@ impl Writer {
     }
 
     /// Writes entries, sorted by name.
-    fn entries(&mut self, from: &[Entry]) -> [u32; 2] {
+    fn entries(&mut self, cpu: &str, from: &[Entry]) -> [u32; 2] {
         let start = self.words.len() as u32;
         self.words.reserve_exact(from.len() * entry::WORDS);
         for entry in by_name(from, &self.strings) {
-            let record = self.entry(entry);
+            let record = self.entry(cpu, entry);
             self.words.extend(record);
         }
         [start, from.len() as u32]
@@ -100,7 +105,7 @@ impl Writer {
 
     fn aliases(&mut self, from: &Aliases) -> [u32; 3] {
         let source = self.string(&from.source);
-        let [start, count] = self.entries(&from.entries);
+        let [start, count] = self.entries("", &from.entries);
         [source, start, count]
     }
 
@@ -151,7 +156,7 @@ impl Writer {
         }
     }
 
-    fn entry(&self, from: &Entry) -> [u32; entry::WORDS] {
+    fn entry(&self, cpu: &str, from: &Entry) -> [u32; entry::WORDS] {
         let bits = from.bits;
         let mut record = [0; entry::WORDS];
         record[entry::NAME] = from.name.0;
@@ -172,7 +177,11 @@ impl Writer {
         record[entry::VALUE] = bits.value as u32;
         record[entry::VALUE + 1] = (bits.value >> 32) as u32;
         record[entry::SAME_AS] = from.same_as.0;
-        record[entry::DESCRIPTION] = from.description.0;
+        let shared = || self.descriptions.number(cpu, self.strings.get(from.name));
+        record[entry::DESCRIPTION] = match from.description.is_empty().then(shared).flatten() {
+            Some(number) => number | entry::SHARED,
+            None => from.description.0,
+        };
         record[entry::ERRATA] = from.errata.0;
         record[entry::INSTEAD] = from.instead.0;
         record[entry::UNIT] = from.unit.0;

@@ -1,0 +1,182 @@
+//! Writes `events/db/descriptions`: one sentence for each event and unit mask, from the lists that vendors publish.
+//!
+//! `cargo run -p quipu-events --example descriptions PERFMON LIBPFM4 DATA` takes source trees of
+//! github.com/intel/perfmon, libpfm4 and github.com/ARM-software/data. A name and its sentence are written once for all
+//! CPUs that have them in common; `own.toml`, beside them, is written by hand. An event without a sentence of its own
+//! takes that of another CPU of its vendor whose event has the same name and the same bits.
+
+mod arm;
+#[path = "../libpfm4/c_tables.rs"]
+#[allow(dead_code, reason = "the example `libpfm4` needs all of it")]
+mod c_tables;
+mod offcore;
+mod perfmon;
+mod pfm;
+mod sentence;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use quipu_events::Database;
+
+/// The sentences of one CPU's source.
+#[derive(Default)]
+pub(crate) struct Sentences {
+    /// By name in upper case.
+    by_name: HashMap<String, String>,
+    /// By event number and unit mask, for sources that have other names.
+    by_bits: HashMap<(u64, u8), String>,
+}
+
+impl Sentences {
+    /// Adds the sentence of a name, unless it has one.
+    pub(crate) fn name(&mut self, name: &str, text: &str) {
+        if let Some(sentence) = sentence::first(text).filter(|text| !sentence::repeats(text, name))
+        {
+            let name = name.to_ascii_uppercase();
+            self.by_name.entry(name).or_insert(sentence);
+        }
+    }
+
+    /// Adds the sentence of an event number with a unit mask, unless it has one.
+    pub(crate) fn bits(&mut self, code: u64, unit_mask: u8, text: &str) {
+        if let Some(sentence) = sentence::first(text) {
+            self.by_bits.entry((code, unit_mask)).or_insert(sentence);
+        }
+    }
+}
+
+/// An event of the database to be described.
+struct Named {
+    cpu: String,
+    name: String,
+    /// What the name stands for, so that only the same is described in the same words.
+    bits: String,
+    sentence: Option<String>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [perfmon, libpfm4, data] = &arguments[..] else {
+        return Err("PERFMON LIBPFM4 DATA".into());
+    };
+    let database = Database::embedded();
+    let mut events = Vec::new();
+    for cpu in database.cpus() {
+        let sources = [
+            perfmon::sentences(Path::new(perfmon), &cpu.id)?,
+            arm::sentences(&Path::new(data).join("pmu"), &cpu.id)?,
+            pfm::sentences(&Path::new(libpfm4).join("lib/events"), &cpu.id)?,
+        ];
+        let by_name = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            let mut found = sources.iter().map(|source| source.by_name.get(&name));
+            found.find_map(|found| found.cloned())
+        };
+        let by_bits = |bits: (u64, u8)| {
+            let mut found = sources.iter().map(|source| source.by_bits.get(&bits));
+            found.find_map(|found| found.cloned())
+        };
+        let table = database.cpu(&cpu.id)?;
+        for event in table.events() {
+            let origins = table.origins(&event.name);
+            let mut own = origins.iter().filter(|origin| origin.cpu == cpu.id);
+            // Those of its base are described there.
+            if !own.any(|origin| origin.name == event.name) {
+                continue;
+            }
+            // AMD's unit masks that the source has no row for are others put together.
+            let together = || {
+                let event_alone =
+                    by_bits((event.code, 0)).filter(|_| cpu.id.starts_with("amd-"))?;
+                let mask = event.mask.replace('_', " ");
+                (!mask.is_empty()).then(|| format!("{event_alone}: {mask}"))
+            };
+            let sentence = by_name(&event.name)
+                .or_else(|| by_bits((event.code, event.unit_mask)))
+                .or_else(together)
+                .or_else(|| offcore::sentence(&event.name));
+            let bits = (
+                event.code,
+                event.unit_mask,
+                event.second_mask,
+                event.register,
+            );
+            events.push(Named {
+                cpu: cpu.id.clone(),
+                bits: format!("{bits:x?} {} {:?}", event.counter_mask, event.flags),
+                name: event.name,
+                sentence,
+            });
+        }
+        for event in table.uncore_events() {
+            events.push(Named {
+                cpu: cpu.id.clone(),
+                sentence: by_name(&event.name),
+                bits: event.encoded(),
+                name: event.name,
+            });
+        }
+    }
+    take_from_relatives(&mut events);
+    write(&events)
+}
+
+fn vendor(cpu: &str) -> &str {
+    cpu.split('-').next().unwrap_or(cpu)
+}
+
+/// Gives events without a sentence that of another CPU of their vendor, for the same name and bits.
+fn take_from_relatives(events: &mut [Named]) {
+    let key = |event: &Named| {
+        let vendor = vendor(&event.cpu).to_owned();
+        (vendor, event.name.to_ascii_uppercase(), event.bits.clone())
+    };
+    let mut known = HashMap::new();
+    for event in events.iter() {
+        if let Some(sentence) = &event.sentence {
+            known.insert(key(event), sentence.clone());
+        }
+    }
+    for event in events.iter_mut().filter(|event| event.sentence.is_none()) {
+        event.sentence = known.get(&key(event)).cloned();
+    }
+}
+
+/// Writes a file for each vendor, with a table for each set of CPUs that have sentences in common.
+fn write(events: &[Named]) -> Result<(), Box<dyn Error>> {
+    let mut cpus: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for event in events {
+        if let Some(sentence) = &event.sentence {
+            let key = (vendor(&event.cpu), event.name.as_str(), sentence.as_str());
+            cpus.entry(key).or_default().insert(&event.cpu);
+        }
+    }
+    let mut tables: BTreeMap<(&str, BTreeSet<&str>), String> = BTreeMap::new();
+    for ((vendor, name, sentence), set) in cpus {
+        let table = tables.entry((vendor, set)).or_default();
+        let sentence = sentence.replace('\\', "\\\\").replace('"', "\\\"");
+        let _ = writeln!(table, "\"{name}\" = \"{sentence}\"");
+    }
+    let mut files: BTreeMap<&str, String> = BTreeMap::new();
+    for ((vendor, set), lines) in tables {
+        let file = files.entry(vendor).or_insert_with(|| {
+            "# Written by the example `descriptions`; NOTICE names the sources.\n".to_owned()
+        });
+        let set: Vec<String> = set.iter().map(|cpu| format!("\"{cpu}\"")).collect();
+        let set = set.join(", ");
+        let _ = write!(
+            file,
+            "\n[[descriptions]]\ncpus = [{set}]\n[descriptions.events]\n{lines}"
+        );
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("db/descriptions");
+    fs::create_dir_all(&folder)?;
+    for (vendor, text) in files {
+        fs::write(folder.join(format!("{vendor}.toml")), text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The sentences that describe events.
+
+use quipu_events_format::packed::Descriptions;
+
+/// The sentences that the build script made of `db/descriptions/*.toml`, compressed.
+pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
+
+static SENTENCES: Descriptions = Descriptions::embedded(EMBEDDED);
+
+/// The description of an event: in its file, or among the sentences of the embedded tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Description {
+    None,
+    Text(String),
+    Shared(u32),
+}
+
+impl Description {
+    /// Makes one of the text and the number in a table, either of which may be missing.
+    pub(crate) fn new(text: &str, shared: Option<u32>) -> Self {
+        match (text, shared) {
+            ("", None) => Self::None,
+            ("", Some(number)) => Self::Shared(number),
+            (text, _) => Self::Text(text.to_owned()),
+        }
+    }
+
+    /// Returns the sentence. The first that is one of the embedded tables inflates them.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Text(text) => Some(text),
+            Self::Shared(number) => SENTENCES.get(*number),
+        }
+    }
+}

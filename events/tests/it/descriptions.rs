@@ -1,0 +1,126 @@
+//! Every event has a sentence where a source with a free licence has one.
+
+use std::fs;
+
+use quipu_events::Database;
+
+/// The sentence of an event of a core.
+fn described(cpu: &str, event: &str) -> Option<String> {
+    let table = Database::embedded().cpu(cpu).unwrap();
+    let event = table
+        .event(event)
+        .unwrap_or_else(|| panic!("{cpu} has no {event}"));
+    event.description().map(str::to_owned)
+}
+
+#[test]
+fn sentences_are_those_of_the_source() {
+    for (cpu, event, sentence) in [
+        (
+            "intel-skl",
+            "L2_RQSTS.MISS",
+            "All requests that miss L2 cache",
+        ),
+        // Intel's list says only that it has a new name; the sentence is that of the event so named.
+        (
+            "intel-skl",
+            "LD_BLOCKS_PARTIAL.ADDRESS_ALIAS",
+            "False dependencies in MOB due to partial compare on address",
+        ),
+        // By the bits: libpfm4 calls it RETIRED_INSTRUCTIONS.
+        ("amd-zen5", "ex_ret_instr", "Number of instructions retired"),
+        // Its list has a second sentence without a point between them.
+        (
+            "arm-neoverse-n2",
+            "L1I_CACHE_REFILL",
+            "L1 instruction cache refill",
+        ),
+        (
+            "ibm-power9",
+            "PM_1PLUS_PPC_CMPL",
+            "1 or more ppc insts finished",
+        ),
+        ("ibm-z13", "CPU_CYCLES", "Cycle Count"),
+        (
+            "riscv-sbi",
+            "FW_SET_TIMER",
+            "Requests to the firmware to set a timer",
+        ),
+        // A base's sentences are those of the CPUs on it.
+        (
+            "thead-c900",
+            "FW_SET_TIMER",
+            "Requests to the firmware to set a timer",
+        ),
+    ] {
+        assert_eq!(
+            described(cpu, event).as_deref(),
+            Some(sentence),
+            "{cpu} {event}"
+        );
+    }
+    // Linux's list is the only one that has it.
+    assert_eq!(described("thead-c900", "INST_ALU"), None);
+    let uncore = Database::embedded().cpu("intel-skx").unwrap();
+    let reads = uncore.uncore_event("UNC_M_CAS_COUNT.RD").unwrap();
+    let sentence = "All DRAM Read CAS Commands issued (including underfills)";
+    assert_eq!(reads.description(), Some(sentence));
+}
+
+#[test]
+fn every_sentence_is_one_line_of_words() {
+    let database = Database::embedded();
+    let mut count = 0;
+    for cpu in database.cpus() {
+        let table = database.cpu(&cpu.id).unwrap();
+        let events = table.events();
+        let uncore = table.uncore_events();
+        let sentences = events
+            .iter()
+            .map(|event| (&event.name, event.description()));
+        let uncore = uncore
+            .iter()
+            .map(|event| (&event.name, event.description()));
+        for (name, sentence) in sentences.chain(uncore) {
+            let Some(sentence) = sentence else { continue };
+            count += 1;
+            assert!(
+                sentence.chars().all(|c| !c.is_control()),
+                "{name}: {sentence:?}"
+            );
+            assert_eq!(sentence.trim(), sentence, "{name}");
+            assert!(
+                sentence.contains(char::is_alphabetic),
+                "{name}: {sentence:?}"
+            );
+        }
+    }
+    assert!(count > 60_000, "{count}");
+}
+
+#[test]
+fn presets_and_generalized_events_are_described() {
+    let table = Database::embedded().cpu("intel-skl").unwrap();
+    for preset in table.presets() {
+        assert!(preset.description().is_some(), "{}", preset.name);
+    }
+    for event in table.generalized() {
+        assert!(event.description().is_some(), "{}", event.name);
+    }
+}
+
+#[test]
+fn the_description_in_a_file_goes_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let text = "[[cpu]]\nid = \"intel-skl\"\n[cpu.events]\n\
+        MINE = { code = 0x11, description = \"Counts mine\" }\n\
+        [cpu.events.L2_RQSTS]\ncode = 0x24\nmasks.MISS = { bits = 0x3f, description = \"Ours\" }\n";
+    fs::write(&path, text).unwrap();
+    let database = Database::embedded().with_file(&path).unwrap();
+    let table = database.cpu("intel-skl").unwrap();
+    for (name, sentence) in [("MINE", "Counts mine"), ("L2_RQSTS.MISS", "Ours")] {
+        let event = table.event(name).unwrap();
+        assert_eq!(event.description(), Some(sentence));
+    }
+}
