@@ -3,7 +3,7 @@
 use quipu_events_format::name::{NameError, Names, Selection, select};
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
 use quipu_events_format::{Bits, Counters, Formula, cache_key, flag};
-use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, EventSpec, Scheme, SlotClass, SlotSet};
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass, SlotSet};
 
 use crate::architectural::Refused;
 use crate::database::{Database, Layer, LayerFile};
@@ -92,23 +92,6 @@ pub struct EventDetails {
     pub(crate) description: Description,
 }
 
-impl EventDetails {
-    /// Returns the sentence that says what it counts, where the source or the file has one. The first call for an
-    /// event of the embedded tables inflates their sentences, which takes some milliseconds.
-    ///
-    /// ```
-    /// use quipu_events::Database;
-    ///
-    /// let table = Database::embedded().cpu("intel-skl")?;
-    /// let misses = table.event("L2_RQSTS.MISS").expect("Skylake has it");
-    /// assert_eq!(misses.description(), Some("All requests that miss L2 cache"));
-    /// # Ok::<(), quipu_hal::Error>(())
-    /// ```
-    pub fn description(&self) -> Option<&str> {
-        self.description.text()
-    }
-}
-
 /// A generalized event of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -119,14 +102,6 @@ pub struct Generalized {
     pub event: Result<String, String>,
 }
 
-impl Generalized {
-    /// Returns the words that say what it counts, those of [`Event::description`].
-    pub fn description(&self) -> Option<String> {
-        let spec: EventSpec = self.name.parse().ok()?;
-        spec.event.description().map(Into::into)
-    }
-}
-
 /// A preset of a CPU.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -135,22 +110,6 @@ pub struct PresetEvent {
     pub name: String,
     /// The formula, or why the CPU has none.
     pub formula: Result<Formula, String>,
-}
-
-impl PresetEvent {
-    /// Returns the words that say what it counts, for those that PAPI names on every CPU.
-    ///
-    /// ```
-    /// use quipu_events::Database;
-    ///
-    /// let table = Database::embedded().cpu("amd-zen4")?;
-    /// let misses = table.preset("PAPI_L1_DCM").expect("every table has it");
-    /// assert_eq!(misses.description(), Some("misses of the level 1 data cache"));
-    /// # Ok::<(), quipu_hal::Error>(())
-    /// ```
-    pub fn description(&self) -> Option<&'static str> {
-        standard_presets::counted_by(&self.name)
-    }
 }
 
 impl CpuTable {

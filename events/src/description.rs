@@ -1,6 +1,10 @@
 //! The sentences that describe events.
 
 use quipu_events_format::packed::Descriptions;
+use quipu_hal::EventSpec;
+
+use crate::cpu_table::{EventDetails, Generalized, PresetEvent};
+use crate::standard_presets;
 
 /// The sentences that the build script made of `db/descriptions/*.toml`, compressed.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
@@ -32,5 +36,46 @@ impl Description {
             Self::Text(text) => Some(text),
             Self::Shared(number) => SENTENCES.get(*number),
         }
+    }
+}
+
+impl EventDetails {
+    /// Returns the sentence that says what it counts, where the source or the file has one. The first call for an
+    /// event of the embedded tables inflates their sentences, which takes some milliseconds.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    ///
+    /// let table = Database::embedded().cpu("intel-skl")?;
+    /// let misses = table.event("L2_RQSTS.MISS").expect("Skylake has it");
+    /// assert_eq!(misses.description(), Some("All requests that miss L2 cache"));
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    pub fn description(&self) -> Option<&str> {
+        self.description.text()
+    }
+}
+
+impl Generalized {
+    /// Returns the words that say what it counts, those of [`Event::description`].
+    pub fn description(&self) -> Option<String> {
+        let spec: EventSpec = self.name.parse().ok()?;
+        spec.event.description().map(Into::into)
+    }
+}
+
+impl PresetEvent {
+    /// Returns the words that say what it counts, for those that PAPI names on every CPU.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    ///
+    /// let table = Database::embedded().cpu("amd-zen4")?;
+    /// let misses = table.preset("PAPI_L1_DCM").expect("every table has it");
+    /// assert_eq!(misses.description(), Some("misses of the level 1 data cache"));
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    pub fn description(&self) -> Option<&'static str> {
+        standard_presets::counted_by(&self.name)
     }
 }

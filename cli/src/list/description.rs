@@ -42,11 +42,11 @@ mod tests {
         };
         let text = Some("Requests that missed the level 2 cache");
         let short = Descriptions::Short.lines(text, narrow);
-        assert_eq!(short, "      Requests that missed…\n");
+        assert_eq!(short, "      Requests that missed the…\n");
         let long = Descriptions::Long.lines(text, narrow);
         assert_eq!(
             long,
-            "      Requests that missed\n      the level 2 cache\n"
+            "      Requests that missed the\n      level 2 cache\n"
         );
         let whole = "      Requests that missed the level 2 cache\n";
         assert_eq!(Descriptions::Short.lines(text, Layout::PLAIN), whole);

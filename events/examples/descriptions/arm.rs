@@ -14,7 +14,7 @@ const ARCHITECTURAL: [&str; 2] = ["common_armv9", "common_armv8"];
 /// CPUs that are no Arm architecture's PMUv3.
 const OTHERS: [&str; 2] = ["apple-m1", "arm-armv8"];
 
-/// Returns the sentences of a CPU: of its own list by number, and of the architecture's by name.
+/// Returns the sentences of a CPU: the architecture's by name, and for others those of its own list by number.
 pub(crate) fn sentences(source: &Path, cpu: &str) -> Result<Sentences, Box<dyn Error>> {
     let mut sentences = Sentences::default();
     let arms = [

@@ -53,7 +53,7 @@ impl Sentences {
 struct Named {
     cpu: String,
     name: String,
-    /// What the name stands for, so that only the same is described in the same words.
+    /// The numbers it stands for: only an event with the same ones takes its sentence.
     bits: String,
     sentence: Option<String>,
 }

@@ -134,7 +134,7 @@ fn read_file(reading: &Reading<'_>, found: &mut Vec<Found>) {
 
 fn read_table(reading: &Reading<'_>, node: Node<'_, '_>, found: &mut Vec<Found>) -> Option<()> {
     let keys: Keys = reading.read(node)?;
-    let cpus: Vec<String> = keys.cpus.items().into_iter().map(|(id, _)| id).collect();
+    let cpus: Vec<String> = keys.cpus.items().map(|(id, _)| id).collect();
     if cpus.is_empty() {
         reading.note(&node.1.span(), "these descriptions are of no CPU");
     }

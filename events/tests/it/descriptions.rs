@@ -29,11 +29,10 @@ fn sentences_are_those_of_the_source() {
         ),
         // By the bits: libpfm4 calls it RETIRED_INSTRUCTIONS.
         ("amd-zen5", "ex_ret_instr", "Number of instructions retired"),
-        // Its list has a second sentence without a point between them.
         (
             "arm-neoverse-n2",
             "L1I_CACHE_REFILL",
-            "L1 instruction cache refill",
+            "Level 1 instruction cache refill",
         ),
         (
             "ibm-power9",
