@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 #[cfg(target_os = "linux")]
 use crate::record;
-use crate::{encode, events, generate, help, info, list, report, script};
+use crate::{annotate, encode, events, generate, help, info, list, report, script};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
 
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Report(report::Options),
     /// Print every sample that was recorded, a line each
     Script(script::Options),
+    /// Show the hot instructions of functions, beside their source lines
+    Annotate(annotate::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted

@@ -7,6 +7,7 @@
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod annotate;
 mod args;
 #[cfg(unix)]
 #[doc(hidden)]
@@ -86,6 +87,7 @@ where
         )),
         Command::Report(options) => report::run(&options),
         Command::Script(options) => script::run(&options),
+        Command::Annotate(options) => annotate::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]

@@ -1,7 +1,6 @@
 //! `quipu script`: every sample of a recording, a line each, as `perf script` prints them.
 
 mod fields;
-mod frames;
 mod json;
 mod options;
 mod print;

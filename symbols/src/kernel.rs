@@ -129,6 +129,7 @@ impl KernelSymbols {
         Some((
             Symbol {
                 start,
+                end: symbol.end.wrapping_sub(self.shift),
                 name,
                 ..symbol
             },

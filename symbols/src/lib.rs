@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
+mod code;
 mod demangled;
 mod elf;
 mod input;
@@ -17,6 +18,7 @@ mod symbolizer;
 mod table;
 
 pub use address_space::Mapped;
+pub use code::{Code, CodeFile, NoCode};
 pub use demangled::demangle;
 pub use elf::build_id_of;
 pub use kernel::{KernelSymbols, Reference};

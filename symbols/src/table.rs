@@ -15,6 +15,8 @@ pub(crate) struct Symbol<'a> {
     pub(crate) index: usize,
     /// Its first address.
     pub(crate) start: u64,
+    /// The first address behind it.
+    pub(crate) end: u64,
     /// Its name, as the file has it.
     pub(crate) name: &'a str,
 }
@@ -152,6 +154,7 @@ impl SymbolTable {
                 return Some(Symbol {
                     index,
                     start: entry.start,
+                    end: entry.end,
                     name: std::str::from_utf8(name).ok()?,
                 });
             }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::frames::Place;
+use crate::recording::Place;
 
 /// A sample. Fields that it does not have are absent; addresses are in base 16.
 #[derive(Debug, Serialize)]

@@ -10,11 +10,10 @@ use quipu_symbols::AddressOwner;
 
 use crate::failure::Failure;
 use crate::pager::Pager;
-use crate::recording::{Replay, Selection, Visit, owner, owner_of};
+use crate::recording::{Place, Places, Replay, Selection, Visit, owner, owner_of};
 use crate::terminal::escaped;
 
 use super::fields::{Field, FieldSet, Fields};
-use super::frames::{Place, Places};
 use super::json::{Frame, Row};
 use super::options::Options;
 use super::tracepoints::{self, Tracepoint};

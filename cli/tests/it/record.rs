@@ -9,6 +9,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod annotate;
 mod files;
 mod groups;
 mod judge;

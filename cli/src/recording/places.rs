@@ -6,35 +6,35 @@ use std::sync::Arc;
 
 use quipu_symbols::{AddressOwner, Function};
 
-use crate::recording::Replay;
+use super::replay::Replay;
 
 /// An address and what is there.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The address in its file; that in memory in the kernel, and where no file is.
-    pub(super) in_file: u64,
-    pub(super) symbol: Option<Arc<str>>,
+    pub(crate) in_file: u64,
+    pub(crate) symbol: Option<Arc<str>>,
     /// Bytes from the start of the symbol.
-    pub(super) offset: u64,
-    pub(super) object: Arc<str>,
-    pub(super) source: Option<(Arc<str>, u32)>,
+    pub(crate) offset: u64,
+    pub(crate) object: Arc<str>,
+    pub(crate) source: Option<(Arc<str>, u32)>,
 }
 
 /// Places by their addresses, until mappings change.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(crate) struct Places {
     of_processes: HashMap<(i32, u64), Rc<Place>>,
     of_kernel: HashMap<u64, Rc<Place>>,
 }
 
 impl Places {
     /// Forgets those of processes.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.of_processes.clear();
     }
 
     /// Returns what is at an address.
-    pub(super) fn at(
+    pub(crate) fn at(
         &mut self,
         replay: &mut Replay,
         owner: AddressOwner,
