@@ -44,6 +44,13 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(expected)
 }
 
+/// Reads a level of compression.
+pub(crate) fn level(text: &str) -> Result<i32, String> {
+    number(text, "a level from 0 to 22", |level| {
+        (0..=22).contains(level)
+    })
+}
+
 /// Reads how often something is done.
 pub(crate) fn times(text: &str) -> Result<u32, String> {
     number(text, "a whole number; 0 is until Ctrl-C", |_| true)

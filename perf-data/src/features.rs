@@ -4,6 +4,7 @@
 use crate::attr::{EventAttr, RecordedEvent};
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u16_at, u64_at, until_nul};
+use crate::compression::Compression;
 use crate::record::{CpuMode, HEADER_LEN, Misc};
 use crate::section::{SectionCursor, push_string};
 use crate::{Error, Result};
@@ -24,6 +25,7 @@ mod number {
     pub(super) const EVENT_DESC: u32 = 12;
     pub(super) const GROUP_DESC: u32 = 17;
     pub(super) const SAMPLE_TIME: u32 = 21;
+    pub(super) const COMPRESSED: u32 = 27;
 }
 
 /// Description of the machine and the recording. All of it may be missing.
@@ -56,6 +58,8 @@ pub struct Features {
     pub groups: Vec<EventGroup>,
     /// The times of the first and the last sample, in ns of the clock of the recording.
     pub sample_time: Option<(u64, u64)>,
+    /// How records are compressed, if they are.
+    pub compression: Option<Compression>,
 }
 
 /// Events that were scheduled together: a leader and the events after it (perf_event_open(2), `group_fd`).
@@ -151,6 +155,10 @@ impl Features {
             (number::EVENT_DESC, event_section(events)),
             (number::GROUP_DESC, group_section(&self.groups)),
             (number::SAMPLE_TIME, self.sample_time.map(words)),
+            (
+                number::COMPRESSED,
+                self.compression.map(compression_section),
+            ),
         ];
         sections
             .into_iter()
@@ -191,6 +199,14 @@ impl Features {
                     self.groups.push(EventGroup { name, leader, len });
                 }
             }
+            number::COMPRESSED => {
+                let [_, _, level, ratio, longest] = [(); 5].map(|()| cursor.u32());
+                self.compression = Some(Compression {
+                    level: level?,
+                    ratio: ratio?,
+                    longest: longest?,
+                });
+            }
             number::SAMPLE_TIME => self.sample_time = Some((cursor.u64()?, cursor.u64()?)),
             _ => {}
         }
@@ -227,6 +243,26 @@ fn event_section(events: &[RecordedEvent]) -> Option<Vec<u8>> {
             .for_each(|id| out.extend_from_slice(&id.to_ne_bytes()));
     }
     Some(out)
+}
+
+/// The version of the description, the method (`PERF_COMP_ZSTD`), and what the [`Compression`] says.
+fn compression_section(compression: Compression) -> Vec<u8> {
+    let Compression {
+        level,
+        ratio,
+        longest,
+    } = compression;
+    [0, 1, level, ratio, longest]
+        .into_iter()
+        .flat_map(u32::to_ne_bytes)
+        .collect()
+}
+
+/// Returns true for the features that records of a stream hold: the others are known at the end, or have records of their
+/// own.
+pub(crate) fn is_of_streams(number: u32) -> bool {
+    let others = [number::TRACING_DATA, number::BUILD_ID, number::SAMPLE_TIME];
+    !others.contains(&number)
 }
 
 fn group_section(groups: &[EventGroup]) -> Option<Vec<u8>> {
@@ -365,6 +401,11 @@ mod tests {
             command_line: vec!["quipu".into(), "record".into(), String::new()],
             groups: vec![EventGroup::new(0, 2)],
             sample_time: Some((3, 4)),
+            compression: Some(Compression {
+                level: 1,
+                ratio: 4,
+                longest: 9,
+            }),
         }
     }
 

@@ -57,6 +57,14 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) const LEN: usize = 16;
 
+    /// Returns the header of a stream.
+    pub(crate) fn of_stream() -> Vec<u8> {
+        [MAGIC, Self::LEN as u64]
+            .into_iter()
+            .flat_map(u64::to_ne_bytes)
+            .collect()
+    }
+
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         let word = |i: usize| u64_at(bytes, 8 * i).ok_or(Error::NotPerfData);
         let order = match word(0)? {

@@ -6,6 +6,7 @@
 mod attr;
 mod byte_order;
 mod bytes;
+mod compression;
 #[cfg(feature = "zstd")]
 mod decompression;
 mod error;
@@ -22,6 +23,7 @@ mod reader;
 pub mod record;
 mod sample;
 mod section;
+mod stream_writer;
 pub mod synthesized;
 mod throttling;
 mod trace_format;
@@ -31,6 +33,7 @@ mod writer;
 
 pub use attr::{EventAttr, RecordedEvent};
 pub use bytes::Words;
+pub use compression::{Compression, Compressor};
 pub use error::Error;
 pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
 pub use file_records::FileRecords;
@@ -47,6 +50,7 @@ pub use sample::{
     RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
     UserStack, Weight,
 };
+pub use stream_writer::StreamWriter;
 pub use throttling::Throttling;
 pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
 pub use trace_print::TracePrint;

@@ -87,10 +87,7 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn finish_round(&mut self) -> Result<()> {
-        let mut record = [0; HEADER_LEN];
-        record[..4].copy_from_slice(&kind::FINISHED_ROUND.to_ne_bytes());
-        record[6..].copy_from_slice(&(HEADER_LEN as u16).to_ne_bytes());
-        self.write(&[&record])
+        self.write(&[&finished_round()])
     }
 
     /// The events.
@@ -150,4 +147,12 @@ impl<W: Write + Seek> Writer<W> {
         self.out.flush()?;
         Ok(())
     }
+}
+
+/// The record that says that every buffer has been read once.
+pub(crate) fn finished_round() -> [u8; HEADER_LEN] {
+    let mut record = [0; HEADER_LEN];
+    record[..4].copy_from_slice(&kind::FINISHED_ROUND.to_ne_bytes());
+    record[6..].copy_from_slice(&(HEADER_LEN as u16).to_ne_bytes());
+    record
 }

@@ -18,6 +18,7 @@ Examples:
   quipu record -e page-faults -c 1 -d ls   every page fault, with its address
   quipu record -e '{cycles,instructions}:S' ./bench   where cycles go, and what they retire
   quipu report                             what was recorded
+  quipu record -o - make | quipu report -i -   without a file
   quipu report --flamegraph out.svg        the same as a picture
 
 perf report and perf script can read the file. An existing file is kept as FILE.old.
@@ -80,7 +81,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["all_cpus", "cpus"], help_heading = "Where")]
     pub(crate) per_thread: bool,
 
-    /// Write to FILE
+    /// Write to FILE; - is standard output, for `| quipu report -i -`
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE, help_heading = "How")]
     pub(crate) output: PathBuf,
     /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
@@ -98,6 +99,10 @@ pub(crate) struct Options {
     /// Stop when the file is SIZE long, a number of bytes with B, K, M or G; a command is ended with SIGTERM
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, help_heading = "How")]
     pub(crate) max_size: Option<u64>,
+    /// Compress records with zstd, at a level from 1 to 22; 1 unless named, 0 is off
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          value_parser = numbers::level, help_heading = "How")]
+    pub(crate) compression_level: Option<i32>,
     /// The clock of all times, one of clock_gettime(2)
     #[arg(short = 'k', long, value_name = "CLOCK", help_heading = "How")]
     pub(crate) clockid: Option<Clock>,

@@ -1,27 +1,87 @@
-//! The file that is written.
+//! The file or stream that is written.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use quipu_perf_data::{Error, Features, RecordedEvent, Writer};
+use quipu_perf_data::{Compressor, Error, Features, RecordedEvent, StreamWriter, Writer};
 use rustix::process::geteuid;
+use rustix::stdio::dup2_stdout;
 
 use crate::failure::Failure;
 
-/// A `perf.data` file that grows.
+/// The place that a recording is written to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Destination {
+    File(PathBuf),
+    /// Standard output, as a stream.
+    Stream,
+}
+
+impl Destination {
+    /// Returns the destination of `-o`, where `-` is standard output.
+    pub(super) fn of(path: &Path) -> Self {
+        match path.as_os_str() == "-" {
+            true => Self::Stream,
+            false => Self::File(path.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Stream => f.write_str("standard output"),
+        }
+    }
+}
+
+/// Standard output, taken away from this process and the command, which have standard error in its place: nothing else gets
+/// into the stream.
+pub(super) struct StandardOutput(File);
+
+impl StandardOutput {
+    pub(super) fn take() -> Result<Self, Failure> {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Err(Failure::usage(
+                "-o -: standard output is a terminal; pipe it into `quipu report -i -`, or name a file",
+            ));
+        }
+        let taken = stdout.as_fd().try_clone_to_owned().and_then(|own| {
+            dup2_stdout(io::stderr())?;
+            Ok(Self(File::from(own)))
+        });
+        taken.map_err(|e| Failure::new(format_args!("cannot write standard output: {e}")))
+    }
+}
+
+/// A `perf.data` file or stream that grows.
 pub(super) struct Output {
-    path: PathBuf,
-    writer: Writer<File>,
+    destination: Destination,
+    form: Form,
+    compressor: Option<Compressor>,
+    /// Compressed records that are to be written.
+    compressed: Vec<u8>,
     /// Why no more is written.
     broken: Option<Error>,
+}
+
+/// A form of the format.
+enum Form {
+    File(Writer<File>),
+    Stream(StreamWriter<File>),
 }
 
 impl Output {
     /// Begins a file that only its owner can read, as it tells what others did. One that is there
     /// already is kept under another name.
     pub(super) fn create(path: &Path, events: Vec<RecordedEvent>) -> Result<Self, Failure> {
-        let fail = |e: &dyn std::fmt::Display| {
+        let fail = |e: &dyn fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
         };
         // Where a link leads, /dev/stdout for one, and not the link itself.
@@ -51,31 +111,71 @@ impl Output {
             }
         }
         let file = options.open(path).map_err(|e| fail(&e))?;
-        Ok(Self {
-            path: path.to_owned(),
-            writer: Writer::new(file, events).map_err(|e| fail(&e))?,
+        let writer = Writer::new(file, events).map_err(|e| fail(&e))?;
+        let destination = Destination::File(path.to_owned());
+        Ok(Self::new(destination, Form::File(writer)))
+    }
+
+    /// Begins a stream, of which the description has to be known from the start.
+    pub(super) fn stream(
+        output: StandardOutput,
+        events: &[RecordedEvent],
+        features: &Features,
+    ) -> Result<Self, Failure> {
+        let writer = StreamWriter::new(output.0, events, features);
+        let fail = |e| Failure::new(format_args!("cannot write standard output: {e}"));
+        let form = Form::Stream(writer.map_err(fail)?);
+        Ok(Self::new(Destination::Stream, form))
+    }
+
+    fn new(destination: Destination, form: Form) -> Self {
+        Self {
+            destination,
+            form,
+            compressor: None,
+            compressed: Vec::new(),
             broken: None,
-        })
+        }
+    }
+
+    /// Has the records of rings compressed from here on.
+    pub(super) fn compress(&mut self, compressor: Option<Compressor>) {
+        self.compressor = compressor;
     }
 
     /// Writes records, unless that has failed before.
     pub(super) fn write(&mut self, pieces: &[&[u8]]) {
         if self.broken.is_none() {
-            self.broken = self.writer.write(pieces).err();
+            self.broken = self.form.write(pieces).err();
         }
+    }
+
+    /// Writes records of rings, compressed if they are to be.
+    pub(super) fn write_records(&mut self, pieces: &[&[u8]]) {
+        let Some(compressor) = &mut self.compressor else {
+            return self.write(pieces);
+        };
+        let mut compressed = std::mem::take(&mut self.compressed);
+        compressed.clear();
+        let mut pieces = pieces.iter();
+        match pieces.try_for_each(|piece| compressor.compress(piece, &mut compressed)) {
+            Ok(()) => self.write(&[&compressed]),
+            Err(error) => self.broken = self.broken.take().or(Some(error)),
+        }
+        self.compressed = compressed;
     }
 
     /// Says that every ring has been read once.
     pub(super) fn finish_round(&mut self) {
         if self.broken.is_none() {
-            self.broken = self.writer.finish_round().err();
+            self.broken = self.form.finish_round().err();
         }
     }
 
     /// Returns why nothing more can be written, if that is so.
     pub(super) fn why_broken(&self) -> Option<String> {
         let error = self.broken.as_ref()?;
-        let name = self.path.display();
+        let name = &self.destination;
         Some(format!("cannot continue writing {name}: {error}"))
     }
 
@@ -86,17 +186,27 @@ impl Output {
 
     /// Returns the number of bytes written.
     pub(super) fn len(&self) -> u64 {
-        self.writer.data_end()
+        match &self.form {
+            Form::File(writer) => writer.data_end(),
+            Form::Stream(writer) => writer.written(),
+        }
     }
 
-    /// Completes the file; its length. One that could not be written to its end keeps what is whole.
-    pub(super) fn finish(self, features: &Features) -> Result<u64, Failure> {
-        let name = self.path.display();
+    /// Completes the output; its length. A file that could not be written to its end keeps what is whole.
+    pub(super) fn finish(self, mut features: Features) -> Result<u64, Failure> {
+        let (name, len) = (self.destination.to_string(), self.len());
+        features.compression = self.compressor.as_ref().map(Compressor::description);
+        let (path, writer) = match (self.destination, self.form) {
+            (Destination::File(path), Form::File(writer)) => (path, writer),
+            _ => {
+                return match self.broken {
+                    Some(error) => Err(Failure::new(format_args!("cannot write {name}: {error}"))),
+                    None => Ok(len),
+                };
+            }
+        };
         if let Some(error) = self.broken {
-            let cut = self
-                .writer
-                .cut()
-                .and_then(|(file, end)| Ok(file.set_len(end)?));
+            let cut = writer.cut().and_then(|(file, end)| Ok(file.set_len(end)?));
             return Err(Failure::new(match cut {
                 Ok(()) => format!(
                     "cannot continue writing {name}: {error}; the samples before that can be read"
@@ -104,12 +214,12 @@ impl Output {
                 Err(_) => format!("cannot write {name}: {error}"),
             }));
         }
-        let end = self.writer.data_end();
-        let file = match self.writer.finish(features) {
+        let end = writer.data_end();
+        let file = match writer.finish(&features) {
             Ok(file) => file,
             Err(error) => {
                 // The records are complete; half of what describes the machine is of no use.
-                let file = OpenOptions::new().write(true).open(&self.path);
+                let file = OpenOptions::new().write(true).open(&path);
                 let _ = file.and_then(|file| file.set_len(end));
                 return Err(Failure::new(format_args!(
                     "cannot complete {name}: {error}; the samples in it can be read"
@@ -118,5 +228,21 @@ impl Output {
         };
         let len = file.metadata().map_or(end, |m| m.len());
         Ok(len)
+    }
+}
+
+impl Form {
+    fn write(&mut self, pieces: &[&[u8]]) -> quipu_perf_data::Result<()> {
+        match self {
+            Self::File(writer) => writer.write(pieces),
+            Self::Stream(writer) => writer.write(pieces),
+        }
+    }
+
+    fn finish_round(&mut self) -> quipu_perf_data::Result<()> {
+        match self {
+            Self::File(writer) => writer.finish_round(),
+            Self::Stream(writer) => writer.finish_round(),
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! From options to a plan: what is sampled where, with contradictions refused before anything runs.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use quipu::Target;
@@ -14,6 +13,7 @@ use crate::target::Scope;
 
 use super::events::{self, Events};
 use super::options::{CallGraph, Options};
+use super::output::Destination;
 use super::tracepoints;
 
 /// The size of a page for `-m`. Rings are rounded up to the machine's own pages.
@@ -27,7 +27,9 @@ pub(super) struct RecordPlan {
     pub(super) tracked: ExtraRecords,
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
-    pub(super) output: PathBuf,
+    pub(super) output: Destination,
+    /// The level at which records are compressed.
+    pub(super) compression: Option<i32>,
     /// The names of the events where they have others than their own.
     pub(super) names: Vec<Option<String>>,
     /// True for events of weak groups.
@@ -45,11 +47,6 @@ pub(super) struct RecordPlan {
 impl RecordPlan {
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         let scope = scope(options)?;
-        if options.output.as_os_str() == "-" {
-            return Err(Failure::usage(
-                "-o -: the file cannot be written to a pipe, because its header is written last; name a file",
-            ));
-        }
         if !options.mmap_pages.is_power_of_two() {
             return Err(Failure::usage(format_args!(
                 "-m {}: the number of pages must be a power of two",
@@ -77,7 +74,8 @@ impl RecordPlan {
             backend,
             scope,
             command: options.target.command.clone(),
-            output: options.output.clone(),
+            output: Destination::of(&options.output),
+            compression: options.compression_level.filter(|level| *level > 0),
             notes,
             quiet: options.quiet,
             verbose: options.verbose,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use quipu::Target;
 use quipu::command::{Running, SuspendedCommand};
 use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
-use quipu_perf_data::{EventAttr, EventGroup, RecordedEvent, synthesized};
+use quipu_perf_data::{Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized};
 use signal_hook::consts::SIGTERM;
 
 use crate::control::{self, Command, Control, Purpose};
@@ -21,7 +21,7 @@ use crate::terminal::{self, escaped};
 use super::existing;
 use super::machine;
 use super::opening::Opened;
-use super::output::Output;
+use super::output::{Destination, Output, StandardOutput};
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
 use super::statistics::{self, Statistics};
@@ -76,6 +76,10 @@ impl<'a> Recorder<'a> {
     /// Records. Whatever fails on the way, the file is finished, and a command is not left behind without being recorded
     /// or told to end.
     pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+        let stdout = match self.plan.output {
+            Destination::Stream => Some(StandardOutput::take()?),
+            Destination::File(_) => None,
+        };
         let suspended = command::suspend(&self.plan.command, None)?;
         // After the command was made, so that it keeps the limit it is used to.
         raise_open_file_limit();
@@ -83,7 +87,7 @@ impl<'a> Recorder<'a> {
             .plan
             .targets(suspended.as_ref().map(SuspendedCommand::pid));
         let opened = Opened::open(self.plan, &targets)?;
-        let mut recording = self.begin(opened, &targets)?;
+        let mut recording = self.begin(opened, &targets, stdout)?;
         self.start = match self.plan.delay {
             Some(delay) => Instant::now().checked_add(delay),
             None => None,
@@ -108,7 +112,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// Begins the file with the state of before; from here on everything is recorded.
-    fn begin(&self, opened: Opened, targets: &[Target]) -> Result<Recording, Failure> {
+    fn begin(
+        &self,
+        opened: Opened,
+        targets: &[Target],
+        stdout: Option<StandardOutput>,
+    ) -> Result<Recording, Failure> {
         let Opened {
             samplers,
             tracking,
@@ -125,9 +134,23 @@ impl<'a> Recorder<'a> {
         let names: Vec<_> = first_ids
             .filter_map(|(name, id)| Some(synthesized::event_name(*id?, name?)))
             .collect();
-        let mut output = Output::create(&self.plan.output, events)?;
-        // Before anything else, so that a file that is not finished has them.
-        output.write(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let compressor = self.plan.compression.map(Compressor::new).transpose();
+        let compressor =
+            compressor.map_err(|_| Failure::usage("-z: this quipu was built without zstd"))?;
+        let mut output = match (&self.plan.output, stdout) {
+            (Destination::File(path), _) => Output::create(path, events)?,
+            (Destination::Stream, None) => return Err(Failure::new("standard output is closed")),
+            (Destination::Stream, Some(stdout)) => {
+                let mut features = features(&spec);
+                features.compression = compressor.as_ref().map(Compressor::description);
+                Output::stream(stdout, &events, &features)?
+            }
+        };
+        if matches!(self.plan.output, Destination::File(_)) {
+            // Before anything else, so that a file that is not finished has them.
+            output.write(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        }
+        output.compress(compressor);
         for note in &notes {
             self.say(note);
         }
@@ -280,14 +303,11 @@ impl<'a> Recorder<'a> {
             let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
             recording.output.write(&[&record]);
         }
-        let mut features = machine::features();
-        features.build_ids = recording.statistics.build_ids();
-        features.sample_time = recording.statistics.times();
-        let events = recording.spec.events.iter().map(|s| &s.event.event);
-        features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
-        features.groups = groups(&recording.spec);
         let statistics = recording.statistics;
-        let len = recording.output.finish(&features)?;
+        let mut features = features(&recording.spec);
+        features.build_ids = statistics.build_ids();
+        features.sample_time = statistics.times();
+        let len = recording.output.finish(features)?;
         drained?;
         if self.plan.quiet {
             return Ok(());
@@ -311,7 +331,7 @@ impl<'a> Recorder<'a> {
             "{}, {lost} lost, {} in {}",
             samples(statistics.samples()),
             megabytes(len),
-            self.plan.output.display()
+            self.plan.output
         ));
         if lost > 0 {
             self.say(&format!(
@@ -365,7 +385,7 @@ impl Recording {
                 if batch.remaining() == 0 {
                     continue;
                 }
-                self.output.write(&batch.bytes());
+                self.output.write_records(&batch.bytes());
                 for record in &mut batch {
                     let record = record?;
                     if !self.output.is_broken() {
@@ -413,6 +433,15 @@ fn recorded_event(
         .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
     let ids = own.iter().map(|c| c.id()).collect();
     Ok(RecordedEvent::new(attr, ids, name))
+}
+
+/// Returns the description of a recording, as far as it is known at its start.
+fn features(spec: &SamplerSpec) -> Features {
+    let mut features = machine::features();
+    let events = spec.events.iter().map(|s| &s.event.event);
+    features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
+    features.groups = groups(spec);
+    features
 }
 
 /// Returns the groups of several events.

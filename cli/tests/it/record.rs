@@ -18,6 +18,7 @@ mod peer;
 mod privileges;
 mod script;
 mod signals;
+mod streams;
 mod timing;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,
