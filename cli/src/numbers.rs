@@ -51,6 +51,11 @@ pub(crate) fn level(text: &str) -> Result<i32, String> {
     })
 }
 
+/// Reads a number of files, at least one.
+pub(crate) fn files(text: &str) -> Result<usize, String> {
+    number(text, "a positive number of files", |files| *files > 0)
+}
+
 /// Reads how often something is done.
 pub(crate) fn times(text: &str) -> Result<u32, String> {
     number(text, "a whole number; 0 is until Ctrl-C", |_| true)

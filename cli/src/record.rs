@@ -10,7 +10,9 @@ mod output;
 mod plan;
 mod recorder;
 mod second_signal;
+mod session;
 mod statistics;
+mod switch;
 mod tracepoints;
 
 use std::process::ExitCode;

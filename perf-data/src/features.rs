@@ -58,7 +58,7 @@ pub struct Features {
     pub groups: Vec<EventGroup>,
     /// The times of the first and the last sample, in ns of the clock of the recording.
     pub sample_time: Option<(u64, u64)>,
-    /// How records are compressed, if they are.
+    /// The compression of the records, where they are compressed.
     pub compression: Option<Compression>,
 }
 

@@ -8,10 +8,14 @@ use quipu::Target;
 use quipu_perf_data::synthesized::{self, Mapping};
 use quipu_symbols::{MapsLine, Reference};
 
-/// Returns the records. `trailer` is how many bytes the records of this recording end with.
-pub(super) fn records(targets: &[Target], trailer: usize) -> Vec<u8> {
+/// Returns the records of the targets, and of processes that they have started. `trailer` is how many bytes the records of this recording end with.
+pub(super) fn records(
+    targets: &[Target],
+    started: impl Iterator<Item = i32>,
+    trailer: usize,
+) -> Vec<u8> {
     let mut out = kernel(trailer).unwrap_or_default();
-    for pid in processes(targets) {
+    for pid in processes(targets, started) {
         process(pid, trailer, &mut out);
     }
     out
@@ -30,8 +34,8 @@ fn kernel(trailer: usize) -> Option<Vec<u8>> {
     ))
 }
 
-fn processes(targets: &[Target]) -> Vec<i32> {
-    let mut pids: Vec<i32> = Vec::new();
+fn processes(targets: &[Target], started: impl Iterator<Item = i32>) -> Vec<i32> {
+    let mut pids: Vec<i32> = started.collect();
     for target in targets {
         match target {
             Target::Process(pid) => pids.push(*pid),

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use quipu_linux::sampling::BranchSampleType;
+
+use super::switch::SwitchOn;
 use crate::control::ControlFiles;
 use crate::numbers;
 use crate::target::TargetOptions;
@@ -68,6 +71,18 @@ pub(crate) struct Options {
     /// Sample in the kernel only: every event that can, unless it has a mode of its own
     #[arg(long, help_heading = "What")]
     pub(crate) all_kernel: bool,
+    /// Record the branches before each sample: the CPU's stack of taken branches
+    #[arg(
+        short = 'b',
+        long,
+        conflicts_with = "branch_filter",
+        help_heading = "What"
+    )]
+    pub(crate) branch_any: bool,
+    /// Record branches of these kinds (any_call,any_ret,ind_call,ind_jmp,cond,call,stack,abort_tx,in_tx,no_tx), at
+    /// these levels (u,k,hv), with what is known of them (save_type,priv,counter,hw_index) or not (no_flags,no_cycles)
+    #[arg(short = 'j', long, value_name = "FILTER,..", help_heading = "What")]
+    pub(crate) branch_filter: Option<BranchFilter>,
     /// Record context switches too
     #[arg(long, help_heading = "What")]
     pub(crate) switch_events: bool,
@@ -99,6 +114,20 @@ pub(crate) struct Options {
     /// Stop when the file is SIZE long, a number of bytes with B, K, M or G; a command is ended with SIGTERM
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, help_heading = "How")]
     pub(crate) max_size: Option<u64>,
+    /// Have each ring buffer keep the newest records, written at the end and when the file is switched
+    #[arg(long, help_heading = "How")]
+    pub(crate) overwrite: bool,
+    /// Go on in a new file at SIGUSR2, or after SIZE (100M) or TIME (30s); each is kept as FILE.TIMESTAMP
+    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "signal", help_heading = "How")]
+    pub(crate) switch_output: Option<SwitchOn>,
+    /// With --switch-output, keep the last N files
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = numbers::files,
+          allow_negative_numbers = true, help_heading = "How")]
+    pub(crate) switch_max_files: Option<usize>,
+    /// Write to FILE.TIMESTAMP
+    #[arg(long, help_heading = "How")]
+    pub(crate) timestamp_filename: bool,
     /// Compress records with zstd, at a level from 1 to 22; 1 unless named, 0 is off
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1",
           value_parser = numbers::level, help_heading = "How")]
@@ -135,6 +164,56 @@ impl FromStr for Frequency {
         }
     }
 }
+
+/// The branches of a stack, by the words of perf-record(1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BranchFilter(pub(super) BranchSampleType);
+
+impl FromStr for BranchFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        use BranchSampleType as B;
+        let levels = B::USER | B::KERNEL | B::HYPERVISOR;
+        let mut filter = text.split(',').try_fold(B::empty(), |all, word| {
+            let word = word.trim();
+            let found = BRANCHES.iter().find(|(name, _)| *name == word);
+            let (_, bit) = found.ok_or_else(|| {
+                let names: Vec<_> = BRANCHES.iter().map(|(name, _)| *name).collect();
+                format!("{word:?} is none of {}", names.join(", "))
+            })?;
+            Ok::<_, String>(all | *bit)
+        })?;
+        if levels.contains(filter) {
+            filter |= B::ANY;
+        }
+        Ok(Self(filter))
+    }
+}
+
+/// The words of branch filters (`tools/perf/util/parse-branch-options.c`).
+const BRANCHES: &[(&str, BranchSampleType)] = &[
+    ("u", BranchSampleType::USER),
+    ("k", BranchSampleType::KERNEL),
+    ("hv", BranchSampleType::HYPERVISOR),
+    ("any", BranchSampleType::ANY),
+    ("any_call", BranchSampleType::ANY_CALL),
+    ("any_ret", BranchSampleType::ANY_RETURN),
+    ("ind_call", BranchSampleType::INDIRECT_CALL),
+    ("abort_tx", BranchSampleType::ABORT_TX),
+    ("in_tx", BranchSampleType::IN_TX),
+    ("no_tx", BranchSampleType::NO_TX),
+    ("cond", BranchSampleType::CONDITIONAL),
+    ("ind_jmp", BranchSampleType::INDIRECT_JUMP),
+    ("call", BranchSampleType::CALL),
+    ("no_flags", BranchSampleType::NO_FLAGS),
+    ("no_cycles", BranchSampleType::NO_CYCLES),
+    ("save_type", BranchSampleType::TYPE_SAVE),
+    ("stack", BranchSampleType::CALL_STACK),
+    ("hw_index", BranchSampleType::HW_INDEX),
+    ("priv", BranchSampleType::PRIV_SAVE),
+    ("counter", BranchSampleType::COUNTERS),
+];
 
 /// A method of finding call chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

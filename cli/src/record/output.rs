@@ -143,6 +143,21 @@ impl Output {
         self.compressor = compressor;
     }
 
+    /// Gives the file another name, whatever has that name.
+    pub(super) fn rename(&mut self, to: &Path) -> Result<(), Failure> {
+        if let Destination::File(path) = &mut self.destination {
+            fs::rename(&*path, to).map_err(|e| {
+                Failure::new(format_args!(
+                    "cannot rename {} to {}: {e}",
+                    path.display(),
+                    to.display()
+                ))
+            })?;
+            *path = to.to_owned();
+        }
+        Ok(())
+    }
+
     /// Writes records, unless that has failed before.
     pub(super) fn write(&mut self, pieces: &[&[u8]]) {
         if self.broken.is_none() {
@@ -196,14 +211,11 @@ impl Output {
     pub(super) fn finish(self, mut features: Features) -> Result<u64, Failure> {
         let (name, len) = (self.destination.to_string(), self.len());
         features.compression = self.compressor.as_ref().map(Compressor::description);
-        let (path, writer) = match (self.destination, self.form) {
-            (Destination::File(path), Form::File(writer)) => (path, writer),
-            _ => {
-                return match self.broken {
-                    Some(error) => Err(Failure::new(format_args!("cannot write {name}: {error}"))),
-                    None => Ok(len),
-                };
-            }
+        let (Destination::File(path), Form::File(writer)) = (self.destination, self.form) else {
+            return match self.broken {
+                Some(error) => Err(Failure::new(format_args!("cannot write {name}: {error}"))),
+                None => Ok(len),
+            };
         };
         if let Some(error) = self.broken {
             let cut = writer.cut().and_then(|(file, end)| Ok(file.set_len(end)?));

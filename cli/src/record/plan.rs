@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use quipu::Target;
 use quipu_linux::LinuxBackend;
-use quipu_linux::sampling::{ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerSpec};
+use quipu_linux::sampling::{
+    BranchSampleType, ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerSpec, WhenFull,
+};
 
 use crate::control::{self, ControlFiles};
 use crate::failure::Failure;
@@ -14,6 +16,7 @@ use crate::target::Scope;
 use super::events::{self, Events};
 use super::options::{CallGraph, Options};
 use super::output::Destination;
+use super::switch::{Switch, SwitchOn};
 use super::tracepoints;
 
 /// The size of a page for `-m`. Rings are rounded up to the machine's own pages.
@@ -28,6 +31,10 @@ pub(super) struct RecordPlan {
     pub(super) scope: Scope,
     pub(super) command: Vec<OsString>,
     pub(super) output: Destination,
+    switch_on: Option<SwitchOn>,
+    /// True if files have the time in their names.
+    is_stamped: bool,
+    most_files: usize,
     /// The level at which records are compressed.
     pub(super) compression: Option<i32>,
     /// The names of the events where they have others than their own.
@@ -60,7 +67,10 @@ impl RecordPlan {
         let mut spec = spec(options, events, &scope)?;
         let delay = control::delay(options.delay, options.control.as_ref())?;
         let mut tracked = ExtraRecords::empty();
-        if delay.is_some() || options.control.is_some() {
+        if options.overwrite {
+            spec.when_full = WhenFull::Overwrite;
+        }
+        if delay.is_some() || options.control.is_some() || options.overwrite {
             std::mem::swap(&mut tracked, &mut spec.extra_records);
         }
         Ok(Self {
@@ -75,11 +85,28 @@ impl RecordPlan {
             scope,
             command: options.target.command.clone(),
             output: Destination::of(&options.output),
+            switch_on: options.switch_output,
+            is_stamped: options.timestamp_filename || options.switch_output.is_some(),
+            most_files: options.switch_max_files.unwrap_or(0),
             compression: options.compression_level.filter(|level| *level > 0),
             notes,
             quiet: options.quiet,
             verbose: options.verbose,
         })
+    }
+
+    /// Returns the files of the recording, where they get names of their own.
+    pub(super) fn switch(&self) -> Result<Option<Switch>, Failure> {
+        match &self.output {
+            Destination::File(path) if self.is_stamped => {
+                Switch::new(self.switch_on, path, self.most_files).map(Some)
+            }
+            Destination::Stream if self.is_stamped => Err(Failure::usage(
+                "-o -: standard output is one stream, without names of files: leave out --switch-output and \
+                 --timestamp-filename",
+            )),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the targets of the samplers; `command` is the process of the command.
@@ -107,6 +134,14 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
     let has_tracepoints = spec.events.iter().any(is_tracepoint);
     spec.sample_type.set(SampleType::RAW, has_tracepoints);
+    spec.branches = match options.branch_any {
+        true => BranchSampleType::ANY,
+        false => options
+            .branch_filter
+            .map_or(BranchSampleType::empty(), |filter| filter.0),
+    };
+    spec.sample_type
+        .set(SampleType::BRANCH_STACK, !spec.branches.is_empty());
     if events.reads_groups {
         spec.sample_type |= SampleType::READ;
         spec.read_format |= ReadFormat::GROUP;

@@ -7,25 +7,23 @@ use std::time::{Duration, Instant};
 
 use quipu::Target;
 use quipu::command::{Running, SuspendedCommand};
-use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, Woken};
-use quipu_perf_data::{Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized};
+use quipu_linux::sampling::{Sampler, Woken};
+use quipu_perf_data::synthesized;
 use signal_hook::consts::SIGTERM;
 
 use crate::control::{self, Command, Control, Purpose};
 use crate::failure::Failure;
 use crate::stat::signals::Signals;
 use crate::stat::{any_alive, command, raise_open_file_limit};
-use crate::target::Scope;
 use crate::terminal::{self, escaped};
 
-use super::existing;
-use super::machine;
 use super::opening::Opened;
-use super::output::{Destination, Output, StandardOutput};
+use super::output::{Destination, StandardOutput};
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
-use super::statistics::{self, Statistics};
-use super::tracepoints;
+use super::session::{self, Recording};
+use super::statistics;
+use super::switch::Switch;
 use crate::report::throttled;
 
 /// The longest wait for one sampler before all are drained, and the command and signals checked.
@@ -41,22 +39,10 @@ pub(super) struct Recorder<'a> {
     signals: Signals,
     second: SecondSignal,
     control: Option<Control>,
+    /// The files, where they are kept under names of their own.
+    switch: Option<Switch>,
     /// The time at which sampling starts, where that is delayed.
     start: Option<Instant>,
-}
-
-/// A recording in progress.
-struct Recording {
-    spec: SamplerSpec,
-    samplers: Vec<Sampler>,
-    /// Samplers of records beside samples, where those are recorded apart.
-    tracking: Vec<Sampler>,
-    output: Output,
-    statistics: Statistics,
-    /// The time of the last progress message.
-    last_progress: Instant,
-    /// True once it was ended by other means than a signal.
-    is_over: bool,
 }
 
 impl<'a> Recorder<'a> {
@@ -69,6 +55,7 @@ impl<'a> Recorder<'a> {
                 Some(files) => Some(Control::open(files, Purpose::Record)?),
                 None => None,
             },
+            switch: plan.switch()?,
             start: None,
         })
     }
@@ -87,7 +74,8 @@ impl<'a> Recorder<'a> {
             .plan
             .targets(suspended.as_ref().map(SuspendedCommand::pid));
         let opened = Opened::open(self.plan, &targets)?;
-        let mut recording = self.begin(opened, &targets, stdout)?;
+        self.introduce(&opened);
+        let mut recording = Recording::begin(self.plan, opened, targets.clone(), stdout)?;
         self.start = match self.plan.delay {
             Some(delay) => Instant::now().checked_add(delay),
             None => None,
@@ -111,76 +99,20 @@ impl<'a> Recorder<'a> {
         Ok(ExitCode::from(status))
     }
 
-    /// Begins the file with the state of before; from here on everything is recorded.
-    fn begin(
-        &self,
-        opened: Opened,
-        targets: &[Target],
-        stdout: Option<StandardOutput>,
-    ) -> Result<Recording, Failure> {
-        let Opened {
-            samplers,
-            tracking,
-            spec,
-            notes,
-        } = opened;
-        let mut events = recorded_events(&spec, &samplers, &self.plan.names)?;
-        events.extend(tracking_event(&tracking)?);
-        let attrs = events.iter().map(RecordedEvent::attr);
-        let statistics = Statistics::new(attrs, &samplers);
-        let first_ids = events
-            .iter()
-            .map(|event| (event.name(), event.ids().first()));
-        let names: Vec<_> = first_ids
-            .filter_map(|(name, id)| Some(synthesized::event_name(*id?, name?)))
-            .collect();
-        let compressor = self.plan.compression.map(Compressor::new).transpose();
-        let compressor =
-            compressor.map_err(|_| Failure::usage("-z: this quipu was built without zstd"))?;
-        let mut output = match (&self.plan.output, stdout) {
-            (Destination::File(path), _) => Output::create(path, events)?,
-            (Destination::Stream, None) => return Err(Failure::new("standard output is closed")),
-            (Destination::Stream, Some(stdout)) => {
-                let mut features = features(&spec);
-                features.compression = compressor.as_ref().map(Compressor::description);
-                Output::stream(stdout, &events, &features)?
-            }
-        };
-        if matches!(self.plan.output, Destination::File(_)) {
-            // Before anything else, so that a file that is not finished has them.
-            output.write(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        }
-        output.compress(compressor);
-        for note in &notes {
+    /// Tells what is recorded, where that was asked for or is other than it was asked for.
+    fn introduce(&self, opened: &Opened) {
+        for note in &opened.notes {
             self.say(note);
         }
         if self.plan.verbose {
-            for (sampled, info) in spec.events.iter().zip(samplers[0].events()) {
+            let infos = opened.samplers[0].events();
+            for (sampled, info) in opened.spec.events.iter().zip(infos) {
                 self.say(&format!(
                     "{} is sampled as {}, {:?}",
                     sampled.event, info.name, sampled.rate
                 ));
             }
         }
-        if self.plan.scope != Scope::Command {
-            // First, so that later mappings are not missed.
-            tracking.iter().try_for_each(Sampler::enable)?;
-            if self.plan.delay.is_none() {
-                samplers.iter().try_for_each(Sampler::enable)?;
-            }
-        }
-        let records = existing::records(targets, trailer_len(samplers[0].layout().sample_type()));
-        output.write(&[&records]);
-        output.finish_round();
-        Ok(Recording {
-            spec,
-            statistics,
-            samplers,
-            tracking,
-            output,
-            last_progress: Instant::now(),
-            is_over: false,
-        })
     }
 
     /// Records until the command has ended; returns its exit status. A second signal ends the recording, and tells the
@@ -264,8 +196,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Starts sampling when its time has come, and does what commands say; returns true once the recording is to end: by a
-    /// command, or because the file is as long as it may be.
+    /// Starts sampling when its time has come, does what commands say, and goes on in a new file when it is time for that;
+    /// returns true once the recording is to end: by a command, or because the file is as long as it may be.
     fn is_to_end(&mut self, recording: &mut Recording) -> Result<bool, Failure> {
         if recording.is_over {
             return Ok(false);
@@ -285,6 +217,19 @@ impl<'a> Recorder<'a> {
                 control.acknowledge()?;
             }
         }
+        let mut kept = None;
+        if let Some(switch) = &mut self.switch
+            && !recording.output.is_broken()
+            && switch.is_due(recording.output.len())
+        {
+            let name = switch.next_name();
+            let len = recording.switch(self.plan, &name)?;
+            kept = Some(format!("{} in {}", megabytes(len), name.display()));
+            switch.keep(name);
+        }
+        if let Some(kept) = kept {
+            self.say(&kept);
+        }
         if let Some(most) = self.plan.max_size
             && recording.output.len() >= most
         {
@@ -295,16 +240,23 @@ impl<'a> Recorder<'a> {
     }
 
     /// Stops, writes the remaining records, and reports.
-    fn finish(&self, mut recording: Recording) -> Result<(), Failure> {
+    fn finish(&mut self, mut recording: Recording) -> Result<(), Failure> {
         recording.stop();
-        let drained = recording.drain();
+        let drained = recording.drain_all();
         let losses = statistics::losses(&recording.samplers, recording.spec.events.len());
         for (record, count) in losses.counted {
             let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
             recording.output.write(&[&record]);
         }
+        let mut name = self.plan.output.to_string();
+        if let Some(switch) = &mut self.switch {
+            let own = switch.next_name();
+            recording.output.rename(&own)?;
+            name = own.display().to_string();
+            switch.keep(own);
+        }
         let statistics = recording.statistics;
-        let mut features = features(&recording.spec);
+        let mut features = session::features(&recording.spec);
         features.build_ids = statistics.build_ids();
         features.sample_time = statistics.times();
         let len = recording.output.finish(features)?;
@@ -331,7 +283,7 @@ impl<'a> Recorder<'a> {
             "{}, {lost} lost, {} in {}",
             samples(statistics.samples()),
             megabytes(len),
-            self.plan.output
+            name
         ));
         if lost > 0 {
             self.say(&format!(
@@ -365,102 +317,6 @@ impl<'a> Recorder<'a> {
             let _ = writeln!(io::stderr(), "[ quipu record: {} ]", escaped(text));
         }
     }
-}
-
-impl Recording {
-    /// Stops sampling.
-    fn stop(&self) {
-        for sampler in self.samplers.iter().chain(&self.tracking) {
-            // Threads that have ended have nothing to stop.
-            let _ = sampler.disable();
-        }
-    }
-
-    /// Writes the records in the rings as they are.
-    fn drain(&mut self) -> Result<(), Failure> {
-        for sampler in self.samplers.iter_mut().chain(&mut self.tracking) {
-            let layout = *sampler.layout();
-            for ring in sampler.rings_mut() {
-                let mut batch = ring.records();
-                if batch.remaining() == 0 {
-                    continue;
-                }
-                self.output.write_records(&batch.bytes());
-                for record in &mut batch {
-                    let record = record?;
-                    if !self.output.is_broken() {
-                        self.statistics.note(&record, &layout)?;
-                    }
-                }
-            }
-        }
-        self.output.finish_round();
-        Ok(())
-    }
-}
-
-/// Returns the events with the ids of all their counters.
-fn recorded_events(
-    spec: &SamplerSpec,
-    samplers: &[Sampler],
-    names: &[Option<String>],
-) -> Result<Vec<RecordedEvent>, Failure> {
-    let events = spec.events.iter().zip(names).enumerate();
-    events
-        .map(|(index, (sampled, name))| {
-            let name = name.clone().unwrap_or_else(|| sampled.event.to_string());
-            recorded_event(samplers, index, name)
-        })
-        .collect()
-}
-
-/// Returns the event of the records beside samples, where those are recorded apart.
-fn tracking_event(tracking: &[Sampler]) -> Result<Option<RecordedEvent>, Failure> {
-    let event = (!tracking.is_empty()).then(|| recorded_event(tracking, 0, "dummy:u".to_owned()));
-    event.transpose()
-}
-
-/// Returns an event of samplers with the ids of all its counters.
-fn recorded_event(
-    samplers: &[Sampler],
-    index: usize,
-    name: String,
-) -> Result<RecordedEvent, Failure> {
-    let counters = samplers.iter().flat_map(Sampler::counters);
-    let own: Vec<_> = counters.filter(|c| c.event() == index).collect();
-    let attr = own.first().map(|c| c.attr_bytes()).unwrap_or_default();
-    let attr = EventAttr::from_bytes(&attr)
-        .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
-    let ids = own.iter().map(|c| c.id()).collect();
-    Ok(RecordedEvent::new(attr, ids, name))
-}
-
-/// Returns the description of a recording, as far as it is known at its start.
-fn features(spec: &SamplerSpec) -> Features {
-    let mut features = machine::features();
-    let events = spec.events.iter().map(|s| &s.event.event);
-    features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
-    features.groups = groups(spec);
-    features
-}
-
-/// Returns the groups of several events.
-fn groups(spec: &SamplerSpec) -> Vec<EventGroup> {
-    let mut leader = 0;
-    let groups = spec
-        .events
-        .chunk_by(|_, next| next.is_member)
-        .map(|events| {
-            let len = events.len() as u32;
-            leader += len;
-            EventGroup::new(leader - len, len)
-        });
-    groups.filter(|group| group.len > 1).collect()
-}
-
-/// Returns the length of the trailer of records that are not samples, in bytes.
-fn trailer_len(sample_type: SampleType) -> usize {
-    8 * (sample_type & SampleType::TRAILER).bits().count_ones() as usize
 }
 
 fn samples(count: u64) -> String {

@@ -26,6 +26,8 @@ pub(super) struct Statistics {
     begun: Option<u64>,
     times: Option<(u64, u64)>,
     mapped: BTreeSet<Vec<u8>>,
+    /// The processes that were started and have not ended.
+    processes: BTreeSet<i32>,
 }
 
 impl Statistics {
@@ -53,10 +55,10 @@ impl Statistics {
         record: &RawRecord<'_>,
         layout: &RecordLayout,
     ) -> quipu::Result<()> {
-        use kind::{EXIT, MMAP, MMAP2, SAMPLE, THROTTLE, UNTHROTTLE};
+        use kind::{EXIT, FORK, MMAP, MMAP2, SAMPLE, THROTTLE, UNTHROTTLE};
         if !matches!(
             record.kind(),
-            SAMPLE | MMAP | MMAP2 | EXIT | THROTTLE | UNTHROTTLE
+            SAMPLE | MMAP | MMAP2 | FORK | EXIT | THROTTLE | UNTHROTTLE
         ) {
             return Ok(());
         }
@@ -94,7 +96,13 @@ impl Statistics {
                     throttling.note(&decoded, &trailer);
                 }
             }
-            Record::Exit(_) => {
+            Record::Fork(task) => {
+                self.processes.insert(task.thread.pid);
+            }
+            Record::Exit(task) => {
+                if task.thread.pid == task.thread.tid {
+                    self.processes.remove(&task.thread.pid);
+                }
                 let all = self.throttling.iter_mut();
                 all.for_each(|event| event.note(&decoded, &trailer));
             }
@@ -128,6 +136,16 @@ impl Statistics {
         self.times
     }
 
+    /// Returns the times of the first and the last sample, and begins anew.
+    pub(super) fn take_times(&mut self) -> Option<(u64, u64)> {
+        self.times.take()
+    }
+
+    /// Returns the processes that were started and have not ended.
+    pub(super) fn processes(&self) -> impl Iterator<Item = i32> {
+        self.processes.iter().copied()
+    }
+
     /// Returns the build ids of the files that were mapped.
     pub(super) fn build_ids(&self) -> Vec<BuildId> {
         let files = self.mapped.iter().filter(|path| path.starts_with(b"/"));
@@ -138,6 +156,18 @@ impl Statistics {
             })
             .collect()
     }
+}
+
+/// Returns the time of a record, 0 if it has none.
+pub(super) fn time_of(record: &RawRecord<'_>, layout: &RecordLayout) -> quipu::Result<u64> {
+    let time = match record.kind() {
+        kind::SAMPLE => match record.decode(layout)? {
+            Record::Sample(sample) => sample.time(),
+            _ => None,
+        },
+        _ => record.sample_id(layout).and_then(|trailer| trailer.time),
+    };
+    Ok(time.unwrap_or(0))
 }
 
 /// Samples that were lost.

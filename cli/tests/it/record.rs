@@ -19,6 +19,7 @@ mod privileges;
 mod script;
 mod signals;
 mod streams;
+mod switching;
 mod timing;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,

@@ -40,9 +40,9 @@ const FUNCTIONS: [&str; 5] = ["main", "turn", "one", "two", "three"];
 pub(super) struct Told {
     /// The event counts, in the order of the events.
     pub(super) counts: Vec<u64>,
-    lost: u64,
+    pub(super) lost: u64,
     /// Percent of the first event by function, as they are printed.
-    shares: BTreeMap<String, String>,
+    pub(super) shares: BTreeMap<String, String>,
 }
 
 impl Told {

@@ -151,7 +151,7 @@ fn a_reader_that_goes_away_is_told_and_the_command_goes_on() {
     bench.compile("busy", BUSY).expect("it compiled before");
     std::fs::write(
         bench.path("long.sh"),
-        "for i in 1 2 3 4 5 6 7 8; do ./busy; done; exit 3",
+        "for i in 1 2 3 4 5 6 7 8; do ./busy; done; touch done",
     )
     .expect("written");
     let mut recording = Command::new(cargo_bin("quipu"))
@@ -182,7 +182,8 @@ fn a_reader_that_goes_away_is_told_and_the_command_goes_on() {
         "{text}"
     );
     assert!(text.contains("cannot write standard output: "), "{text}");
-    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert_eq!(output.status.code(), Some(125), "{text}");
+    assert!(bench.path("done").exists(), "{text}");
 }
 
 #[test]
@@ -198,11 +199,11 @@ fn perf_reads_compressed_records_and_counts_the_same() {
     bench.compile("busy", BUSY).expect("it compiled before");
     let program = bench.path("busy").to_string_lossy().into_owned();
     for level in ["-z", "-z=22", "--compression-level=3"] {
-        let options = ["-e", "page-faults:u", "-c", "1", "-g", "-m", "16", level];
+        let options = ["-e", "page-faults:u", "-c", "1", "-g", level];
         let output = bench.record(&options, &program);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let ours = told_by_quipu(&bench, "perf.data");
-        assert!(ours.counts[0] >= 2000, "{ours:?}");
+        assert!(ours.counts[0] + ours.lost >= 2000, "{ours:?}");
         let Some(header) = perf(&bench, &["report", "--header-only"]) else {
             return skip(TEST, "perf is not installed");
         };
@@ -243,6 +244,6 @@ fn what_perf_compressed_is_reported() {
         return skip(TEST, reason);
     }
     let ours = told_by_quipu(&bench, "p.data");
-    assert!(ours.counts[0] >= 2000, "{ours:?}");
+    assert!(ours.counts[0] + ours.lost >= 2000, "{ours:?}");
     assert_eq!(ours, told_by_perf(&bench, "p.data"));
 }
