@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 use std::ops::ControlFlow;
 
-use quipu_perf_data::{Callchain, EventAttr, Features, RecordedEvent, Sample, SampleType};
+use quipu_perf_data::{
+    Callchain, EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType,
+};
 use quipu_symbols::AddressOwner;
 
 use crate::failure::Failure;
@@ -29,6 +31,7 @@ pub(super) struct Script {
     /// The longest name of an event.
     width: usize,
     tracepoints: HashMap<u64, Tracepoint>,
+    deltas: ReadDeltas,
     places: Places,
     text: String,
     out: Pager,
@@ -42,6 +45,8 @@ struct Printed {
     has_chain: bool,
     /// True if an address of data is one that the sampled instruction touched: it has a symbol then.
     is_fault: bool,
+    /// True if threads inherit it.
+    is_inherited: bool,
     /// The number of a tracepoint.
     tracepoint: Option<u64>,
 }
@@ -53,6 +58,13 @@ impl Visit for Script {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
+        let read: Vec<_> = {
+            let is_inherited = self
+                .events
+                .get(event)
+                .is_some_and(|event| event.is_inherited);
+            self.deltas.of_sample(sample, is_inherited).collect()
+        };
         let thread = sample.thread();
         let tid = thread.map_or(-1, |thread| thread.tid);
         let pid = thread.map_or(-1, |thread| thread.pid);
@@ -72,10 +84,21 @@ impl Visit for Script {
                 return ControlFlow::Continue(());
             }
         }
-        if self.options.json {
-            self.row(replay, event, sample, &name, own);
-        } else {
-            self.line(replay, event, sample, &name, own);
+        let mut samples: Vec<(usize, Option<u64>)> = Vec::new();
+        if read.is_empty() {
+            samples.push((event, sample.period()));
+        }
+        // A leader samples for the members of its group: each has counted what it read.
+        samples.extend(
+            read.into_iter()
+                .filter(|(_, count)| *count > 0)
+                .filter_map(|(id, count)| Some((replay.event_with_id(id)?, Some(count)))),
+        );
+        for (event, period) in samples {
+            match self.options.json {
+                true => self.row(replay, (event, period), sample, &name, own),
+                false => self.line(replay, (event, period), sample, &name, own),
+            }
         }
         if self.text.len() >= MUCH {
             self.outcome = self.out.write_all(self.text.as_bytes());
@@ -109,6 +132,7 @@ impl Script {
             fields,
             has_chain: with_chains && attr.layout().sample_type().contains(SampleType::CALLCHAIN),
             is_fault: is_fault(attr),
+            is_inherited: attr.is_inherited(),
             tracepoint: (attr.event_type() == 2).then(|| attr.config()),
         });
         Ok(Self {
@@ -117,6 +141,7 @@ impl Script {
             events: printed.collect(),
             width: names.iter().map(String::len).max().unwrap_or(0),
             tracepoints: tracepoints::of_file(features.tracing_data.as_deref()),
+            deltas: ReadDeltas::default(),
             places: Places::default(),
             text: String::with_capacity(2 * MUCH),
             out,
@@ -139,7 +164,7 @@ impl Script {
     fn line(
         &mut self,
         replay: &mut Replay,
-        event: usize,
+        (event, period): (usize, Option<u64>),
         sample: &Sample<'_>,
         name: &str,
         own: AddressOwner,
@@ -162,7 +187,7 @@ impl Script {
             .filter(|_| event.has_chain && fields.has(Field::Ip));
         begin(text, fields, sample, name, (options.ns, event.has_chain));
         if fields.has(Field::Period) {
-            let _ = write!(text, "{:>10} ", sample.period().unwrap_or(0));
+            let _ = write!(text, "{:>10} ", period.unwrap_or(0));
         }
         if fields.has(Field::Event) {
             let _ = write!(text, "{:>width$}: ", event.name, width = *width);
@@ -223,7 +248,7 @@ impl Script {
     fn row(
         &mut self,
         replay: &mut Replay,
-        event: usize,
+        (event, period): (usize, Option<u64>),
         sample: &Sample<'_>,
         name: &str,
         own: AddressOwner,
@@ -252,7 +277,7 @@ impl Script {
             tid: thread.map(|thread| thread.tid),
             time: sample.time(),
             cpu: sample.cpu(),
-            period: sample.period(),
+            period,
             address: sample.addr().map(|address| format!("{address:#x}")),
             fields,
             frames: addresses
