@@ -267,7 +267,10 @@ impl Cpu {
 
 impl Machine {
     fn cpu(&self, number: u32) -> Result<&Cpu> {
-        let cpu = self.cpus.iter().find(|cpu| cpu.number == number);
+        // Most machines have the CPUs 0, 1, 2 and so on, so that a number is the position.
+        let position = usize::try_from(number).unwrap_or(usize::MAX);
+        let there = self.cpus.get(position).filter(|cpu| cpu.number == number);
+        let cpu = there.or_else(|| self.cpus.iter().find(|cpu| cpu.number == number));
         cpu.ok_or_else(|| {
             Error::new(ErrorKind::NoSuchTarget, format!("reach CPU {number}"))
                 .with_reason("the simulated machine has no such CPU")

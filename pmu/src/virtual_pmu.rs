@@ -6,6 +6,7 @@ mod group;
 mod group_state;
 mod pace;
 mod request;
+mod ring;
 mod schedule;
 mod scheduled_group;
 mod times;

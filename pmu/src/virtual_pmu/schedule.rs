@@ -1,6 +1,5 @@
 //! The schedule of one CPU: pinned groups first, then the others in turns.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,6 +7,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use super::engine::written;
 use super::group_state::{CounterState, GroupState};
+use super::ring::Ring;
 use super::scheduled_group::{Known, ScheduledGroup};
 use super::times::State;
 use crate::assign::Matching;
@@ -36,7 +36,7 @@ pub(super) struct Schedule {
     /// Enabled pinned groups that are not in error, in the order they were enabled.
     pinned: Vec<Arc<ScheduledGroup>>,
     /// Other enabled groups; the one at the front has the first choice.
-    ring: VecDeque<Arc<ScheduledGroup>>,
+    ring: Ring,
     /// Groups that count.
     placed: Vec<Arc<ScheduledGroup>>,
     /// Time of the next rotation, if a group waits.
@@ -111,7 +111,7 @@ impl Schedule {
     pub(super) fn disable<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
         let counted = group.is_active();
         self.pinned.retain(|s| !Arc::ptr_eq(s, group));
-        self.ring.retain(|s| !Arc::ptr_eq(s, group));
+        self.ring.remove(group);
         self.reschedule(at, None);
         let now = at.clock.now();
         let counted = counted && !group.state().faulted.load(Ordering::Relaxed);
@@ -135,9 +135,7 @@ impl Schedule {
     /// Turns the ring by one group.
     pub(super) fn rotate<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         if self.rotate_at.take().is_some() {
-            if let Some(front) = self.ring.pop_front() {
-                self.ring.push_back(front);
-            }
+            self.ring.turn();
             self.reschedule(at, None);
         }
     }

@@ -1,6 +1,6 @@
 //! One group on the CPUs of one schedule, with the operations of the scheduler on it.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_hal::{Encoding, Error, MaxRate};
@@ -21,6 +21,8 @@ pub(super) struct ScheduledGroup {
     pub(super) members: Arc<[Member]>,
     pub(super) pinned: bool,
     pub(super) exclusive: bool,
+    /// Its position in the schedule's ring, while it is there.
+    pub(super) place_in_ring: AtomicUsize,
     fault: Mutex<Option<Error>>,
 }
 
@@ -61,6 +63,7 @@ impl ScheduledGroup {
             members,
             pinned,
             exclusive,
+            place_in_ring: AtomicUsize::new(0),
             fault: Mutex::new(None),
         }
     }
