@@ -58,6 +58,8 @@ impl Compressor {
             room: vec![0; 2 * PIECE],
         });
         #[cfg(not(feature = "zstd"))]
+        let _ = level;
+        #[cfg(not(feature = "zstd"))]
         Err(crate::Error::Unsupported("compressed records"))
     }
 

@@ -143,7 +143,7 @@ fn unsupported_field(
                     format!("samples with {name} take CAP_PERFMON or a lower perf_event_paranoid"),
                 )),
                 false if field == SampleType::BRANCH_STACK => unsupported(
-                    "no branch stack: that takes an event of a CPU that records branches of these kinds (LBR, BRBE), \
+                    "its samples cannot have BRANCH_STACK: that takes an event of a CPU that records branches of these kinds (LBR, BRBE), \
                      which virtual machines often hide",
                 ),
                 false => unsupported(&format!("its samples cannot have {name} as asked for")),
