@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
+mod call_frames;
 mod code;
 mod demangled;
 mod elf;
@@ -14,8 +15,10 @@ mod left_out;
 mod lines;
 mod maps_line;
 mod processes;
+mod section;
 mod symbolizer;
 mod table;
+mod unwind;
 
 pub use address_space::Mapped;
 pub use code::{Code, CodeFile, NoCode};
@@ -26,3 +29,4 @@ pub use left_out::LeftOut;
 pub use maps_line::MapsLine;
 pub use processes::Processes;
 pub use symbolizer::{AddressOwner, Function, Symbolizer};
+pub use unwind::{Machine, ThreadState};

@@ -1,27 +1,15 @@
 //! Debug information: inlined functions and source lines.
 
-use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use addr2line::Context;
-use flate2::read::ZlibDecoder;
 use gimli::{EndianArcSlice, RunTimeEndian};
-use object::read::{CompressedData, CompressionFormat, Object, ObjectSection, ReadCache};
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use object::read::{Object, ReadCache};
 
 use crate::demangled::demangle;
 use crate::elf::debug_file;
 use crate::input::regular_file;
-
-/// No section of debug information is longer than this.
-const LONGEST_SECTION: u64 = 4 << 30;
-/// Sections are compressed to a tenth of their length at best. One that claims to be so many times as
-/// long as in the file is not what it seems.
-const MOST_COMPRESSED: u64 = 64;
-/// No linker writes Zstandard frames of a larger window, as binary logarithm (RFC 8878 recommends that
-/// decoders take as much). A decoder keeps as much in memory.
-const LARGEST_WINDOW: u8 = 23;
+use crate::section::content;
 
 type Section = EndianArcSlice<RunTimeEndian>;
 
@@ -56,7 +44,6 @@ impl Lines {
         let load = |id: gimli::SectionId| -> Result<Section, gimli::Error> {
             let data = file
                 .section_by_name(id.name())
-                .filter(|section| section.size() <= LONGEST_SECTION)
                 .and_then(|section| content(&section))
                 .unwrap_or_default();
             Ok(Section::new(data, endian))
@@ -91,129 +78,8 @@ impl Lines {
     }
 }
 
-/// Returns the content of a section, decompressed where it is compressed.
-fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Arc<[u8]>> {
-    let data = section.compressed_data().ok()?;
-    match data.format {
-        CompressionFormat::None => Some(data.data.into()),
-        _ => decompressed(&data).map(Arc::from),
-    }
-}
-
-/// Decompresses a section, and no more of it than the file says there is: a few kilobytes of a hostile
-/// one can stand for gigabytes.
-fn decompressed(section: &CompressedData<'_>) -> Option<Vec<u8>> {
-    let mut input = section.data;
-    let len = section.uncompressed_size;
-    let most = (input.len() as u64).saturating_mul(MOST_COMPRESSED);
-    if len > most.min(LONGEST_SECTION) {
-        return None;
-    }
-    let (expected, mut content) = (usize::try_from(len).ok()?, Vec::new());
-    match section.format {
-        CompressionFormat::Zlib => {
-            let decoder = ZlibDecoder::new(input);
-            decoder.take(len + 1).read_to_end(&mut content).ok()?;
-        }
-        CompressionFormat::Zstandard => {
-            // Linkers that compress in parallel write one frame after another.
-            while !input.is_empty() && content.len() <= expected {
-                let left = len + 1 - content.len() as u64;
-                let frame = frame(&mut input, left)?;
-                frame.take(left).read_to_end(&mut content).ok()?;
-            }
-        }
-        _ => return None,
-    }
-    (content.len() == expected).then_some(content)
-}
-
-/// Begins a Zstandard frame that is no longer than it may be.
-fn frame<'a, 'b>(
-    input: &'a mut &'b [u8],
-    longest: u64,
-) -> Option<StreamingDecoder<&'a mut &'b [u8], FrameDecoder>> {
-    let [_, _, _, _, descriptor, window, ..] = **input else {
-        return None;
-    };
-    let is_single_segment = descriptor & 0x20 != 0;
-    if !is_single_segment && (window >> 3) + 10 > LARGEST_WINDOW {
-        return None;
-    }
-    let decoder = StreamingDecoder::new(input).ok()?;
-    // The window of a single segment is its content.
-    let fits = !is_single_segment || decoder.decoder.content_size() <= longest;
-    fits.then_some(decoder)
-}
-
 impl std::fmt::Debug for Lines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Lines")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use flate2::Compression;
-    use flate2::write::ZlibEncoder;
-    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-    use std::io::Write as _;
-
-    const TEXT: &[u8] =
-        b"of which a line or two repeats of which a line or two repeats of which a line";
-
-    fn decompress(format: CompressionFormat, data: &[u8], len: usize) -> Option<Vec<u8>> {
-        decompressed(&CompressedData {
-            format,
-            data,
-            uncompressed_size: len as u64,
-        })
-    }
-
-    #[test]
-    fn sections_are_as_long_as_they_say_or_not_read() {
-        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
-        zlib.write_all(TEXT).expect("to memory");
-        let zlib = zlib.finish().expect("to memory");
-        let zstd = compress_to_vec(TEXT, CompressionLevel::Fastest);
-        let formats = [
-            (CompressionFormat::Zlib, zlib),
-            (CompressionFormat::Zstandard, zstd),
-        ];
-        for (format, data) in formats {
-            assert_eq!(decompress(format, &data, TEXT.len()).as_deref(), Some(TEXT));
-            for len in [0, 1, TEXT.len() - 1, TEXT.len() + 1, usize::MAX] {
-                assert_eq!(decompress(format, &data, len), None, "{format:?}, {len}");
-            }
-            let half = &data[..data.len() / 2];
-            assert_eq!(decompress(format, half, TEXT.len()), None, "{format:?}");
-        }
-    }
-
-    #[test]
-    fn frames_may_follow_each_other() {
-        let frame = |text| compress_to_vec(text, CompressionLevel::Fastest);
-        let (first, second) = TEXT.split_at(20);
-        let both = [frame(first), frame(second)].concat();
-        let read = decompress(CompressionFormat::Zstandard, &both, TEXT.len());
-        assert_eq!(read.as_deref(), Some(TEXT));
-    }
-
-    #[test]
-    fn frames_of_a_huge_window_are_not_begun() {
-        let begins = |header: &[u8]| {
-            let frame = [&[0x28, 0xb5, 0x2f, 0xfd], header].concat();
-            frame_of(&frame, 1000)
-        };
-        assert!(begins(&[0, (LARGEST_WINDOW - 10) << 3]));
-        assert!(!begins(&[0, (LARGEST_WINDOW - 9) << 3]));
-        // A single segment of 100 bytes, and one of 2^24.
-        assert!(begins(&[0x20, 100]));
-        assert!(!begins(&[0xa0, 0, 0, 0, 1]));
-    }
-
-    fn frame_of(mut input: &[u8], longest: u64) -> bool {
-        frame(&mut input, longest).is_some()
     }
 }

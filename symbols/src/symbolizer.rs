@@ -1,9 +1,11 @@
 //! From an address to a function.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::call_frames::{CallFrames, Rules};
 use crate::demangled::demangle;
 use crate::elf::ElfImage;
 use crate::jit;
@@ -12,6 +14,7 @@ use crate::left_out::LeftOut;
 use crate::lines::{Line, Lines};
 use crate::processes::Processes;
 use crate::table::SymbolTable;
+use crate::unwind::ThreadState;
 
 /// Name of the kernel's own code.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -78,8 +81,11 @@ pub struct Symbolizer {
 #[derive(Debug)]
 struct Image {
     object: Arc<str>,
+    path: Arc<[u8]>,
     elf: Option<ElfImage>,
     lines: Option<Lines>,
+    /// Its call frame information, read when it is first asked for.
+    call_frames: Option<Option<CallFrames>>,
     /// The names of its functions by their positions, made readable once.
     names: HashMap<usize, Arc<str>>,
 }
@@ -169,6 +175,42 @@ impl Symbolizer {
             AddressOwner::Kernel => out.push(self.kernel_function(address)),
             AddressOwner::Process(pid) => self.process_functions(processes, pid, address, out),
             AddressOwner::Other => out.push(self.nameless(UNKNOWN)),
+        }
+    }
+
+    /// Appends the call chain of a thread of a process, the innermost function first: the instruction of its registers, and
+    /// the last byte of each call, at most `most` frames. Callers are found by the call frame information of the files that
+    /// are mapped; the chain ends where there is none for an address, or the copy of the stack does.
+    pub fn unwind(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        mut thread: ThreadState<'_>,
+        most: usize,
+        out: &mut Vec<u64>,
+    ) {
+        for _ in 0..most {
+            let Some(address) = thread.address() else {
+                return;
+            };
+            out.push(address);
+            let Some(mapped) = processes.mapping(pid, address) else {
+                return;
+            };
+            if is_anonymous(&mapped.path) {
+                return;
+            }
+            let index = self.image(&mapped.path);
+            let this_machine = self.this_machine;
+            let rules = self.images.get_mut(index).and_then(|image| {
+                let in_file = image.elf.as_ref()?.address_at(mapped.offset_of(address))?;
+                Some((image.rules_at(in_file, this_machine)?, in_file))
+            });
+            let stepped = rules
+                .and_then(|(rules, in_file)| thread.step(&rules, address.wrapping_sub(in_file)));
+            if stepped.is_none() {
+                return;
+            }
         }
     }
 
@@ -272,7 +314,7 @@ impl Symbolizer {
         }
         let object = String::from_utf8_lossy(path).into_owned();
         let mut elf = match &**path {
-            VDSO => self.this_machine.then(kernel::vdso).flatten(),
+            VDSO => vdso_of(self.this_machine).and_then(|bytes| ElfImage::read(Cursor::new(bytes))),
             _ => ElfImage::open(as_path(path)).unwrap_or_else(|error| {
                 self.left_out.insert(object.clone(), error.into());
                 None
@@ -292,8 +334,10 @@ impl Symbolizer {
             .and_then(|elf| Lines::open(as_path(path), elf.build_id()));
         self.images.push(Image {
             object: object.into(),
+            path: path.clone(),
             elf,
             lines,
+            call_frames: None,
             names: HashMap::new(),
         });
         let index = self.images.len() - 1;
@@ -331,6 +375,16 @@ impl Symbolizer {
 }
 
 impl Image {
+    /// Returns the rules that restore the registers of a caller at an address of the file.
+    fn rules_at(&mut self, address: u64, this_machine: bool) -> Option<Arc<Rules>> {
+        let (path, build_id) = (&self.path, self.elf.as_ref()?.build_id());
+        let frames = self.call_frames.get_or_insert_with(|| match &**path {
+            VDSO => vdso_of(this_machine).and_then(CallFrames::of_bytes),
+            path => CallFrames::open(as_path(path), build_id),
+        });
+        frames.as_mut()?.at(address)
+    }
+
     /// Returns the name of the function at an address, and how far into it that is.
     fn function_at(&mut self, address: u64) -> Option<(Arc<str>, u64)> {
         let symbol = self.elf.as_ref()?.symbols().find(address)?;
@@ -349,6 +403,11 @@ fn as_path(path: &[u8]) -> &Path {
 #[cfg(not(unix))]
 fn as_path(path: &[u8]) -> &Path {
     Path::new(std::str::from_utf8(path).unwrap_or_default())
+}
+
+/// Returns the vDSO of a recording of this machine.
+fn vdso_of(this_machine: bool) -> Option<Vec<u8>> {
+    this_machine.then(kernel::vdso).flatten()
 }
 
 /// Returns true if a mapping is of no file (`is_anon_memory`, `tools/perf/util/map.c`).

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use quipu_perf_data::record::{FileIdentity, Mapping, kind};
 use quipu_perf_data::{
-    BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords, RawRecord, Reader,
-    Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
+    BranchSampleType, BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords,
+    RawRecord, Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
 };
-use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer};
+use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Machine, Mapped, Processes, Symbolizer};
 
 use crate::failure::Failure;
 
+use super::chain::NotUnwound;
 use super::open::Input;
 
 /// Name of the kernel's own mapping, before the name of a symbol.
@@ -59,6 +60,8 @@ impl<V, F: FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>>
 /// State of going through a recording.
 pub(crate) struct Replay {
     layouts: Vec<RecordLayout>,
+    /// True for events whose branches are the calls that have not returned.
+    pub(super) call_stacks: Vec<bool>,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
     /// The earliest time in the file, in ns.
@@ -66,6 +69,9 @@ pub(crate) struct Replay {
     pub(crate) processes: Processes,
     pub(crate) symbolizer: Symbolizer,
     pub(crate) has_kernel_symbols: bool,
+    /// The machine that was recorded, if its stacks can be unwound.
+    pub(super) machine: Option<Machine>,
+    pub(super) not_unwound: NotUnwound,
     /// The number of records that cannot be decoded, and why the first of them cannot.
     left_out: Option<(u64, Error)>,
     /// Sentences on the file for the user.
@@ -107,11 +113,18 @@ impl Replay {
         }
         let visit = begin(reader.events(), features, &names)?;
         let replay = Self {
+            call_stacks: reader
+                .events()
+                .iter()
+                .map(|e| has_call_stacks(e.attr()))
+                .collect(),
             layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
             events,
             begun: u64::MAX,
             processes: Processes::new(),
             has_kernel_symbols: kernel.is_some(),
+            machine: features.arch.as_deref().and_then(Machine::from_name),
+            not_unwound: NotUnwound::default(),
             symbolizer: Symbolizer::new()
                 .with_kernel(kernel)
                 .of_this_machine(this_machine)
@@ -192,9 +205,9 @@ impl Replay {
         notes
     }
 
-    /// Returns what is to be said of functions without names.
+    /// Returns what is to be said of functions without names, and of callers that are missing.
     pub(crate) fn notes_on_names(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<_> = self.not_unwound.notes().collect();
         let changed: Vec<_> = self.symbolizer.changed().collect();
         if !changed.is_empty() {
             let files = changed.join(", ");
@@ -333,6 +346,11 @@ pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
         CpuMode::User => AddressOwner::Process(pid),
         _ => AddressOwner::Other,
     }
+}
+
+/// Returns true if the branches of an event's samples are the calls that have not returned.
+fn has_call_stacks(attr: &EventAttr) -> bool {
+    attr.branch_sample_type() & BranchSampleType::CALL_STACK.bits() != 0
 }
 
 /// Returns the name of an event that has none, neither in the file nor for its numbers: those.

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quipu_perf_data::{
-    Callchain, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
-    RecordedEvent, Sample, SampleId, Throttling,
+    Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record, RecordedEvent, Sample,
+    SampleId, Throttling,
 };
 use quipu_symbols::AddressOwner;
 
 use crate::failure::Failure;
-use crate::recording::{Input, Replay, Selection, Visit, owner, owner_of};
+use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner};
 
 use super::options::Options;
 use super::profile::{EventProfile, Functions, Profile, Stack, Task, Weight};
@@ -57,6 +57,8 @@ struct Loading {
     known: HashMap<(AddressOwner, u64), Box<[usize]>>,
     known_of_kernel: HashMap<u64, Box<[usize]>>,
     nameless: Arc<str>,
+    /// The call chain of a sample, kept for its memory.
+    chain: Vec<ChainFrame>,
 }
 
 impl Visit for Loading {
@@ -103,7 +105,7 @@ impl Visit for Loading {
             return ControlFlow::Continue(());
         }
         let own = owner(sample.misc().cpu_mode(), pid);
-        let frames = self.frames(replay, sample, own, pid);
+        let frames = self.frames(replay, (event, sample), own, pid);
         let leaf = frames.first().map(|leaf| self.profile.functions.get(*leaf));
         if self.selection.is_of_functions()
             && !leaf.is_some_and(|leaf| {
@@ -173,6 +175,7 @@ impl Loading {
             known: HashMap::new(),
             known_of_kernel: HashMap::new(),
             nameless: "[unknown]".into(),
+            chain: Vec::new(),
         }
     }
 
@@ -198,26 +201,31 @@ impl Loading {
     fn frames(
         &mut self,
         replay: &mut Replay,
-        sample: &Sample<'_>,
+        (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
         pid: i32,
     ) -> Vec<usize> {
         let mut frames = Vec::with_capacity(16);
-        let chain = sample.callchain();
-        let mut chain = chain.iter().flat_map(Callchain::frames).peekable();
-        let first = chain.peek().map(|frame| frame.address);
+        let mut chain = std::mem::take(&mut self.chain);
+        chain.clear();
+        replay.chain(event, sample, (own, pid), &mut chain);
+        let mut rest = chain.iter().peekable();
+        let first = rest.peek().map(|frame| frame.address);
         if let Some(ip) = sample.ip().or(first) {
             self.functions_at(replay, own, ip, &mut frames);
             // A chain begins with the same instruction or one close by, unless one of the two modes is left
             // out of it: then with the call into the mode that is.
-            chain.next_if(|frame| owner_of(frame.context, own, pid) == own);
+            rest.next_if(|frame| frame.owner == own);
         }
-        for frame in chain {
+        for frame in rest {
             // A return address is behind its call, which may be the last of its function.
-            let address = frame.address.saturating_sub(1);
-            let owner = owner_of(frame.context, own, pid);
-            self.functions_at(replay, owner, address, &mut frames);
+            let address = match frame.may_follow_call {
+                true => frame.address.saturating_sub(1),
+                false => frame.address,
+            };
+            self.functions_at(replay, frame.owner, address, &mut frames);
         }
+        self.chain = chain;
         frames
     }
 

@@ -5,14 +5,12 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 use std::ops::ControlFlow;
 
-use quipu_perf_data::{
-    Callchain, EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType,
-};
+use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType};
 use quipu_symbols::AddressOwner;
 
 use crate::failure::Failure;
 use crate::pager::Pager;
-use crate::recording::{Place, Places, Replay, Selection, Visit, owner, owner_of};
+use crate::recording::{ChainFrame, Place, Places, Replay, Selection, Visit, owner};
 use crate::terminal::escaped;
 
 use super::fields::{Field, FieldSet, Fields};
@@ -33,6 +31,8 @@ pub(super) struct Script {
     tracepoints: HashMap<u64, Tracepoint>,
     deltas: ReadDeltas,
     places: Places,
+    /// The call chain of a sample, kept for its memory.
+    chain: Vec<ChainFrame>,
     text: String,
     out: Pager,
     outcome: io::Result<()>,
@@ -143,6 +143,7 @@ impl Script {
             tracepoints: tracepoints::of_file(features.tracing_data.as_deref()),
             deltas: ReadDeltas::default(),
             places: Places::default(),
+            chain: Vec::new(),
             text: String::with_capacity(2 * MUCH),
             out,
             outcome: Ok(()),
@@ -176,15 +177,15 @@ impl Script {
             tracepoints,
             places,
             text,
+            chain,
             ..
         } = self;
-        let Some(event) = events.get(event) else {
+        let position = event;
+        let Some(event) = events.get(position) else {
             return;
         };
         let fields = event.fields;
-        let chain = sample
-            .callchain()
-            .filter(|_| event.has_chain && fields.has(Field::Ip));
+        let has_chain = event.has_chain && fields.has(Field::Ip);
         begin(text, fields, sample, name, (options.ns, event.has_chain));
         if fields.has(Field::Period) {
             let _ = write!(text, "{:>10} ", period.unwrap_or(0));
@@ -220,7 +221,7 @@ impl Script {
             text.push('\n');
             return;
         }
-        let Some(chain) = chain else {
+        if !has_chain {
             let address = sample.ip().unwrap_or(0);
             let place = places.at(replay, own, address);
             let _ = write!(text, " {address:>16x}");
@@ -228,12 +229,13 @@ impl Script {
             source_line(text, fields, address, &place);
             text.push('\n');
             return;
-        };
+        }
         text.push('\n');
-        for frame in Callchain::frames(&chain).take(options.max_stack) {
-            let owner = owner_of(frame.context, own, pid);
-            let place = places.at(replay, owner, frame.address);
-            let address = match owner {
+        chain.clear();
+        replay.chain(position, sample, (own, pid), chain);
+        for frame in chain.iter().take(options.max_stack) {
+            let place = places.at(replay, frame.owner, frame.address);
+            let address = match frame.owner {
                 AddressOwner::Process(_) => place.in_file,
                 _ => frame.address,
             };
@@ -253,20 +255,24 @@ impl Script {
         name: &str,
         own: AddressOwner,
     ) {
-        let Some(event) = self.events.get(event) else {
+        let position = event;
+        let Some(event) = self.events.get(position) else {
             return;
         };
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let chain = sample.callchain().filter(|_| event.has_chain);
-        let mut addresses: Vec<_> = chain
-            .iter()
-            .flat_map(Callchain::frames)
-            .take(self.options.max_stack)
-            .map(|frame| (owner_of(frame.context, own, pid), frame.address))
-            .collect();
-        if addresses.is_empty() {
-            addresses.extend(sample.ip().map(|ip| (own, ip)));
+        let chain = &mut self.chain;
+        chain.clear();
+        if event.has_chain {
+            replay.chain(position, sample, (own, pid), chain);
+            chain.truncate(self.options.max_stack);
+        }
+        if chain.is_empty() {
+            chain.extend(sample.ip().map(|address| ChainFrame {
+                owner: own,
+                address,
+                may_follow_call: false,
+            }));
         }
         let tracepoint = event.tracepoint.and_then(|id| self.tracepoints.get(&id));
         let fields = tracepoint.and_then(|tracepoint| Some(tracepoint.values(sample.raw()?)));
@@ -280,10 +286,11 @@ impl Script {
             period,
             address: sample.addr().map(|address| format!("{address:#x}")),
             fields,
-            frames: addresses
-                .into_iter()
-                .map(|(owner, address)| {
-                    Frame::new(address, &self.places.at(replay, owner, address))
+            frames: chain
+                .iter()
+                .map(|frame| {
+                    let place = self.places.at(replay, frame.owner, frame.address);
+                    Frame::new(frame.address, &place)
                 })
                 .collect(),
         };
