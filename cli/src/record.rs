@@ -1,6 +1,7 @@
 //! `quipu record`: take samples of what a command, a process or the whole machine does, and write them
 //! to a `perf.data` file.
 
+mod call_graph;
 mod events;
 mod existing;
 mod machine;

@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use quipu_fuzz::written;
-use quipu_symbols::{AddressOwner, KernelSymbols, Mapped, MapsLine, Processes, Symbolizer, demangle};
+use quipu_symbols::{
+    AddressOwner, KernelSymbols, Machine, Mapped, MapsLine, Processes, Symbolizer, ThreadState, demangle,
+};
 
 /// Addresses at which functions are looked for.
 const PLACES: u64 = 0x4000;
@@ -21,6 +23,21 @@ fuzz_target!(|input: &[u8]| {
         let mut symbolizer = Symbolizer::new().with_lines(true);
         for address in (0..PLACES).step_by(0x40) {
             symbolizer.resolve(&processes, owner, address, &mut functions);
+        }
+        // Registers and stack are the end of the file, which frames may lead back into.
+        let stack = &input[input.len().saturating_sub(512)..];
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            for address in (0..PLACES).step_by(0x40) {
+                let registers = |register| match register {
+                    8 | 32 => Some(address),
+                    7 | 31 => Some(0x1000),
+                    register => Some(0x1000 + u64::from(register)),
+                };
+                let thread = ThreadState::new(machine, registers, stack);
+                let mut chain = Vec::new();
+                symbolizer.unwind(&processes, pid, thread, 127, &mut chain);
+                assert!((1..=127).contains(&chain.len()));
+            }
         }
         return;
     }

@@ -6,7 +6,7 @@
 use crate::record::{HEADER_LEN, Misc, kind};
 use crate::{RecordLayout, SampleType};
 
-/// A mapping of executable memory.
+/// A mapping of memory.
 ///
 /// Exhaustive: these are the fields of `PERF_RECORD_MMAP2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +118,7 @@ pub fn lost_samples(count: u64, layout: &RecordLayout, id: u64) -> Vec<u8> {
         .close(0)
 }
 
-/// `PERF_RECORD_MMAP2` of a process.
+/// `PERF_RECORD_MMAP2` of a process, of data where it is not executable (`PERF_RECORD_MISC_MMAP_DATA`).
 pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u8> {
     let word = |low: u32, high: u32| {
         let (low, high) = (low.to_ne_bytes(), high.to_ne_bytes());
@@ -126,8 +126,13 @@ pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u
         let [e, f, g, h] = high;
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     };
+    const PROT_EXEC: u32 = 4;
     let (major, minor) = mapping.device;
-    Draft::new(kind::MMAP2, Misc::USER)
+    let misc = match mapping.protection & PROT_EXEC {
+        0 => Misc(Misc::USER.0 | Misc::BIT_13),
+        _ => Misc::USER,
+    };
+    Draft::new(kind::MMAP2, misc)
         .ids(&[pid, tid])
         .words(&[mapping.start, mapping.len, mapping.offset])
         .words(&[word(major, minor), mapping.inode, 0])

@@ -8,15 +8,17 @@ use quipu::Target;
 use quipu_perf_data::synthesized::{self, Mapping};
 use quipu_symbols::{MapsLine, Reference};
 
-/// Returns the records of the targets, and of processes that they have started. `trailer` is how many bytes the records of this recording end with.
+/// Returns the records of the targets, and of processes that they have started, of mapped data too if they are asked for.
+/// `trailer` is how many bytes the records of this recording end with.
 pub(super) fn records(
     targets: &[Target],
     started: impl Iterator<Item = i32>,
+    with_data: bool,
     trailer: usize,
 ) -> Vec<u8> {
     let mut out = kernel(trailer).unwrap_or_default();
     for pid in processes(targets, started) {
-        process(pid, trailer, &mut out);
+        process(pid, with_data, trailer, &mut out);
     }
     out
 }
@@ -64,7 +66,7 @@ fn numbers_in(directory: &Path) -> Vec<i32> {
 }
 
 /// Appends the records of one process, unless it has ended.
-fn process(pid: i32, trailer: usize, out: &mut Vec<u8>) {
+fn process(pid: i32, with_data: bool, trailer: usize, out: &mut Vec<u8>) {
     let directory = format!("/proc/{pid}");
     for tid in numbers_in(Path::new(&directory).join("task").as_path()) {
         if let Ok(name) = fs::read(format!("{directory}/task/{tid}/comm")) {
@@ -73,7 +75,8 @@ fn process(pid: i32, trailer: usize, out: &mut Vec<u8>) {
     }
     let maps = fs::read(format!("{directory}/maps")).unwrap_or_default();
     for line in maps.split(|byte| *byte == b'\n') {
-        if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
+        let is_wanted = |line: &MapsLine<'_>| with_data || line.is_executable();
+        if let Some(line) = MapsLine::parse(line).filter(is_wanted) {
             out.extend(synthesized::mmap2(pid, pid, &mapping(&line), trailer));
         }
     }
@@ -127,7 +130,7 @@ mod tests {
     fn this_process_tells_its_own_program() {
         let pid = i32::try_from(std::process::id()).expect("a pid");
         let mut records = Vec::new();
-        process(pid, 0, &mut records);
+        process(pid, false, 0, &mut records);
         let own = std::env::current_exe().expect("it runs");
         let own = own.to_string_lossy().into_owned().into_bytes();
         assert!(records.windows(own.len()).any(|window| window == own));

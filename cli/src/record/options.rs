@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use quipu_linux::sampling::BranchSampleType;
 
+use super::call_graph::CallGraph;
 use super::switch::SwitchOn;
 use crate::control::ControlFiles;
 use crate::numbers;
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   quipu record -- make                     where a build spends its time
   quipu record -g -- ./bench               with call chains, for flame graphs
+  quipu record --call-graph dwarf ./bench  with call chains, also without frame pointers
   quipu record -F 999 -p 1234              a running process, until it ends or Ctrl-C
   quipu record -a -- sleep 10              every CPU for ten seconds
   quipu record -e page-faults -c 1 -d ls   every page fault, with its address
@@ -25,7 +27,8 @@ Examples:
   quipu report --flamegraph out.svg        the same as a picture
 
 perf report and perf script can read the file. An existing file is kept as FILE.old.
-Call chains follow frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers).
+-g follows frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers). Programs and libraries
+without them are followed by --call-graph dwarf, with files of 8 KB a sample.
 
 Exit status:
   that of the command (128 + n when signal n ended it); 126 when it cannot be executed, 127 when it
@@ -62,7 +65,8 @@ pub(crate) struct Options {
     /// Record call chains, by frame pointers
     #[arg(short = 'g', help_heading = "What")]
     pub(crate) callchains: bool,
-    /// Record call chains by this method
+    /// Record call chains by frame pointers (fp), by copies of SIZE bytes of the stack, 8192 unless named (dwarf,SIZE),
+    /// or by the CPU's last branch records (lbr)
     #[arg(long, value_name = "METHOD", help_heading = "What")]
     pub(crate) call_graph: Option<CallGraph>,
     /// Sample in user mode only: every event that can, unless it has a mode of its own
@@ -214,19 +218,6 @@ const BRANCHES: &[(&str, BranchSampleType)] = &[
     ("priv", BranchSampleType::PRIV_SAVE),
     ("counter", BranchSampleType::COUNTERS),
 ];
-
-/// A method of finding call chains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CallGraph {
-    /// By frame pointers
-    Fp,
-    /// Not supported: by copies of the stack
-    #[value(hide = true)]
-    Dwarf,
-    /// Not supported: by the CPU's last branch records
-    #[value(hide = true)]
-    Lbr,
-}
 
 /// A clock of clock_gettime(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,8 +13,9 @@ use crate::control::{self, ControlFiles};
 use crate::failure::Failure;
 use crate::target::Scope;
 
+use super::call_graph::CallGraph;
 use super::events::{self, Events};
-use super::options::{CallGraph, Options};
+use super::options::Options;
 use super::output::Destination;
 use super::switch::{Switch, SwitchOn};
 use super::tracepoints;
@@ -127,9 +128,6 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         .with_enable_on_exec(*scope == Scope::Command && options.delay.is_none_or(|ms| ms == 0))
         .with_disabled(true);
     spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
-    if has_callchains(options)? {
-        spec.sample_type |= SampleType::CALLCHAIN;
-    }
     spec.sample_type.set(SampleType::ADDR, options.data);
     let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
     let has_tracepoints = spec.events.iter().any(is_tracepoint);
@@ -149,22 +147,13 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
     spec.extra_records
         .set(ExtraRecords::SWITCHES, options.switch_events);
+    let by_default = || options.callchains.then_some(CallGraph::FramePointers);
+    if let Some(method) = options.call_graph.or_else(by_default) {
+        method.ask(&mut spec)?;
+    }
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.mmap_pages as usize;
     Ok(spec)
-}
-
-fn has_callchains(options: &Options) -> Result<bool, Failure> {
-    let refused = match options.call_graph {
-        None => return Ok(options.callchains),
-        Some(CallGraph::Fp) => return Ok(true),
-        Some(CallGraph::Dwarf) => "dwarf",
-        Some(CallGraph::Lbr) => "lbr",
-    };
-    Err(Failure::usage(format_args!(
-        "--call-graph {refused} is not supported; -g follows frame pointers, which programs have when they are built \
-         with -fno-omit-frame-pointer"
-    )))
 }
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
@@ -193,19 +182,5 @@ mod tests {
         assert!(scope(&options).is_ok());
         options.target.all_cpus = true;
         assert!(scope(&options).is_err());
-    }
-
-    #[test]
-    fn call_chains_that_cannot_be_had_are_refused() {
-        let with = |call_graph| Options {
-            call_graph,
-            ..Options::default()
-        };
-        assert_eq!(has_callchains(&with(None)).ok(), Some(false));
-        assert_eq!(has_callchains(&with(Some(CallGraph::Fp))).ok(), Some(true));
-        for refused in [CallGraph::Dwarf, CallGraph::Lbr] {
-            let failure = has_callchains(&with(Some(refused))).expect_err("not supported");
-            assert!(failure.to_string().contains("-g follows"), "{failure}");
-        }
     }
 }

@@ -79,7 +79,8 @@ impl Recording {
             last_progress: Instant::now(),
             is_over: false,
         };
-        recording.write_state();
+        // A command maps everything anew when it is executed; perf would take what it had before for what it has.
+        recording.write_state(plan.scope != Scope::Command);
         recording.output.finish_round();
         Ok(recording)
     }
@@ -165,14 +166,20 @@ impl Recording {
         features.build_ids = self.statistics.build_ids();
         features.sample_time = self.statistics.take_times();
         let len = old.finish(features)?;
-        self.write_state();
+        self.write_state(true);
         Ok(len)
     }
 
-    /// Writes the processes that there are, with their threads and mappings.
-    fn write_state(&mut self) {
+    /// Writes the kernel's mapping, and the processes that there are, with their threads and mappings.
+    fn write_state(&mut self, with_targets: bool) {
+        let targets = match with_targets {
+            true => self.targets.as_slice(),
+            false => &[],
+        };
+        // As it was asked of the kernel with copies of stacks.
+        let with_data = self.spec.user_stack > 0;
         let trailer = trailer_len(self.samplers[0].layout().sample_type());
-        let records = existing::records(&self.targets, self.statistics.processes(), trailer);
+        let records = existing::records(targets, self.statistics.processes(), with_data, trailer);
         self.output.write(&[&records]);
     }
 }

@@ -106,7 +106,7 @@ impl Statistics {
                 let all = self.throttling.iter_mut();
                 all.for_each(|event| event.note(&decoded, &trailer));
             }
-            Record::Mapping(mapping) if !self.mapped.contains(mapping.path) => {
+            Record::Mapping(mapping) if !mapping.is_data && !self.mapped.contains(mapping.path) => {
                 self.mapped.insert(mapping.path.to_owned());
             }
             _ => {}

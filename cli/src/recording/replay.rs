@@ -330,7 +330,7 @@ impl Replay {
 }
 
 /// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
-pub(crate) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
+pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
     match context {
         Context::Kernel => AddressOwner::Kernel,
         Context::User => AddressOwner::Process(pid),

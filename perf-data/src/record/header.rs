@@ -57,7 +57,7 @@ impl Misc {
     pub const USER: Self = Self(2);
 
     /// Bits 13 and 14, which mean something else in each type of record.
-    const BIT_13: u16 = 1 << 13;
+    pub(crate) const BIT_13: u16 = 1 << 13;
     const BIT_14: u16 = 1 << 14;
 
     /// The mode of the CPU (`PERF_RECORD_MISC_CPUMODE_MASK`).

@@ -119,10 +119,6 @@ fn what_cannot_be_meant_is_refused() {
     for (arguments, reason) in [
         (&["record"][..], "nothing to record"),
         (
-            &["record", "--call-graph", "dwarf", "true"],
-            "dwarf is not supported",
-        ),
-        (
             &["record", "-e", "{cs,faults:S}", "true"],
             "belong to a whole group",
         ),
