@@ -33,11 +33,11 @@ pub(crate) struct Rules {
     pub(crate) return_address: Register,
     /// True in a frame that a signal made: it has interrupted its caller, which made no call.
     pub(crate) is_signal: bool,
-    /// How expressions are encoded.
+    /// Encoding of expressions.
     pub(crate) encoding: Encoding,
 }
 
-/// Where a register of the caller is.
+/// Place of a register of the caller.
 #[derive(Debug)]
 pub(crate) enum Rule {
     /// Nowhere.
@@ -141,7 +141,7 @@ impl CallFrames {
 struct Table<S> {
     section: S,
     bases: BaseAddresses,
-    /// What descriptions have in common (CIE), by offset.
+    /// Parts that descriptions have in common (CIE), by offset.
     common: HashMap<usize, CommonInformationEntry<Bytes>>,
     /// First address, the address behind the last, and offset of each description (FDE), in the order of addresses.
     functions: Vec<(u64, u64, usize)>,
@@ -229,7 +229,7 @@ impl<S: UnwindSection<Bytes>> Table<S> {
     }
 }
 
-/// Returns what descriptions have in common, if it came before them.
+/// Returns the part that descriptions have in common, if it came before them.
 fn known<O: UnwindOffset<usize>>(
     common: &HashMap<usize, CommonInformationEntry<Bytes>>,
     offset: O,
