@@ -1,5 +1,5 @@
 //! Compiles `db/*.toml` and `db/aliases/*.toml` into the embedded table, `db/uncore/*.toml` into one of its own, and
-//! `db/descriptions/*.toml` into compressed sentences, which both tables refer to.
+//! `db/descriptions/*.toml` into compressed sentences, which both tables refer to, and `db/metrics/*.toml` into compressed lines.
 //! Every finding in a file fails the build with its location.
 
 use std::error::Error;
@@ -7,7 +7,9 @@ use std::path::Path;
 use std::{env, fs};
 
 use quipu_events_format::packed::{Table, UncoreTable};
-use quipu_events_format::{DescriptionFiles, Diagnostic, Layer, NoBase, compile_uncore};
+use quipu_events_format::{
+    DescriptionFiles, Diagnostic, Layer, NoBase, compile_metrics, compile_uncore,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=db");
@@ -35,9 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sentences = descriptions
         .write()
         .ok_or("the descriptions are too long")?;
+    let files = read(&["db/metrics"])?;
+    let metrics = compile_metrics(&borrowed(&files), &ids).map_err(|findings| tell(&findings))?;
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     fs::write(Path::new(&out).join("events.bin"), table)?;
     fs::write(Path::new(&out).join("uncore.bin"), uncore)?;
+    fs::write(Path::new(&out).join("metrics.bin"), metrics)?;
     fs::write(Path::new(&out).join("descriptions.bin"), sentences)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ pub mod catalog;
 mod description;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod metrics;
 mod native;
 pub mod probe;
 pub mod report;
@@ -15,18 +16,27 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{self, Layout};
 use catalog::Catalog;
 use description::Descriptions;
+use metrics::Metrics;
 use native::Native;
 use selection::Selection;
 use uncore::Uncore;
 
 /// The time to probe tracepoints in; opening and closing one takes some 37 ms.
 const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
+
+/// The kinds that the event database alone has.
+const DATABASE: [&str; 5] = ["native", "uncore", "cpus", "metrics", "metricgroups"];
+
+/// Why the listing of metrics is empty.
+const NO_METRIC: &str = "this CPU has no metric of this name; --cpu ID lists those of another: there are some of Intel from Skylake on, \
+     AMD from Zen 4 on, and Arm Neoverse";
 
 /// Why the listing of uncore events is empty.
 const NO_UNCORE: &str = "no event of this name belongs to a unit that the kernel shows here; -a lists all that this CPU \
@@ -36,7 +46,8 @@ const NO_UNCORE: &str = "no event of this name belongs to a unit that the kernel
 pub(crate) struct Options {
     /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
     /// anything. Several words in quotes ("cache miss") are searched in descriptions too. `native` lists only the CPU's own events and presets, `uncore` those of the units
-    /// outside of its cores, `cpus` the CPUs of the event database
+    /// outside of its cores, `metrics` and `metricgroups` what `quipu stat -M` measures, `cpus` the CPUs of
+    /// the event database
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
@@ -88,10 +99,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         // The clock starts at the second tracepoint: the first is probed in any case.
         spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
     });
-    let layout = match options.output {
-        Some(_) => Layout::PLAIN,
-        None => Layout::of_stdout(),
-    };
+    let layout = options.layout();
     let text = if options.json {
         let mut native = native.as_ref().map(Native::entries).unwrap_or_default();
         native.extend(uncore.iter().flat_map(Uncore::entries));
@@ -112,6 +120,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 impl Options {
+    /// Returns the layout of what is written.
+    fn layout(&self) -> Layout {
+        match self.output {
+            Some(_) => Layout::PLAIN,
+            None => Layout::of_stdout(),
+        }
+    }
+
     /// Returns which descriptions are printed.
     fn descriptions(&self) -> Descriptions {
         match (self.none, self.long) {
@@ -132,17 +148,34 @@ impl Options {
     }
 }
 
+/// Returns a value as the text of a JSON file.
+fn json_text(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::new)?;
+    Ok(text + "\n")
+}
+
 /// Returns the listing of the event database, if it was asked for by its kinds or for another CPU.
 fn database(options: &Options) -> Result<Option<String>, Failure> {
     let (first, texts) = match options.filters.split_first() {
-        Some((first, rest)) if ["native", "uncore", "cpus"].contains(&first.as_str()) => {
-            (first.as_str(), rest)
-        }
+        Some((first, rest)) if DATABASE.contains(&first.as_str()) => (first.as_str(), rest),
         _ if options.choice.cpu.is_some() => ("native", options.filters.as_slice()),
         _ => return Ok(None),
     };
     if first == "cpus" {
         return Ok(Some(native::cpus(&options.choice)?));
+    }
+    if first.starts_with("metric") {
+        let metrics = Metrics::new(options.choice.tables()?, &Selection::of_texts(texts));
+        if metrics.is_empty() {
+            return Err(Failure::with_status(NO_METRIC, 1));
+        }
+        let text = match (first, options.json) {
+            ("metrics", true) => json_text(&metrics.objects())?,
+            ("metrics", false) => metrics.text(options.descriptions(), options.layout()),
+            (_, true) => json_text(&metrics.groups())?,
+            (_, false) => metrics.groups_text(options.layout()),
+        };
+        return Ok(Some(text));
     }
     if first == "uncore" {
         let of_all = options.all || options.choice.cpu.is_some();
@@ -155,17 +188,13 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
             return Err(Failure::with_status(NO_UNCORE, 1));
         }
         if options.json {
-            let text = serde_json::to_string_pretty(&units.objects()).map_err(Failure::new)?;
-            return Ok(Some(text + "\n"));
+            return Ok(Some(json_text(&units.objects())?));
         }
-        return Ok(Some(
-            units.text(options.descriptions(), Layout::of_stdout()),
-        ));
+        return Ok(Some(units.text(options.descriptions(), options.layout())));
     }
     let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
     if options.json {
-        let text = serde_json::to_string_pretty(&native.objects()).map_err(Failure::new)?;
-        return Ok(Some(text + "\n"));
+        return Ok(Some(json_text(&native.objects())?));
     }
     Ok(Some(
         native.text(options.descriptions(), Layout::of_stdout()),

@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod backend;
 pub(crate) mod command;
+pub mod derived;
 pub mod events;
 pub mod metrics;
 pub mod notes;

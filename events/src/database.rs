@@ -15,7 +15,7 @@ use quipu_hal::{Error, ErrorKind, Result, Scheme};
 
 use crate::cpu_table::CpuTable;
 use crate::environment::variable;
-use crate::{description, uncore};
+use crate::{description, metrics, uncore};
 
 /// The tables that the build script made of `db/*.toml`.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
@@ -23,7 +23,8 @@ static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"))
 /// The most bytes that the tables may add to a program.
 const LARGEST_EMBEDDED: usize = 5 << 20;
 const _: () = assert!(
-    EMBEDDED.len() + uncore::EMBEDDED.len() + description::EMBEDDED.len() <= LARGEST_EMBEDDED,
+    EMBEDDED.len() + uncore::EMBEDDED.len() + description::EMBEDDED.len() + metrics::EMBEDDED.len()
+        <= LARGEST_EMBEDDED,
     "the event database has outgrown its bound"
 );
 

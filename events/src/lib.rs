@@ -15,6 +15,7 @@ mod event_map;
 pub mod identify;
 pub mod import;
 mod increment;
+mod metrics;
 mod standard_presets;
 mod uncore;
 
@@ -24,5 +25,6 @@ pub use decode::Decoded;
 pub use describe::{Field, describe};
 pub use encode::Interface;
 pub use event_map::CpuEvents;
-pub use quipu_events_format::{Diagnostic, Formula, FormulaError};
+pub use metrics::MetricDetails;
+pub use quipu_events_format::{Diagnostic, Formula, FormulaError, Threshold};
 pub use uncore::UncoreDetails;

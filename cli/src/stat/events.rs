@@ -86,7 +86,7 @@ pub fn requests(
     for text in &options.event {
         requests.extend(named(text, ends_in_mask)?);
     }
-    if options.event.is_empty() {
+    if options.event.is_empty() && !options.measures_metrics() {
         let on_registers = options.backend == ["msr"];
         let of_command = on_registers && !options.target.command.is_empty();
         requests = default_set(on_cpus && !of_command);

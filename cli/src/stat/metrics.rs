@@ -5,6 +5,7 @@ use std::thread;
 use quipu::{Event, Hardware, Software};
 use quipu_hal::{Cache, CacheEvent, CacheResult};
 
+use super::derived::Derived;
 use super::rows::Row;
 
 /// A number made of counts, and what it is.
@@ -18,6 +19,8 @@ pub struct Metric {
     pub decimals: usize,
     /// True if a count it was made of is an estimate or incomplete.
     pub uncertain: bool,
+    /// True if the value deserves attention, false if not; `None` where that is not known.
+    pub attention: Option<bool>,
 }
 
 impl Metric {
@@ -38,6 +41,9 @@ pub fn attach(rows: &mut [Row], elapsed: f64) {
 
 fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
     let amount = row.amount()?;
+    if let Some(derived) = &row.derived {
+        return Some(of_cpu(row, derived, rows, amount));
+    }
     let (pmu, event) = generalized(row.event());
     let beside = |whole: Event| {
         counted_beside(row, rows, |other| {
@@ -84,6 +90,27 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
             percent(whole, &unit)
         }
         _ => rate(),
+    }
+}
+
+/// Returns the metric that a row is, and whether its value deserves attention beside the others of its place.
+fn of_cpu(row: &Row, derived: &Derived, rows: &[Row], amount: f64) -> Metric {
+    let value = |name: &str| {
+        let is_it = |other: &Row| {
+            other
+                .derived
+                .as_ref()
+                .is_some_and(|other| other.name == name)
+        };
+        counted_beside(row, rows, is_it)?.amount()
+    };
+    Metric {
+        decimals: 1,
+        attention: derived
+            .threshold
+            .as_ref()
+            .and_then(|threshold| threshold.holds(value)),
+        ..plain(row, amount, &format!("{}  {}", derived.unit, derived.name))
     }
 }
 
@@ -212,6 +239,7 @@ fn plain(row: &Row, value: f64, unit: &str) -> Metric {
         percent: false,
         decimals: 3,
         uncertain: row.is_uncertain(),
+        attention: None,
     }
 }
 
@@ -223,6 +251,7 @@ fn against(row: &Row, whole: &Row, unit: &str, percent: bool) -> Option<Metric> 
         percent,
         decimals: 2,
         uncertain: row.is_uncertain() || whole.is_uncertain(),
+        attention: None,
     })
 }
 

@@ -19,6 +19,7 @@ Examples:
   quipu stat -e '{branches,branch-misses}' ls   a group: counted at the same times
   quipu stat -e PAPI_L2_TCM -- ./bench       a preset: counted event by event, reported as one
   quipu stat --events my.toml -e MINE ls     an event from your own file
+  quipu stat --topdown -a -- ./bench         where the slots of the pipeline go
   quipu stat -d -- ./bench                   cache events as well (-dd, -ddd: more)
   quipu stat -p 1234                         a running process, until it ends or Ctrl-C
   quipu stat -p 1234 -- sleep 5              the same, for five seconds
@@ -48,10 +49,26 @@ pub struct Options {
     /// Add cache events; twice adds instruction cache and TLBs, three times prefetches
     #[arg(short, long, action = ArgAction::Count, help_heading = "What")]
     pub detailed: u8,
+    /// Measure metrics of this CPU, or groups of them (TopdownL1): see `quipu list metrics`
+    #[arg(
+        short = 'M',
+        long,
+        value_name = "NAME,..",
+        value_delimiter = ',',
+        help_heading = "What"
+    )]
+    pub metrics: Vec<String>,
+    /// Measure where the slots of the pipeline go: the metrics of level 1 of top-down analysis
+    #[arg(long, help_heading = "What")]
+    pub topdown: bool,
+    /// With --topdown: the levels to measure, 1 or 2
+    #[arg(long, value_name = "N", requires = "topdown", value_parser = clap::value_parser!(u8).range(1..=2),
+          help_heading = "What")]
+    pub td_level: Option<u8>,
     #[command(flatten)]
     pub names: NameOptions,
     /// Count no events, only time the command
-    #[arg(short, long, conflicts_with_all = ["event", "detailed"], help_heading = "What")]
+    #[arg(short, long, conflicts_with_all = ["event", "detailed", "metrics", "topdown"], help_heading = "What")]
     pub null: bool,
 
     /// Measure no command, but what starting, reading and stopping these events adds to their own
@@ -230,6 +247,11 @@ impl Options {
     /// Returns true if the report is for programs.
     pub fn is_for_programs(&self) -> bool {
         self.json || self.csv || self.field_separator.is_some()
+    }
+
+    /// Returns true if metrics of the CPU are measured.
+    pub fn measures_metrics(&self) -> bool {
+        self.topdown || !self.metrics.is_empty()
     }
 
     /// Returns true if programs are told what perf does not say.

@@ -12,6 +12,7 @@ use crate::target::Scope;
 
 use super::aggregate::AggregateBy;
 use super::backend::Backends;
+use super::derived::{self, Derived};
 use super::events::{self, Request};
 use super::options::Options;
 use super::rows::Row;
@@ -23,6 +24,8 @@ use super::tool_events;
 #[derive(Debug)]
 pub struct Plan {
     pub requests: Vec<Request>,
+    /// The metrics among the requests.
+    pub metrics: Vec<Derived>,
     /// The rows of tool events, each with the number of events before it.
     pub tools: Vec<(usize, Row)>,
     pub scope: Scope,
@@ -111,13 +114,16 @@ impl Plan {
             Some(simulated) => simulated.ends_in_mask(name),
             None => native.ends_in_mask(name),
         })?;
-        let (requests, mut tools) = tool_events::split(requests)?;
+        let metrics = derived::chosen(options, names.as_ref())?;
+        let (mut requests, mut tools) = tool_events::split(requests)?;
+        requests.extend(metrics.iter().map(Derived::request));
         let reports_runs = options.tells_more() && options.is_for_programs();
         if reports_runs && options.interval_print.is_none() {
             tool_events::complete(&mut tools, &requests, scope == Scope::Command);
         }
         Ok(Self {
             requests,
+            metrics,
             tools,
             every_thread,
             reports_runs,
@@ -127,7 +133,9 @@ impl Plan {
             names,
             backend: options.backend.clone(),
             simulated,
-            default_events: options.event.is_empty() && !options.null,
+            default_events: options.event.is_empty()
+                && !options.null
+                && !options.measures_metrics(),
             take_busy: options.take_busy,
             inherit: !options.target.no_inherit,
             by,

@@ -9,6 +9,7 @@ use quipu_events::Formula;
 use quipu_hal::total;
 
 use super::aggregate::{AggregateId, Aggregation};
+use super::derived::Derived;
 use super::metrics::{self, Metric};
 use super::notes::{self, Note};
 use super::repeat::Spread;
@@ -40,6 +41,8 @@ pub struct Row {
     pub preset: Option<PresetCounts>,
     pub spread: Option<Spread>,
     pub metric: Option<Metric>,
+    /// The metric that the row is, where it is no count.
+    pub derived: Option<Derived>,
     /// Why there is no count.
     pub reason: Option<String>,
     /// The reason why another program kept a part of the time from being counted.
@@ -134,6 +137,7 @@ impl Row {
             preset: None,
             spread: None,
             metric: None,
+            derived: None,
             reason: None,
             disturbance: None,
             turn: None,
@@ -367,6 +371,7 @@ impl<'a> Counted<'a> {
             cpus: *cpus,
             cgroup: cgroup.map(str::to_owned),
             backend: event.backend,
+            derived: event.metric.clone(),
             ..Row::uncounted(name, event.spec.clone(), event.unit.clone())
         };
         match (self.readings.get(&(place.clone(), unit)), &self.failed) {

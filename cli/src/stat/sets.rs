@@ -10,6 +10,7 @@ use quipu_hal::ValueKind;
 use crate::failure::Failure;
 
 use super::backend::Backends;
+use super::derived::Derived;
 use super::events::{Request, with_modifiers};
 use super::notes;
 use super::plan::Plan;
@@ -43,6 +44,8 @@ pub(super) struct MeasuredEvent {
     /// The backend that counts it.
     pub(super) backend: Option<&'static str>,
     hidden: bool,
+    /// The metric that it is counted for.
+    pub(super) metric: Option<Derived>,
 }
 
 /// The readings of the sets at one moment.
@@ -91,6 +94,9 @@ impl Sets {
                     .attributes(plan.attributes())
                     .user_mode_fallback(true)
                     .cpu_fallback(true);
+                for metric in &plan.metrics {
+                    set.preset(&metric.name, &metric.formula)?;
+                }
                 if let Some(names) = &plan.names {
                     set.machine(Arc::clone(&names.machine));
                 }
@@ -317,10 +323,17 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
             let info = members
                 .iter()
                 .find_map(|member| member.set.events()[index].info());
+            let mut metrics = plan.metrics.iter();
+            let metric = metrics.find(|metric| event.spec().event == metric.event());
+            let mut unit = info.map_or_else(Unit::none, Unit::of);
+            if let Some(metric) = metric {
+                unit.name.clone_from(&metric.unit);
+            }
             MeasuredEvent {
                 name,
                 spec: event.spec().clone(),
-                unit: info.map_or_else(Unit::none, Unit::of),
+                metric: metric.cloned(),
+                unit,
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),
                 backend: event.backend(),
                 hidden: plan.requests[event.request()].optional && info.is_none(),

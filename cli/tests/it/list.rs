@@ -221,3 +221,30 @@ fn json_has_the_keys_of_perf_list() {
         "time on the CPU, by its timer"
     );
 }
+
+#[test]
+fn metrics_and_their_groups_are_listed() {
+    let of = |args: &[&str]| stdout(&[args, &["--cpu", "intel-skx"]].concat());
+    let text = of(&["metrics", "frontend_bound"]);
+    assert!(
+        text.contains(
+            "  tma_frontend_bound  in %, TopdownL1; threshold: tma_frontend_bound > 15\n"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("tma_retiring"), "{text}");
+    let whole = of(&["metrics", "-v", "tma_retiring"]);
+    assert!(
+        whole.contains("= 100 * ( ( UOPS_RETIRED.RETIRE_SLOTS )"),
+        "{whole}"
+    );
+    let groups = of(&["metricgroups"]);
+    let first =
+        "TopdownL1\n  tma_backend_bound, tma_bad_speculation, tma_frontend_bound, tma_retiring\n";
+    assert!(groups.starts_with(first), "{groups}");
+    let listed = json(&["metrics", "--cpu", "amd-zen5", "retiring_microcode"]);
+    assert_eq!(listed[0]["MetricName"], "retiring_microcode");
+    assert_eq!(listed[0]["MetricGroup"], "TopdownL2;PipelineL2");
+    assert_eq!(listed[0]["ScaleUnit"], "1%");
+    quipu(&["metrics", "--cpu", "intel-p5"]).assert().code(1);
+}

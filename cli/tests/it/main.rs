@@ -23,6 +23,7 @@ mod stat;
 mod stat_on_cpus;
 #[cfg(unix)]
 mod stat_on_jumps;
+mod stat_on_metrics;
 #[cfg(unix)]
 mod stat_on_pctr;
 #[cfg(unix)]

@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use quipu_hal::{CacheEvent, Event, Hardware, Software};
+use quipu_hal::{CacheEvent, Event, Hardware, PmuEvent, Software};
 
 use crate::model::is_generalized;
 
-/// A formula over events: names, numbers, `+ - * /` and parentheses.
+/// A formula over events: names, numbers, `+ - * /`, parentheses, `max(A, B)` and `min(A, B)`.
 ///
 /// A hyphen inside a name belongs to the name (`branch-misses`); to subtract, put spaces around it.
 ///
@@ -35,6 +35,8 @@ enum Step {
     Subtract,
     Multiply,
     Divide,
+    Largest,
+    Smallest,
 }
 
 /// The reason why a text is no formula.
@@ -143,7 +145,9 @@ impl Formula {
             units,
             |_| Some(""),
             |operator, left: &str, right| match (operator, left, right) {
-                (Step::Add | Step::Subtract, _, _) => (left == right).then_some(left),
+                (Step::Add | Step::Subtract | Step::Largest | Step::Smallest, _, _) => {
+                    (left == right).then_some(left)
+                }
                 (_, _, "") => Some(left),
                 (Step::Multiply, "", _) => Some(right),
                 (Step::Divide, _, _) => (left == right).then_some(""),
@@ -172,6 +176,8 @@ impl Formula {
                 Step::Add => left.checked_add(right),
                 Step::Subtract => left.checked_sub(right),
                 Step::Multiply => left.checked_mul(right),
+                Step::Largest => Some(left.max(right)),
+                Step::Smallest => Some(left.min(right)),
                 _ => None,
             },
         )
@@ -185,6 +191,8 @@ impl Formula {
             Step::Add => Some(left + right),
             Step::Subtract => Some(left - right),
             Step::Multiply => Some(left * right),
+            Step::Largest => Some(left.max(right)),
+            Step::Smallest => Some(left.min(right)),
             _ if right == 0.0 => None,
             _ => Some(left / right),
         })
@@ -296,12 +304,23 @@ impl Parser<'_> {
 
     fn parenthesis(&mut self) -> Result<(), FormulaError> {
         let open = self.at;
+        self.enter()?;
+        self.expression()?;
+        self.leave(open)
+    }
+
+    /// Goes into a parenthesis.
+    fn enter(&mut self) -> Result<(), FormulaError> {
         if self.depth == Self::DEEPEST {
             return Err(self.error("the parentheses nest too deeply"));
         }
         self.depth += 1;
         self.at += 1;
-        self.expression()?;
+        Ok(())
+    }
+
+    /// Leaves the parenthesis that was opened at a place.
+    fn leave(&mut self, open: usize) -> Result<(), FormulaError> {
         match self.peek() {
             Some(')') => self.at += 1,
             Some(other) => return Err(self.no_operator(other)),
@@ -314,9 +333,33 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses the two operands of a function, in parentheses.
+    fn function(&mut self, step: Step) -> Result<(), FormulaError> {
+        let open = self.at;
+        self.enter()?;
+        self.expression()?;
+        match self.peek() {
+            Some(',') => self.at += 1,
+            _ => return Err(self.error("a comma and a second number are missing here")),
+        }
+        self.expression()?;
+        self.leave(open)?;
+        self.formula.steps.push(step);
+        Ok(())
+    }
+
     fn word(&mut self) -> Result<(), FormulaError> {
         let rest = &self.text[self.at..];
         let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        let function = match word {
+            "max" => Some(Step::Largest),
+            "min" => Some(Step::Smallest),
+            _ => None,
+        };
+        if let Some(step) = function.filter(|_| rest[word.len()..].starts_with('(')) {
+            self.at += word.len();
+            return self.function(step);
+        }
         let step = if word.starts_with(|c: char| c.is_ascii_digit()) {
             let digits = word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
             let number = word.parse().ok().filter(|_| digits);
@@ -356,7 +399,8 @@ fn whole(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i128)
 }
 
-/// Returns the event that a name in a formula stands for.
+/// Returns the event that a name in a formula stands for. What Intel's register of top-down metrics counts has names in
+/// Linux alone (`/sys/bus/event_source/devices/cpu/events`).
 fn term(name: &str) -> Event {
     let hardware = Hardware::ALL
         .iter()
@@ -370,6 +414,9 @@ fn term(name: &str) -> Event {
     match (hardware, software) {
         (Some(event), _) => event.into(),
         (_, Some(event)) => event.into(),
+        _ if name == "slots" || name.starts_with("topdown-") => {
+            Event::Pmu(PmuEvent::new("cpu").with(name))
+        }
         _ => cache().map_or_else(|| Event::Named(name.to_owned()), Event::from),
     }
 }

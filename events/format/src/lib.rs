@@ -28,6 +28,7 @@ mod events;
 mod fields;
 mod formula;
 mod masks;
+mod metrics;
 mod model;
 pub mod name;
 pub mod packed;
@@ -42,6 +43,7 @@ pub use diagnostics::Diagnostic;
 pub use fields::shortened;
 pub use formula::{Formula, FormulaError};
 pub use masks::Together;
+pub use metrics::{Threshold, compile_metrics};
 pub use model::{Bits, Counters, SCHEMES, cache_key, flag, is_software, join};
 pub use uncore::compile_uncore;
 

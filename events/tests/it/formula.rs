@@ -81,3 +81,41 @@ fn errors_say_where() {
     assert!(Formula::parse(&"(".repeat(4000)).is_err());
     assert!(Formula::parse(&"é".repeat(3000)).is_err());
 }
+
+#[test]
+fn the_larger_and_the_smaller_of_two() {
+    let formula = Formula::parse("max(0, A - B) + min( A, max(B, 2) )").unwrap();
+    assert_eq!(formula.events(), ["A", "B"]);
+    assert_eq!(formula.evaluate(&[5.0, 3.0]), Some(5.0));
+    assert_eq!(formula.evaluate(&[1.0, 3.0]), Some(1.0));
+    assert_eq!(formula.evaluate_whole(&[5, 1]), Some(6));
+    assert_eq!(
+        Formula::parse("max(A, B)").unwrap().unit(&["ns", "ns"]),
+        Some("ns")
+    );
+    // A name like any other where no parenthesis follows.
+    assert_eq!(
+        Formula::parse("max + min").unwrap().events(),
+        ["max", "min"]
+    );
+    for (text, error) in [
+        (
+            "max(A)",
+            "at character 6: a comma and a second number are missing here",
+        ),
+        (
+            "max(A, B",
+            "at character 4: this parenthesis is never closed",
+        ),
+        (
+            "max(A,)",
+            "at character 7: something is missing before this",
+        ),
+        (
+            "A / max(0, 0)",
+            "at character 4: this is a division by zero",
+        ),
+    ] {
+        assert_eq!(Formula::parse(text).unwrap_err().to_string(), error);
+    }
+}

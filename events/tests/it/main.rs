@@ -13,6 +13,7 @@ mod increments;
 mod layers;
 mod libpfm4;
 mod masks;
+mod metrics;
 mod names;
 mod papi;
 mod pctr;

@@ -34,6 +34,11 @@ struct Line<'a> {
     pcnt_running: f64,
     metric_value: f64,
     metric_unit: &'a str,
+    /// `good` or `bad`, as perf says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric_threshold: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "metricgroup")]
+    metric_group: Option<String>,
     #[serde(flatten)]
     extra: Option<Extra<'a>>,
 }
@@ -131,7 +136,9 @@ fn line(row: &Row, of: Of, extra: bool) -> Line<'_> {
     if let Some(metric) = &row.metric {
         line.metric_value = rounded(metric.value, 6);
         line.metric_unit = &metric.unit;
+        line.metric_threshold = metric.attention.map(|bad| if bad { "bad" } else { "good" });
     }
+    line.metric_group = row.derived.as_ref().map(|derived| derived.groups.join(";"));
     line.place = row.place.json().into_iter().collect();
     line.aggregate_number = row.place.is_of_cpus().then_some(row.cpus);
     line

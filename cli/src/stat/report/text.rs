@@ -19,6 +19,8 @@ const UNIT_WIDTH: usize = 4;
 const NAME_WIDTH: usize = 24;
 const METRIC_WIDTH: usize = 9;
 const TIMES_WIDTH: usize = 18;
+/// The mark of a metric that is beyond its threshold.
+const ATTENTION: &str = "over the threshold";
 /// The width of notes if there is no terminal.
 const NOTE_WIDTH: usize = 96;
 
@@ -139,6 +141,7 @@ impl Widths {
             metric: most(METRIC_WIDTH, &|row| {
                 row.metric
                     .as_ref()
+                    .filter(|_| row.derived.is_none())
                     .map_or(0, |m| metric_value(m, layout).len())
             }),
         }
@@ -166,7 +169,15 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
         name = widths.name,
         cgroup = widths.cgroup,
     );
-    if let Some(metric) = &row.metric {
+    if row.derived.is_some() {
+        if row
+            .metric
+            .as_ref()
+            .is_some_and(|metric| metric.attention == Some(true))
+        {
+            let _ = write!(out, " # {}", layout.yellow(ATTENTION));
+        }
+    } else if let Some(metric) = &row.metric {
         let _ = write!(
             out,
             " # {:>width$} {:<14}",

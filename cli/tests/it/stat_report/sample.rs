@@ -32,6 +32,7 @@ pub(crate) fn row(event: Event, value: u128, time: u64) -> Row {
         preset: None,
         spread: None,
         metric: None,
+        derived: None,
         reason: None,
         disturbance: None,
         turn: None,

@@ -1,0 +1,186 @@
+//! Writes `events/db/metrics/intel.toml`: levels 1 and 2 of Intel's top-down analysis, from intel/perfmon.
+//!
+//! `cargo run -p quipu-events --example metrics PERFMON` takes a source tree of github.com/intel/perfmon. Each formula is
+//! written with the events in the places of its letters, and where hyper-threading matters once for either state. What
+//! several CPUs have in common is written once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use serde_json::Value;
+
+/// The CPUs whose cores are of one kind, with their files. On hybrid ones the events would have to name a PMU.
+const CPUS: [(&str, &str); 10] = [
+    ("intel-skl", "SKL/metrics/skylake_metrics.json"),
+    ("intel-skx", "SKX/metrics/skylakex_metrics.json"),
+    ("intel-clx", "CLX/metrics/cascadelakex_metrics.json"),
+    ("intel-icl", "ICL/metrics/icelake_metrics.json"),
+    ("intel-icx", "ICX/metrics/icelakex_metrics.json"),
+    ("intel-rkl", "RKL/metrics/rocketlake_metrics.json"),
+    ("intel-tgl", "TGL/metrics/tigerlake_metrics.json"),
+    ("intel-spr", "SPR/metrics/sapphirerapids_metrics.json"),
+    ("intel-emr", "EMR/metrics/emeraldrapids_metrics.json"),
+    ("intel-gnr", "GNR/metrics/graniterapids_metrics.json"),
+];
+
+/// Intel's groups of the levels, and perf's names of them.
+const LEVELS: [(&str, &str); 2] = [("TmaL1", "TopdownL1"), ("TmaL2", "TopdownL2")];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let source = env::args().nth(1).ok_or("PERFMON")?;
+    let mut tables: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (cpu, file) in CPUS {
+        let list: Value =
+            serde_json::from_str(&fs::read_to_string(Path::new(&source).join(file))?)?;
+        let mut text = String::new();
+        for row in list["Metrics"].as_array().into_iter().flatten() {
+            text += &metric(row).unwrap_or_default();
+        }
+        tables.entry(text).or_default().push(cpu);
+    }
+    let mut file = String::from(
+        "# Written by the example `metrics` from intel/perfmon; NOTICE has its revision and licence.\n",
+    );
+    for (text, cpus) in tables {
+        let cpus: Vec<String> = cpus.iter().map(|cpu| format!("\"{cpu}\"")).collect();
+        let _ = write!(file, "\n[[metrics]]\ncpus = [{}]\n{text}", cpus.join(", "));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("db/metrics/intel.toml");
+    Ok(fs::write(path, file)?)
+}
+
+/// Returns a metric of the two levels as a table; `None` for others.
+fn metric(row: &Value) -> Option<String> {
+    let groups: Vec<&str> = row["MetricGroup"].as_str()?.split(';').collect();
+    let (_, level) = LEVELS.iter().find(|(theirs, _)| groups.contains(theirs))?;
+    if row["UnitOfMeasure"] != "percent" {
+        return None;
+    }
+    let name = perfs_name(row["MetricName"].as_str()?);
+    let mut events = HashMap::new();
+    for event in row["Events"].as_array()? {
+        events.insert(
+            event["Alias"].as_str()?,
+            perfs_event(event["Name"].as_str()?),
+        );
+    }
+    let words: Vec<&str> = row["Formula"].as_str()?.split_whitespace().collect();
+    // The kernel wants the event `slots` first in the group of these.
+    let needs_slots = events
+        .values()
+        .any(|event: &String| *event == "slots" || event.starts_with("topdown-"));
+    let first = if needs_slots { "0 * slots + " } else { "" };
+    let formula = |smt: bool| {
+        let words: Vec<&str> = chosen(&words, smt);
+        let parts = words.iter().map(|word| spelled(word, &events));
+        first.to_owned() + &parts.collect::<Vec<_>>().join(" ")
+    };
+    let (without, with) = (formula(false), formula(true));
+    let mut text = format!("\n[metrics.formulas.{name}]\nformula = \"{without}\"\n");
+    if with != without {
+        let _ = writeln!(text, "smt-formula = \"{with}\"");
+    }
+    let _ = writeln!(text, "unit = \"%\"\ngroups = [\"{level}\"]");
+    let threshold = row["Threshold"]["BaseFormula"].as_str().unwrap_or_default();
+    let threshold: Vec<String> = threshold.split_whitespace().map(in_threshold).collect();
+    if !threshold.is_empty() {
+        let _ = writeln!(
+            text,
+            "threshold = \"{}\"",
+            threshold.join(" ").replace("( ", "").replace(" )", "")
+        );
+    }
+    let description = row["BriefDescription"].as_str()?;
+    let ends = description.match_indices(". ").map(|(at, _)| at);
+    let mut ends = ends
+        .filter(|at| !description[..*at].ends_with("i.e") && !description[..*at].ends_with("e.g"));
+    let sentence = description[..ends.next().unwrap_or(description.len())].trim_end_matches('.');
+    let _ = writeln!(text, "description = \"{}\"", sentence.replace('"', "'"));
+    Some(text)
+}
+
+/// Returns perf's name of a metric: `tma_frontend_bound`.
+fn perfs_name(name: &str) -> String {
+    format!("tma_{}", name.to_ascii_lowercase())
+}
+
+/// Returns a word of a threshold with perf's name in the place of `metric_TMA_..Fetch_Latency(%)`.
+fn in_threshold(word: &str) -> String {
+    match word.strip_prefix("metric_TMA_") {
+        Some(name) => perfs_name(name.trim_start_matches('.').trim_end_matches("(%)")),
+        None => word.to_owned(),
+    }
+}
+
+/// Returns an event as Linux names it: what the register of metrics counts are events of its own there.
+fn perfs_event(name: &str) -> String {
+    let parts = [
+        ("RETIRING", "retiring"),
+        ("BAD_SPECULATION", "bad-spec"),
+        ("FRONTEND_BOUND", "fe-bound"),
+        ("BACKEND_BOUND", "be-bound"),
+        ("HEAVY_OPERATIONS", "heavy-ops"),
+        ("BRANCH_MISPREDICTS", "br-mispredict"),
+        ("FETCH_LATENCY", "fetch-lat"),
+        ("MEMORY_BOUND", "mem-bound"),
+    ];
+    if name == "TOPDOWN.SLOTS:perf_metrics" {
+        return "slots".to_owned();
+    }
+    let Some(metric) = name.strip_prefix("PERF_METRICS.") else {
+        return name.replace(":c1", ":c=1");
+    };
+    let known = parts.iter().find(|(theirs, _)| *theirs == metric);
+    known.map_or_else(|| name.to_owned(), |(_, linux)| format!("topdown-{linux}"))
+}
+
+/// Returns a word of a formula, an event in the place of its letter.
+fn spelled(word: &str, events: &HashMap<&str, String>) -> String {
+    if let Some(event) = events.get(word) {
+        return event.clone();
+    }
+    word.to_owned()
+}
+
+/// Returns the words of a formula with `A if smt_on else B` decided.
+fn chosen<'w>(words: &[&'w str], smt: bool) -> Vec<&'w str> {
+    let mut depth = 0;
+    let level = |word: &&str, depth: &mut i32| {
+        match *word {
+            "(" | "max(" | "min(" => *depth += 1,
+            ")" => *depth -= 1,
+            _ => {}
+        }
+        *depth
+    };
+    let at_top = words
+        .iter()
+        .position(|word| level(word, &mut depth) == 0 && *word == "if");
+    if let Some(at) = at_top
+        && words.get(at + 1..at + 3) == Some(&["smt_on", "else"])
+    {
+        return match smt {
+            true => chosen(&words[..at], smt),
+            false => chosen(&words[at + 3..], smt),
+        };
+    }
+    // Each parenthesis by itself.
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        out.push(words[at]);
+        if matches!(words[at], "(" | "max(" | "min(") {
+            let mut depth = 1;
+            let rest = &words[at + 1..];
+            let end = rest.iter().position(|word| level(word, &mut depth) == 0);
+            let end = end.unwrap_or(rest.len());
+            out.extend(chosen(&rest[..end], smt));
+            at += end;
+        }
+        at += 1;
+    }
+    out
+}
