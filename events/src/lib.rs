@@ -27,4 +27,5 @@ pub use encode::Interface;
 pub use event_map::CpuEvents;
 pub use metrics::MetricDetails;
 pub use quipu_events_format::{Diagnostic, Formula, FormulaError, Threshold};
+pub use standard_presets::counted_by;
 pub use uncore::UncoreDetails;

@@ -1,7 +1,12 @@
 //! The presets that PAPI names on every CPU (`papiStdEventDefs.h`), and what each counts.
 
 /// Returns what a preset of PAPI's counts, by its name in any letter case.
-pub(crate) fn counted_by(name: &str) -> Option<&'static str> {
+///
+/// ```
+/// assert_eq!(quipu_events::counted_by("PAPI_BR_INS"), Some("branches"));
+/// assert_eq!(quipu_events::counted_by("MINE"), None);
+/// ```
+pub fn counted_by(name: &str) -> Option<&'static str> {
     let known = |(preset, _): &&(&str, &str)| preset.eq_ignore_ascii_case(name);
     PRESETS.iter().find(known).map(|(_, what)| *what)
 }

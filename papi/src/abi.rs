@@ -1,0 +1,260 @@
+//! The structs and unions of `papi.h`, as C has them.
+
+use std::ffi::{c_char, c_float, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
+
+pub(crate) const VERSION: c_int = 7 << 24;
+pub(crate) const VER_CURRENT: c_int = VERSION;
+pub(crate) const NULL: c_int = -1;
+
+pub(crate) const PRESET_MASK: c_int = c_int::MIN;
+pub(crate) const NATIVE_MASK: c_int = 0x4000_0000;
+
+pub(crate) const MIN_STR_LEN: usize = 64;
+pub(crate) const MAX_STR_LEN: usize = 128;
+const TWO_MAX_STR_LEN: usize = 256;
+pub(crate) const HUGE_STR_LEN: usize = 1024;
+pub(crate) const MAX_INFO_TERMS: usize = 12;
+const PMU_MAX: usize = 80;
+
+/// Defines structs that are plain data: all bytes zero is a value of each.
+macro_rules! plain {
+    ($($(#[$doc:meta])* struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        #[allow(dead_code, reason = "C reads the fields")]
+        pub(crate) struct $name { $(pub(crate) $field: $type,)* }
+
+        impl $name {
+            /// Returns one of zeros.
+            pub(crate) fn zeroed() -> Self {
+                // SAFETY: numbers, pointers and arrays of those, for which zeros are values.
+                unsafe { std::mem::zeroed() }
+            }
+        }
+    )*};
+}
+
+plain! {
+    struct EventInfo {
+        event_code: c_uint,
+        symbol: [c_char; HUGE_STR_LEN],
+        short_descr: [c_char; MIN_STR_LEN],
+        long_descr: [c_char; HUGE_STR_LEN],
+        component_index: c_int,
+        units: [c_char; MIN_STR_LEN],
+        location: c_int,
+        data_type: c_int,
+        value_type: c_int,
+        timescope: c_int,
+        update_type: c_int,
+        update_freq: c_int,
+        count: c_uint,
+        event_type: c_uint,
+        derived: [c_char; MIN_STR_LEN],
+        postfix: [c_char; TWO_MAX_STR_LEN],
+        code: [c_uint; MAX_INFO_TERMS],
+        name: [[c_char; TWO_MAX_STR_LEN]; MAX_INFO_TERMS],
+        note: [c_char; HUGE_STR_LEN],
+    }
+
+    struct ComponentInfo {
+        name: [c_char; MAX_STR_LEN],
+        short_name: [c_char; MIN_STR_LEN],
+        description: [c_char; MAX_STR_LEN],
+        version: [c_char; MIN_STR_LEN],
+        support_version: [c_char; MIN_STR_LEN],
+        kernel_version: [c_char; MIN_STR_LEN],
+        disabled_reason: [c_char; HUGE_STR_LEN],
+        disabled: c_int,
+        initialized: c_int,
+        cmp_idx: c_int,
+        num_cntrs: c_int,
+        num_mpx_cntrs: c_int,
+        num_preset_events: c_int,
+        num_native_events: c_int,
+        default_domain: c_int,
+        available_domains: c_int,
+        default_granularity: c_int,
+        available_granularities: c_int,
+        hardware_intr_sig: c_int,
+        component_type: c_int,
+        pmu_names: [*mut c_char; PMU_MAX],
+        reserved: [c_int; 8],
+        flags: c_uint,
+    }
+
+    struct AddressMap {
+        name: [c_char; HUGE_STR_LEN],
+        text_start: usize,
+        text_end: usize,
+        data_start: usize,
+        data_end: usize,
+        bss_start: usize,
+        bss_end: usize,
+    }
+
+    struct ExeInfo {
+        fullname: [c_char; HUGE_STR_LEN],
+        address_info: AddressMap,
+    }
+
+    struct ShlibInfo {
+        map: *mut AddressMap,
+        count: c_int,
+    }
+
+    struct TlbInfo {
+        kind: c_int,
+        num_entries: c_int,
+        page_size: c_int,
+        associativity: c_int,
+    }
+
+    struct CacheInfo {
+        kind: c_int,
+        size: c_int,
+        line_size: c_int,
+        num_lines: c_int,
+        associativity: c_int,
+    }
+
+    struct MemoryLevel {
+        tlb: [TlbInfo; 6],
+        cache: [CacheInfo; 6],
+    }
+
+    struct MemoryHierarchy {
+        levels: c_int,
+        level: [MemoryLevel; 4],
+    }
+
+    struct HwInfo {
+        ncpu: c_int,
+        threads: c_int,
+        cores: c_int,
+        sockets: c_int,
+        nnodes: c_int,
+        totalcpus: c_int,
+        vendor: c_int,
+        vendor_string: [c_char; MAX_STR_LEN],
+        model: c_int,
+        model_string: [c_char; MAX_STR_LEN],
+        revision: c_float,
+        cpuid_family: c_int,
+        cpuid_model: c_int,
+        cpuid_stepping: c_int,
+        cpu_max_mhz: c_int,
+        cpu_min_mhz: c_int,
+        mem_hierarchy: MemoryHierarchy,
+        virtualized: c_int,
+        virtual_vendor_string: [c_char; MAX_STR_LEN],
+        virtual_vendor_version: [c_char; MAX_STR_LEN],
+        mhz: c_float,
+        clock_mhz: c_int,
+        reserved: [c_int; 8],
+    }
+
+    struct DmemInfo {
+        peak: c_longlong,
+        size: c_longlong,
+        resident: c_longlong,
+        high_water_mark: c_longlong,
+        shared: c_longlong,
+        text: c_longlong,
+        library: c_longlong,
+        heap: c_longlong,
+        locked: c_longlong,
+        stack: c_longlong,
+        pagesize: c_longlong,
+        pte: c_longlong,
+    }
+
+    struct AllThreads {
+        num: c_int,
+        id: *mut c_ulong,
+        data: *mut *mut c_void,
+    }
+
+    struct Sprofil {
+        base: *mut c_void,
+        size: c_uint,
+        offset: usize,
+        scale: c_uint,
+    }
+
+    struct PreloadInfo {
+        lib_preload_env: [c_char; MAX_STR_LEN],
+        lib_preload_sep: c_char,
+        lib_dir_env: [c_char; MAX_STR_LEN],
+        lib_dir_sep: c_char,
+    }
+
+    struct DebugOption {
+        level: c_int,
+        handler: usize,
+    }
+
+    struct InheritOption {
+        eventset: c_int,
+        inherit: c_int,
+    }
+
+    /// Of domains and of granularities.
+    struct ScopeOption {
+        def_cidx: c_int,
+        eventset: c_int,
+        scope: c_int,
+    }
+
+    struct AttachOption {
+        eventset: c_int,
+        tid: c_ulong,
+    }
+
+    struct CpuOption {
+        eventset: c_int,
+        cpu_num: c_uint,
+    }
+
+    struct MultiplexOption {
+        eventset: c_int,
+        ns: c_int,
+        flags: c_int,
+    }
+
+    struct ItimerOption {
+        itimer_num: c_int,
+        itimer_sig: c_int,
+        ns: c_int,
+        flags: c_int,
+    }
+
+    struct AddrRangeOption {
+        eventset: c_int,
+        start: usize,
+        end: usize,
+        start_off: c_int,
+        end_off: c_int,
+    }
+}
+
+/// `PAPI_option_t`. Every member is plain data, so that any bytes are a value of each.
+#[repr(C)]
+pub(crate) union PapiOption {
+    pub(crate) preload: PreloadInfo,
+    pub(crate) debug: DebugOption,
+    pub(crate) inherit: InheritOption,
+    pub(crate) scope: ScopeOption,
+    pub(crate) attach: AttachOption,
+    pub(crate) cpu: CpuOption,
+    pub(crate) multiplex: MultiplexOption,
+    pub(crate) itimer: ItimerOption,
+    pub(crate) addr: AddrRangeOption,
+    pub(crate) hw_info: *const HwInfo,
+    pub(crate) shlib_info: *const ShlibInfo,
+    pub(crate) exe_info: *const ExeInfo,
+    pub(crate) cmp_info: *const ComponentInfo,
+}
+
+const _: () = assert!(size_of::<c_long>() == size_of::<usize>());

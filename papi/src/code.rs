@@ -1,0 +1,262 @@
+//! Return codes of `papi.h`, and the boundary to C: what fails becomes the thread's last error, panics end.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::io::Write as _;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use quipu::{Error, ErrorKind};
+
+/// A return code below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) c_int);
+
+/// The result of a function of the library.
+pub(crate) type Outcome<T = ()> = Result<T, Code>;
+
+pub(crate) const OK: c_int = 0;
+pub(crate) const EINVAL: Code = Code(-1);
+pub(crate) const ENOMEM: Code = Code(-2);
+pub(crate) const ESYS: Code = Code(-3);
+pub(crate) const ECMP: Code = Code(-4);
+pub(crate) const ECLOST: Code = Code(-5);
+pub(crate) const EBUG: Code = Code(-6);
+pub(crate) const ENOEVNT: Code = Code(-7);
+pub(crate) const ECNFLCT: Code = Code(-8);
+pub(crate) const ENOTRUN: Code = Code(-9);
+pub(crate) const EISRUN: Code = Code(-10);
+pub(crate) const ENOEVST: Code = Code(-11);
+pub(crate) const ENOTPRESET: Code = Code(-12);
+pub(crate) const EMISC: Code = Code(-14);
+pub(crate) const EPERM: Code = Code(-15);
+pub(crate) const ENOINIT: Code = Code(-16);
+pub(crate) const ENOCMP: Code = Code(-17);
+pub(crate) const ENOSUPP: Code = Code(-18);
+pub(crate) const EINVAL_DOM: Code = Code(-21);
+pub(crate) const ECMP_DISABLED: Code = Code(-25);
+
+/// What each code says, by its number without the sign.
+const TEXTS: [&CStr; 28] = [
+    c"no error",
+    c"an argument is not valid",
+    c"there is not enough memory",
+    c"a system call failed",
+    c"the component does not offer this",
+    c"the counters could not be read, or were lost",
+    c"an error inside of the library",
+    c"there is no such event",
+    c"the event cannot be counted together with the others",
+    c"the event set is not running",
+    c"the event set is running",
+    c"there is no such event set",
+    c"the event is no preset",
+    c"this hardware has no counters",
+    c"an error of another kind",
+    c"permission is lacking",
+    c"the library is not initialized",
+    c"there is no such component, or none is assigned",
+    c"this is not supported",
+    c"this is not implemented",
+    c"the buffer is too small",
+    c"the domain cannot be counted",
+    c"an attribute of the event is missing or not valid",
+    c"there are too many events or attributes",
+    c"these features do not go together",
+    c"the component of the event is disabled",
+    c"the component is initialized when it is first used",
+    c"the event takes several passes of the program",
+];
+
+thread_local! {
+    static LAST: Cell<c_int> = const { Cell::new(0) };
+    /// What would help, as the facade says it.
+    static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
+    /// True inside of a function of the library, where the handler of a signal has to keep out.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The level of `PAPI_set_debug`, and the handler set with it.
+pub(crate) static DEBUG_LEVEL: AtomicI32 = AtomicI32::new(0);
+pub(crate) static DEBUG_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns true while this thread is inside of a function of the library.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.with(Cell::get)
+}
+
+/// Turns an error of the facade into a code and remembers what it says.
+pub(crate) fn refused(error: &Error) -> Code {
+    let code = match error.kind() {
+        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => ENOEVNT,
+        ErrorKind::UnsupportedFeature => ENOSUPP,
+        ErrorKind::NoPermission => EPERM,
+        ErrorKind::TooManyEvents | ErrorKind::Busy => ECNFLCT,
+        ErrorKind::CounterInErrorState | ErrorKind::Interference | ErrorKind::CounterJumped => {
+            ECLOST
+        }
+        ErrorKind::Os if error.errno() == Some(libc::ENOMEM) => ENOMEM,
+        ErrorKind::Os => ESYS,
+        _ => EINVAL,
+    };
+    HINT.with(|hint| *hint.borrow_mut() = Some(error.clone()));
+    code
+}
+
+/// Runs what a function does and returns its value or code.
+#[inline]
+pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
+    let outer = INSIDE.with(|inside| inside.replace(true));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
+    INSIDE.with(|inside| inside.set(outer));
+    match outcome {
+        Ok(Ok(value)) => value,
+        Ok(Err(code)) => failed(code),
+        Err(payload) => {
+            // A payload of another type might panic when it is dropped.
+            std::mem::forget(payload);
+            failed(EBUG)
+        }
+    }
+}
+
+/// Runs what a function does that returns [`OK`].
+#[inline]
+pub(crate) fn done(body: impl FnOnce() -> Outcome) -> c_int {
+    call(|| body().map(|()| OK))
+}
+
+/// Runs what a function does that returns something else than a code.
+#[inline]
+pub(crate) fn call_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    let mut value = otherwise;
+    call(|| {
+        value = body();
+        Ok(OK)
+    });
+    value
+}
+
+/// Remembers a failure, and reports it as the debug level says.
+#[cold]
+fn failed(code: Code) -> c_int {
+    LAST.with(|last| last.set(code.0));
+    let level = DEBUG_LEVEL.load(Ordering::Relaxed);
+    if level == 0 {
+        return code.0;
+    }
+    let handler = DEBUG_HANDLER.load(Ordering::Relaxed);
+    if handler == 0 {
+        report(&format!("PAPI error {}: {}", code.0, text(code.0)));
+    } else {
+        // SAFETY: the address is that of a function of this type, which the program gave with the level.
+        let handler: extern "C" fn(c_int) -> c_int = unsafe { std::mem::transmute(handler) };
+        handler(code.0);
+    }
+    if level == 2 {
+        std::process::exit(1);
+    }
+    code.0
+}
+
+fn report(line: &str) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn text(code: c_int) -> &'static str {
+    entry(code).and_then(|text| text.to_str().ok()).unwrap_or("an unknown code")
+}
+
+fn entry(code: c_int) -> Option<&'static CStr> {
+    let index = usize::try_from(code.checked_neg()?).ok()?;
+    TEXTS.get(index).copied()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_strerror(code: c_int) -> *const c_char {
+    entry(code).map_or(std::ptr::null(), CStr::as_ptr)
+}
+
+/// Prints the last error of the thread, and what would help.
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_perror(message: *const c_char) {
+    call(|| {
+        // SAFETY: null, or a text that ends with a NUL, as the caller promises.
+        let before = unsafe { optional_text(message) };
+        let code = LAST.with(Cell::get);
+        let mut line = text(code).to_owned();
+        if let Some(hint) = HINT.with(|hint| hint.borrow().clone()).filter(|_| code != OK) {
+            line = format!("{line} ({hint:#})");
+        }
+        match before.filter(|before| !before.is_empty()) {
+            Some(before) => report(&format!("{before}: {line}")),
+            None => report(&line),
+        }
+        Ok(OK)
+    });
+}
+
+/// Returns the caller's text, where there is one.
+///
+/// # Safety
+/// `text` is null or points to a text that ends with a NUL and stays unchanged for `'a`.
+pub(crate) unsafe fn optional_text<'a>(text: *const c_char) -> Option<std::borrow::Cow<'a, str>> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller's promise.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy())
+}
+
+/// Returns the caller's text.
+///
+/// # Safety
+/// As [`optional_text`].
+pub(crate) unsafe fn caller_text<'a>(text: *const c_char) -> Outcome<std::borrow::Cow<'a, str>> {
+    // SAFETY: the caller's promise.
+    unsafe { optional_text(text) }.ok_or(EINVAL)
+}
+
+/// Writes a result where the caller wants it.
+///
+/// # Safety
+/// `out` is null or may be written.
+pub(crate) unsafe fn write<T>(out: *mut T, value: T) -> Outcome {
+    if out.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: not null, and the caller's promise; C may have it at any address.
+    unsafe { out.write_unaligned(value) };
+    Ok(())
+}
+
+/// Reads what the caller points to.
+///
+/// # Safety
+/// `from` is null or points to a value.
+pub(crate) unsafe fn read<T: Copy>(from: *const T) -> Outcome<T> {
+    if from.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: not null, and the caller's promise.
+    Ok(unsafe { from.read_unaligned() })
+}
+
+/// Copies a text into a field of a struct, as much as fits, with a NUL behind it.
+pub(crate) fn put<const N: usize>(field: &mut [c_char; N], text: &str) {
+    let mut end = text.len().min(N - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    field.fill(0);
+    for (to, from) in field.iter_mut().zip(&text.as_bytes()[..end]) {
+        *to = *from as c_char;
+    }
+}
+
+/// Returns a text as C has it; of one with a NUL inside, what is before that.
+pub(crate) fn c_text(text: &str) -> CString {
+    let end = text.find('\0').unwrap_or(text.len());
+    CString::new(&text[..end]).unwrap_or_default()
+}

@@ -1,0 +1,233 @@
+//! Enumeration: the events of each component in order, and the masks of each.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+use quipu::{EventSpec, NativeEvents};
+
+use crate::abi::PRESET_MASK;
+use crate::code::{EINVAL, ENOCMP, ENOEVNT, Outcome, done, read, write};
+use crate::component::{CPU, UNCORE, disabled};
+use crate::generalized::{self, CACHES, HARDWARE, OPERATIONS, RESULTS, SOFTWARE};
+use crate::native::{Native, code_of, is_native, native, register};
+use crate::pmu_names::pmu_names;
+use crate::preset::{self, has_counters, is_preset};
+use crate::standard::PRESETS;
+
+const ENUM_EVENTS: c_int = 0;
+const ENUM_FIRST: c_int = 1;
+const PRESET_ENUM_AVAIL: c_int = 2;
+const PRESET_ENUM_FIRST_KIND: c_int = 3;
+const PRESET_ENUM_LAST_KIND: c_int = 14;
+const NTV_ENUM_UMASKS: c_int = 15;
+
+/// The place of an event in the list of its component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    event: usize,
+    mask: Option<usize>,
+}
+
+/// An event in the list of a component.
+struct Listed {
+    /// The name with its PMU.
+    name: String,
+    description: String,
+    masks: Vec<(String, String)>,
+}
+
+impl Listed {
+    fn new(name: String, description: &str) -> Self {
+        Self {
+            name,
+            description: description.to_owned(),
+            masks: Vec::new(),
+        }
+    }
+}
+
+/// Returns the events of a component.
+fn listed(component: usize) -> &'static [Listed] {
+    static CPU_EVENTS: OnceLock<Vec<Listed>> = OnceLock::new();
+    static UNCORE_EVENTS: OnceLock<Vec<Listed>> = OnceLock::new();
+    match component {
+        CPU => CPU_EVENTS.get_or_init(cpu_events),
+        UNCORE => UNCORE_EVENTS.get_or_init(uncore_events),
+        _ => &[],
+    }
+}
+
+/// Returns the number of native events of a component.
+pub(crate) fn number_listed(component: usize) -> usize {
+    listed(component).len()
+}
+
+/// Returns what can be counted without asking for it by a name of another form: software events, and where
+/// there are counters, those of the hardware.
+fn cpu_events() -> Vec<Listed> {
+    let named = |name: &str, what: &str| Listed::new(format!("{}::{name}", generalized::PMU), what);
+    let mut all: Vec<Listed> = Vec::new();
+    if has_counters() {
+        all.extend(HARDWARE.iter().map(|(name, .., what)| named(name, what)));
+    }
+    all.extend(SOFTWARE.iter().map(|(name, .., what)| named(name, what)));
+    all.retain(|listed| code_of(&listed.name).is_ok());
+    if !has_counters() {
+        return all;
+    }
+    all.extend(CACHES.iter().map(|(name, _, what)| {
+        let mut listed = named(name, what);
+        let operations = OPERATIONS.iter().map(|(mask, _, what)| (*mask, *what));
+        let results = RESULTS.iter().map(|(mask, _, what)| (*mask, *what));
+        let masks = operations.chain(results);
+        listed.masks = masks.map(|(mask, what)| (mask.to_owned(), what.to_owned())).collect();
+        listed
+    }));
+    for table in NativeEvents::this().tables().unwrap_or_default() {
+        let pmu = pmu_names(table.id()).last().copied().unwrap_or(table.id());
+        let mut events: BTreeMap<String, Listed> = BTreeMap::new();
+        for details in table.events() {
+            let name = format!("{pmu}::{}", details.event.to_ascii_uppercase());
+            let description = details.description.unwrap_or_default();
+            let listed = events.entry(name.clone()).or_insert_with(|| Listed::new(name, ""));
+            match details.mask.is_empty() {
+                true => listed.description = description,
+                false => {
+                    let mask = details.mask.to_ascii_uppercase();
+                    listed.masks.push((mask, description));
+                }
+            }
+        }
+        all.extend(events.into_values());
+    }
+    all
+}
+
+/// Returns the events of units outside of the cores that this kernel has.
+fn uncore_events() -> Vec<Listed> {
+    let units: Vec<String> = std::fs::read_dir("/sys/bus/event_source/devices")
+        .map(|entries| entries.flatten().map(|e| e.file_name().to_string_lossy().into()).collect())
+        .unwrap_or_default();
+    let is_there = |pmu: &str| {
+        let instance = |unit: &String| {
+            let rest = unit.strip_prefix(pmu);
+            rest.is_some_and(|rest| rest.trim_start_matches('_').chars().all(|c| c.is_ascii_digit()))
+        };
+        units.iter().any(instance)
+    };
+    let mut all = Vec::new();
+    for table in NativeEvents::this().tables().unwrap_or_default() {
+        for details in table.uncore_events() {
+            if is_there(details.pmu) {
+                all.push(Listed::new(details.name.clone(), &details.encoded()));
+            }
+        }
+    }
+    all
+}
+
+/// Returns the code of the event at a place, which has one from then on.
+fn code_at(component: usize, place: Place) -> Outcome<c_int> {
+    let listed = listed(component).get(place.event).ok_or(ENOEVNT)?;
+    let (name, description) = match place.mask {
+        None => (listed.name.clone(), listed.description.clone()),
+        Some(mask) => {
+            let (mask, what) = listed.masks.get(mask).ok_or(ENOEVNT)?;
+            let description = match what.is_empty() {
+                true => listed.description.clone(),
+                false => format!("{}; {what}", listed.description),
+            };
+            (format!("{}:{mask}", listed.name), description)
+        }
+    };
+    // An event that needs a mask has a code without one, too; counting it is refused.
+    let spec = match code_of(&name) {
+        Ok(code) => native(code)?.spec,
+        Err(_) => EventSpec::new(quipu::Event::Named(name.clone())),
+    };
+    Ok(register(Native {
+        name,
+        component,
+        spec,
+        has_levels: false,
+        description,
+        place: Some(place),
+    }))
+}
+
+/// Returns the code of the next event of a component.
+fn next(code: c_int, modifier: c_int, component: usize) -> Outcome<c_int> {
+    if modifier == ENUM_FIRST {
+        return code_at(component, Place { event: 0, mask: None }).map_err(|_| EINVAL);
+    }
+    let place = native(code).ok().and_then(|native| native.place);
+    let place = place.ok_or(EINVAL)?;
+    let next = match (modifier, place.mask) {
+        (ENUM_EVENTS, _) => Place { event: place.event + 1, mask: None },
+        (NTV_ENUM_UMASKS, mask) => Place { event: place.event, mask: Some(mask.map_or(0, |at| at + 1)) },
+        _ => return Err(EINVAL),
+    };
+    code_at(component, next).map_err(|_| EINVAL)
+}
+
+/// Returns the code of the next preset that a modifier asks for.
+fn next_preset(code: c_int, modifier: c_int) -> Outcome<c_int> {
+    if modifier == ENUM_FIRST {
+        return Ok(PRESET_MASK);
+    }
+    let from = (code & !PRESET_MASK) as usize + 1;
+    let wanted = |at: &usize| match modifier {
+        PRESET_ENUM_AVAIL => preset::formula(*at).is_some(),
+        PRESET_ENUM_FIRST_KIND..=PRESET_ENUM_LAST_KIND => {
+            PRESETS[*at].1 & (1 << modifier) != 0 && preset::formula(*at).is_some()
+        }
+        _ => true,
+    };
+    let found = (from..PRESETS.len()).find(wanted).ok_or(ENOEVNT)?;
+    Ok(c_int::try_from(found).map_err(|_| EINVAL)? | PRESET_MASK)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c_int {
+    done(|| {
+        // SAFETY: null, or the caller's code.
+        let from = unsafe { read(code) }?;
+        let component = match native(from) {
+            Ok(native) if is_native(from) => native.component,
+            _ => CPU,
+        };
+        // SAFETY: as it was read.
+        unsafe { enumerate(code, from, modifier, component) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_enum_cmp_event(code: *mut c_int, modifier: c_int, component: c_int) -> c_int {
+    done(|| {
+        // SAFETY: null, or the caller's code.
+        let from = unsafe { read(code) }?;
+        let component = crate::component::valid(component)?;
+        if disabled(component).is_some() || (is_preset(from) && component != CPU) {
+            return Err(ENOCMP);
+        }
+        // SAFETY: as it was read.
+        unsafe { enumerate(code, from, modifier, component) }
+    })
+}
+
+/// Writes the next code.
+///
+/// # Safety
+/// `code` may be written.
+unsafe fn enumerate(code: *mut c_int, from: c_int, modifier: c_int, component: usize) -> Outcome {
+    crate::library::LIBRARY.require()?;
+    let next = match (is_preset(from), is_native(from)) {
+        (true, _) => next_preset(from, modifier)?,
+        (_, true) => next(from, modifier, component)?,
+        // There are no events of the user's own.
+        _ => return Err(if from & PRESET_MASK != 0 { ENOEVNT } else { EINVAL }),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { write(code, next) }
+}

@@ -1,0 +1,92 @@
+//! What the library tells of an event: `PAPI_event_info_t`.
+
+use std::ffi::{c_int, c_uint};
+
+use crate::abi::{EventInfo, MAX_INFO_TERMS};
+use crate::code::{EINVAL, Outcome, done, put, write};
+use crate::component::CPU;
+use crate::library::LIBRARY;
+use crate::native::{code_of, is_native, native};
+use crate::preset;
+use crate::standard::PRESETS;
+
+/// The longest text of `long_descr` that is told as `short_descr` too, with its NUL.
+const SHORT: usize = 64;
+
+fn describe(info: &mut EventInfo, description: &str) {
+    put(&mut info.long_descr, description);
+    match description.len() < SHORT {
+        true => put(&mut info.short_descr, description),
+        false => {
+            let end = description.floor_char_boundary_before(SHORT - 4);
+            put(&mut info.short_descr, &format!("{}...", &description[..end]));
+        }
+    }
+}
+
+/// Cuts texts where a character begins.
+trait Boundary {
+    fn floor_char_boundary_before(&self, at: usize) -> usize;
+}
+
+impl Boundary for str {
+    fn floor_char_boundary_before(&self, at: usize) -> usize {
+        (0..=at.min(self.len())).rev().find(|at| self.is_char_boundary(*at)).unwrap_or(0)
+    }
+}
+
+fn of_preset(code: c_int) -> Outcome<EventInfo> {
+    let (index, name) = preset::by_code(code)?;
+    let mut info = EventInfo::zeroed();
+    info.event_code = code.cast_unsigned();
+    put(&mut info.symbol, name);
+    describe(&mut info, quipu_events::counted_by(name).unwrap_or_default());
+    info.component_index = CPU as c_int;
+    info.event_type = PRESETS[index].1;
+    let Some(formula) = preset::formula(index) else {
+        put(&mut info.derived, "NOT_DERIVED");
+        return Ok(info);
+    };
+    let derived = preset::derived(&formula);
+    put(&mut info.derived, derived);
+    if derived == "DERIVED_POSTFIX" {
+        put(&mut info.postfix, &preset::postfix(&formula));
+    }
+    let terms = formula.events().iter().take(MAX_INFO_TERMS).enumerate();
+    for (at, term) in terms {
+        put(&mut info.name[at], term);
+        info.code[at] = code_of(term).unwrap_or(0).cast_unsigned();
+        info.count = (at + 1) as c_uint;
+    }
+    Ok(info)
+}
+
+fn of_native(code: c_int) -> Outcome<EventInfo> {
+    let native = native(code)?;
+    let mut info = EventInfo::zeroed();
+    info.event_code = code.cast_unsigned();
+    put(&mut info.symbol, &native.name);
+    describe(&mut info, &native.description);
+    info.component_index = native.component as c_int;
+    let clock = quipu::Event::Software(quipu::Software::TaskClock);
+    if native.spec.event == clock || native.spec.event == quipu::Software::CpuClock.into() {
+        put(&mut info.units, "ns");
+    }
+    Ok(info)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) -> c_int {
+    done(|| {
+        if info.is_null() {
+            return Err(EINVAL);
+        }
+        LIBRARY.require()?;
+        let told = match is_native(code) {
+            true => of_native(code)?,
+            false => of_preset(code)?,
+        };
+        // SAFETY: not null, and the caller's to be written.
+        unsafe { write(info, told) }
+    })
+}

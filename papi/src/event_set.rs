@@ -1,0 +1,203 @@
+//! Event sets: what is in one, its state, and the functions that make, fill and empty one.
+
+mod counting;
+mod functions;
+
+use std::ffi::{c_int, c_longlong, c_ulong};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quipu::{EventSpec, Filter, Target};
+
+use crate::abi::NULL;
+use crate::code::{
+    ECMP_DISABLED, ECNFLCT, EINVAL, EISRUN, ENOCMP, ENOEVNT, Outcome,
+};
+use crate::component::{
+    CPU, DEFAULTS, DOM_KERNEL, DOM_SUPERVISOR, DOM_USER, GRN_SYS, UNCORE, disabled,
+};
+use crate::native::{Native, is_native, native};
+use crate::preset;
+use crate::thread::Thread;
+use counting::Counting;
+
+pub(crate) const STOPPED: c_int = 0x01;
+pub(crate) const RUNNING: c_int = 0x02;
+pub(crate) const MULTIPLEXING: c_int = 0x40;
+pub(crate) const ATTACHED: c_int = 0x80;
+pub(crate) const CPU_ATTACHED: c_int = 0x100;
+
+/// How a set is multiplexed, as the program gave it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Multiplexing {
+    pub(crate) ns: c_int,
+    pub(crate) flags: c_int,
+}
+
+/// One event set.
+pub(crate) struct Set {
+    pub(crate) state: c_int,
+    pub(crate) component: Option<usize>,
+    pub(crate) events: Vec<c_int>,
+    pub(crate) domain: c_int,
+    pub(crate) granularity: c_int,
+    pub(crate) attached: c_ulong,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) inherit: c_int,
+    pub(crate) multiplexing: Multiplexing,
+    /// The thread that made it.
+    master: Arc<Thread>,
+    counting: Option<Counting>,
+    /// The values when it was stopped or last read by the library itself.
+    values: Vec<c_longlong>,
+}
+
+impl Set {
+    fn new(master: Arc<Thread>) -> Self {
+        Self {
+            state: STOPPED,
+            component: None,
+            events: Vec::new(),
+            domain: 0,
+            granularity: 0,
+            attached: 0,
+            cpu: None,
+            inherit: 0,
+            multiplexing: Multiplexing::default(),
+            master,
+            counting: None,
+            values: Vec::new(),
+        }
+    }
+
+    /// Returns the component the set is assigned to.
+    pub(crate) fn component(&self) -> Outcome<usize> {
+        self.component.ok_or(ENOCMP)
+    }
+
+    /// Returns true if it is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state & RUNNING != 0
+    }
+
+    /// Returns a code if it is running.
+    pub(crate) fn require_stopped(&self) -> Outcome {
+        match self.state & STOPPED {
+            0 => Err(EISRUN),
+            _ => Ok(()),
+        }
+    }
+
+    /// Assigns it to a component, whose defaults it takes.
+    pub(crate) fn assign(&mut self, component: usize) {
+        self.component = Some(component);
+        self.domain = DEFAULTS[component].domain.load(Ordering::Relaxed);
+        self.granularity = DEFAULTS[component].granularity.load(Ordering::Relaxed);
+    }
+
+    /// Returns what is counted.
+    pub(crate) fn target(&self) -> Target {
+        match (self.cpu, self.attached) {
+            (Some(cpu), _) => Target::Cpu(cpu),
+            (None, 0) if self.component == Some(UNCORE) => Target::AllCpus,
+            (None, 0) if self.granularity == GRN_SYS => Target::CurrentCpu,
+            (None, 0) => Target::CurrentThread,
+            (None, tid) => Target::Thread(i32::try_from(tid).unwrap_or(i32::MAX)),
+        }
+    }
+
+    /// Returns the filter of the set's domain.
+    pub(crate) fn filter(&self) -> Filter {
+        if self.component == Some(UNCORE) {
+            return Filter::default();
+        }
+        let levels = [
+            (DOM_USER, Filter::USER),
+            (DOM_KERNEL, Filter::KERNEL),
+            (DOM_SUPERVISOR, Filter::HYPERVISOR),
+        ];
+        let counted = levels.iter().filter(|(domain, _)| self.domain & domain != 0);
+        let levels = counted.fold(Filter::empty(), |all, (_, level)| all | *level);
+        Filter::default().with_levels(levels)
+    }
+
+    /// Returns what to count for an event.
+    fn spec(&self, code: c_int) -> Outcome<EventSpec> {
+        if !is_native(code) {
+            let (_, name) = preset::by_code(code)?;
+            let event = quipu::Event::Named(name.to_owned());
+            return Ok(EventSpec::new(event).with_filter(self.filter()));
+        }
+        let Native { spec, has_levels, .. } = native(code)?;
+        if has_levels || self.component == Some(UNCORE) {
+            return Ok(spec);
+        }
+        let levels = self.filter().intersection(Filter::LEVELS);
+        let filter = spec.filter.with_levels(levels);
+        Ok(spec.with_filter(filter))
+    }
+
+    /// Adds an event, if it can be counted with the others.
+    pub(crate) fn add(&mut self, code: c_int) -> Outcome {
+        if !is_native(code) && !preset::is_preset(code) {
+            // There are no events of the user's own.
+            return Err(if code & crate::abi::PRESET_MASK != 0 { EINVAL } else { ENOEVNT });
+        }
+        if self.is_running() {
+            return Err(EISRUN);
+        }
+        let component = match is_native(code) {
+            true => native(code).map_err(|_| ENOCMP)?.component,
+            false => CPU,
+        };
+        if disabled(component).is_some() {
+            return Err(ECMP_DISABLED);
+        }
+        match self.component {
+            None => self.assign(component),
+            Some(assigned) if assigned != component => return Err(EINVAL),
+            Some(_) => {}
+        }
+        if self.events.contains(&code) {
+            return Err(ECNFLCT);
+        }
+        crate::native::query(code)?;
+        self.events.push(code);
+        if let Err(code) = self.open() {
+            self.events.pop();
+            // What was there before counts again; it did so before.
+            let _ = self.open();
+            return Err(code);
+        }
+        Ok(())
+    }
+
+    /// Removes an event.
+    pub(crate) fn remove(&mut self, code: c_int) -> Outcome {
+        if !is_native(code) && !preset::is_preset(code) {
+            return Err(EINVAL);
+        }
+        self.require_stopped()?;
+        let at = self.index(code).ok_or(EINVAL)?;
+        self.events.remove(at);
+        self.open()
+    }
+
+    /// Returns the position of an event.
+    pub(crate) fn index(&self, code: c_int) -> Option<usize> {
+        self.events.iter().position(|event| *event == code && code != NULL)
+    }
+
+    /// Removes all events; the component stays unassigned from then on, and so do options.
+    pub(crate) fn clean_up(&mut self) -> Outcome {
+        if self.component.is_none() {
+            return Ok(());
+        }
+        if self.is_running() {
+            return Err(EISRUN);
+        }
+        let master = Arc::clone(&self.master);
+        *self = Self::new(master);
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Counting: the counters of a set, opened when its events or options change.
+
+use std::ffi::c_longlong;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use quipu::{Attributes, Count, Counts, Event, EventSet, GroupSpec};
+
+use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
+use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
+use crate::component::{CPU, UNCORE};
+
+/// The counters of a set, and the buffer they are read into.
+pub(super) struct Counting {
+    set: EventSet,
+    counts: Counts,
+    /// The factor from counts to values, event by event: presets with fractions count in millionths.
+    scales: Vec<f64>,
+}
+
+impl Counting {
+    /// Reads the counters into values.
+    fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
+        self.set.read(&mut self.counts).map_err(|error| refused(&error))?;
+        let mut lost = Ok(());
+        for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
+            let count = event.total().map_err(|error| refused(&error))?;
+            let number = match count {
+                Count::Exact(number) | Count::Estimated(number) => number,
+                Count::Partial { value, .. } => value,
+                // What was never on a counter has no value, and 0 would look like one.
+                _ => {
+                    lost = Err(ECLOST);
+                    0
+                }
+            };
+            *value = match *scale == 1.0 {
+                true => c_longlong::try_from(number).unwrap_or(c_longlong::MAX),
+                false => (number as f64 * scale).round() as c_longlong,
+            };
+        }
+        lost
+    }
+}
+
+impl Set {
+    /// Opens the counters of the set as it is now; a set of no events has none.
+    pub(crate) fn open(&mut self) -> Outcome {
+        self.counting = None;
+        self.values.resize(self.events.len(), 0);
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        self.counting = Some(self.opened()?);
+        Ok(())
+    }
+
+    fn opened(&self) -> Outcome<Counting> {
+        let mut specs = Vec::with_capacity(self.events.len());
+        for code in &self.events {
+            specs.push(self.spec(*code)?);
+        }
+        let mut builder = EventSet::builder();
+        builder.target(self.target());
+        builder.attributes(
+            Attributes::default().with_disabled(true).with_inherit(self.inherit != 0),
+        );
+        builder.user_mode_fallback(true);
+        let apart = self.state & MULTIPLEXING != 0
+            || self.inherit != 0
+            || self.component != Some(CPU);
+        let counted_by_hardware = specs.iter().any(|spec| {
+            !matches!(spec.event, Event::Software(_) | Event::Tracepoint { .. })
+        });
+        let added = match apart || specs.len() == 1 {
+            true => builder.events(specs),
+            false => builder.events(GroupSpec::new(specs)),
+        };
+        added.map_err(|error| refused(&error))?;
+        let mut set = builder.open().map_err(|error| refused(&error))?;
+        if let Some(error) = set.events().iter().find_map(|event| event.error()) {
+            return Err(refused(error));
+        }
+        let fits = |set: &mut EventSet, counts: &mut Counts| -> Outcome {
+            // A group that never gets onto the counters does not fit.
+            set.enable().map_err(|error| refused(&error))?;
+            std::thread::sleep(Duration::ZERO);
+            let read = set.read(counts);
+            set.disable().and_then(|()| set.reset()).and(read).map_err(|error| refused(&error))?;
+            let never = |event: quipu::EventCount<'_>| matches!(event.total(), Ok(Count::NotCounted));
+            match counts.events().any(never) {
+                true => Err(ECNFLCT),
+                false => Ok(()),
+            }
+        };
+        let mut counts = set.counts();
+        let runs_here = self.state & (ATTACHED | CPU_ATTACHED) == 0;
+        if !apart && runs_here && counted_by_hardware {
+            fits(&mut set, &mut counts)?;
+        }
+        let scales = set.events().iter().map(|event| event.info().map_or(1.0, |info| info.scale));
+        let scales = scales.collect();
+        Ok(Counting {
+            set,
+            counts,
+            scales,
+        })
+    }
+
+    /// Starts counting from zero.
+    pub(crate) fn start(&mut self) -> Outcome {
+        let component = self.component()?;
+        let master = &self.master.running[component];
+        if master.load(Ordering::Relaxed) || self.is_running() {
+            return Err(EISRUN);
+        }
+        if self.events.is_empty() {
+            return Err(EINVAL);
+        }
+        if self.counting.is_none() {
+            self.open()?;
+        }
+        let Some(counting) = &mut self.counting else {
+            return Err(EINVAL);
+        };
+        counting.set.reset().and_then(|()| counting.set.enable()).map_err(|error| refused(&error))?;
+        self.values.fill(0);
+        self.state = (self.state & !STOPPED) | RUNNING;
+        self.mark_master(true);
+        Ok(())
+    }
+
+    /// Notes that the thread which made the set counts with it, where that is what it counts.
+    fn mark_master(&self, running: bool) {
+        let elsewhere = self.state & (ATTACHED | CPU_ATTACHED) != 0;
+        if let (Some(component), false) = (self.component, elsewhere) {
+            self.master.running[component].store(running, Ordering::Relaxed);
+        }
+    }
+
+    /// Stops counting and keeps the values.
+    pub(crate) fn stop(&mut self) -> Outcome {
+        self.component()?;
+        if !self.is_running() {
+            return Err(ENOTRUN);
+        }
+        let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
+        counting.set.disable().map_err(|error| refused(&error))?;
+        let read = counting.read(&mut self.values);
+        self.state = (self.state & !RUNNING) | STOPPED;
+        self.mark_master(false);
+        read
+    }
+
+    /// Returns the values: of a stopped set, the last ones.
+    #[inline]
+    pub(crate) fn values(&mut self) -> Outcome<&[c_longlong]> {
+        self.component()?;
+        if self.is_running() {
+            let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
+            counting.read(&mut self.values)?;
+        }
+        Ok(&self.values)
+    }
+
+    /// Returns the values as they were when they were last read or the set was stopped.
+    pub(crate) fn last_values(&self) -> &[c_longlong] {
+        &self.values
+    }
+
+    /// Sets the values to zero.
+    pub(crate) fn reset(&mut self) -> Outcome {
+        self.component()?;
+        if self.is_running() {
+            let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
+            counting.set.reset().map_err(|error| refused(&error))?;
+        }
+        self.values.fill(0);
+        Ok(())
+    }
+
+    /// Returns a code where counters cannot be written, which they cannot while they count.
+    pub(crate) fn write(&self) -> Outcome {
+        self.component()?;
+        match self.is_running() {
+            true => Err(ENOSUPP),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns a code if nothing could be counted with the options as they are.
+    pub(crate) fn check_permission(&self) -> Outcome {
+        if self.component == Some(UNCORE) {
+            return Ok(());
+        }
+        let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
+        let mut builder = EventSet::builder();
+        builder.target(self.target()).user_mode_fallback(true);
+        let inherit = Attributes::default().with_disabled(true).with_inherit(self.inherit != 0);
+        builder.attributes(inherit);
+        builder.events(clock).map_err(|error| refused(&error))?;
+        let set = builder.open().map_err(|error| refused(&error))?;
+        match set.events().iter().find_map(|event| event.error()) {
+            Some(error) => Err(refused(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes options, and opens the counters anew; where they cannot be, the options are as before.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Outcome {
+        let before = (
+            self.domain, self.granularity, self.attached, self.cpu, self.inherit,
+            self.multiplexing, self.state,
+        );
+        change(self);
+        let checked = self.check_permission();
+        if let Err(code) = checked.and_then(|()| self.open()) {
+            (
+                self.domain, self.granularity, self.attached, self.cpu, self.inherit,
+                self.multiplexing, self.state,
+            ) = before;
+            // It could be opened before.
+            let _ = self.open();
+            return Err(code);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! The functions on event sets.
+
+use std::ffi::{c_char, c_int, c_longlong};
+
+use super::Set;
+use crate::code::{EINVAL, Outcome, call, caller_text, done, read, write};
+use crate::component::valid;
+use crate::library::LIBRARY;
+use crate::native::any_code_of;
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
+    done(|| {
+        LIBRARY.require()?;
+        // SAFETY: null, or the caller's number.
+        if unsafe { read(number) }? != crate::abi::NULL {
+            return Err(EINVAL);
+        }
+        let set = Set::new(LIBRARY.threads.current()?);
+        // SAFETY: as it was read.
+        unsafe { write(number, LIBRARY.insert(set)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
+    done(|| {
+        // SAFETY: null, or the caller's number.
+        let at = unsafe { read(number) }?;
+        LIBRARY.with(at, |set| {
+            set.require_stopped()?;
+            match set.events.is_empty() {
+                true => Ok(()),
+                false => Err(EINVAL),
+            }
+        })?;
+        LIBRARY.remove(at);
+        // SAFETY: as it was read.
+        unsafe { write(number, crate::abi::NULL) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) -> c_int {
+    done(|| {
+        LIBRARY.with(number, |set| {
+            let component = valid(component)?;
+            if set.component.is_some() {
+                return Err(EINVAL);
+            }
+            set.assign(component);
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
+    call(|| LIBRARY.with(number, |set| set.component().map(|component| component as c_int)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_add_event(number: c_int, code: c_int) -> c_int {
+    done(|| LIBRARY.with(number, |set| set.add(code)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_remove_event(number: c_int, code: c_int) -> c_int {
+    done(|| LIBRARY.with(number, |set| set.remove(code)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char) -> c_int {
+    done(|| {
+        LIBRARY.require()?;
+        // SAFETY: null, or a text that ends with a NUL.
+        let code = any_code_of(&unsafe { caller_text(name) }?)?;
+        LIBRARY.with(number, |set| set.add(code))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_remove_named_event(number: c_int, name: *const c_char) -> c_int {
+    done(|| {
+        LIBRARY.require()?;
+        // SAFETY: null, or a text that ends with a NUL.
+        let code = any_code_of(&unsafe { caller_text(name) }?)?;
+        LIBRARY.with(number, |set| set.remove(code))
+    })
+}
+
+/// Does something with each event of an array, up to the first that fails; if that is not the first of all, the
+/// number of those before it is returned.
+///
+/// # Safety
+/// `events` is null or points to as many codes.
+unsafe fn each(
+    events: *const c_int,
+    length: c_int,
+    mut act: impl FnMut(c_int) -> Outcome,
+) -> Outcome<c_int> {
+    if events.is_null() || length <= 0 {
+        return Err(EINVAL);
+    }
+    for at in 0..length {
+        // SAFETY: the array is that long.
+        let code = unsafe { events.add(at as usize).read_unaligned() };
+        match act(code) {
+            Ok(()) => {}
+            Err(code) if at == 0 => return Err(code),
+            Err(_) => return Ok(at),
+        }
+    }
+    Ok(0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_add_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
+    // SAFETY: the caller's array is as long as it says.
+    call(|| unsafe { each(events, length, |code| LIBRARY.with(number, |set| set.add(code))) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_remove_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
+    // SAFETY: the caller's array is as long as it says.
+    call(|| unsafe { each(events, length, |code| LIBRARY.with(number, |set| set.remove(code))) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_cleanup_eventset(number: c_int) -> c_int {
+    done(|| LIBRARY.with(number, Set::clean_up))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_num_events(number: c_int) -> c_int {
+    call(|| LIBRARY.with(number, |set| Ok(set.events.len() as c_int)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_list_events(number: c_int, events: *mut c_int, length: *mut c_int) -> c_int {
+    done(|| {
+        // SAFETY: null, or the caller's number.
+        let room = unsafe { read(length) }?;
+        if room < 0 || (events.is_null() && room > 0) {
+            return Err(EINVAL);
+        }
+        LIBRARY.with(number, |set| {
+            let mut written = set.events.len();
+            if !events.is_null() && room > 0 {
+                written = written.min(room as usize);
+                // SAFETY: the array has room for as many as the caller says.
+                unsafe { events.copy_from_nonoverlapping(set.events.as_ptr(), written) };
+            }
+            // SAFETY: as it was read.
+            unsafe { write(length, written as c_int) }
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_start(number: c_int) -> c_int {
+    done(|| LIBRARY.with(number, Set::start))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_int {
+    done(|| {
+        LIBRARY.with(number, |set| {
+            let stopped = set.stop();
+            if !values.is_null() && !set.is_running() {
+                let last = set.last_values();
+                // SAFETY: the caller's array has an element for each event of the set.
+                unsafe { values.copy_from_nonoverlapping(last.as_ptr(), last.len()) };
+            }
+            stopped
+        })
+    })
+}
+
+/// Writes the values of a set.
+///
+/// # Safety
+/// `values` is null or has an element for each event of the set.
+#[inline]
+unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
+    set.component()?;
+    if values.is_null() {
+        return Err(EINVAL);
+    }
+    let read = set.values()?;
+    // SAFETY: not null, and the caller's promise.
+    unsafe { values.copy_from_nonoverlapping(read.as_ptr(), read.len()) };
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_read(number: c_int, values: *mut c_longlong) -> c_int {
+    // SAFETY: the caller's array has an element for each event of the set.
+    done(|| LIBRARY.with(number, |set| unsafe { read_into(set, values) }))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_read_ts(
+    number: c_int,
+    values: *mut c_longlong,
+    cycles: *mut c_longlong,
+) -> c_int {
+    done(|| {
+        LIBRARY.with(number, |set| {
+            // SAFETY: the caller's array has an element for each event of the set.
+            unsafe { read_into(set, values) }?;
+            // SAFETY: null, or the caller's to be written.
+            unsafe { write(cycles, crate::clock::real_cycles()) }
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c_int {
+    done(|| {
+        LIBRARY.with(number, |set| {
+            set.component()?;
+            if values.is_null() {
+                return Err(EINVAL);
+            }
+            for (at, value) in set.values()?.iter().enumerate() {
+                // SAFETY: not null, and the caller's array has an element for each event of the set.
+                let sum = unsafe { &mut *values.add(at) };
+                *sum = sum.wrapping_add(*value);
+            }
+            set.reset()
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_reset(number: c_int) -> c_int {
+    done(|| LIBRARY.with(number, Set::reset))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_write(number: c_int, values: *mut c_longlong) -> c_int {
+    done(|| {
+        LIBRARY.with(number, |set| {
+            set.component()?;
+            match values.is_null() {
+                true => Err(EINVAL),
+                false => set.write(),
+            }
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_state(number: c_int, state: *mut c_int) -> c_int {
+    done(|| {
+        if state.is_null() {
+            return Err(EINVAL);
+        }
+        let now = LIBRARY.with(number, |set| Ok(set.state))?;
+        // SAFETY: not null, and the caller's to be written.
+        unsafe { write(state, now) }
+    })
+}
+

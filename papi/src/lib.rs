@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+// C's names are what the library is for, and what a C caller promises is the same everywhere: a pointer is null
+// or good for what it is of, as long as the call lasts.
+#![allow(non_snake_case)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod abi;
+mod clock;
+mod code;
+mod component;
+mod device;
+mod enumerate;
+mod event_info;
+mod event_set;
+mod executable;
+mod generalized;
+mod hardware;
+mod library;
+mod memory;
+mod native;
+mod option;
+mod pmu_names;
+mod preset;
+mod standard;
+mod thread;

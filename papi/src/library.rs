@@ -1,0 +1,157 @@
+//! The state of the library: initialized or not, its threads, event sets and natively named events.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::abi::VER_CURRENT;
+use crate::code::{EINVAL, ENOEVST, ENOINIT, Outcome, call, call_or};
+use crate::event_set::Set;
+use crate::native::Natives;
+use crate::thread::Threads;
+
+const NOT_INITED: c_int = 0;
+const LOW_LEVEL: c_int = 1;
+pub(crate) const HIGH_LEVEL: c_int = 2;
+pub(crate) const THREAD_LEVEL: c_int = 4;
+
+/// Everything that the library remembers between calls.
+pub(crate) struct Library {
+    level: AtomicI32,
+    /// The process that initialized it; a forked child has to do that again.
+    process: AtomicU32,
+    pub(crate) threads: Threads,
+    pub(crate) natives: RwLock<Natives>,
+    sets: RwLock<Vec<Option<Arc<Mutex<Set>>>>>,
+}
+
+pub(crate) static LIBRARY: Library = Library {
+    level: AtomicI32::new(NOT_INITED),
+    process: AtomicU32::new(0),
+    threads: Threads::new(),
+    natives: RwLock::new(Natives::new()),
+    sets: RwLock::new(Vec::new()),
+};
+
+/// Locks what a panic elsewhere may have poisoned: nothing is kept there that it could have left half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Library {
+    /// Returns a code if the library is not initialized.
+    pub(crate) fn require(&self) -> Outcome {
+        match self.level.load(Ordering::Acquire) {
+            NOT_INITED => Err(ENOINIT),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true if `PAPI_library_init` succeeded.
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.require().is_ok()
+    }
+
+    /// Notes that another level is initialized.
+    pub(crate) fn add_level(&self, level: c_int) {
+        self.level.fetch_or(level, Ordering::AcqRel);
+    }
+
+    /// Keeps an event set and returns its number.
+    pub(crate) fn insert(&self, set: Set) -> c_int {
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let set = Some(Arc::new(Mutex::new(set)));
+        let vacant = sets.iter().position(Option::is_none);
+        let number = match vacant {
+            Some(at) => {
+                sets[at] = set;
+                at
+            }
+            None => {
+                sets.push(set);
+                sets.len() - 1
+            }
+        };
+        c_int::try_from(number).unwrap_or(c_int::MAX)
+    }
+
+    /// Returns an event set by its number.
+    #[inline]
+    pub(crate) fn set(&self, number: c_int) -> Outcome<Arc<Mutex<Set>>> {
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let index = usize::try_from(number).map_err(|_| ENOEVST)?;
+        sets.get(index).cloned().flatten().ok_or(ENOEVST)
+    }
+
+    /// Returns an event set by its number if no lock is in the way, for handlers of signals.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn set_now(&self, number: c_int) -> Option<Arc<Mutex<Set>>> {
+        let sets = self.sets.try_read().ok()?;
+        sets.get(usize::try_from(number).ok()?).cloned().flatten()
+    }
+
+    /// Runs something on an event set.
+    #[inline]
+    pub(crate) fn with<T>(
+        &self,
+        number: c_int,
+        body: impl FnOnce(&mut Set) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let set = self.set(number)?;
+        let mut set = lock(&set);
+        body(&mut set)
+    }
+
+    /// Forgets an event set.
+    pub(crate) fn remove(&self, number: c_int) {
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = usize::try_from(number).ok().and_then(|at| sets.get_mut(at));
+        // It is dropped where the registry is no longer locked.
+        let removed = slot.and_then(Option::take);
+        drop(sets);
+        drop(removed);
+    }
+
+    fn clear(&self) {
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = std::mem::take(&mut *sets);
+        drop(sets);
+        drop(removed);
+        self.threads.clear();
+        self.level.store(NOT_INITED, Ordering::Release);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_library_init(version: c_int) -> c_int {
+    call(|| {
+        if version != VER_CURRENT {
+            return Err(EINVAL);
+        }
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = lock(&ONE_AT_A_TIME);
+        let process = std::process::id();
+        if LIBRARY.is_initialized() && LIBRARY.process.load(Ordering::Relaxed) == process {
+            return Ok(VER_CURRENT);
+        }
+        LIBRARY.clear();
+        LIBRARY.threads.start();
+        LIBRARY.process.store(process, Ordering::Relaxed);
+        LIBRARY.level.store(LOW_LEVEL, Ordering::Release);
+        Ok(VER_CURRENT)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_is_initialized() -> c_int {
+    call_or(NOT_INITED, || LIBRARY.level.load(Ordering::Acquire))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_shutdown() {
+    call(|| {
+        LIBRARY.require()?;
+        LIBRARY.clear();
+        Ok(0)
+    });
+}
