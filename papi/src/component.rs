@@ -64,7 +64,7 @@ const fn defaults(domain: c_int, granularity: c_int) -> Defaults {
 }
 
 /// Returns the name of a component.
-fn name(component: usize) -> &'static str {
+pub(crate) fn name(component: usize) -> &'static str {
     match component {
         CPU if cfg!(target_os = "linux") => "perf_event",
         CPU if cfg!(target_os = "openbsd") => "pctr",

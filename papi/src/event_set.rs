@@ -16,13 +16,18 @@ use crate::code::{
 use crate::component::{
     CPU, DEFAULTS, DOM_KERNEL, DOM_SUPERVISOR, DOM_USER, GRN_SYS, UNCORE, disabled,
 };
+use crate::library::LIBRARY;
 use crate::native::{Native, is_native, native};
+use crate::overflow::Overflow;
 use crate::preset;
+use crate::profile::Profile;
 use crate::thread::Thread;
 use counting::Counting;
 
 pub(crate) const STOPPED: c_int = 0x01;
 pub(crate) const RUNNING: c_int = 0x02;
+pub(crate) const OVERFLOWING: c_int = 0x10;
+pub(crate) const PROFILING: c_int = 0x20;
 pub(crate) const MULTIPLEXING: c_int = 0x40;
 pub(crate) const ATTACHED: c_int = 0x80;
 pub(crate) const CPU_ATTACHED: c_int = 0x100;
@@ -50,6 +55,8 @@ pub(crate) struct Set {
     counting: Option<Counting>,
     /// The values when it was stopped or last read by the library itself.
     values: Vec<c_longlong>,
+    pub(crate) overflow: Overflow,
+    pub(crate) profile: Profile,
 }
 
 impl Set {
@@ -67,7 +74,14 @@ impl Set {
             master,
             counting: None,
             values: Vec::new(),
+            overflow: Overflow::default(),
+            profile: Profile::default(),
         }
+    }
+
+    /// Returns an empty set of the calling thread.
+    pub(crate) fn for_this_thread() -> Outcome<Self> {
+        Ok(Self::new(LIBRARY.threads.current()?))
     }
 
     /// Returns the component the set is assigned to.
@@ -179,8 +193,27 @@ impl Set {
         }
         self.require_stopped()?;
         let at = self.index(code).ok_or(EINVAL)?;
+        self.overflow.forget(code);
+        self.profile.forget(code);
+        self.note_overflow();
         self.events.remove(at);
         self.open()
+    }
+
+    /// Brings the state in line with what overflows and is profiled.
+    pub(crate) fn note_overflow(&mut self) {
+        let mut note = |bit: c_int, on: bool| match on {
+            true => self.state |= bit,
+            false => self.state &= !bit,
+        };
+        note(OVERFLOWING, !self.overflow.is_empty());
+        note(PROFILING, !self.profile.is_empty());
+    }
+
+    /// Returns true if an event is a preset of several others.
+    pub(crate) fn is_derived(code: c_int) -> bool {
+        let formula = preset::by_code(code).ok().and_then(|(index, _)| preset::formula(index));
+        formula.is_some_and(|formula| formula.single().is_none())
     }
 
     /// Returns the position of an event.

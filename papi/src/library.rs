@@ -57,6 +57,11 @@ impl Library {
         self.level.fetch_or(level, Ordering::AcqRel);
     }
 
+    /// Returns true if a level is initialized.
+    pub(crate) fn has_level(&self, level: c_int) -> bool {
+        self.level.load(Ordering::Acquire) & level != 0
+    }
+
     /// Keeps an event set and returns its number.
     pub(crate) fn insert(&self, set: Set) -> c_int {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +128,7 @@ impl Library {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_library_init(version: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_library_init(version: c_int) -> c_int {
     call(|| {
         if version != VER_CURRENT {
             return Err(EINVAL);

@@ -163,7 +163,7 @@ impl Threads {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_thread_init(function: Option<IdFunction>) -> c_int {
+pub(crate) extern "C" fn PAPI_thread_init(function: Option<IdFunction>) -> c_int {
     done(|| {
         LIBRARY.require()?;
         static INITIALIZED_IN: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -7,6 +7,7 @@ use crate::code::{EINVAL, Outcome, call, caller_text, done, read, write};
 use crate::component::valid;
 use crate::library::LIBRARY;
 use crate::native::any_code_of;
+use crate::overflow;
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
@@ -16,7 +17,7 @@ extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
         if unsafe { read(number) }? != crate::abi::NULL {
             return Err(EINVAL);
         }
-        let set = Set::new(LIBRARY.threads.current()?);
+        let set = Set::for_this_thread()?;
         // SAFETY: as it was read.
         unsafe { write(number, LIBRARY.insert(set)) }
     })
@@ -159,13 +160,22 @@ extern "C" fn PAPI_list_events(number: c_int, events: *mut c_int, length: *mut c
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_start(number: c_int) -> c_int {
-    done(|| LIBRARY.with(number, Set::start))
+    done(|| {
+        LIBRARY.with(number, |set| {
+            set.start()?;
+            overflow::arm(set, number).inspect_err(|_| {
+                // The timer's error is what is told.
+                let _ = set.stop();
+            })
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
+            set.overflow.disarm();
             let stopped = set.stop();
             if !values.is_null() && !set.is_running() {
                 let last = set.last_values();

@@ -1,0 +1,300 @@
+//! Profiles: buckets of addresses, counted up when an event overflows.
+
+use std::ffi::{c_int, c_longlong, c_uint, c_void};
+
+use crate::abi::Sprofil;
+use crate::code::{ECNFLCT, EINVAL, ENOEVNT, Outcome, done};
+use crate::event_set::{ATTACHED, CPU_ATTACHED, Set};
+use crate::library::LIBRARY;
+use crate::overflow::FORCE_SW;
+
+const RANDOM: c_int = 0x1;
+const WEIGHTED: c_int = 0x2;
+const COMPRESS: c_int = 0x4;
+const BUCKET_16: c_int = 0x8;
+const BUCKET_32: c_int = 0x10;
+const BUCKET_64: c_int = 0x20;
+const BUCKETS: c_int = BUCKET_16 | BUCKET_32 | BUCKET_64;
+/// All flags that there are.
+const FLAGS: c_int = 0x1ff;
+
+/// A profile of one event.
+struct Profiled {
+    code: c_int,
+    threshold: c_longlong,
+    regions: Vec<Sprofil>,
+}
+
+/// The profiles of a set.
+#[derive(Default)]
+pub(crate) struct Profile {
+    events: Vec<Profiled>,
+    flags: c_int,
+    /// What chance is taken from.
+    random: u32,
+}
+
+// SAFETY: the buckets are the program's, which promises that they may be written by any of its threads.
+unsafe impl Send for Profile {}
+
+impl Profile {
+    /// Returns true if nothing is profiled.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Profiles an event no longer.
+    pub(crate) fn forget(&mut self, code: c_int) {
+        self.events.retain(|event| event.code != code);
+    }
+
+    /// Counts an address; `false` if the event is not profiled.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn count(&mut self, code: c_int, address: usize, excess: c_longlong) -> bool {
+        let Some(event) = self.events.iter().find(|event| event.code == code) else {
+            return false;
+        };
+        let below = event.regions.iter().filter(|region| region.offset < address);
+        let region = below.max_by_key(|region| region.offset).or(event.regions.first());
+        let Some(region) = region.filter(|region| region.offset <= address) else {
+            return true;
+        };
+        // xorshift, by Marsaglia.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let by = Increment {
+            flags: self.flags,
+            excess,
+            threshold: event.threshold,
+            random: (self.random >> 16) as u16,
+        };
+        let index = bucket(region, address);
+        // SAFETY: `PAPI_sprofil` was given buckets of as many bytes as the region says.
+        unsafe {
+            match self.flags & BUCKETS {
+                BUCKET_64 => add::<u64>(region, index, &by),
+                BUCKET_32 => add::<u32>(region, index, &by),
+                _ => add::<u16>(region, index, &by),
+            }
+        }
+        true
+    }
+}
+
+/// Returns the bucket of an address: of scale 131072 each has a byte, of 65536 two.
+fn bucket(region: &Sprofil, address: usize) -> usize {
+    if region.offset == 0 && region.scale == 2 {
+        return 0;
+    }
+    let scaled = (address - region.offset) as u128 * u128::from(region.scale);
+    usize::try_from(scaled >> 17).unwrap_or(usize::MAX)
+}
+
+/// By how much a bucket is counted up.
+struct Increment {
+    flags: c_int,
+    excess: c_longlong,
+    threshold: c_longlong,
+    random: u16,
+}
+
+impl Increment {
+    fn of(&self, value: u64) -> u8 {
+        if self.flags & RANDOM != 0 && self.random <= u16::MAX / 4 {
+            return 0;
+        }
+        if self.flags & COMPRESS != 0 && u64::from(self.random) < value {
+            return 0;
+        }
+        if self.flags & WEIGHTED == 0 || self.excess <= 1 {
+            return 1;
+        }
+        let weight = i128::from(self.excess) * 255 / i128::from(self.threshold.max(1));
+        u8::try_from(weight.max(1)).unwrap_or(u8::MAX)
+    }
+}
+
+/// Counts a bucket up.
+///
+/// # Safety
+/// The region's buckets may be written, as many bytes as it says.
+unsafe fn add<T>(region: &Sprofil, index: usize, by: &Increment)
+where
+    T: Copy + Into<u64> + From<u8> + Wrapping,
+{
+    let end = index.checked_add(1).and_then(|end| end.checked_mul(size_of::<T>()));
+    if end.is_none_or(|end| end > region.size as usize) || region.base.is_null() {
+        return;
+    }
+    // SAFETY: the bucket lies in the region.
+    let bucket = unsafe { region.base.cast::<T>().add(index) };
+    // SAFETY: as above.
+    let value = unsafe { bucket.read_unaligned() };
+    // SAFETY: as above.
+    unsafe { bucket.write_unaligned(value.plus(T::from(by.of(value.into())))) };
+}
+
+/// Numbers that begin anew above their largest.
+trait Wrapping {
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! wrapping {
+    ($($number:ty),*) => {$(
+        impl Wrapping for $number {
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+        }
+    )*};
+}
+
+wrapping!(u16, u32, u64);
+
+/// What is called where a profile is all that is wanted.
+extern "C" fn nothing(_: c_int, _: *mut c_void, _: c_longlong, _: *mut c_void) {}
+
+impl Set {
+    /// Profiles an event; a threshold of 0 ends that.
+    fn profile(
+        &mut self,
+        regions: Vec<Sprofil>,
+        code: c_int,
+        threshold: c_int,
+        mut flags: c_int,
+    ) -> Outcome {
+        self.require_stopped()?;
+        if self.state & (ATTACHED | CPU_ATTACHED) != 0 {
+            return Err(EINVAL);
+        }
+        self.component()?;
+        self.index(code).ok_or(ENOEVNT)?;
+        let is_scale = |region: &Sprofil| region.scale == 131_072 || (2..=65536).contains(&region.scale);
+        let derived = Self::is_derived(code) && flags & FORCE_SW == 0;
+        let first = self.profile.is_empty() && threshold == 0;
+        if derived || threshold < 0 || first || !regions.iter().all(is_scale) {
+            return Err(EINVAL);
+        }
+        if threshold == 0 {
+            flags |= self.profile.flags;
+        }
+        let buckets = flags & BUCKETS;
+        if flags & !FLAGS != 0 || buckets.count_ones() > 1 {
+            return Err(EINVAL);
+        }
+        let known = self.profile.events.iter().position(|event| event.code == code);
+        if threshold == 0 && known.is_none() {
+            return Err(EINVAL);
+        }
+        let differs = (flags ^ self.profile.flags) & FORCE_SW != 0;
+        if threshold > 0 && !self.profile.is_empty() && differs {
+            return Err(ECNFLCT);
+        }
+        self.watch(code, threshold, flags & FORCE_SW, Some(nothing))?;
+        self.profile.forget(code);
+        if threshold > 0 {
+            self.profile.events.push(Profiled {
+                code,
+                threshold: c_longlong::from(threshold),
+                regions,
+            });
+        }
+        self.profile.flags = match (self.profile.is_empty(), buckets) {
+            (true, _) => 0,
+            (_, 0) => flags | BUCKET_16,
+            _ => flags,
+        };
+        self.profile.random = 0x2545_f491;
+        self.note_overflow();
+        Ok(())
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_sprofil(
+    regions: *const Sprofil,
+    length: c_int,
+    number: c_int,
+    code: c_int,
+    threshold: c_int,
+    flags: c_int,
+) -> c_int {
+    done(|| {
+        let mut copied = Vec::new();
+        if !regions.is_null() {
+            for at in 0..usize::try_from(length).unwrap_or(0) {
+                // SAFETY: the caller's array has as many elements as it says.
+                copied.push(unsafe { regions.add(at).read_unaligned() });
+            }
+        }
+        LIBRARY.with(number, |set| set.profile(copied, code, threshold, flags))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn PAPI_profil(
+    base: *mut c_void,
+    size: c_uint,
+    offset: usize,
+    scale: c_uint,
+    number: c_int,
+    code: c_int,
+    threshold: c_int,
+    flags: c_int,
+) -> c_int {
+    let region = Sprofil {
+        base,
+        size,
+        offset,
+        scale,
+    };
+    let regions = if threshold > 0 { vec![region] } else { Vec::new() };
+    done(|| LIBRARY.with(number, |set| set.profile(regions, code, threshold, flags)))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn region(buckets: &mut [u16], scale: c_uint) -> Sprofil {
+        Sprofil {
+            base: buckets.as_mut_ptr().cast(),
+            size: size_of_val(buckets) as c_uint,
+            offset: 0x1000,
+            scale,
+        }
+    }
+
+    fn profile(regions: Vec<Sprofil>, flags: c_int) -> Profile {
+        Profile {
+            events: vec![Profiled {
+                code: 7,
+                threshold: 1000,
+                regions,
+            }],
+            flags,
+            random: 1,
+        }
+    }
+
+    #[test]
+    fn addresses_are_counted_in_their_buckets_and_not_beyond() {
+        let mut buckets = [0u16; 4];
+        let mut profile = profile(vec![region(&mut buckets, 65536)], BUCKET_16);
+        for address in [0x1000, 0x1001, 0x1002, 0x1006, 0x1008, 0xfff] {
+            assert!(profile.count(7, address, 0));
+        }
+        assert!(!profile.count(8, 0x1000, 0));
+        assert_eq!(buckets, [2, 1, 0, 1]);
+    }
+
+    #[test]
+    fn weights_follow_the_excess() {
+        let mut buckets = [0u16; 2];
+        let mut profile = profile(vec![region(&mut buckets, 131_072)], BUCKET_16 | WEIGHTED);
+        profile.count(7, 0x1000, 500);
+        profile.count(7, 0x1001, 5000);
+        assert_eq!(buckets, [127, 255]);
+    }
+}
