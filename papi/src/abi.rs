@@ -27,6 +27,7 @@ macro_rules! plain {
 
         impl $name {
             /// Returns one of zeros.
+            #[allow(dead_code, reason = "some are only read from the caller's memory")]
             pub(crate) fn zeroed() -> Self {
                 // SAFETY: numbers, pointers and arrays of those, for which zeros are values.
                 unsafe { std::mem::zeroed() }

@@ -6,7 +6,10 @@ use crate::code::call_or;
 use crate::hardware::max_mhz;
 
 fn nanoseconds(clock: libc::clockid_t) -> c_longlong {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the clock is one of the system's, and `time` is written to.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
     if status != 0 {
@@ -76,4 +79,3 @@ extern "C" fn PAPI_get_virt_nsec() -> c_longlong {
 extern "C" fn PAPI_get_virt_usec() -> c_longlong {
     of_thread() / 1000
 }
-

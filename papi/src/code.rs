@@ -165,7 +165,9 @@ fn report(line: &str) {
 }
 
 fn text(code: c_int) -> &'static str {
-    entry(code).and_then(|text| text.to_str().ok()).unwrap_or("an unknown code")
+    entry(code)
+        .and_then(|text| text.to_str().ok())
+        .unwrap_or("an unknown code")
 }
 
 fn entry(code: c_int) -> Option<&'static CStr> {
@@ -186,7 +188,10 @@ extern "C" fn PAPI_perror(message: *const c_char) {
         let before = unsafe { optional_text(message) };
         let code = LAST.with(Cell::get);
         let mut line = text(code).to_owned();
-        if let Some(hint) = HINT.with(|hint| hint.borrow().clone()).filter(|_| code != OK) {
+        if let Some(hint) = HINT
+            .with(|hint| hint.borrow().clone())
+            .filter(|_| code != OK)
+        {
             line = format!("{line} ({hint:#})");
         }
         match before.filter(|before| !before.is_empty()) {

@@ -8,7 +8,7 @@ use quipu::{Machine, NativeEvents};
 
 use crate::abi::ComponentInfo;
 use crate::code::{
-    Code, ECMP, ENOCMP, ENOINIT, Outcome, c_text, caller_text, call, call_or, done, put,
+    Code, ECMP, ENOCMP, ENOINIT, Outcome, c_text, call, call_or, caller_text, done, put,
 };
 use crate::library::{LIBRARY, lock};
 use crate::{enumerate, preset};
@@ -90,7 +90,10 @@ fn short_name(component: usize) -> &'static str {
 
 /// Returns a component by its index.
 pub(crate) fn valid(index: c_int) -> Outcome<usize> {
-    usize::try_from(index).ok().filter(|index| *index < COMPONENTS).ok_or(ENOCMP)
+    usize::try_from(index)
+        .ok()
+        .filter(|index| *index < COMPONENTS)
+        .ok_or(ENOCMP)
 }
 
 /// Returns the code and the reason of a component that is disabled.
@@ -103,9 +106,10 @@ pub(crate) fn disabled(component: usize) -> Option<(Code, String)> {
             let missing = Machine::this().require().err();
             missing.map(|error| (ECMP, format!("{error:#}")))
         }
-        UNCORE if enumerate::number_listed(UNCORE) == 0 => {
-            Some((ECMP, "there is no PMU of a unit outside of the cores".to_owned()))
-        }
+        UNCORE if enumerate::number_listed(UNCORE) == 0 => Some((
+            ECMP,
+            "there is no PMU of a unit outside of the cores".to_owned(),
+        )),
         _ => None,
     }
 }
@@ -139,7 +143,12 @@ pub(crate) fn counters(component: usize) -> c_int {
     }
     let tables = NativeEvents::this().tables().unwrap_or_default();
     let number = tables.first().map_or(4, |table| {
-        table.model().counters.iter().map(|bank| usize::from(bank.number)).sum()
+        table
+            .model()
+            .counters
+            .iter()
+            .map(|bank| usize::from(bank.number))
+            .sum()
     });
     clamp(number)
 }
@@ -178,7 +187,10 @@ fn fill(info: &mut ComponentInfo, component: usize) {
     put(&mut info.support_version, env!("CARGO_PKG_VERSION"));
     let disabled = disabled(component);
     info.disabled = disabled.as_ref().map_or(0, |(code, _)| code.0);
-    put(&mut info.disabled_reason, disabled.as_ref().map_or("", |(_, reason)| reason));
+    put(
+        &mut info.disabled_reason,
+        disabled.as_ref().map_or("", |(_, reason)| reason),
+    );
     info.initialized = c_int::from(disabled.is_none());
     info.cmp_idx = clamp(component);
     info.num_cntrs = counters(component);
@@ -226,7 +238,9 @@ extern "C" fn PAPI_num_components() -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_get_component_info(index: c_int) -> *const ComponentInfo {
-    call_or(std::ptr::null(), || valid(index).map_or(std::ptr::null(), info))
+    call_or(std::ptr::null(), || {
+        valid(index).map_or(std::ptr::null(), info)
+    })
 }
 
 #[unsafe(no_mangle)]

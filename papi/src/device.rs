@@ -53,11 +53,21 @@ extern "C" fn PAPI_enum_dev_type(modifier: c_int, out: *mut *mut c_void) -> c_in
 /// Texts of the CPU: vendor, name, and status, which is empty.
 fn texts() -> &'static [CString; 3] {
     static TEXTS: OnceLock<[CString; 3]> = OnceLock::new();
-    TEXTS.get_or_init(|| [to_text(&info().vendor_string), to_text(&info().model_string), CString::default()])
+    TEXTS.get_or_init(|| {
+        [
+            to_text(&info().vendor_string),
+            to_text(&info().model_string),
+            CString::default(),
+        ]
+    })
 }
 
 fn to_text(field: &[c_char]) -> CString {
-    let bytes: Vec<u8> = field.iter().map(|c| c.cast_unsigned()).take_while(|c| *c != 0).collect();
+    let bytes: Vec<u8> = field
+        .iter()
+        .map(|c| c.cast_unsigned())
+        .take_while(|c| *c != 0)
+        .collect();
     c_text(&String::from_utf8_lossy(&bytes))
 }
 
@@ -104,7 +114,12 @@ fn number(attribute: c_int, id: usize) -> Outcome<c_uint> {
     const INSTRUCTIONS: c_int = 1;
     const DATA: c_int = 2;
     const BOTH: c_int = 3;
-    let caches = [cache(1, INSTRUCTIONS), cache(1, DATA), cache(2, BOTH), cache(3, BOTH)];
+    let caches = [
+        cache(1, INSTRUCTIONS),
+        cache(1, DATA),
+        cache(2, BOTH),
+        cache(3, BOTH),
+    ];
     let of = |at: c_int| &caches[(at - 1) as usize % 4];
     let value = match attribute {
         1..=4 => of(attribute).size,
@@ -120,7 +135,9 @@ fn number(attribute: c_int, id: usize) -> Outcome<c_uint> {
         23 => info().cpuid_stepping,
         24 => return Ok(memory_of_node(id)),
         25 => {
-            let node = nodes().into_iter().find(|node| cpus_of_node(*node).contains(&id));
+            let node = nodes()
+                .into_iter()
+                .find(|node| cpus_of_node(*node).contains(&id));
             return node.and_then(|node| node.try_into().ok()).ok_or(EINVAL);
         }
         26 => return Ok(cpus_of_node(id).len() as c_uint),

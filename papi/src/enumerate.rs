@@ -81,7 +81,9 @@ fn cpu_events() -> Vec<Listed> {
         let operations = OPERATIONS.iter().map(|(mask, _, what)| (*mask, *what));
         let results = RESULTS.iter().map(|(mask, _, what)| (*mask, *what));
         let masks = operations.chain(results);
-        listed.masks = masks.map(|(mask, what)| (mask.to_owned(), what.to_owned())).collect();
+        listed.masks = masks
+            .map(|(mask, what)| (mask.to_owned(), what.to_owned()))
+            .collect();
         listed
     }));
     for table in NativeEvents::this().tables().unwrap_or_default() {
@@ -90,7 +92,9 @@ fn cpu_events() -> Vec<Listed> {
         for details in table.events() {
             let name = format!("{pmu}::{}", details.event.to_ascii_uppercase());
             let description = details.description.unwrap_or_default();
-            let listed = events.entry(name.clone()).or_insert_with(|| Listed::new(name, ""));
+            let listed = events
+                .entry(name.clone())
+                .or_insert_with(|| Listed::new(name, ""));
             match details.mask.is_empty() {
                 true => listed.description = description,
                 false => {
@@ -107,12 +111,21 @@ fn cpu_events() -> Vec<Listed> {
 /// Returns the events of units outside of the cores that this kernel has.
 fn uncore_events() -> Vec<Listed> {
     let units: Vec<String> = std::fs::read_dir("/sys/bus/event_source/devices")
-        .map(|entries| entries.flatten().map(|e| e.file_name().to_string_lossy().into()).collect())
+        .map(|entries| {
+            entries
+                .flatten()
+                .map(|e| e.file_name().to_string_lossy().into())
+                .collect()
+        })
         .unwrap_or_default();
     let is_there = |pmu: &str| {
         let instance = |unit: &String| {
             let rest = unit.strip_prefix(pmu);
-            rest.is_some_and(|rest| rest.trim_start_matches('_').chars().all(|c| c.is_ascii_digit()))
+            rest.is_some_and(|rest| {
+                rest.trim_start_matches('_')
+                    .chars()
+                    .all(|c| c.is_ascii_digit())
+            })
         };
         units.iter().any(instance)
     };
@@ -159,13 +172,26 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
 /// Returns the code of the next event of a component.
 fn next(code: c_int, modifier: c_int, component: usize) -> Outcome<c_int> {
     if modifier == ENUM_FIRST {
-        return code_at(component, Place { event: 0, mask: None }).map_err(|_| EINVAL);
+        return code_at(
+            component,
+            Place {
+                event: 0,
+                mask: None,
+            },
+        )
+        .map_err(|_| EINVAL);
     }
     let place = native(code).ok().and_then(|native| native.place);
     let place = place.ok_or(EINVAL)?;
     let next = match (modifier, place.mask) {
-        (ENUM_EVENTS, _) => Place { event: place.event + 1, mask: None },
-        (NTV_ENUM_UMASKS, mask) => Place { event: place.event, mask: Some(mask.map_or(0, |at| at + 1)) },
+        (ENUM_EVENTS, _) => Place {
+            event: place.event + 1,
+            mask: None,
+        },
+        (NTV_ENUM_UMASKS, mask) => Place {
+            event: place.event,
+            mask: Some(mask.map_or(0, |at| at + 1)),
+        },
         _ => return Err(EINVAL),
     };
     code_at(component, next).map_err(|_| EINVAL)
@@ -226,7 +252,13 @@ unsafe fn enumerate(code: *mut c_int, from: c_int, modifier: c_int, component: u
         (true, _) => next_preset(from, modifier)?,
         (_, true) => next(from, modifier, component)?,
         // There are no events of the user's own.
-        _ => return Err(if from & PRESET_MASK != 0 { ENOEVNT } else { EINVAL }),
+        _ => {
+            return Err(if from & PRESET_MASK != 0 {
+                ENOEVNT
+            } else {
+                EINVAL
+            });
+        }
     };
     // SAFETY: the caller's promise.
     unsafe { write(code, next) }

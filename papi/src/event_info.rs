@@ -19,7 +19,10 @@ fn describe(info: &mut EventInfo, description: &str) {
         true => put(&mut info.short_descr, description),
         false => {
             let end = description.floor_char_boundary_before(SHORT - 4);
-            put(&mut info.short_descr, &format!("{}...", &description[..end]));
+            put(
+                &mut info.short_descr,
+                &format!("{}...", &description[..end]),
+            );
         }
     }
 }
@@ -31,7 +34,10 @@ trait Boundary {
 
 impl Boundary for str {
     fn floor_char_boundary_before(&self, at: usize) -> usize {
-        (0..=at.min(self.len())).rev().find(|at| self.is_char_boundary(*at)).unwrap_or(0)
+        (0..=at.min(self.len()))
+            .rev()
+            .find(|at| self.is_char_boundary(*at))
+            .unwrap_or(0)
     }
 }
 
@@ -40,7 +46,10 @@ fn of_preset(code: c_int) -> Outcome<EventInfo> {
     let mut info = EventInfo::zeroed();
     info.event_code = code.cast_unsigned();
     put(&mut info.symbol, name);
-    describe(&mut info, quipu_events::counted_by(name).unwrap_or_default());
+    describe(
+        &mut info,
+        quipu_events::counted_by(name).unwrap_or_default(),
+    );
     info.component_index = CPU as c_int;
     info.event_type = PRESETS[index].1;
     let Some(formula) = preset::formula(index) else {

@@ -10,9 +10,7 @@ use std::sync::atomic::Ordering;
 use quipu::{EventSpec, Filter, Target};
 
 use crate::abi::NULL;
-use crate::code::{
-    ECMP_DISABLED, ECNFLCT, EINVAL, EISRUN, ENOCMP, ENOEVNT, Outcome,
-};
+use crate::code::{ECMP_DISABLED, ECNFLCT, EINVAL, EISRUN, ENOCMP, ENOEVNT, Outcome};
 use crate::component::{
     CPU, DEFAULTS, DOM_KERNEL, DOM_SUPERVISOR, DOM_USER, GRN_SYS, UNCORE, disabled,
 };
@@ -130,7 +128,9 @@ impl Set {
             (DOM_KERNEL, Filter::KERNEL),
             (DOM_SUPERVISOR, Filter::HYPERVISOR),
         ];
-        let counted = levels.iter().filter(|(domain, _)| self.domain & domain != 0);
+        let counted = levels
+            .iter()
+            .filter(|(domain, _)| self.domain & domain != 0);
         let levels = counted.fold(Filter::empty(), |all, (_, level)| all | *level);
         Filter::default().with_levels(levels)
     }
@@ -142,7 +142,9 @@ impl Set {
             let event = quipu::Event::Named(name.to_owned());
             return Ok(EventSpec::new(event).with_filter(self.filter()));
         }
-        let Native { spec, has_levels, .. } = native(code)?;
+        let Native {
+            spec, has_levels, ..
+        } = native(code)?;
         if has_levels || self.component == Some(UNCORE) {
             return Ok(spec);
         }
@@ -155,7 +157,11 @@ impl Set {
     pub(crate) fn add(&mut self, code: c_int) -> Outcome {
         if !is_native(code) && !preset::is_preset(code) {
             // There are no events of the user's own.
-            return Err(if code & crate::abi::PRESET_MASK != 0 { EINVAL } else { ENOEVNT });
+            return Err(if code & crate::abi::PRESET_MASK != 0 {
+                EINVAL
+            } else {
+                ENOEVNT
+            });
         }
         if self.is_running() {
             return Err(EISRUN);
@@ -212,13 +218,17 @@ impl Set {
 
     /// Returns true if an event is a preset of several others.
     pub(crate) fn is_derived(code: c_int) -> bool {
-        let formula = preset::by_code(code).ok().and_then(|(index, _)| preset::formula(index));
+        let formula = preset::by_code(code)
+            .ok()
+            .and_then(|(index, _)| preset::formula(index));
         formula.is_some_and(|formula| formula.single().is_none())
     }
 
     /// Returns the position of an event.
     pub(crate) fn index(&self, code: c_int) -> Option<usize> {
-        self.events.iter().position(|event| *event == code && code != NULL)
+        self.events
+            .iter()
+            .position(|event| *event == code && code != NULL)
     }
 
     /// Removes all events; the component stays unassigned from then on, and so do options.

@@ -79,7 +79,9 @@ fn maps() -> String {
 }
 
 fn own_path() -> String {
-    std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+    std::env::current_exe()
+        .map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// What programs have the address of. It is written anew and never freed.
@@ -101,12 +103,16 @@ static TOLD: Mutex<Told> = Mutex::new(Told {
 /// Returns the address of what is told of the executable.
 pub(crate) fn info() -> *const ExeInfo {
     let mut told = lock(&TOLD);
-    let info = told.executable.get_or_insert_with(|| Box::new(ExeInfo::zeroed()));
+    let info = told
+        .executable
+        .get_or_insert_with(|| Box::new(ExeInfo::zeroed()));
     let path = own_path();
     put(&mut info.fullname, &path);
     let mut wanted = AddressMap::zeroed();
     put(&mut wanted.name, &path);
-    let own = files(&maps()).into_iter().find(|map| map.name == wanted.name);
+    let own = files(&maps())
+        .into_iter()
+        .find(|map| map.name == wanted.name);
     info.address_info = own.unwrap_or(wanted);
     let name = path.rsplit('/').next().unwrap_or_default();
     put(&mut info.address_info.name, name);
@@ -121,7 +127,9 @@ pub(crate) fn shared_libraries() -> *const ShlibInfo {
     told.maps = files(&maps());
     told.maps.retain(|map| map.name != wanted.name);
     let (map, count) = (told.maps.as_mut_ptr(), told.maps.len());
-    let info = told.libraries.get_or_insert_with(|| Box::new(ShlibInfo::zeroed()));
+    let info = told
+        .libraries
+        .get_or_insert_with(|| Box::new(ShlibInfo::zeroed()));
     info.map = map;
     info.count = i32::try_from(count).unwrap_or(i32::MAX);
     &raw const **info

@@ -39,12 +39,24 @@ pub(crate) const SOFTWARE: [(&str, &[&str], Software, &str); 10] = [
 /// Caches by the kernel's names, and what they are.
 pub(crate) const CACHES: [(&str, Cache, &str); 7] = [
     ("PERF_COUNT_HW_CACHE_L1D", Cache::L1d, "level 1 data cache"),
-    ("PERF_COUNT_HW_CACHE_L1I", Cache::L1i, "level 1 instruction cache"),
+    (
+        "PERF_COUNT_HW_CACHE_L1I",
+        Cache::L1i,
+        "level 1 instruction cache",
+    ),
     ("PERF_COUNT_HW_CACHE_LL", Cache::Ll, "last level cache"),
     ("PERF_COUNT_HW_CACHE_DTLB", Cache::Dtlb, "data TLB"),
     ("PERF_COUNT_HW_CACHE_ITLB", Cache::Itlb, "instruction TLB"),
-    ("PERF_COUNT_HW_CACHE_BPU", Cache::Bpu, "branch prediction unit"),
-    ("PERF_COUNT_HW_CACHE_NODE", Cache::Node, "memory of the node"),
+    (
+        "PERF_COUNT_HW_CACHE_BPU",
+        Cache::Bpu,
+        "branch prediction unit",
+    ),
+    (
+        "PERF_COUNT_HW_CACHE_NODE",
+        Cache::Node,
+        "memory of the node",
+    ),
 ];
 
 /// Masks of caches, which select an operation.
@@ -65,11 +77,15 @@ pub(crate) fn named(name: &str) -> Option<(Event, String)> {
     let is = |known: &str, others: &[&str]| {
         known.eq_ignore_ascii_case(name) || others.iter().any(|o| o.eq_ignore_ascii_case(name))
     };
-    let hardware = HARDWARE.iter().find(|(known, others, ..)| is(known, others));
+    let hardware = HARDWARE
+        .iter()
+        .find(|(known, others, ..)| is(known, others));
     if let Some((.., event, what)) = hardware {
         return Some(((*event).into(), (*what).to_owned()));
     }
-    let software = SOFTWARE.iter().find(|(known, others, ..)| is(known, others));
+    let software = SOFTWARE
+        .iter()
+        .find(|(known, others, ..)| is(known, others));
     if let Some((.., event, what)) = software {
         return Some(((*event).into(), (*what).to_owned()));
     }
@@ -81,8 +97,12 @@ pub(crate) fn named(name: &str) -> Option<(Event, String)> {
 
 fn described(event: CacheEvent) -> String {
     let cache = CACHES.iter().find(|(_, cache, _)| *cache == event.cache);
-    let operation = OPERATIONS.iter().find(|(_, operation, _)| *operation == event.op);
-    let result = RESULTS.iter().find(|(_, result, _)| *result == event.result);
+    let operation = OPERATIONS
+        .iter()
+        .find(|(_, operation, _)| *operation == event.op);
+    let result = RESULTS
+        .iter()
+        .find(|(_, result, _)| *result == event.result);
     match (cache, operation, result) {
         (Some(cache), Some(operation), Some(result)) => {
             format!("{}: {}, {}", cache.2, operation.2, result.2)
@@ -95,11 +115,17 @@ fn described(event: CacheEvent) -> String {
 fn cache(name: &str) -> Option<CacheEvent> {
     let mut words = name.split(':');
     let first = words.next()?;
-    let (_, cache, _) = CACHES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(first))?;
+    let (_, cache, _) = CACHES
+        .iter()
+        .find(|(known, ..)| known.eq_ignore_ascii_case(first))?;
     let (mut op, mut result) = (CacheOp::Read, CacheResult::Access);
     for word in words {
-        let operation = OPERATIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(word));
-        let outcome = RESULTS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(word));
+        let operation = OPERATIONS
+            .iter()
+            .find(|(known, ..)| known.eq_ignore_ascii_case(word));
+        let outcome = RESULTS
+            .iter()
+            .find(|(known, ..)| known.eq_ignore_ascii_case(word));
         match (operation, outcome) {
             (Some((_, operation, _)), _) => op = *operation,
             (_, Some((_, outcome, _))) => result = *outcome,
@@ -133,8 +159,14 @@ mod tests {
     fn masks_of_caches_select_operation_and_result() {
         let event = |name: &str| named(name).map(|(event, _)| event);
         let misses = CacheEvent::new(Cache::L1d, CacheOp::Write, CacheResult::Miss);
-        assert_eq!(event("perf_count_hw_cache_l1d:write:miss"), Some(misses.into()));
-        assert_eq!(event("PERF_COUNT_HW_CACHE_L1D:MISS:WRITE"), Some(misses.into()));
+        assert_eq!(
+            event("perf_count_hw_cache_l1d:write:miss"),
+            Some(misses.into())
+        );
+        assert_eq!(
+            event("PERF_COUNT_HW_CACHE_L1D:MISS:WRITE"),
+            Some(misses.into())
+        );
         assert_eq!(event("L1-DCACHE-STORE-MISSES"), Some(misses.into()));
         assert_eq!(event("PERF_COUNT_HW_CACHE_L1D:HIT"), None);
     }

@@ -16,7 +16,9 @@ const VENDORS: [(&str, c_int); 3] = [("GenuineIntel", 1), ("AuthenticAMD", 2), (
 const ARM: c_int = 7;
 
 fn text(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn number<T: std::str::FromStr>(path: impl AsRef<Path>) -> Option<T> {
@@ -85,7 +87,11 @@ fn topology(info: &mut HwInfo) {
         keys.dedup();
         keys.len().max(1)
     };
-    let sockets = distinct(cpus.iter().map(|c| (of(c, "physical_package_id"), None)).collect());
+    let sockets = distinct(
+        cpus.iter()
+            .map(|c| (of(c, "physical_package_id"), None))
+            .collect(),
+    );
     let core = |c: &usize| (of(c, "physical_package_id"), of(c, "core_id"));
     let cores = distinct(cpus.iter().map(core).collect());
     let nodes = nodes().len().max(1);
@@ -137,9 +143,15 @@ fn caches() -> MemoryHierarchy {
 fn identity(info: &mut HwInfo, cpuinfo: &str) {
     let value = |key: &str| {
         let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(known, _)| known.trim() == key).map(|(_, value)| value.trim())
+        lines
+            .find(|(known, _)| known.trim() == key)
+            .map(|(_, value)| value.trim())
     };
-    let whole = |key: &str| value(key).and_then(|value| value.parse::<c_int>().ok()).unwrap_or(0);
+    let whole = |key: &str| {
+        value(key)
+            .and_then(|value| value.parse::<c_int>().ok())
+            .unwrap_or(0)
+    };
     let vendor = value("vendor_id").unwrap_or_default();
     put(&mut info.vendor_string, vendor);
     let known = VENDORS.iter().find(|(name, _)| vendor.starts_with(name));
@@ -160,7 +172,9 @@ fn identity(info: &mut HwInfo, cpuinfo: &str) {
     let name = value("model name").or(value("cpu")).or(value("Processor"));
     put(&mut info.model_string, name.unwrap_or_default());
     let now = value("cpu MHz").or(value("clock"));
-    let now = now.and_then(|mhz| mhz.trim_end_matches("MHz").parse::<f32>().ok()).unwrap_or(0.0);
+    let now = now
+        .and_then(|mhz| mhz.trim_end_matches("MHz").parse::<f32>().ok())
+        .unwrap_or(0.0);
     let limit = |which: &str| -> Option<c_int> {
         let kilohertz = number::<c_int>(format!("{CPUS}/cpu0/cpufreq/cpuinfo_{which}_freq"))?;
         Some(kilohertz / 1000)
@@ -180,8 +194,12 @@ fn hypervisor() -> String {
         // SAFETY: every CPU of this architecture has the instruction, and any leaf may be asked for.
         #[allow(unused_unsafe, reason = "later compilers have it safe")]
         let leaf = unsafe { core::arch::x86_64::__cpuid(0x4000_0000) };
-        let bytes = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();
-        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+        let bytes = [leaf.ebx, leaf.ecx, leaf.edx]
+            .map(u32::to_le_bytes)
+            .concat();
+        String::from_utf8_lossy(&bytes)
+            .trim_end_matches('\0')
+            .to_owned()
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
@@ -222,7 +240,10 @@ mod tests {
     fn lists_and_sizes_are_read() {
         assert_eq!(listed("0-2,5"), [0, 1, 2, 5]);
         assert_eq!(listed(""), [0; 0]);
-        assert_eq!([size("32K"), size("335544320"), size("1M"), size("")], [32768, 335_544_320, 1 << 20, 0]);
+        assert_eq!(
+            [size("32K"), size("335544320"), size("1M"), size("")],
+            [32768, 335_544_320, 1 << 20, 0]
+        );
     }
 
     #[test]
@@ -231,7 +252,10 @@ mod tests {
             cpu MHz\t\t: 2596.146\nflags\t\t: fpu hypervisor\n";
         let mut info = HwInfo::zeroed();
         identity(&mut info, cpuinfo);
-        assert_eq!((info.vendor, info.cpuid_family, info.cpuid_model), (2, 25, 17));
+        assert_eq!(
+            (info.vendor, info.cpuid_family, info.cpuid_model),
+            (2, 25, 17)
+        );
         assert_eq!((info.cpuid_stepping, info.virtualized), (1, 1));
         assert!(info.cpu_max_mhz > 0);
     }

@@ -85,7 +85,9 @@ fn counted(text: &str) -> Option<Counted> {
         Some(name) => (name, true),
         None => (text.strip_suffix("=delta").unwrap_or(text), false),
     };
-    let code = native::any_code_of(name).ok().filter(|_| !name.is_empty())?;
+    let code = native::any_code_of(name)
+        .ok()
+        .filter(|_| !name.is_empty())?;
     let mut alone = Set::for_this_thread().ok()?;
     alone.add(code).ok()?;
     Some(Counted {
@@ -176,7 +178,9 @@ fn since(begin: &[c_longlong], now: &[c_longlong]) -> Values {
         event.is_some_and(|event| event.is_instant)
     };
     let pairs = begin.iter().zip(now).enumerate();
-    pairs.map(|(at, (begin, now))| if instant(at) { *now } else { now - begin }).collect()
+    pairs
+        .map(|(at, (begin, now))| if instant(at) { *now } else { now - begin })
+        .collect()
 }
 
 /// Runs something in the calling thread, where events are counted.

@@ -26,7 +26,10 @@ fn parse(status: &str) -> DmemInfo {
             "RssFile" | "RssShmem" => &mut info.shared,
             _ => continue,
         };
-        let number = rest.split_whitespace().next().and_then(|number| number.parse().ok());
+        let number = rest
+            .split_whitespace()
+            .next()
+            .and_then(|number| number.parse().ok());
         *field += number.unwrap_or(0);
     }
     info
@@ -34,7 +37,7 @@ fn parse(status: &str) -> DmemInfo {
 
 fn page_size() -> c_longlong {
     // SAFETY: it only looks a number up.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as c_longlong }
 }
 
 fn of_this_process() -> Outcome<DmemInfo> {
@@ -66,7 +69,10 @@ mod tests {
              RssFile:\t3 kB\nRssShmem:\t4 kB\nVmData:\t5 kB\nVmStk:\t6 kB\nVmExe:\t2 kB\nVmLib:\t20 kB\nVmPTE:\t40 kB\n",
         );
         assert_eq!([info.peak, info.size, info.locked], [12, 11, 1]);
-        assert_eq!([info.high_water_mark, info.resident, info.shared], [9, 8, 7]);
+        assert_eq!(
+            [info.high_water_mark, info.resident, info.shared],
+            [9, 8, 7]
+        );
         assert_eq!([info.heap, info.stack, info.text], [5, 6, 2]);
         assert_eq!([info.library, info.pte], [20, 40]);
     }

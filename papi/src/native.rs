@@ -71,20 +71,29 @@ pub(crate) fn is_native(code: c_int) -> bool {
 
 /// Returns a native event by its code.
 pub(crate) fn native(code: c_int) -> Outcome<Native> {
-    let natives = LIBRARY.natives.read().unwrap_or_else(PoisonError::into_inner);
+    let natives = LIBRARY
+        .natives
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
     natives.get(code).cloned().ok_or(ENOEVNT)
 }
 
 /// Gives an event a code.
 pub(crate) fn register(native: Native) -> c_int {
-    let mut natives = LIBRARY.natives.write().unwrap_or_else(PoisonError::into_inner);
+    let mut natives = LIBRARY
+        .natives
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     natives.insert(native)
 }
 
 /// Returns the code of a native event by its name: libpfm4's, Quipu's or perf's.
 pub(crate) fn code_of(name: &str) -> Outcome<c_int> {
     let known = {
-        let natives = LIBRARY.natives.read().unwrap_or_else(PoisonError::into_inner);
+        let natives = LIBRARY
+            .natives
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         natives.find(name)
     };
     if let Some(code) = known {
@@ -104,13 +113,22 @@ fn exists(native: &Native) -> bool {
         _ => Target::CurrentThread,
     };
     let mut builder = EventSet::builder();
-    let spec = native.spec.clone().with_filter(Filter::default().with_levels(Filter::USER));
-    let opened = builder.events(spec).and_then(|builder| builder.target(target).open());
+    let spec = native
+        .spec
+        .clone()
+        .with_filter(Filter::default().with_levels(Filter::USER));
+    let opened = builder
+        .events(spec)
+        .and_then(|builder| builder.target(target).open());
     let error = match &opened {
         Ok(set) => set.events().first().and_then(|event| event.error()),
         Err(error) => Some(error),
     };
-    let unknown = [ErrorKind::UnsupportedEvent, ErrorKind::NoSuchDevice, ErrorKind::InvalidConfiguration];
+    let unknown = [
+        ErrorKind::UnsupportedEvent,
+        ErrorKind::NoSuchDevice,
+        ErrorKind::InvalidConfiguration,
+    ];
     error.is_none_or(|error| !unknown.contains(&error.kind()))
 }
 
@@ -212,10 +230,17 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
     if pmu.is_some_and(|pmu| pmu == generalized::PMU) {
         let (system, name) = name.split_once(':')?;
         let tracepoint = Event::tracepoint(system, name);
-        return Some((tracepoint, format!("the tracepoint {name} of {system}"), CPU));
+        return Some((
+            tracepoint,
+            format!("the tracepoint {name} of {system}"),
+            CPU,
+        ));
     }
     if pmu == Some("perf_raw") {
-        return name.parse().ok().map(|event| (event, "the bits as given".to_owned(), CPU));
+        return name
+            .parse()
+            .ok()
+            .map(|event| (event, "the bits as given".to_owned(), CPU));
     }
     for table in NativeEvents::this().tables().unwrap_or_default() {
         let names = pmu_names(table.id());

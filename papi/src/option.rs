@@ -58,11 +58,7 @@ extern "C" fn PAPI_get_opt(option: c_int, pointer: *mut PapiOption) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_cmp_opt(
-    option: c_int,
-    pointer: *mut PapiOption,
-    component: c_int,
-) -> c_int {
+extern "C" fn PAPI_get_cmp_opt(option: c_int, pointer: *mut PapiOption, component: c_int) -> c_int {
     // SAFETY: the caller's pointer is null or to what the option is of.
     call(|| unsafe { get::of_component(option, pointer, component) })
 }

@@ -87,7 +87,11 @@ impl Set {
             return Err(EINVAL);
         }
         let threshold = c_longlong::from(threshold);
-        let known = self.overflow.watched.iter().position(|watched| watched.code == code);
+        let known = self
+            .overflow
+            .watched
+            .iter()
+            .position(|watched| watched.code == code);
         let watched = Watched {
             code,
             threshold,
@@ -119,7 +123,11 @@ impl Set {
     #[cfg(target_os = "linux")]
     fn next_passed(&mut self, from: usize) -> Option<(usize, Passed)> {
         for at in from..self.overflow.watched.len() {
-            let Watched { code, threshold, deadline } = self.overflow.watched[at];
+            let Watched {
+                code,
+                threshold,
+                deadline,
+            } = self.overflow.watched[at];
             let Some(index) = self.index(code) else {
                 continue;
             };
@@ -128,7 +136,14 @@ impl Set {
                 let excess = value - deadline;
                 let next = deadline + threshold * (excess / threshold + 1);
                 self.overflow.watched[at].deadline = next;
-                return Some((at + 1, Passed { index, code, excess }));
+                return Some((
+                    at + 1,
+                    Passed {
+                        index,
+                        code,
+                        excess,
+                    },
+                ));
             }
         }
         None
@@ -185,7 +200,8 @@ extern "C" fn PAPI_get_overflow_event_index(
             }
             let is_set = |at: &usize| *at < 64 && vector >> at & 1 != 0;
             let positions = (0..set.events.len()).filter(is_set);
-            let simple = |at: &usize| !is_preset(set.events[*at]) || !Set::is_derived(set.events[*at]);
+            let simple =
+                |at: &usize| !is_preset(set.events[*at]) || !Set::is_derived(set.events[*at]);
             let mut written = 0;
             for position in positions.filter(simple).take(room as usize) {
                 // SAFETY: the array has room for as many as the caller says.

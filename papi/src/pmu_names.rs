@@ -129,7 +129,10 @@ mod tests {
                 wanted += 1;
             }
         }
-        assert_eq!(wanted, NAMES.iter().map(|(_, names)| names.len()).sum::<usize>());
+        assert_eq!(
+            wanted,
+            NAMES.iter().map(|(_, names)| names.len()).sum::<usize>()
+        );
         assert_eq!(pmu_names("amd-zen0"), [""; 0]);
     }
 }

@@ -24,7 +24,10 @@ pub(crate) fn by_code(code: c_int) -> Outcome<(usize, &'static str)> {
     }
     let index = (code & !PRESET_MASK) as usize;
     debug_assert!(PRESETS.len() <= CODES);
-    PRESETS.get(index).map(|(name, _)| (index, *name)).ok_or(ENOTPRESET)
+    PRESETS
+        .get(index)
+        .map(|(name, _)| (index, *name))
+        .ok_or(ENOTPRESET)
 }
 
 /// Returns the code of a preset by its name, in any letter case behind `PAPI_`.
@@ -32,7 +35,9 @@ pub(crate) fn code_of(name: &str) -> Option<c_int> {
     if !name.starts_with("PAPI_") {
         return None;
     }
-    let at = PRESETS.iter().position(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    let at = PRESETS
+        .iter()
+        .position(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(c_int::try_from(at).ok()? | PRESET_MASK)
 }
 
@@ -60,7 +65,11 @@ pub(crate) fn formula(index: usize) -> Option<Formula> {
 /// Returns the number of presets that can be counted here.
 pub(crate) fn available() -> usize {
     static AVAILABLE: OnceLock<usize> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| (0..PRESETS.len()).filter(|at| formula(*at).is_some()).count())
+    *AVAILABLE.get_or_init(|| {
+        (0..PRESETS.len())
+            .filter(|at| formula(*at).is_some())
+            .count()
+    })
 }
 
 /// Returns the operations of a formula behind their operands, as `PAPI_event_info_t` has them: `N0|N1|+|`.
@@ -115,8 +124,17 @@ pub(crate) fn derived(formula: &Formula) -> &'static str {
     }
     let text = formula.to_string();
     let words: Vec<&str> = text.split_whitespace().collect();
-    let events = words.iter().step_by(2).all(|word| formula.events().iter().any(|e| e == word));
-    let all = |operator: &str| words.iter().skip(1).step_by(2).all(|word| *word == operator);
+    let events = words
+        .iter()
+        .step_by(2)
+        .all(|word| formula.events().iter().any(|e| e == word));
+    let all = |operator: &str| {
+        words
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .all(|word| *word == operator)
+    };
     match (events, all("+"), all("-")) {
         (true, true, _) => "DERIVED_ADD",
         (true, _, true) => "DERIVED_SUB",

@@ -54,8 +54,13 @@ impl Profile {
         let Some(event) = self.events.iter().find(|event| event.code == code) else {
             return false;
         };
-        let below = event.regions.iter().filter(|region| region.offset < address);
-        let region = below.max_by_key(|region| region.offset).or(event.regions.first());
+        let below = event
+            .regions
+            .iter()
+            .filter(|region| region.offset < address);
+        let region = below
+            .max_by_key(|region| region.offset)
+            .or(event.regions.first());
         let Some(region) = region.filter(|region| region.offset <= address) else {
             return true;
         };
@@ -123,7 +128,9 @@ unsafe fn add<T>(region: &Sprofil, index: usize, by: &Increment)
 where
     T: Copy + Into<u64> + From<u8> + Wrapping,
 {
-    let end = index.checked_add(1).and_then(|end| end.checked_mul(size_of::<T>()));
+    let end = index
+        .checked_add(1)
+        .and_then(|end| end.checked_mul(size_of::<T>()));
     if end.is_none_or(|end| end > region.size as usize) || region.base.is_null() {
         return;
     }
@@ -170,7 +177,8 @@ impl Set {
         }
         self.component()?;
         self.index(code).ok_or(ENOEVNT)?;
-        let is_scale = |region: &Sprofil| region.scale == 131_072 || (2..=65536).contains(&region.scale);
+        let is_scale =
+            |region: &Sprofil| region.scale == 131_072 || (2..=65536).contains(&region.scale);
         let derived = Self::is_derived(code) && flags & FORCE_SW == 0;
         let first = self.profile.is_empty() && threshold == 0;
         if derived || threshold < 0 || first || !regions.iter().all(is_scale) {
@@ -183,7 +191,11 @@ impl Set {
         if flags & !FLAGS != 0 || buckets.count_ones() > 1 {
             return Err(EINVAL);
         }
-        let known = self.profile.events.iter().position(|event| event.code == code);
+        let known = self
+            .profile
+            .events
+            .iter()
+            .position(|event| event.code == code);
         if threshold == 0 && known.is_none() {
             return Err(EINVAL);
         }
@@ -249,7 +261,11 @@ extern "C" fn PAPI_profil(
         offset,
         scale,
     };
-    let regions = if threshold > 0 { vec![region] } else { Vec::new() };
+    let regions = if threshold > 0 {
+        vec![region]
+    } else {
+        Vec::new()
+    };
     done(|| LIBRARY.with(number, |set| set.profile(regions, code, threshold, flags)))
 }
 

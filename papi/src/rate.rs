@@ -172,7 +172,10 @@ extern "C" fn PAPI_ipc(
             return Err(EINVAL);
         }
         initialize()?;
-        let told = measure(&[code("PAPI_TOT_INS"), code("PAPI_TOT_CYC")], Rate::ForCycle)?;
+        let told = measure(
+            &[code("PAPI_TOT_INS"), code("PAPI_TOT_CYC")],
+            Rate::ForCycle,
+        )?;
         // SAFETY: not null, and the caller's to be written.
         unsafe {
             write(real, told.real as c_float)?;
@@ -194,15 +197,25 @@ extern "C" fn PAPI_epc(
     rate: *mut c_float,
 ) -> c_int {
     done(|| {
-        let numbers = [reference, cycles, events].iter().any(|pointer| pointer.is_null());
+        let numbers = [reference, cycles, events]
+            .iter()
+            .any(|pointer| pointer.is_null());
         if numbers || real.is_null() || of_thread.is_null() || rate.is_null() {
             return Err(EINVAL);
         }
         initialize()?;
-        let first = if event == 0 { code("PAPI_TOT_INS") } else { event };
+        let first = if event == 0 {
+            code("PAPI_TOT_INS")
+        } else {
+            event
+        };
         native::query(first)?;
         let mut measured = vec![first, code("PAPI_TOT_CYC"), code("PAPI_REF_CYC")];
-        measured.truncate(if native::query(measured[2]).is_ok() { 3 } else { 2 });
+        measured.truncate(if native::query(measured[2]).is_ok() {
+            3
+        } else {
+            2
+        });
         let told = measure(&measured, Rate::ForCycle)?;
         // SAFETY: not null, and the caller's to be written.
         unsafe {

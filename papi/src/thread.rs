@@ -124,7 +124,10 @@ impl Threads {
             }
         }
         known[0] = Arc::clone(&first);
-        self.id_function.store(function.map_or(0, |function| function as usize), Ordering::Relaxed);
+        self.id_function.store(
+            function.map_or(0, |function| function as usize),
+            Ordering::Relaxed,
+        );
         self.enter(&first);
         Ok(())
     }

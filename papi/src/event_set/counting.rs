@@ -21,7 +21,9 @@ pub(super) struct Counting {
 impl Counting {
     /// Reads the counters into values.
     fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
-        self.set.read(&mut self.counts).map_err(|error| refused(&error))?;
+        self.set
+            .read(&mut self.counts)
+            .map_err(|error| refused(&error))?;
         let mut lost = Ok(());
         for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
             let count = event.total().map_err(|error| refused(&error))?;
@@ -63,15 +65,16 @@ impl Set {
         let mut builder = EventSet::builder();
         builder.target(self.target());
         builder.attributes(
-            Attributes::default().with_disabled(true).with_inherit(self.inherit != 0),
+            Attributes::default()
+                .with_disabled(true)
+                .with_inherit(self.inherit != 0),
         );
         builder.user_mode_fallback(true);
-        let apart = self.state & MULTIPLEXING != 0
-            || self.inherit != 0
-            || self.component != Some(CPU);
-        let counted_by_hardware = specs.iter().any(|spec| {
-            !matches!(spec.event, Event::Software(_) | Event::Tracepoint { .. })
-        });
+        let apart =
+            self.state & MULTIPLEXING != 0 || self.inherit != 0 || self.component != Some(CPU);
+        let counted_by_hardware = specs
+            .iter()
+            .any(|spec| !matches!(spec.event, Event::Software(_) | Event::Tracepoint { .. }));
         let added = match apart || specs.len() == 1 {
             true => builder.events(specs),
             false => builder.events(GroupSpec::new(specs)),
@@ -86,8 +89,12 @@ impl Set {
             set.enable().map_err(|error| refused(&error))?;
             std::thread::sleep(Duration::ZERO);
             let read = set.read(counts);
-            set.disable().and_then(|()| set.reset()).and(read).map_err(|error| refused(&error))?;
-            let never = |event: quipu::EventCount<'_>| matches!(event.total(), Ok(Count::NotCounted));
+            set.disable()
+                .and_then(|()| set.reset())
+                .and(read)
+                .map_err(|error| refused(&error))?;
+            let never =
+                |event: quipu::EventCount<'_>| matches!(event.total(), Ok(Count::NotCounted));
             match counts.events().any(never) {
                 true => Err(ECNFLCT),
                 false => Ok(()),
@@ -98,7 +105,10 @@ impl Set {
         if !apart && runs_here && counted_by_hardware {
             fits(&mut set, &mut counts)?;
         }
-        let scales = set.events().iter().map(|event| event.info().map_or(1.0, |info| info.scale));
+        let scales = set
+            .events()
+            .iter()
+            .map(|event| event.info().map_or(1.0, |info| info.scale));
         let scales = scales.collect();
         Ok(Counting {
             set,
@@ -123,7 +133,11 @@ impl Set {
         let Some(counting) = &mut self.counting else {
             return Err(EINVAL);
         };
-        counting.set.reset().and_then(|()| counting.set.enable()).map_err(|error| refused(&error))?;
+        counting
+            .set
+            .reset()
+            .and_then(|()| counting.set.enable())
+            .map_err(|error| refused(&error))?;
         self.values.fill(0);
         self.state = (self.state & !STOPPED) | RUNNING;
         self.mark_master(true);
@@ -196,7 +210,9 @@ impl Set {
         let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
         let mut builder = EventSet::builder();
         builder.target(self.target()).user_mode_fallback(true);
-        let inherit = Attributes::default().with_disabled(true).with_inherit(self.inherit != 0);
+        let inherit = Attributes::default()
+            .with_disabled(true)
+            .with_inherit(self.inherit != 0);
         builder.attributes(inherit);
         builder.events(clock).map_err(|error| refused(&error))?;
         let set = builder.open().map_err(|error| refused(&error))?;
@@ -209,15 +225,25 @@ impl Set {
     /// Changes options, and opens the counters anew; where they cannot be, the options are as before.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Outcome {
         let before = (
-            self.domain, self.granularity, self.attached, self.cpu, self.inherit,
-            self.multiplexing, self.state,
+            self.domain,
+            self.granularity,
+            self.attached,
+            self.cpu,
+            self.inherit,
+            self.multiplexing,
+            self.state,
         );
         change(self);
         let checked = self.check_permission();
         if let Err(code) = checked.and_then(|()| self.open()) {
             (
-                self.domain, self.granularity, self.attached, self.cpu, self.inherit,
-                self.multiplexing, self.state,
+                self.domain,
+                self.granularity,
+                self.attached,
+                self.cpu,
+                self.inherit,
+                self.multiplexing,
+                self.state,
             ) = before;
             // It could be opened before.
             let _ = self.open();

@@ -57,7 +57,11 @@ extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) ->
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
-    call(|| LIBRARY.with(number, |set| set.component().map(|component| component as c_int)))
+    call(|| {
+        LIBRARY.with(number, |set| {
+            set.component().map(|component| component as c_int)
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -118,13 +122,21 @@ unsafe fn each(
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_add_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
     // SAFETY: the caller's array is as long as it says.
-    call(|| unsafe { each(events, length, |code| LIBRARY.with(number, |set| set.add(code))) })
+    call(|| unsafe {
+        each(events, length, |code| {
+            LIBRARY.with(number, |set| set.add(code))
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_remove_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
     // SAFETY: the caller's array is as long as it says.
-    call(|| unsafe { each(events, length, |code| LIBRARY.with(number, |set| set.remove(code))) })
+    call(|| unsafe {
+        each(events, length, |code| {
+            LIBRARY.with(number, |set| set.remove(code))
+        })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -272,4 +284,3 @@ extern "C" fn PAPI_state(number: c_int, state: *mut c_int) -> c_int {
         unsafe { write(state, now) }
     })
 }
-

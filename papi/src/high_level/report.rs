@@ -36,8 +36,15 @@ pub(super) extern "C" fn at_exit() {
 
 /// Returns the rank of a process that a launcher of parallel programs gave it, or a number of its own.
 fn rank() -> u64 {
-    let named = ["OMPI_COMM_WORLD_RANK", "ALPS_APP_PE", "PMI_RANK", "SLURM_PROCID"];
-    let given = named.iter().find_map(|name| std::env::var(name).ok()?.parse().ok());
+    let named = [
+        "OMPI_COMM_WORLD_RANK",
+        "ALPS_APP_PE",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ];
+    let given = named
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok());
     given.unwrap_or_else(|| u64::from(std::process::id()))
 }
 
@@ -49,8 +56,15 @@ fn write(report: &str) -> std::io::Result<()> {
     if let Ok(known) = std::fs::metadata(&directory)
         && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
     {
-        let then = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        std::fs::rename(&directory, Path::new(&format!("{}-{then}", directory.display())))?;
+        let then = known
+            .modified()?
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
+        std::fs::rename(
+            &directory,
+            Path::new(&format!("{}-{then}", directory.display())),
+        )?;
     }
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join(format!("rank_{:06}.json", rank())), report)
@@ -84,7 +98,11 @@ fn json(events: &[Counted], threads: &[&Regions]) -> String {
         })
         .collect();
     let text = |field: &[std::ffi::c_char]| {
-        let bytes: Vec<u8> = field.iter().map(|c| c.cast_unsigned()).take_while(|c| *c != 0).collect();
+        let bytes: Vec<u8> = field
+            .iter()
+            .map(|c| c.cast_unsigned())
+            .take_while(|c| *c != 0)
+            .collect();
         quoted(&String::from_utf8_lossy(&bytes))
     };
     let machine = format!(
@@ -120,7 +138,8 @@ fn region(events: &[Counted], region: &Region) -> String {
             return format!("          {}: \"{total}\"", quoted(name));
         }
         let reads = region.reads.iter().enumerate();
-        let reads = reads.map(|(at, read)| format!(",\n            \"read_{}\": \"{}\"", at + 1, value(read)));
+        let reads = reads
+            .map(|(at, read)| format!(",\n            \"read_{}\": \"{}\"", at + 1, value(read)));
         format!(
             "          {}: {{\n            \"region_value\": \"{total}\"{}\n          }}",
             quoted(name),

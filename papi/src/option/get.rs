@@ -84,8 +84,9 @@ pub(super) unsafe fn get(option: c_int, pointer: *mut PapiOption) -> Outcome<c_i
 /// # Safety
 /// `pointer` points to the member that the option is of, which may be written.
 unsafe fn of_set(option: c_int, pointer: *mut PapiOption) -> Outcome<c_int> {
-    // SAFETY: the caller's promise. The set's number is first in each of these, but in scopes.
+    // The set's number is first in each of these, but in scopes.
     let number = match option {
+        // SAFETY: the caller's promise.
         GRANUL | DOMAIN => unsafe { read(&raw const (*pointer).scope.eventset) }?,
         // SAFETY: as above.
         _ => unsafe { read(&raw const (*pointer).attach.eventset) }?,
@@ -154,7 +155,10 @@ pub(super) unsafe fn of_component(
     // SAFETY: the caller's promise.
     unsafe {
         match option {
-            SHLIBINFO => write(&raw mut (*pointer).shlib_info, executable::shared_libraries())?,
+            SHLIBINFO => write(
+                &raw mut (*pointer).shlib_info,
+                executable::shared_libraries(),
+            )?,
             COMPONENTINFO => write(&raw mut (*pointer).cmp_info, component::info(component))?,
             _ => return Err(EINVAL),
         }

@@ -8,9 +8,7 @@ use super::{
     DETACH, DOMAIN, GRANUL, INHERIT, INSTR_ADDRESS, ITIMER, MULTIPLEX, USER_EVENTS_FILE,
 };
 use crate::abi::PapiOption;
-use crate::code::{
-    DEBUG_HANDLER, DEBUG_LEVEL, ECMP, EINVAL, EINVAL_DOM, ENOSUPP, Outcome, read,
-};
+use crate::code::{DEBUG_HANDLER, DEBUG_LEVEL, ECMP, EINVAL, EINVAL_DOM, ENOSUPP, Outcome, read};
 use crate::component::{DEFAULTS, DOM_ALL, GRN_SYS, GRN_THR, domains, granularities, valid};
 use crate::event_set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Multiplexing, Set};
 use crate::library::LIBRARY;
@@ -32,7 +30,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
     macro_rules! member {
         ($name:ident) => {
             // SAFETY: the caller's promise; any bytes are a value of the member.
-            unsafe { read((&raw const (*pointer).$name)) }?
+            unsafe { read(&raw const (*pointer).$name) }?
         };
     }
     match option {
@@ -146,7 +144,9 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
             check_range(defaults.scope, GRN_MAX, EINVAL)?;
             let component = valid(defaults.def_cidx)?;
             one_granularity(component, defaults.scope)?;
-            DEFAULTS[component].granularity.store(defaults.scope, Relaxed);
+            DEFAULTS[component]
+                .granularity
+                .store(defaults.scope, Relaxed);
             Ok(())
         }
         GRANUL => {

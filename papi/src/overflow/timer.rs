@@ -38,7 +38,8 @@ impl Timer {
         event.sigev_notify_thread_id = unsafe { libc::gettid() };
         let mut timer: libc::timer_t = std::ptr::null_mut();
         // SAFETY: the structs are filled in, and `timer` is written to.
-        if unsafe { libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) } != 0 {
+        if unsafe { libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) } != 0
+        {
             return Err(ESYS);
         }
         let timer = Self(timer);

@@ -1,0 +1,166 @@
+//! The interface against PAPI's own header and library, where they are installed: sizes, offsets, constants, names.
+
+mod c_programs;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use c_programs::{Library, is_there, printed, root, skip};
+
+/// The header of PAPI that ours has to be like.
+const INSTALLED: &str = "/usr/include/papi.h";
+
+fn installed() -> Option<String> {
+    let header = fs::read_to_string(INSTALLED).ok();
+    match header.filter(|text| text.contains("PAPI_VERSION_NUMBER(7,0,0,0)")) {
+        Some(header) => Some(header),
+        None => {
+            skip("PAPI's header", "libpapi-dev 7.0 is not installed");
+            None
+        }
+    }
+}
+
+fn ours() -> String {
+    fs::read_to_string(root().join("include/papi.h")).expect("the header")
+}
+
+/// The names that a header defines as macros without arguments, and the constants of its enumerations.
+fn constants(header: &str) -> BTreeSet<&str> {
+    let words = header.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let is_constant = |word: &&str| {
+        let lower = word.chars().any(|c| c.is_ascii_lowercase());
+        (word.starts_with("PAPI_") || word.starts_with("PAPIF_")) && !lower && !word.ends_with('_')
+    };
+    let known = words.filter(is_constant).collect::<BTreeSet<_>>();
+    let with_value = |name: &&str| {
+        // Macros that take arguments, name a type or call a function, and words of comments.
+        let macro_line = format!("#define {name}(");
+        let defined = header.lines().any(|line| {
+            let line = line.trim_start();
+            let rest = line.strip_prefix("#define ").unwrap_or(line).trim_start();
+            rest.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with([' ', '\t', ',', '=']) || rest.is_empty())
+        });
+        defined && !header.contains(&macro_line)
+    };
+    known.into_iter().filter(with_value).collect()
+}
+
+/// The types of our header, each with its members.
+fn structs(header: &str) -> Vec<(String, Vec<String>)> {
+    let mut all = Vec::new();
+    let mut members: Option<Vec<String>> = None;
+    for line in header.lines() {
+        if line.starts_with("typedef struct") || line.starts_with("typedef union") {
+            members = line.ends_with('{').then(Vec::new);
+        } else if let (Some(end), Some(_)) = (line.strip_prefix("} "), &members) {
+            all.push((
+                end.trim_end_matches(';').to_owned(),
+                members.take().unwrap_or_default(),
+            ));
+        } else if let Some(members) = &mut members
+            && !line.contains(':')
+        {
+            let declared = line.trim().trim_end_matches(';');
+            let name = declared
+                .split('[')
+                .next()
+                .and_then(|word| word.rsplit([' ', '*']).next());
+            members.push(name.unwrap_or_default().to_owned());
+        }
+    }
+    all
+}
+
+/// Prints what a header says of the interface, by a program that is compiled against it.
+fn told_by(include: &Path, dir: &Path, source: &str) -> String {
+    let (file, program) = (dir.join("interface.c"), dir.join("interface"));
+    fs::write(&file, source).expect("a source");
+    printed(
+        Command::new("cc")
+            .args(["-w", "-I"])
+            .arg(include)
+            .arg(&file)
+            .arg("-o")
+            .arg(&program),
+    );
+    printed(&mut Command::new(program))
+}
+
+#[test]
+fn layouts_and_constants_are_those_of_the_installed_header() {
+    let Some(installed) = installed() else { return };
+    let ours = ours();
+    let mut source =
+        "#include <papi.h>\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {\n".to_owned();
+    let structs = structs(&ours);
+    assert!(structs.len() > 20, "{structs:?}");
+    for (name, members) in &structs {
+        source += &format!("printf(\"{name} %zu\\n\", sizeof({name}));\n");
+        for member in members {
+            source += &format!(
+                "printf(\"{name}.{member} %zu %zu\\n\", offsetof({name}, {member}), sizeof((({name} *)0)->{member}));\n"
+            );
+        }
+    }
+    let events = "papiStdEventDefs.h";
+    let own_events = fs::read_to_string(root().join("include").join(events)).expect("the header");
+    let wanted = constants(&installed);
+    let known = constants(&ours);
+    let missing: Vec<_> = wanted.difference(&known).collect();
+    assert!(missing.is_empty(), "the header has no {missing:?}");
+    assert!(wanted.len() > 250, "{}", wanted.len());
+    for name in known.iter().chain(&constants(&own_events)) {
+        source += &format!("printf(\"{name} %lld\\n\", (long long)({name}));\n");
+    }
+    source += "return 0; }\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    let of_ours = told_by(&root().join("include"), dir.path(), &source);
+    let of_theirs = told_by(Path::new("/usr/include"), dir.path(), &source);
+    assert!(of_ours.lines().count() > 600);
+    for (ours, theirs) in of_ours.lines().zip(of_theirs.lines()) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!(of_ours.lines().count(), of_theirs.lines().count());
+}
+
+#[test]
+fn every_function_of_the_header_is_exported() {
+    let library = Library::lay_out();
+    if !is_there("nm") {
+        return skip("exported names", "there is no nm");
+    }
+    let names = printed(
+        Command::new("nm")
+            .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+            .arg(library.path()),
+    );
+    let exported: BTreeSet<&str> = names.lines().collect();
+    let ours = ours();
+    let declared: BTreeSet<&str> = ours
+        .lines()
+        .filter(|line| line.ends_with(");") && !line.starts_with("typedef"))
+        .filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next())
+        .collect();
+    assert_eq!(declared.len(), 89);
+    assert_eq!(exported, declared);
+    let Some(installed) = installed() else { return };
+    let called = |name: &&&str| !installed.contains(&format!("{name}("));
+    assert_eq!(declared.iter().filter(called).count(), 0);
+}
+
+#[test]
+fn the_soname_is_that_of_papi() {
+    if !is_there("readelf") {
+        return skip("soname", "there is no readelf");
+    }
+    let library = Library::lay_out();
+    let dynamic = printed(Command::new("readelf").arg("--dynamic").arg(library.path()));
+    assert!(
+        dynamic.contains("Library soname: [libpapi.so.7.0]"),
+        "{dynamic}"
+    );
+}

@@ -1,0 +1,34 @@
+/* Assertions of the test programs, and page faults in a number that is known. */
+#include <papi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define CHECK(actual, wanted)                                                                          \
+    do {                                                                                               \
+        long long is = (long long)(actual), to_be = (long long)(wanted);                               \
+        if (is != to_be) {                                                                             \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, is, to_be);  \
+            exit(1);                                                                                   \
+        }                                                                                              \
+    } while (0)
+
+/* Touches pages that were never touched, each a page fault. */
+static inline void fault(int pages)
+{
+    long size = 4096L * pages;
+    volatile char *memory =
+        mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || madvise((void *)memory, (size_t)size, MADV_NOHUGEPAGE))
+        exit(2);
+    for (long at = 0; at < size; at += 4096)
+        memory[at] = 1;
+    munmap((void *)memory, (size_t)size);
+}
+
+static inline int code_of(const char *name)
+{
+    int code = 0;
+    CHECK(PAPI_event_name_to_code(name, &code), PAPI_OK);
+    return code;
+}
