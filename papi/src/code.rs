@@ -36,7 +36,7 @@ pub(crate) const ENOSUPP: Code = Code(-18);
 pub(crate) const EINVAL_DOM: Code = Code(-21);
 pub(crate) const ECMP_DISABLED: Code = Code(-25);
 
-/// What each code says, by its number without the sign.
+/// Texts of the codes, by their numbers without the sign.
 const TEXTS: [&CStr; 28] = [
     c"no error",
     c"an argument is not valid",
@@ -70,7 +70,7 @@ const TEXTS: [&CStr; 28] = [
 
 thread_local! {
     static LAST: Cell<c_int> = const { Cell::new(0) };
-    /// What would help, as the facade says it.
+    /// The error of the facade, which says what would help.
     static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
     /// True inside of a function of the library, where the handler of a signal has to keep out.
     static INSIDE: Cell<bool> = const { Cell::new(false) };

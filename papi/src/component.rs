@@ -42,7 +42,7 @@ mod flag {
     pub(super) const INHERIT: u32 = 1 << 12;
 }
 
-/// What the program may change of a component.
+/// Properties of a component that the program may change.
 pub(crate) struct Defaults {
     pub(crate) domain: AtomicI32,
     pub(crate) granularity: AtomicI32,
@@ -157,7 +157,7 @@ fn clamp(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
 
-/// What the library tells of a component. Programs have its address, so that it is never freed.
+/// The struct that tells of a component. Programs have its address, so that it is never freed.
 struct Told(Box<ComponentInfo>);
 
 // SAFETY: the pointers in it are to texts that live as long as the process and are only read.

@@ -13,7 +13,7 @@ use crate::library::LIBRARY;
 const CPU: c_int = 1;
 const FIRST: c_int = 0;
 
-/// What the handle of the CPU points to.
+/// The place that the handle of the CPU points to.
 static HANDLE: u8 = 0;
 
 fn handle() -> *mut c_void {

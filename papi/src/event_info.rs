@@ -1,4 +1,4 @@
-//! What the library tells of an event: `PAPI_event_info_t`.
+//! Details of events: `PAPI_event_info_t`.
 
 use std::ffi::{c_int, c_uint};
 

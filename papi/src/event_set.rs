@@ -30,7 +30,7 @@ pub(crate) const MULTIPLEXING: c_int = 0x40;
 pub(crate) const ATTACHED: c_int = 0x80;
 pub(crate) const CPU_ATTACHED: c_int = 0x100;
 
-/// How a set is multiplexed, as the program gave it.
+/// The options of multiplexing, as the program gave them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Multiplexing {
     pub(crate) ns: c_int,

@@ -84,7 +84,7 @@ fn own_path() -> String {
         .unwrap_or_default()
 }
 
-/// What programs have the address of. It is written anew and never freed.
+/// Structs that programs have the address of. They are written anew and never freed.
 struct Told {
     executable: Option<Box<ExeInfo>>,
     libraries: Option<Box<ShlibInfo>>,

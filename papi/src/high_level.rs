@@ -31,9 +31,9 @@ struct Region {
     name: String,
     parent: Option<usize>,
     begin: Values,
-    /// What was counted from the begin to the end.
+    /// The counts from the begin to the end.
     total: Option<Values>,
-    /// What was counted from the begin to each read.
+    /// The counts from the begin to each read.
     reads: Vec<Values>,
 }
 

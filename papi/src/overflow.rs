@@ -13,7 +13,7 @@ mod timer;
 /// Software finds the overflow, whatever the hardware offers.
 pub(crate) const FORCE_SW: c_int = 0x40;
 
-/// What the program has called: the set, the address of the code, the events as bits, and the context.
+/// The program's handler: it gets the set, the address of the code, the events as bits, and the context.
 pub(crate) type Handler = extern "C" fn(c_int, *mut c_void, c_longlong, *mut c_void);
 
 /// An event whose overflow is looked for.
@@ -25,7 +25,7 @@ struct Watched {
     deadline: c_longlong,
 }
 
-/// What a set looks for.
+/// The events that a set looks for.
 #[derive(Default)]
 pub(crate) struct Overflow {
     watched: Vec<Watched>,

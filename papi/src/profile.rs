@@ -30,7 +30,7 @@ struct Profiled {
 pub(crate) struct Profile {
     events: Vec<Profiled>,
     flags: c_int,
-    /// What chance is taken from.
+    /// The state of the random numbers.
     random: u32,
 }
 
@@ -159,7 +159,7 @@ macro_rules! wrapping {
 
 wrapping!(u16, u32, u64);
 
-/// What is called where a profile is all that is wanted.
+/// The handler of a set that is profiled and nothing else.
 extern "C" fn nothing(_: c_int, _: *mut c_void, _: c_longlong, _: *mut c_void) {}
 
 impl Set {

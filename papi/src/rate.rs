@@ -9,7 +9,7 @@ use crate::event_set::Set;
 use crate::library::LIBRARY;
 use crate::{clock, native, preset};
 
-/// What a rate is of.
+/// The denominator of a rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rate {
     /// Millions of events in a second of the thread.
@@ -27,7 +27,7 @@ struct Measured {
     of_thread: f64,
 }
 
-/// What a call tells.
+/// The results of a call.
 #[derive(Default)]
 struct Told {
     real: f64,

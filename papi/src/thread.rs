@@ -38,7 +38,7 @@ pub(crate) struct Threads {
     known: Mutex<Vec<Arc<Thread>>>,
     /// The address of the function that names threads; 0 before `PAPI_thread_init`.
     id_function: AtomicUsize,
-    /// How often the threads were forgotten.
+    /// The number of times that the threads were forgotten.
     generation: AtomicUsize,
 }
 
