@@ -91,7 +91,7 @@ fn cpu_events() -> Vec<Listed> {
         let mut events: BTreeMap<String, Listed> = BTreeMap::new();
         for details in table.events() {
             let name = format!("{pmu}::{}", details.event.to_ascii_uppercase());
-            let description = details.description.unwrap_or_default();
+            let description = details.description().unwrap_or_default().to_owned();
             let listed = events
                 .entry(name.clone())
                 .or_insert_with(|| Listed::new(name, ""));

@@ -248,7 +248,9 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
             let named = Event::Named(name.to_owned());
             let map = table.events_for(Interface::Linux);
             if map.resolve(&named, Filter::default()).is_ok() {
-                let details = table.event(name).and_then(|details| details.description);
+                let details = table
+                    .event(name)
+                    .and_then(|details| details.description().map(str::to_owned));
                 return Some((named, details.unwrap_or_default(), CPU));
             }
         }
