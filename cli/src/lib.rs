@@ -44,8 +44,6 @@ pub mod stat;
 pub mod target;
 #[doc(hidden)]
 pub mod terminal;
-#[cfg(target_os = "linux")]
-mod top;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -90,8 +88,6 @@ where
         Command::Report(options) => report::run(&options),
         Command::Script(options) => script::run(&options),
         Command::Annotate(options) => annotate::run(&options),
-        #[cfg(target_os = "linux")]
-        Command::Top(options) => top::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]

@@ -4,7 +4,6 @@
 mod call_graph;
 mod events;
 mod existing;
-mod live;
 mod machine;
 mod opening;
 mod options;
@@ -19,8 +18,7 @@ mod tracepoints;
 
 use std::process::ExitCode;
 
-pub(crate) use live::Live;
-pub(crate) use options::{Frequency, Options};
+pub(crate) use options::Options;
 
 use crate::failure::Failure;
 

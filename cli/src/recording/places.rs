@@ -33,17 +33,6 @@ impl Places {
         self.of_processes.clear();
     }
 
-    /// Forgets all where they are many: for profiles that have no end.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn forget_if_many(&mut self) {
-        /// Some 100 bytes each.
-        const MANY: usize = 1 << 17;
-        if self.of_processes.len() + self.of_kernel.len() > MANY {
-            self.of_processes.clear();
-            self.of_kernel.clear();
-        }
-    }
-
     /// Returns what is at an address.
     pub(crate) fn at(
         &mut self,

@@ -76,9 +76,6 @@ pub(crate) struct Replay {
     left_out: Option<(u64, Error)>,
     /// Sentences on the file for the user.
     notes: Vec<String>,
-    /// True for records that are taken as they come: of processes that have ended nothing comes any more.
-    #[cfg(target_os = "linux")]
-    is_live: bool,
     is_done: bool,
 }
 
@@ -136,49 +133,9 @@ impl Replay {
                 .with_build_ids(build_ids),
             left_out: None,
             notes: Vec::new(),
-            #[cfg(target_os = "linux")]
-            is_live: false,
             is_done: false,
         };
         Ok((replay, visit))
-    }
-
-    /// Returns the state for records that are taken as they come, on this machine.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn live(events: &[RecordedEvent]) -> Self {
-        let kernel = KernelSymbols::of_this_machine();
-        let ids = events.iter().enumerate();
-        let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));
-        Self {
-            layouts: events.iter().map(|e| e.attr().layout()).collect(),
-            events: ids.collect(),
-            begun: u64::MAX,
-            processes: Processes::new(),
-            has_kernel_symbols: kernel.is_some(),
-            symbolizer: Symbolizer::new().with_kernel(kernel).of_this_machine(true),
-            left_out: None,
-            notes: Vec::new(),
-            is_live: true,
-            is_done: false,
-        }
-    }
-
-    /// Ends a round of reading all buffers: what is complete is taken in the order of its times.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn finish_round(&mut self, order: &mut TimeOrder, visit: &mut impl Visit) {
-        // Records that make no sense are left out, and counted.
-        let _ = order.finish_round(|record| self.take(record, visit));
-    }
-
-    /// Takes a record of the kernel's, or has it wait for those that may come before it.
-    pub(crate) fn feed(&mut self, order: &mut TimeOrder, bytes: &[u8], visit: &mut impl Visit) {
-        match RawRecord::at_start(bytes).and_then(|_| self.time_of(bytes)) {
-            Some(time) => {
-                self.begun = self.begun.min(time);
-                order.push(time, bytes);
-            }
-            None => self.take_or_leave_out(bytes, visit),
-        }
     }
 
     /// Takes the records in the order of their times.
@@ -205,7 +162,13 @@ impl Replay {
             if record.kind() == kind::FINISHED_ROUND {
                 order.finish_round(|record| self.take(record, &mut visit))?;
             } else if record.kind() < kind::FIRST_OF_USER {
-                self.feed(&mut order, record.bytes(), &mut visit);
+                match self.time_of(record.bytes()) {
+                    Some(time) => {
+                        self.begun = self.begun.min(time);
+                        order.push(time, record.bytes());
+                    }
+                    None => self.take(record.bytes(), &mut visit)?,
+                }
             }
         }
         order.finish(|record| self.take(record, &mut visit))?;
@@ -296,20 +259,15 @@ impl Replay {
         time.filter(|time| *time > 0 && *time < u64::MAX)
     }
 
-    /// Takes a record, as what [`TimeOrder`] hands out.
-    fn take(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
-        self.take_or_leave_out(bytes, visit);
-        Ok(())
-    }
-
     /// Takes a record, or leaves it out where its bytes make no sense.
-    fn take_or_leave_out(&mut self, bytes: &[u8], visit: &mut impl Visit) {
+    fn take(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
         if self.is_done {
-            return;
+            return Ok(());
         }
         if let Err(error) = self.decode(bytes, visit) {
             self.left_out.get_or_insert((0, error)).0 += 1;
         }
+        Ok(())
     }
 
     fn decode(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
@@ -339,10 +297,6 @@ impl Replay {
                 let (new, parent) = (task.thread, task.parent);
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
-            }
-            #[cfg(target_os = "linux")]
-            Record::Exit(task) if self.is_live => {
-                self.processes.end(task.thread.pid, task.thread.tid);
             }
             Record::Sample(sample) => self.is_done = visit.sample(self, event, &sample).is_break(),
             _ => {}
