@@ -60,7 +60,7 @@ impl Generalized {
     /// Returns the words that say what it counts, those of [`Event::description`].
     pub fn description(&self) -> Option<String> {
         let spec: EventSpec = self.name.parse().ok()?;
-        spec.event.description().map(Into::into)
+        spec.event.description()
     }
 }
 

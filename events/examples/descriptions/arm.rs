@@ -43,8 +43,11 @@ pub(crate) fn sentences(source: &Path, cpu: &str) -> Result<Sentences, Box<dyn E
     Ok(sentences)
 }
 
+/// The name of an event, its number and its sentence.
+type Row = (String, u64, String);
+
 /// Returns name, number and description of each event of a list.
-fn list(source: &Path, name: &str) -> Result<Vec<(String, u64, String)>, Box<dyn Error>> {
+fn list(source: &Path, name: &str) -> Result<Vec<Row>, Box<dyn Error>> {
     let path = source.join(format!("{name}.json"));
     if !path.is_file() {
         return Ok(Vec::new());

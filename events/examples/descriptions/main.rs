@@ -74,11 +74,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let by_name = |name: &str| {
             let name = name.to_ascii_uppercase();
             let mut found = sources.iter().map(|source| source.by_name.get(&name));
-            found.find_map(|found| found.cloned())
+            found.find_map(Option::<&String>::cloned)
         };
         let by_bits = |bits: (u64, u8)| {
             let mut found = sources.iter().map(|source| source.by_bits.get(&bits));
-            found.find_map(|found| found.cloned())
+            found.find_map(Option::<&String>::cloned)
         };
         let table = database.cpu(&cpu.id)?;
         for event in table.events() {
