@@ -71,6 +71,7 @@ impl Command {
         ];
         match purpose {
             Purpose::Count => &all[..3],
+            #[cfg(target_os = "linux")]
             Purpose::Record => all,
         }
     }
@@ -80,6 +81,7 @@ impl Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Count,
+    #[cfg(target_os = "linux")]
     Record,
 }
 

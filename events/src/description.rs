@@ -57,7 +57,7 @@ impl EventDetails {
 }
 
 impl Generalized {
-    /// Returns the words that say what it counts, those of [`Event::description`].
+    /// Returns the words that say what it counts, those of [`Event::description`](quipu_hal::Event::description).
     pub fn description(&self) -> Option<String> {
         let spec: EventSpec = self.name.parse().ok()?;
         spec.event.description()

@@ -81,6 +81,7 @@ pub(crate) static DEBUG_LEVEL: AtomicI32 = AtomicI32::new(0);
 pub(crate) static DEBUG_HANDLER: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns true while this thread is inside of a function of the library.
+#[cfg(target_os = "linux")]
 pub(crate) fn is_inside() -> bool {
     INSIDE.with(Cell::get)
 }

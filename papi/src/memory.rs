@@ -35,6 +35,8 @@ fn parse(status: &str) -> DmemInfo {
     info
 }
 
+// A c_long has 32 bits on some targets, where this is lossless.
+#[allow(clippy::cast_lossless)]
 fn page_size() -> c_longlong {
     // SAFETY: it only looks a number up.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as c_longlong }

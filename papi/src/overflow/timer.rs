@@ -45,8 +45,8 @@ impl Timer {
         let timer = Self(timer);
         let every = i64::from(ITIMER[2].load(Ordering::Relaxed).max(1));
         let interval = libc::timespec {
-            tv_sec: every / 1_000_000_000,
-            tv_nsec: every % 1_000_000_000,
+            tv_sec: (every / 1_000_000_000) as libc::time_t,
+            tv_nsec: (every % 1_000_000_000) as libc::c_long,
         };
         let times = libc::itimerspec {
             it_interval: interval,
