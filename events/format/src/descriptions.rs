@@ -6,7 +6,6 @@ use std::mem;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use toml::de::DeTable;
 
 use crate::diagnostics::{Diagnostic, Findings, Source};
 use crate::fields::{Checked, Node, Reading, shortened};
@@ -117,19 +116,9 @@ impl DescriptionFiles {
 }
 
 fn read_file(reading: &Reading<'_>, found: &mut Vec<Found>) {
-    let (document, errors) = DeTable::parse_recoverable(reading.source.text);
-    for error in errors {
-        let message = shortened(&error.message().replace('\n', ", "));
-        let at = error.span().unwrap_or(0..0);
-        reading.note(&at, format!("not valid TOML: {message}"));
-    }
-    let document = document.get_ref();
-    reading.check_keys(document, &["descriptions"]);
-    let array = document.get("descriptions");
-    let array = array.and_then(|value| reading.array(("descriptions", value)));
-    for table in array.into_iter().flatten() {
-        read_table(reading, ("descriptions", table), found);
-    }
+    reading.each_table("descriptions", |table| {
+        read_table(reading, table, found);
+    });
 }
 
 fn read_table(reading: &Reading<'_>, node: Node<'_, '_>, found: &mut Vec<Found>) -> Option<()> {

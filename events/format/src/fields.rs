@@ -87,6 +87,23 @@ impl Reading<'_> {
         array.or_else(|| self.wants("an array", node))
     }
 
+    /// Reads a file that is an array of tables of one key, table by table.
+    pub(crate) fn each_table(&self, key: &str, mut read: impl FnMut(Node<'_, '_>)) {
+        let (document, errors) = DeTable::parse_recoverable(self.source.text);
+        for error in errors {
+            let message = shortened(&error.message().replace('\n', ", "));
+            let at = error.span().unwrap_or(0..0);
+            self.note(&at, format!("not valid TOML: {message}"));
+        }
+        let document = document.get_ref();
+        self.check_keys(document, &[key]);
+        let array = document.get(key);
+        let array = array.and_then(|value| self.array((key, value)));
+        for table in array.into_iter().flatten() {
+            read((key, table));
+        }
+    }
+
     /// Notes that a value has the wrong type.
     fn wants<T>(&self, wanted: &str, (key, value): Node<'_, '_>) -> Option<T> {
         let found = match value.get_ref() {

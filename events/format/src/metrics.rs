@@ -5,7 +5,6 @@ use std::mem;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use toml::de::DeTable;
 
 use crate::diagnostics::{Diagnostic, Findings, Source};
 use crate::fields::{Checked, Node, Reading, shortened};
@@ -65,19 +64,9 @@ pub fn compile_metrics(files: &[(&str, &str)], ids: &[String]) -> Result<Vec<u8>
 }
 
 fn read_file(reading: &Reading<'_>, ids: &[String], lines: &mut Vec<String>) {
-    let (document, errors) = DeTable::parse_recoverable(reading.source.text);
-    for error in errors {
-        let message = shortened(&error.message().replace('\n', ", "));
-        let at = error.span().unwrap_or(0..0);
-        reading.note(&at, format!("not valid TOML: {message}"));
-    }
-    let document = document.get_ref();
-    reading.check_keys(document, &["metrics"]);
-    let array = document.get("metrics");
-    let array = array.and_then(|value| reading.array(("metrics", value)));
-    for table in array.into_iter().flatten() {
-        read_table(reading, ("metrics", table), ids, lines);
-    }
+    reading.each_table("metrics", |table| {
+        read_table(reading, table, ids, lines);
+    });
 }
 
 fn read_table(

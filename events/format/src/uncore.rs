@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use toml::de::DeTable;
 
 use crate::descriptions::DescriptionFiles;
 use crate::diagnostics::{Diagnostic, Findings, Source};
@@ -93,19 +92,9 @@ fn read_file(
     taken: &mut Vec<String>,
     tables: &mut Vec<Uncore>,
 ) {
-    let (document, errors) = DeTable::parse_recoverable(reading.source.text);
-    for error in errors {
-        let message = shortened(&error.message().replace('\n', ", "));
-        let at = error.span().unwrap_or(0..0);
-        reading.note(&at, format!("not valid TOML: {message}"));
-    }
-    let document = document.get_ref();
-    reading.check_keys(document, &["uncore"]);
-    let array = document.get("uncore");
-    let array = array.and_then(|value| reading.array(("uncore", value)));
-    for table in array.into_iter().flatten() {
-        tables.extend(read_table(reading, ("uncore", table), ids, taken));
-    }
+    reading.each_table("uncore", |table| {
+        tables.extend(read_table(reading, table, ids, taken));
+    });
 }
 
 fn read_table(
