@@ -139,7 +139,11 @@ fn a_ring_that_is_written_over_gives_the_newest_samples_once() {
     let Some(bench) = Bench::new(TEST) else {
         return;
     };
-    prepare(&bench, "./busy; kill -USR2 $PPID; sleep 0.3; true");
+    // The shell waits without a page fault until the first file has its name.
+    prepare(
+        &bench,
+        "./busy; kill -USR2 $PPID; until set -- w.data.2* && [ -e $1 ]; do :; done; ./busy",
+    );
     let options = [
         "-o",
         "w.data",

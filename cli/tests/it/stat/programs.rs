@@ -23,7 +23,8 @@ fn times_of_the_run_are_events_in_their_place() {
         return;
     }
     let events = "user_time,faults:u,duration_time,peak_memory";
-    let output = run(&["-j", "-e", events, "sh", "-c", "exit 3"]);
+    // User time includes that of the child before it executes the command.
+    let output = run(&["-j", "-e", events, "sh", "-c", "sleep 0.1; exit 3"]);
     assert_eq!(output.status.code(), Some(3));
     let rows = json_rows(&stderr(&output));
     assert_eq!(names(&rows).join(","), events);
