@@ -297,8 +297,9 @@ impl Output {
         self.is_lost = true;
         // The reader is gone, as with `2>&1 | head`.
         if error.kind() != io::ErrorKind::BrokenPipe && self.failure.is_none() {
-            let why = format_args!("cannot write the report: {error}");
-            self.failure = Some(Failure::new(why));
+            self.failure = Some(Failure::new(format_args!(
+                "cannot write the report: {error}"
+            )));
         }
     }
 }

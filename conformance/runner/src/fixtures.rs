@@ -26,7 +26,6 @@ use quipu_conformance::Fixture;
 use quipu_conformance::fixtures::RoundsBackend;
 use quipu_conformance::fixtures::SimFixture;
 #[cfg(unix)]
-use quipu_hal::{Backend, Target};
 #[cfg(unix)]
 use quipu_msr::sim::Generation;
 #[cfg(unix)]
@@ -207,10 +206,10 @@ impl BackendName {
     }
 }
 
-/// Returns a backend with its instructions in rounds, or says why it cannot count them.
+/// Returns a backend with its instructions in rounds, or says why they cannot be counted.
 #[cfg(unix)]
-fn in_rounds(backend: Arc<dyn Backend>, target: &Target) -> Option<RoundsBackend> {
-    RoundsBackend::new(backend, target)
+fn or_say_why(rounds: quipu_hal::Result<RoundsBackend>) -> Option<RoundsBackend> {
+    rounds
         .inspect_err(|error| crate::say(format_args!("no exact workload: {error:#}")))
         .ok()
 }
