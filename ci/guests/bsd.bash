@@ -50,7 +50,7 @@ bsd_boot() { # PART [ARGUMENT OF THE RIG...]
   local part=$1 status=0
   shift
   { echo "part=$part"; cat "$guests/bsd.script" "$guests/$name.script"; echo 'echo "== end"'; } >"$work/$part.script"
-  "$rig" -t "${GUEST_SECONDS:-400}" -o "$work/$part.out" "$@" "$work/programs" "$work/$part.script" \
+  "$rig" -t "${GUEST_SECONDS:-600}" -o "$work/$part.out" "$@" "$work/programs" "$work/$part.script" \
     >"$work/$part.console" 2>"$work/$part.console.errors" || status=$?
   echo "it ended with $status" >"$work/$part.console.end"
 }
