@@ -5,9 +5,11 @@ mod open;
 mod places;
 mod replay;
 mod selection;
+mod spaces;
 
 pub(crate) use chain::ChainFrame;
 pub(crate) use open::Input;
 pub(crate) use places::{Place, Places};
-pub(crate) use replay::{Replay, Visit, owner};
+pub(crate) use replay::{Replay, Visit, owner, owner_of};
 pub(crate) use selection::{Selection, SelectionOptions};
+pub(crate) use spaces::Spaces;

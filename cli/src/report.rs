@@ -8,6 +8,7 @@ mod options;
 mod profile;
 mod rows;
 mod sort;
+mod stacks;
 mod text;
 
 use std::io::{ErrorKind, Write};

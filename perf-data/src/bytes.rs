@@ -121,6 +121,12 @@ impl<'a> Words<'a> {
         self.0.is_empty()
     }
 
+    /// Returns their bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+
     /// The one at a position.
     pub fn get(&self, position: usize) -> Option<u64> {
         self.0.get(position).copied().map(u64::from_ne_bytes)

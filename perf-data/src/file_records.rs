@@ -1,7 +1,7 @@
 //! The records of a file or a stream, one after the other.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use crate::byte_order::{ByteOrder, swap_body, swap_header};
 use crate::bytes::{u32_at, u64_at};
@@ -21,6 +21,10 @@ const READ_AHEAD: usize = 256 << 10;
 #[derive(Debug)]
 pub struct FileRecords<'a, R: Read> {
     source: Source<BufReader<&'a mut R>>,
+    /// Length of the record at the start of what was read ahead, which was lent last.
+    lent: usize,
+    /// True if no record can be lent as it was read: of the other byte order, or decompressed.
+    is_copied: bool,
     /// A record that was read before this began.
     first: Option<Vec<u8>>,
     buffer: Vec<u8>,
@@ -47,6 +51,8 @@ impl<'a, R: Read> FileRecords<'a, R> {
                 end,
                 order,
             },
+            lent: 0,
+            is_copied: order == ByteOrder::Swapped || first.is_some(),
             first,
             buffer: Vec::new(),
             foreign: (order == ByteOrder::Swapped).then(|| Foreign::new(events)),
@@ -66,13 +72,46 @@ impl<'a, R: Read> FileRecords<'a, R> {
     /// compressed data are damaged; [`Truncated`](Error::Truncated) when the input ends too early;
     /// [`Unsupported`](Error::Unsupported) when it is compressed and this crate was built without the
     /// feature `zstd`; [`Io`](Error::Io).
+    #[inline]
     pub fn next_record(&mut self) -> Result<Option<RawRecord<'_>>> {
+        self.source.input.consume(std::mem::take(&mut self.lent));
+        if let Some(len) = self.len_of_next() {
+            self.lent = len;
+            self.source.at += len as u64;
+            return Ok(RawRecord::at_start(self.source.input.buffer()));
+        }
+        self.copied_record()
+    }
+
+    /// Returns the offset of the next record, in bytes from the start of the input.
+    pub fn offset(&self) -> u64 {
+        self.source.at
+    }
+
+    /// Returns the length of the next record, if it was read ahead as a whole and needs no more than to be lent.
+    #[inline]
+    fn len_of_next(&self) -> Option<usize> {
+        if self.is_copied {
+            return None;
+        }
+        let record = RawRecord::at_start(self.source.input.buffer())?;
+        let len = record.bytes().len();
+        let is_within = match self.source.end {
+            Some(end) => self.source.at.saturating_add(len as u64) <= end,
+            None => true,
+        };
+        (is_within && !is_followed_or_compressed(record.kind())).then_some(len)
+    }
+
+    /// Returns the next record by way of a buffer of its own.
+    fn copied_record(&mut self) -> Result<Option<RawRecord<'_>>> {
         loop {
             if self.decompressed()? {
                 break;
             }
             let offset = self.source.at;
             if let Some(first) = self.first.take() {
+                self.is_copied = self.foreign.is_some();
                 self.buffer = first;
             } else {
                 match (self.source.read(&mut self.buffer), self.cut.take()) {
@@ -131,6 +170,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
             Some(compressed) => compressed,
             none => none.insert(Decompressor::new()?),
         };
+        self.is_copied = true;
         compressed.push(data);
         Ok(())
     }
@@ -171,6 +211,15 @@ impl<'a, R: Read> FileRecords<'a, R> {
     fn decompressed(&mut self) -> Result<bool> {
         Ok(false)
     }
+}
+
+/// Returns true for records that are followed by data of another form, or are other records.
+#[inline]
+fn is_followed_or_compressed(of: u32) -> bool {
+    matches!(
+        of,
+        kind::COMPRESSED | kind::COMPRESSED2 | kind::AUXTRACE | kind::HEADER_TRACING_DATA
+    )
 }
 
 /// Error of a record that goes on behind the data.

@@ -24,7 +24,11 @@
 /// ```
 #[derive(Debug, Default)]
 pub struct TimeOrder {
-    bytes: Vec<u8>,
+    chunks: Vec<Chunk>,
+    /// Positions of chunks of which no record waits.
+    free: Vec<u32>,
+    /// The position of the chunk that takes records in.
+    current: Option<u32>,
     waiting: Vec<Waiting>,
     /// The newest time so far.
     newest: u64,
@@ -32,11 +36,23 @@ pub struct TimeOrder {
     complete: u64,
 }
 
+/// Bytes of a chunk that takes records in. The longest record has 64 KiB.
+const CHUNK: usize = 128 << 10;
+
+/// Memory for records, which is given back when the last of them is handed out.
+#[derive(Debug, Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// The number of its records that wait.
+    waiting: usize,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     time: u64,
-    start: usize,
-    end: usize,
+    chunk: u32,
+    start: u32,
+    len: u32,
 }
 
 impl TimeOrder {
@@ -46,15 +62,60 @@ impl TimeOrder {
     }
 
     /// Takes in a record of a time.
+    #[inline]
     pub fn push(&mut self, time: u64, record: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(record);
+        let (at, chunk) = self.chunk_for(record.len());
+        let start = chunk.bytes.len();
+        chunk.bytes.extend_from_slice(record);
+        chunk.waiting += 1;
         self.waiting.push(Waiting {
             time,
-            start,
-            end: self.bytes.len(),
+            chunk: at,
+            start: start as u32,
+            len: record.len() as u32,
         });
         self.newest = self.newest.max(time);
+    }
+
+    /// Returns a chunk with room, and its position.
+    #[inline]
+    fn chunk_for(&mut self, len: usize) -> (u32, &mut Chunk) {
+        let has_room = |at: &u32| {
+            let chunk = &self.chunks[*at as usize];
+            chunk.bytes.is_empty() || chunk.bytes.len() + len <= CHUNK
+        };
+        let at = match self.current.filter(has_room) {
+            Some(at) => at,
+            None => self.next_chunk(),
+        };
+        (at, &mut self.chunks[at as usize])
+    }
+
+    /// Makes an empty chunk the one that takes records in.
+    #[cold]
+    fn next_chunk(&mut self) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        self.chunks[at as usize].bytes.reserve(CHUNK);
+        if let Some(before) = self.current.replace(at)
+            && self.chunks[before as usize].waiting == 0
+        {
+            self.give_back(before);
+        }
+        at
+    }
+
+    fn give_back(&mut self, at: u32) {
+        /// As many empty chunks keep their memory for the next round.
+        const KEPT: usize = 64;
+        let chunk = &mut self.chunks[at as usize];
+        match self.free.len() < KEPT {
+            true => chunk.bytes.clear(),
+            false => chunk.bytes = Vec::new(),
+        }
+        self.free.push(at);
     }
 
     /// A round has ended: hands out what is complete, in order.
@@ -83,19 +144,21 @@ impl TimeOrder {
         // Stable, and quick on what is mostly in order.
         self.waiting.sort_by_key(|record| record.time);
         let ready = self.waiting.partition_point(|record| record.time <= limit);
-        let rest = self.waiting.split_off(ready);
-        let ready = std::mem::replace(&mut self.waiting, rest);
-        for record in ready {
-            sink(&self.bytes[record.start..record.end])?;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut outcome = Ok(());
+        for record in waiting.drain(..ready) {
+            let (start, len) = (record.start as usize, record.len as usize);
+            let chunk = &mut self.chunks[record.chunk as usize];
+            if outcome.is_ok() {
+                outcome = sink(&chunk.bytes[start..start + len]);
+            }
+            chunk.waiting -= 1;
+            if chunk.waiting == 0 && self.current != Some(record.chunk) {
+                self.give_back(record.chunk);
+            }
         }
-        let mut kept = Vec::with_capacity(self.bytes.len().min(1 << 16));
-        for record in &mut self.waiting {
-            let start = kept.len();
-            kept.extend_from_slice(&self.bytes[record.start..record.end]);
-            (record.start, record.end) = (start, kept.len());
-        }
-        self.bytes = kept;
-        Ok(())
+        self.waiting = waiting;
+        outcome
     }
 }
 
@@ -135,6 +198,34 @@ mod tests {
             Ok(())
         });
         assert_eq!(rest, [11, 12]);
+    }
+
+    #[test]
+    fn memory_of_what_was_handed_out_is_used_again() {
+        let mut order = TimeOrder::new();
+        let record = [7; 1000];
+        let (mut pushed, mut seen) = (0, 0);
+        for time in 0..100_000 {
+            order.push(time, &record);
+            pushed += 1;
+            if time % 500 == 0 {
+                let Ok(()) = order.finish_round(|record| -> Result<(), Infallible> {
+                    assert_eq!(record, [7; 1000]);
+                    seen += 1;
+                    Ok(())
+                });
+            }
+        }
+        assert!(seen < pushed && pushed - seen <= 1500);
+        assert!(order.chunks.len() <= 20, "{} chunks", order.chunks.len());
+        order.push(0, &[1; 3 * CHUNK]);
+        let mut longest = 0;
+        let Ok(()) = order.finish(|record| -> Result<(), Infallible> {
+            longest = longest.max(record.len());
+            seen += 1;
+            Ok(())
+        });
+        assert_eq!((seen, longest), (pushed + 1, 3 * CHUNK));
     }
 
     #[test]

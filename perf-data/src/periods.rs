@@ -1,6 +1,6 @@
 //! Periods of samples that are beyond what their counters can have counted.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use quipu_hal::{Encoding, MaxRate, PerfConfig};
 
@@ -76,7 +76,7 @@ impl Periods {
             is_inherited: false,
             is_enabled_by_exec: false,
             turn: 0,
-            last: HashMap::new(),
+            last: HashMap::default(),
         }
     }
 

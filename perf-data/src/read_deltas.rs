@@ -1,6 +1,6 @@
 //! Counts between samples, from the values that samples have read.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{ReadValues, Sample};
 

@@ -24,7 +24,7 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::RecordLayout;
+use crate::{RecordLayout, SampleType};
 use crate::bytes::{Cursor, Malformed, u64_at};
 use crate::sample::{Callchain, ReadValues, Sample, SampleId};
 
@@ -243,6 +243,19 @@ impl<'a> RawRecord<'a> {
         let body = self.body();
         let start = body.len().checked_sub(layout.trailer.into())?;
         Some(SampleId::decode(body.get(start..)?, layout))
+    }
+
+    /// Returns when it was written, in nanoseconds of the counter's clock: the field of a sample or of the trailer, without
+    /// decoding the rest. `None` where it has none.
+    #[inline]
+    pub fn time(&self, layout: &RecordLayout) -> Option<u64> {
+        if self.kind != kind::SAMPLE {
+            return self.sample_id(layout)?.time;
+        }
+        if !layout.has(SampleType::TIME) {
+            return None;
+        }
+        u64_at(self.body(), layout.fixed.time.into())
     }
 
     /// Decodes it.

@@ -1,6 +1,6 @@
 //! Throttling: the time in which the kernel had stopped counters that interrupted too often.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{Record, SampleId};
 

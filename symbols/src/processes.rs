@@ -1,7 +1,8 @@
 //! Processes and threads, as the records of a recording tell of them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::address_space::{AddressSpace, Mapped};
 use crate::maps_line::MapsLine;
@@ -16,6 +17,8 @@ pub struct Processes {
     /// Mappings, shared with the parent until one of the two changes them.
     spaces: HashMap<i32, Arc<AddressSpace>>,
     threads: HashMap<i32, Arc<str>>,
+    /// Every name of a thread, once.
+    names: HashSet<Arc<str>>,
     /// Number of mappings that have been copied or made.
     mappings: usize,
 }
@@ -58,7 +61,13 @@ impl Processes {
     /// A thread gets a name; when it has executed a program, its process maps nothing any more.
     pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
         let name = String::from_utf8_lossy(name);
-        self.threads.insert(tid, name.as_ref().into());
+        let known = self.names.get(name.as_ref()).cloned();
+        let name = known.unwrap_or_else(|| {
+            let name: Arc<str> = name.as_ref().into();
+            self.names.insert(name.clone());
+            name
+        });
+        self.threads.insert(tid, name);
         if executed {
             self.spaces.insert(pid, Arc::default());
         }
@@ -85,7 +94,7 @@ impl Processes {
         self.spaces.get(&pid)?.find(address)
     }
 
-    /// The name of a thread.
+    /// Returns the name of a thread. Threads of the same name share it.
     pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         self.threads.get(&tid)
     }

@@ -1,9 +1,11 @@
 //! From an address to a function.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use crate::call_frames::{CallFrames, Rules};
 use crate::demangled::demangle;
@@ -338,7 +340,7 @@ impl Symbolizer {
             elf,
             lines,
             call_frames: None,
-            names: HashMap::new(),
+            names: HashMap::default(),
         });
         let index = self.images.len() - 1;
         self.by_path.insert(path.clone(), index);

@@ -98,7 +98,7 @@ impl Visit for Loading {
         raw: &RawRecord<'_>,
         _: &Record<'_>,
     ) -> Result<(), Error> {
-        self.losses.note(raw, &replay.layout(event))
+        self.losses.note(raw, replay.layout(event))
     }
 
     fn sample(
@@ -108,7 +108,7 @@ impl Visit for Loading {
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
         let thread = sample.thread();
-        let name = thread.and_then(|thread| replay.thread_name(thread.tid));
+        let name = thread.and_then(|thread| replay.thread_name(thread.tid).cloned());
         let Some(ip) = sample.ip() else {
             return ControlFlow::Continue(());
         };
@@ -150,7 +150,7 @@ impl Visit for Loading {
         ControlFlow::Continue(())
     }
 
-    fn forget(&mut self) {
-        self.places.forget();
+    fn forget(&mut self, pid: i32) {
+        self.places.forget(pid);
     }
 }

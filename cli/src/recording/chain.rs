@@ -1,6 +1,6 @@
 //! Call chains of samples: the kernel's frames, and the user's by what the sample has to find them.
 
-use quipu_perf_data::{Callchain, RegisterAbi, Sample};
+use quipu_perf_data::{Callchain, RegisterAbi, Sample, SampleType};
 use quipu_symbols::{AddressOwner, ThreadState};
 
 use super::replay::{Replay, owner_of};
@@ -41,6 +41,12 @@ impl NotUnwound {
 }
 
 impl Replay {
+    /// Returns true if the call chain of an event's samples is no more than the addresses that the kernel wrote.
+    pub(crate) fn has_plain_chains(&self, event: usize) -> bool {
+        let copies = SampleType::STACK_USER;
+        !self.call_stacks[event] && !self.layout(event).sample_type().contains(copies)
+    }
+
     /// Appends the call chain of a sample, the innermost frame first.
     pub(crate) fn chain(
         &mut self,

@@ -1,12 +1,13 @@
 //! The function and the file at an address, as perf script names them.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use quipu_symbols::{AddressOwner, Function};
 
 use super::replay::Replay;
+use super::spaces::Spaces;
 
 /// An address and what is there.
 #[derive(Debug)]
@@ -23,14 +24,17 @@ pub(crate) struct Place {
 /// Places by their addresses, until mappings change.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    of_processes: HashMap<(i32, u64), Rc<Place>>,
-    of_kernel: HashMap<u64, Rc<Place>>,
+    spaces: Spaces,
+    known: HashMap<(u32, u64), Rc<Place>>,
 }
 
 impl Places {
-    /// Forgets those of processes.
-    pub(crate) fn forget(&mut self) {
-        self.of_processes.clear();
+    /// As many places are known at once.
+    const MOST: usize = 1 << 18;
+
+    /// Forgets those of a process.
+    pub(crate) fn forget(&mut self, pid: i32) {
+        self.spaces.forget(pid);
     }
 
     /// Returns what is at an address.
@@ -40,20 +44,15 @@ impl Places {
         owner: AddressOwner,
         address: u64,
     ) -> Rc<Place> {
-        let known = match owner {
-            AddressOwner::Kernel => self.of_kernel.get(&address),
-            AddressOwner::Process(pid) => self.of_processes.get(&(pid, address)),
-            _ => None,
-        };
-        if let Some(known) = known {
+        let key = (self.spaces.of(owner), address);
+        if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
+        if self.known.len() >= Self::MOST {
+            self.known.clear();
+        }
         let place = Rc::new(found(replay, owner, address));
-        match owner {
-            AddressOwner::Kernel => self.of_kernel.insert(address, place.clone()),
-            AddressOwner::Process(pid) => self.of_processes.insert((pid, address), place.clone()),
-            _ => None,
-        };
+        self.known.insert(key, place.clone());
         place
     }
 }

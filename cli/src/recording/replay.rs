@@ -1,11 +1,11 @@
 //! The records of a recording in the order of their times, and what they change: mappings, names of threads.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use quipu_perf_data::record::{FileIdentity, Mapping, kind};
 use quipu_perf_data::{
     BranchSampleType, BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords,
@@ -45,8 +45,8 @@ pub(crate) trait Visit {
     fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
     -> ControlFlow<()>;
 
-    /// Forgets what is at addresses of user mode: mappings changed.
-    fn forget(&mut self);
+    /// Forgets what is at addresses of a process: its mappings changed.
+    fn forget(&mut self, pid: i32);
 }
 
 /// Makes the visitor of a recording from its events and its description.
@@ -59,11 +59,13 @@ impl<V, F: FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>>
 
 /// State of going through a recording.
 pub(crate) struct Replay {
-    layouts: Vec<RecordLayout>,
+    layouts: Arc<[RecordLayout]>,
     /// True for events whose branches are the calls that have not returned.
     pub(super) call_stacks: Vec<bool>,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
+    /// The name of the idle task of each CPU, which nobody names.
+    idle: Arc<str>,
     /// The earliest time in the file, in ns.
     pub(crate) begun: u64,
     pub(crate) processes: Processes,
@@ -100,7 +102,7 @@ impl Replay {
         let build_ids: Vec<_> = in_user_mode
             .map(|b| (b.path.clone(), b.id.clone()))
             .collect();
-        let mut events = HashMap::new();
+        let mut events = HashMap::default();
         let mut names = Vec::new();
         for (i, event) in reader.events().iter().enumerate() {
             events.extend(event.ids().iter().map(|id| (*id, i)));
@@ -120,6 +122,7 @@ impl Replay {
                 .collect(),
             layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
             events,
+            idle: "swapper".into(),
             begun: u64::MAX,
             processes: Processes::new(),
             has_kernel_symbols: kernel.is_some(),
@@ -145,6 +148,7 @@ impl Replay {
         mut visit: V,
     ) -> Result<(Self, V), Error> {
         let mut order = TimeOrder::new();
+        let layouts = self.layouts.clone();
         let mut is_first = true;
         while !self.is_done {
             let record = match records.next_record() {
@@ -160,18 +164,18 @@ impl Replay {
             };
             is_first = false;
             if record.kind() == kind::FINISHED_ROUND {
-                order.finish_round(|record| self.take(record, &mut visit))?;
+                order.finish_round(|record| self.take(record, &layouts, &mut visit))?;
             } else if record.kind() < kind::FIRST_OF_USER {
-                match self.time_of(record.bytes()) {
+                match self.time_of(&record) {
                     Some(time) => {
                         self.begun = self.begun.min(time);
                         order.push(time, record.bytes());
                     }
-                    None => self.take(record.bytes(), &mut visit)?,
+                    None => self.take(record.bytes(), &layouts, &mut visit)?,
                 }
             }
         }
-        order.finish(|record| self.take(record, &mut visit))?;
+        order.finish(|record| self.take(record, &layouts, &mut visit))?;
         Ok((self, visit))
     }
 
@@ -181,16 +185,16 @@ impl Replay {
     }
 
     /// Returns the layout of the records of an event.
-    pub(crate) fn layout(&self, event: usize) -> RecordLayout {
-        self.layouts[event]
+    #[inline]
+    pub(crate) fn layout(&self, event: usize) -> &RecordLayout {
+        &self.layouts[event]
     }
 
     /// Returns the name of a thread, as far as there is one.
-    pub(crate) fn thread_name(&self, tid: i32) -> Option<Arc<str>> {
+    pub(crate) fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         match tid {
-            // The idle task of each CPU, which nobody names.
-            0 => Some(Arc::from("swapper")),
-            tid => self.processes.thread_name(tid).cloned(),
+            0 => Some(&self.idle),
+            tid => self.processes.thread_name(tid),
         }
     }
 
@@ -229,11 +233,12 @@ impl Replay {
 
     /// The event that a record belongs to: by its id where records say it, else the first.
     fn event_of(&self, record: &RawRecord<'_>) -> usize {
+        if self.layouts.len() == 1 {
+            return 0;
+        }
         let first = &self.layouts[0];
         let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
             record.identifier()
-        } else if self.layouts.len() == 1 {
-            None
         } else if record.kind() == kind::SAMPLE {
             match record.decode(first) {
                 Ok(Record::Sample(sample)) => sample.id(),
@@ -246,43 +251,44 @@ impl Replay {
     }
 
     /// When a record was written; `None` for what was there before.
-    fn time_of(&self, bytes: &[u8]) -> Option<u64> {
-        let record = RawRecord::at_start(bytes)?;
-        let layout = &self.layouts[self.event_of(&record)];
-        let time = match record.kind() {
-            kind::SAMPLE => match record.decode(layout) {
-                Ok(Record::Sample(sample)) => sample.time(),
-                _ => None,
-            },
-            _ => record.sample_id(layout)?.time,
-        };
+    fn time_of(&self, record: &RawRecord<'_>) -> Option<u64> {
+        let time = record.time(&self.layouts[self.event_of(record)]);
         time.filter(|time| *time > 0 && *time < u64::MAX)
     }
 
     /// Takes a record, or leaves it out where its bytes make no sense.
-    fn take(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
         if self.is_done {
             return Ok(());
         }
-        if let Err(error) = self.decode(bytes, visit) {
+        if let Err(error) = self.decode(bytes, layouts, visit) {
             self.left_out.get_or_insert((0, error)).0 += 1;
         }
         Ok(())
     }
 
-    fn decode(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<(), Error> {
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
         let Some(record) = RawRecord::at_start(bytes) else {
             return Ok(());
         };
         let event = self.event_of(&record);
-        let layout = self.layouts[event];
-        let decoded = record.decode(&layout)?;
+        let decoded = record.decode(&layouts[event])?;
         visit.record(self, event, &record, &decoded)?;
         match decoded {
             Record::Mapping(mapping) => {
                 let changes = self.map(&mapping, record.misc().cpu_mode());
                 if changes {
-                    visit.forget();
+                    visit.forget(mapping.thread.pid);
                 }
             }
             Record::Comm(comm) => {
@@ -290,13 +296,16 @@ impl Replay {
                 self.processes
                     .name(thread.pid, thread.tid, comm.name, comm.is_exec);
                 if comm.is_exec {
-                    visit.forget();
+                    visit.forget(thread.pid);
                 }
             }
             Record::Fork(task) => {
                 let (new, parent) = (task.thread, task.parent);
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
+                if new.pid != parent.pid {
+                    visit.forget(new.pid);
+                }
             }
             Record::Sample(sample) => self.is_done = visit.sample(self, event, &sample).is_break(),
             _ => {}
@@ -330,7 +339,7 @@ impl Replay {
 }
 
 /// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
-pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
+pub(crate) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
     match context {
         Context::Kernel => AddressOwner::Kernel,
         Context::User => AddressOwner::Process(pid),

@@ -1,21 +1,25 @@
 //! Reading a recording: its samples, added up by stack.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use quipu_perf_data::{
     Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record, RecordedEvent, Sample,
     SampleId, Throttling,
 };
-use quipu_symbols::AddressOwner;
+use quipu_symbols::{AddressOwner, Function};
 
 use crate::failure::Failure;
-use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner};
+use crate::recording::{ChainFrame, Input, Replay, Selection, Spaces, Visit, owner, owner_of};
 
 use super::options::Options;
-use super::profile::{EventProfile, Functions, Profile, Stack, Task, Weight};
+use super::profile::{EventProfile, Functions, Profile, Weight};
 use super::sort::Key;
+use super::stacks::{ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of};
+
+/// As many addresses are known at once.
+const MOST_ADDRESSES: usize = 1 << 19;
 
 /// Reads the file that the options name, or standard input.
 pub(super) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
@@ -25,9 +29,11 @@ pub(super) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         lines: options.inline || keys.contains(&Key::SourceLine),
     };
     let selection = options.selection.selection()?;
+    let with_callers =
+        options.children || options.call_graph.is_some() || options.flamegraph.is_some();
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
         Ok(Loading::new(
-            (selection, keys, options.inline),
+            (selection, keys, options.inline, with_callers),
             events,
             names,
         ))
@@ -42,6 +48,8 @@ struct Loading {
     keys: Vec<Key>,
     /// True if inlined functions are told apart.
     inline: bool,
+    /// True if callers are looked up.
+    with_callers: bool,
     /// True for events that threads inherit.
     inherited: Vec<bool>,
     losses: Losses,
@@ -53,12 +61,19 @@ struct Loading {
     /// True for events that are there for records beside samples.
     dummies: Vec<bool>,
     profile: Profile,
-    /// The functions at addresses of processes, until mappings change, and of the kernel.
-    known: HashMap<(AddressOwner, u64), Box<[usize]>>,
-    known_of_kernel: HashMap<u64, Box<[usize]>>,
+    spaces: Spaces,
+    tasks: Tasks,
+    lists: FrameLists,
+    chains: KnownChains,
+    /// The weights of the stacks of each event.
+    weights: Vec<Weights>,
+    /// The lists of functions at addresses.
+    known: HashMap<(u32, u64), u32>,
     nameless: Arc<str>,
-    /// The call chain of a sample, kept for its memory.
+    /// The call chain of a sample, the functions at an address and those of a chain, kept for their memory.
     chain: Vec<ChainFrame>,
+    found: Vec<Function>,
+    callers: Vec<u32>,
 }
 
 impl Visit for Loading {
@@ -70,12 +85,12 @@ impl Visit for Loading {
         record: &Record<'_>,
     ) -> Result<(), Error> {
         let layout = replay.layout(event);
-        self.losses.note(raw, &layout)?;
+        self.losses.note(raw, layout)?;
         match record {
             Record::Sample(_) => self.throttling[event].note(record, &SampleId::default()),
             Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
                 let event = replay.event_with_id(throttle.id).unwrap_or(event);
-                let trailer = raw.sample_id(&layout).unwrap_or_default();
+                let trailer = raw.sample_id(layout).unwrap_or_default();
                 self.throttling[event].note(record, &trailer);
             }
             Record::Exit(_) => {
@@ -100,32 +115,23 @@ impl Visit for Loading {
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
         let name = thread.and_then(|thread| replay.thread_name(thread.tid));
-        let command = name.unwrap_or_else(|| self.nameless.clone());
-        if !self.selection.has(sample, &command) {
-            return ControlFlow::Continue(());
-        }
-        let own = owner(sample.misc().cpu_mode(), pid);
-        let frames = self.frames(replay, (event, sample), own, pid);
-        let leaf = frames.first().map(|leaf| self.profile.functions.get(*leaf));
-        if self.selection.is_of_functions()
-            && !leaf.is_some_and(|leaf| {
-                self.selection
-                    .has_function(&leaf.object, leaf.name.as_deref())
-            })
-        {
+        let command = name.unwrap_or(&self.nameless);
+        if !self.selection.has(sample, command) {
             return ControlFlow::Continue(());
         }
         let tells = |key| self.keys.contains(&key);
-        let task = Task {
+        let task = self.tasks.number(
             command,
-            pid: tells(Key::Pid).then_some(pid),
-            tid: thread.map(|thread| thread.tid).filter(|_| tells(Key::Tid)),
-            cpu: sample.cpu().filter(|_| tells(Key::Cpu)),
-        };
-        let stack = Stack {
-            task,
-            frames: frames.into(),
-        };
+            tells(Key::Pid).then_some(pid),
+            thread.map(|thread| thread.tid).filter(|_| tells(Key::Tid)),
+            sample.cpu().filter(|_| tells(Key::Cpu)),
+        );
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
+        if self.selection.is_of_functions() && !self.selects(leaf) {
+            return ControlFlow::Continue(());
+        }
+        let stack = (task, leaf, callers);
         if read.is_empty() {
             let period = sample.period();
             self.without_period |= period.is_none();
@@ -136,20 +142,20 @@ impl Visit for Loading {
         for (id, count) in read {
             if let (Some(event), 1..) = (replay.event_with_id(id), count) {
                 let excess = self.periods[event].check_read(id, sample.time(), count);
-                self.count(replay.begun, event, stack.clone(), count, excess);
+                self.count(replay.begun, event, stack, count, excess);
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn forget(&mut self) {
-        self.known.clear();
+    fn forget(&mut self, pid: i32) {
+        self.spaces.forget(pid);
     }
 }
 
 impl Loading {
     fn new(
-        (selection, keys, inline): (Selection, &[Key], bool),
+        (selection, keys, inline, with_callers): (Selection, &[Key], bool, bool),
         events: &[RecordedEvent],
         names: &[String],
     ) -> Self {
@@ -161,6 +167,7 @@ impl Loading {
             selection,
             keys: keys.to_vec(),
             inline,
+            with_callers,
             inherited: events.iter().map(|e| e.attr().is_inherited()).collect(),
             losses: Losses::new(events),
             throttling: vec![Throttling::default(); events.len()],
@@ -172,10 +179,16 @@ impl Loading {
                 events: named.collect(),
                 ..Profile::default()
             },
-            known: HashMap::new(),
-            known_of_kernel: HashMap::new(),
+            spaces: Spaces::default(),
+            tasks: Tasks::default(),
+            lists: FrameLists::new(),
+            chains: KnownChains::default(),
+            weights: vec![Weights::default(); events.len()],
+            known: HashMap::default(),
             nameless: "[unknown]".into(),
             chain: Vec::new(),
+            found: Vec::new(),
+            callers: Vec::new(),
         }
     }
 
@@ -184,93 +197,159 @@ impl Loading {
         &mut self,
         begun: u64,
         event: usize,
-        stack: Stack,
+        stack: StackKey,
         period: u64,
         excess: Option<Excess>,
     ) {
+        let weights = &mut self.weights[event];
         let event = &mut self.profile.events[event];
         let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
         event.jumped += u64::from(jumped);
         let period = if jumped { 0 } else { period };
         let weight = Weight { samples: 1, period };
         event.total.add(weight);
-        event.stacks.entry(stack).or_default().add(weight);
+        weights.entry(stack).or_default().add(weight);
     }
 
-    /// The functions of a sample, the innermost first: that of its instruction, and those of its chain.
+    /// Returns true if samples of the first function of a list are chosen.
+    fn selects(&self, leaf: u32) -> bool {
+        let leaf = self.lists.get(leaf).first();
+        leaf.is_some_and(|leaf| {
+            let leaf = self.profile.functions.get(*leaf as usize);
+            self.selection
+                .has_function(&leaf.object, leaf.name.as_deref())
+        })
+    }
+
+    /// Returns the lists of the functions at the instruction of a sample and of its callers, the innermost first.
     fn frames(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
         pid: i32,
-    ) -> Vec<usize> {
-        let mut frames = Vec::with_capacity(16);
-        let mut chain = std::mem::take(&mut self.chain);
-        chain.clear();
-        replay.chain(event, sample, (own, pid), &mut chain);
-        let mut rest = chain.iter().peekable();
-        let first = rest.peek().map(|frame| frame.address);
-        if let Some(ip) = sample.ip().or(first) {
-            self.functions_at(replay, own, ip, &mut frames);
-            // A chain begins with the same instruction or one close by, unless one of the two modes is left
-            // out of it: then with the call into the mode that is.
-            rest.next_if(|frame| frame.owner == own);
+    ) -> (u32, u32) {
+        let Some(ip) = sample.ip() else {
+            let first = self.read_chain(replay, (event, sample), own, pid);
+            let Some(first) = first else {
+                return (FrameLists::EMPTY, FrameLists::EMPTY);
+            };
+            let leaf = self.functions_at(replay, own, first.address);
+            return (leaf, self.callers(replay, own));
+        };
+        let leaf = self.functions_at(replay, own, ip);
+        if !self.with_callers {
+            return (leaf, FrameLists::EMPTY);
         }
+        let is_plain = replay.has_plain_chains(event) && own != AddressOwner::Other;
+        let Some(chain) = sample.callchain().filter(|_| is_plain) else {
+            self.read_chain(replay, (event, sample), own, pid);
+            return (leaf, self.callers(replay, own));
+        };
+        let words = chain.entries();
+        // What begins with the sampled instruction or one close by is the same chain for all of them.
+        let first = chain.frames().next();
+        let first = first.filter(|frame| owner_of(frame.context, own, pid) == own);
+        let left_out: u8 = match first.map(|frame| Some(frame.address)) {
+            Some(address) if words.get(0) == address => 1,
+            Some(address) if words.get(1) == address => 2,
+            _ => 0,
+        };
+        let rest = &words.bytes()[8 * usize::from(left_out)..];
+        let mode = ChainMode {
+            space: self.spaces.of(AddressOwner::Process(pid)),
+            in_kernel: own == AddressOwner::Kernel,
+            left_out,
+        };
+        let (hash, known) = self.chains.find(mode, rest);
+        let callers = known.unwrap_or_else(|| {
+            self.read_chain(replay, (event, sample), own, pid);
+            let callers = self.callers(replay, own);
+            self.chains.insert(hash, mode, rest, callers);
+            callers
+        });
+        (leaf, callers)
+    }
+
+    /// Reads the call chain of a sample, and returns its first frame.
+    fn read_chain(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> Option<ChainFrame> {
+        self.chain.clear();
+        replay.chain(event, sample, (own, pid), &mut self.chain);
+        self.chain.first().copied()
+    }
+
+    /// Returns the list of the functions of the chain that was read, without that of the sampled instruction.
+    fn callers(&mut self, replay: &mut Replay, own: AddressOwner) -> u32 {
+        if !self.with_callers {
+            return FrameLists::EMPTY;
+        }
+        let chain = std::mem::take(&mut self.chain);
+        let mut callers = std::mem::take(&mut self.callers);
+        callers.clear();
+        // A chain begins with the same instruction or one close by, unless one of the two modes is left
+        // out of it: then with the call into the mode that is.
+        let mut rest = chain.iter().peekable();
+        rest.next_if(|frame| frame.owner == own);
         for frame in rest {
             // A return address is behind its call, which may be the last of its function.
             let address = match frame.may_follow_call {
                 true => frame.address.saturating_sub(1),
                 false => frame.address,
             };
-            self.functions_at(replay, frame.owner, address, &mut frames);
+            let functions = self.functions_at(replay, frame.owner, address);
+            callers.extend_from_slice(self.lists.get(functions));
         }
-        self.chain = chain;
-        frames
+        let list = self.lists.number(&callers);
+        (self.chain, self.callers) = (chain, callers);
+        list
     }
 
-    fn functions_at(
-        &mut self,
-        replay: &mut Replay,
-        owner: AddressOwner,
-        address: u64,
-        out: &mut Vec<usize>,
-    ) {
-        let in_kernel = owner == AddressOwner::Kernel;
-        let known = match in_kernel {
-            true => self.known_of_kernel.get(&address),
-            false => self.known.get(&(owner, address)),
-        };
-        if let Some(known) = known {
-            out.extend_from_slice(known);
-            return;
+    /// Returns the list of the functions at an address.
+    #[inline]
+    fn functions_at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
+        let key = (self.spaces.of(owner), address);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
         }
-        let mut found = Vec::new();
+        let list = self.resolve(replay, owner, address);
+        if self.known.len() >= MOST_ADDRESSES {
+            self.known.clear();
+        }
+        self.known.insert(key, list);
+        list
+    }
+
+    fn resolve(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
+        let in_kernel = owner == AddressOwner::Kernel;
+        self.found.clear();
         replay
             .symbolizer
-            .resolve(&replay.processes, owner, address, &mut found);
+            .resolve(&replay.processes, owner, address, &mut self.found);
         let with_lines = self.keys.contains(&Key::SourceLine);
         let functions: &mut Functions = &mut self.profile.functions;
-        let found = found
-            .into_iter()
-            .filter(|function| self.inline || !function.inlined);
-        let places: Box<[usize]> = found
+        let found = self.found.drain(..);
+        let found = found.filter(|function| self.inline || !function.inlined);
+        let places: Vec<u32> = found
             .map(|mut function| {
                 function.source = function.source.filter(|_| with_lines);
-                functions.place(function, in_kernel)
+                functions.place(function, in_kernel) as u32
             })
             .collect();
-        out.extend_from_slice(&places);
-        match in_kernel {
-            true => self.known_of_kernel.insert(address, places),
-            false => self.known.insert((owner, address), places),
-        };
+        self.lists.number(&places)
     }
 
     fn finish(mut self, replay: &Replay) -> Profile {
         for (i, event) in self.profile.events.iter_mut().enumerate() {
             event.lost = self.losses.of(i);
             event.throttled = super::throttled(&self.throttling[i]);
+            let weights = std::mem::take(&mut self.weights[i]);
+            event.stacks = stacks_of(weights, &self.tasks, &self.lists);
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.

@@ -72,7 +72,7 @@ pub(super) struct Stack {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     all: Vec<Seen>,
-    places: HashMap<Seen, usize>,
+    places: foldhash::HashMap<Seen, usize>,
 }
 
 /// A function, and whether it ran in the kernel.

@@ -68,7 +68,7 @@ impl Visit for Script {
         let thread = sample.thread();
         let tid = thread.map_or(-1, |thread| thread.tid);
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let name = replay.thread_name(tid);
+        let name = replay.thread_name(tid).cloned();
         let name = name.unwrap_or_else(|| format!(":{tid}").into());
         if !self.selection.has(sample, &name) {
             return ControlFlow::Continue(());
@@ -110,8 +110,8 @@ impl Visit for Script {
         }
     }
 
-    fn forget(&mut self) {
-        self.places.forget();
+    fn forget(&mut self, pid: i32) {
+        self.places.forget(pid);
     }
 }
 

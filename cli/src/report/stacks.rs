@@ -1,0 +1,240 @@
+//! Stacks while they are added up: of numbers, so that adding a sample neither allocates nor compares texts.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::profile::{Stack, Task, Weight};
+
+/// Lists of functions, each once, by their numbers.
+#[derive(Debug)]
+pub(super) struct FrameLists {
+    functions: Vec<u32>,
+    /// Where each list begins; the last is where the next one will.
+    starts: Vec<usize>,
+    known: HashTable<u32>,
+    hasher: RandomState,
+}
+
+impl FrameLists {
+    /// The list of no function.
+    pub(super) const EMPTY: u32 = 0;
+
+    pub(super) fn new() -> Self {
+        let mut lists = Self {
+            functions: Vec::new(),
+            starts: vec![0],
+            known: HashTable::new(),
+            hasher: RandomState::default(),
+        };
+        lists.number(&[]);
+        lists
+    }
+
+    /// Returns the number of a list.
+    pub(super) fn number(&mut self, list: &[u32]) -> u32 {
+        let Self {
+            functions,
+            starts,
+            known,
+            hasher,
+        } = self;
+        let at = |number: u32| {
+            let number = number as usize;
+            &functions[starts[number]..starts[number + 1]]
+        };
+        let hash = hasher.hash_one(list);
+        if let Some(number) = known.find(hash, |number| at(*number) == list) {
+            return *number;
+        }
+        let number = (starts.len() - 1) as u32;
+        known.insert_unique(hash, number, |number| hasher.hash_one(at(*number)));
+        functions.extend_from_slice(list);
+        starts.push(functions.len());
+        number
+    }
+
+    /// Returns the list that has a number.
+    pub(super) fn get(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        &self.functions[self.starts[number]..self.starts[number + 1]]
+    }
+}
+
+/// Call chains as they were recorded, and the list of functions that each became.
+#[derive(Debug, Default)]
+pub(super) struct KnownChains {
+    words: Vec<u8>,
+    known: HashTable<KnownChain>,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct KnownChain {
+    hash: u64,
+    mode: ChainMode,
+    start: u32,
+    len: u32,
+    list: u32,
+}
+
+/// What the functions of a call chain depend on beside its words: the address space of its process, and whether it
+/// begins in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ChainMode {
+    pub(super) space: u32,
+    pub(super) in_kernel: bool,
+    /// Number of words at its beginning that are left out, as they are those of the sampled instruction.
+    pub(super) left_out: u8,
+}
+
+impl KnownChains {
+    /// As many bytes of chains are known at once.
+    const MOST: usize = 16 << 20;
+
+    /// Returns the list of functions that a chain became, and the hash of the chain.
+    #[inline]
+    pub(super) fn find(&self, mode: ChainMode, words: &[u8]) -> (u64, Option<u32>) {
+        let hash = self.hasher.hash_one((mode, words));
+        let found = self.known.find(hash, |known| {
+            let start = known.start as usize;
+            known.mode == mode
+                && self.words.get(start..start + known.len as usize) == Some(words)
+        });
+        (hash, found.map(|known| known.list))
+    }
+
+    /// Takes note of the list that a chain became.
+    pub(super) fn insert(&mut self, hash: u64, mode: ChainMode, words: &[u8], list: u32) {
+        if self.words.len() + words.len() > Self::MOST {
+            self.words.clear();
+            self.known.clear();
+        }
+        let known = KnownChain {
+            hash,
+            mode,
+            start: self.words.len() as u32,
+            len: words.len() as u32,
+            list,
+        };
+        self.words.extend_from_slice(words);
+        self.known.insert_unique(hash, known, |known| known.hash);
+    }
+}
+
+/// Tasks by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    all: Vec<Task>,
+    known: HashMap<TaskKey, u32>,
+    last: Option<(TaskKey, u32)>,
+}
+
+/// A task; the name is that at an address, which the task in the list keeps alive.
+type TaskKey = (*const u8, Option<i32>, Option<i32>, Option<u32>);
+
+impl Tasks {
+    /// Returns the number of a task.
+    #[inline]
+    pub(super) fn number(
+        &mut self,
+        command: &Arc<str>,
+        pid: Option<i32>,
+        tid: Option<i32>,
+        cpu: Option<u32>,
+    ) -> u32 {
+        let key = (command.as_ptr(), pid, tid, cpu);
+        if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
+            return number;
+        }
+        let number = *self.known.entry(key).or_insert_with(|| {
+            self.all.push(Task {
+                command: command.clone(),
+                pid,
+                tid,
+                cpu,
+            });
+            (self.all.len() - 1) as u32
+        });
+        self.last = Some((key, number));
+        number
+    }
+}
+
+/// A stack: the numbers of its task, of the list of functions of the sampled instruction, and of that of its callers.
+pub(super) type StackKey = (u32, u32, u32);
+
+/// The weights of stacks.
+pub(super) type Weights = HashMap<StackKey, Weight>;
+
+/// Returns the stacks that the numbers stand for. Lists that are the same in other pieces become one.
+pub(super) fn stacks_of(
+    weights: Weights,
+    tasks: &Tasks,
+    lists: &FrameLists,
+) -> std::collections::HashMap<Stack, Weight> {
+    let mut stacks = std::collections::HashMap::with_capacity(weights.len());
+    for ((task, leaf, callers), weight) in weights {
+        let (leaf, callers) = (lists.get(leaf), lists.get(callers));
+        let frames = leaf.iter().chain(callers);
+        let stack = Stack {
+            task: tasks.all[task as usize].clone(),
+            frames: frames.map(|function| *function as usize).collect(),
+        };
+        let sum: &mut Weight = stacks.entry(stack).or_default();
+        sum.add(weight);
+    }
+    stacks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_are_the_same_have_one_number() {
+        let mut lists = FrameLists::new();
+        assert_eq!(lists.number(&[]), FrameLists::EMPTY);
+        let numbers: Vec<u32> = (0..1000).map(|i| lists.number(&[i, i / 2])).collect();
+        for (i, number) in (0..1000).zip(numbers) {
+            assert_eq!(lists.get(number), [i, i / 2]);
+            assert_eq!(lists.number(&[i, i / 2]), number);
+        }
+        assert_eq!(lists.get(FrameLists::EMPTY), []);
+    }
+
+    #[test]
+    fn chains_are_known_by_their_words_and_what_else_they_depend_on() {
+        let mut chains = KnownChains::default();
+        let mode = ChainMode {
+            space: 2,
+            in_kernel: false,
+            left_out: 2,
+        };
+        let note = |chains: &mut KnownChains, mode, words: &[u8], list| {
+            let (hash, found) = chains.find(mode, words);
+            assert_eq!(found, None);
+            chains.insert(hash, mode, words, list);
+        };
+        note(&mut chains, mode, b"12345678", 7);
+        note(&mut chains, mode, b"", 8);
+        let kernel = ChainMode {
+            in_kernel: true,
+            ..mode
+        };
+        note(&mut chains, kernel, b"12345678", 9);
+        assert_eq!(chains.find(mode, b"12345678").1, Some(7));
+        assert_eq!(chains.find(mode, b"").1, Some(8));
+        assert_eq!(chains.find(kernel, b"12345678").1, Some(9));
+        let other = ChainMode { space: 3, ..mode };
+        assert_eq!(chains.find(other, b"12345678").1, None);
+        // Beyond what is kept, it begins anew.
+        let long = vec![1; KnownChains::MOST];
+        note(&mut chains, mode, &long, 10);
+        assert_eq!(chains.find(mode, &long).1, Some(10));
+        assert_eq!(chains.find(mode, b"12345678").1, None);
+    }
+}
