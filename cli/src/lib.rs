@@ -31,6 +31,7 @@ mod pager;
 #[doc(hidden)]
 pub mod pctr;
 mod perf;
+mod progress;
 #[cfg(target_os = "linux")]
 mod record;
 mod recording;

@@ -2,6 +2,7 @@
 
 mod fields;
 mod json;
+mod numbers;
 mod options;
 mod print;
 mod tracepoints;

@@ -115,6 +115,13 @@ pub fn table_lines(mut table: Table, indent: u16) -> impl Iterator<Item = String
 /// Returns text with its control characters as escapes (`\\x1b`): names of processes, files, symbols and events can hold
 /// any, and a terminal obeys them. Marks that reorder text are escaped too.
 pub fn escaped(text: &str) -> Cow<'_, str> {
+    // Most text is of printable ASCII, which is seen without decoding it.
+    if text
+        .bytes()
+        .fold(true, |all, byte| all & matches!(byte, b' '..=b'~'))
+    {
+        return Cow::Borrowed(text);
+    }
     let is_obeyed = |c: char| {
         let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         c.is_control() || reorders

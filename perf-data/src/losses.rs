@@ -60,10 +60,15 @@ impl Losses {
     ///
     /// # Errors
     /// As [`RawRecord::decode`].
+    #[inline]
     pub fn note(&mut self, record: &RawRecord<'_>, layout: &RecordLayout) -> Result<()> {
-        if !matches!(record.kind(), kind::LOST | kind::LOST_SAMPLES) {
-            return Ok(());
+        match record.kind() {
+            kind::LOST | kind::LOST_SAMPLES => self.note_loss(record, layout),
+            _ => Ok(()),
         }
+    }
+
+    fn note_loss(&mut self, record: &RawRecord<'_>, layout: &RecordLayout) -> Result<()> {
         match record.decode(layout)? {
             Record::Lost(lost) => self.in_rings = self.in_rings.saturating_add(lost.records),
             Record::LostSamples(lost) if record.misc().0 & LEFT_OUT == 0 => {

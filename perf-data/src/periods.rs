@@ -81,7 +81,11 @@ impl Periods {
     }
 
     /// Checks a sample with its own period. Samples of a counter come in the order of their times.
+    #[inline]
     pub fn check_sample(&mut self, sample: &Sample<'_>) -> Option<Excess> {
+        if self.rate == MaxRate::NONE {
+            return None;
+        }
         let counter = sample.stream_id().or_else(|| self.counter(sample.id()?));
         self.check(counter, sample.time()?, sample.period()?)
     }

@@ -24,9 +24,9 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::{RecordLayout, SampleType};
 use crate::bytes::{Cursor, Malformed, u64_at};
 use crate::sample::{Callchain, ReadValues, Sample, SampleId};
+use crate::{RecordLayout, SampleType};
 
 mod aux_area;
 mod context;
@@ -263,7 +263,7 @@ impl<'a> RawRecord<'a> {
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a field does not fit into it:
     /// the bytes are damaged, or of another layout.
-    #[inline]
+    #[inline(always)]
     pub fn decode(&self, layout: &'a RecordLayout) -> Result<Record<'a>> {
         if self.kind == kind::SAMPLE {
             return match Sample::decode(self.misc, self.body(), layout) {
@@ -275,6 +275,7 @@ impl<'a> RawRecord<'a> {
             .map_err(|malformed| self.error(malformed))
     }
 
+    #[inline(never)]
     fn decode_other(&self, layout: &'a RecordLayout) -> Result<Record<'a>, Malformed> {
         let len = match self.kind {
             kind::FIRST_OF_USER.. => Some(self.body().len()),

@@ -68,7 +68,7 @@ struct Offsets {
 }
 
 impl<'a> Sample<'a> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decode(
         misc: Misc,
         body: &'a [u8],

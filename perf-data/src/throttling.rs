@@ -42,6 +42,7 @@ struct Stream {
 struct Span(Option<(u64, u64)>);
 
 impl Span {
+    #[inline]
     fn add(&mut self, time: u64) {
         let (first, last) = self.0.unwrap_or((time, time));
         self.0 = Some((first.min(time), last.max(time)));
@@ -59,14 +60,20 @@ impl Span {
 impl Throttling {
     /// Takes note of a record of the event with its trailer, or of the end of a thread. Those of one ring
     /// buffer come in its order.
+    #[inline]
     pub fn note(&mut self, record: &Record<'_>, trailer: &SampleId) {
+        if let Record::Sample(sample) = record {
+            if let Some(time) = sample.time() {
+                self.seen(sample.thread().map(|thread| thread.tid), time);
+            }
+        } else {
+            self.note_other(record, trailer);
+        }
+    }
+
+    fn note_other(&mut self, record: &Record<'_>, trailer: &SampleId) {
         let thread = trailer.thread.map(|thread| thread.tid);
         match record {
-            Record::Sample(sample) => {
-                if let Some(time) = sample.time() {
-                    self.seen(sample.thread().map(|thread| thread.tid), time);
-                }
-            }
             Record::Exit(task) => self.seen(Some(task.thread.tid), task.time),
             Record::Throttle(throttle) => {
                 self.times += 1;
@@ -85,10 +92,15 @@ impl Throttling {
         }
     }
 
+    #[inline]
     fn seen(&mut self, thread: Option<i32>, time: u64) {
         self.all.add(time);
-        if let Some(thread) = thread {
-            self.threads.entry(thread).or_default().add(time);
+        let Some(thread) = thread else {
+            return;
+        };
+        match self.threads.get_mut(&thread) {
+            Some(span) => span.add(time),
+            None => self.threads.entry(thread).or_default().add(time),
         }
     }
 

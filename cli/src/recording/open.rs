@@ -47,7 +47,8 @@ impl Input<'_> {
                 &"it belongs to another user, who can have written anything: -f reads it all the same",
             ));
         }
-        self.replay_file(file, begin, &|e: Error| fail(&e))
+        let len = file.metadata().ok().map(|file| file.len());
+        self.replay_file(file, len, begin, &|e: Error| fail(&e))
     }
 
     /// Reads a stream as it comes, or a file as a whole, whose records are not last in it.
@@ -65,23 +66,26 @@ impl Input<'_> {
         if is_stream {
             let mut reader = Reader::from_stream(input).map_err(fail)?;
             let (replay, visit) = Replay::begin(&reader, self, begin)?;
-            return replay.run(reader.stream_records(), visit).map_err(fail);
+            return replay
+                .run(reader.stream_records(), visit, None)
+                .map_err(fail);
         }
         let mut file = Vec::new();
         input.read_to_end(&mut file).map_err(|e| fail(e.into()))?;
-        self.replay_file(Cursor::new(file), begin, fail)
+        self.replay_file(Cursor::new(file), None, begin, fail)
     }
 
     fn replay_file<V: super::Visit, R: Read + Seek>(
         self,
         file: R,
+        len: Option<u64>,
         begin: impl Begin<V>,
         fail: &dyn Fn(Error) -> Failure,
     ) -> Result<(Replay, V), Failure> {
         let mut reader = Reader::new(file).map_err(fail)?;
         let (replay, visit) = Replay::begin(&reader, self, begin)?;
         let records = reader.records().map_err(fail)?;
-        replay.run(records, visit).map_err(fail)
+        replay.run(records, visit, len).map_err(fail)
     }
 }
 

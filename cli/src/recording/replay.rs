@@ -14,6 +14,7 @@ use quipu_perf_data::{
 use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Machine, Mapped, Processes, Symbolizer};
 
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 use super::chain::NotUnwound;
 use super::open::Input;
@@ -44,6 +45,11 @@ pub(crate) trait Visit {
     /// Takes a sample. After `Break` no more records are read.
     fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
     -> ControlFlow<()>;
+
+    /// Returns true if what is read appears on the terminal as it comes, where a progress bar would stand in its way.
+    fn is_shown_as_it_comes(&self) -> bool {
+        false
+    }
 
     /// Forgets what is at addresses of a process: its mappings changed.
     fn forget(&mut self, pid: i32);
@@ -146,11 +152,17 @@ impl Replay {
         mut self,
         mut records: FileRecords<'_, R>,
         mut visit: V,
+        len: Option<u64>,
     ) -> Result<(Self, V), Error> {
         let mut order = TimeOrder::new();
         let layouts = self.layouts.clone();
+        let mut progress = match len {
+            Some(len) if !visit.is_shown_as_it_comes() => Progress::of_bytes(len),
+            _ => Progress::hidden(),
+        };
         let mut is_first = true;
         while !self.is_done {
+            progress.set(records.offset());
             let record = match records.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
@@ -232,6 +244,7 @@ impl Replay {
     }
 
     /// The event that a record belongs to: by its id where records say it, else the first.
+    #[inline]
     fn event_of(&self, record: &RawRecord<'_>) -> usize {
         if self.layouts.len() == 1 {
             return 0;
@@ -251,6 +264,7 @@ impl Replay {
     }
 
     /// When a record was written; `None` for what was there before.
+    #[inline]
     fn time_of(&self, record: &RawRecord<'_>) -> Option<u64> {
         let time = record.time(&self.layouts[self.event_of(record)]);
         time.filter(|time| *time > 0 && *time < u64::MAX)
@@ -284,9 +298,9 @@ impl Replay {
         let event = self.event_of(&record);
         let decoded = record.decode(&layouts[event])?;
         visit.record(self, event, &record, &decoded)?;
-        match decoded {
+        match &decoded {
             Record::Mapping(mapping) => {
-                let changes = self.map(&mapping, record.misc().cpu_mode());
+                let changes = self.map(mapping, record.misc().cpu_mode());
                 if changes {
                     visit.forget(mapping.thread.pid);
                 }
@@ -307,7 +321,7 @@ impl Replay {
                     visit.forget(new.pid);
                 }
             }
-            Record::Sample(sample) => self.is_done = visit.sample(self, event, &sample).is_break(),
+            Record::Sample(sample) => self.is_done = visit.sample(self, event, sample).is_break(),
             _ => {}
         }
         Ok(())

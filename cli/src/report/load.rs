@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use quipu_perf_data::{
     Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record, RecordedEvent, Sample,
-    SampleId, Throttling,
+    SampleId, SampleType, Throttling,
 };
 use quipu_symbols::{AddressOwner, Function};
 
@@ -45,13 +45,19 @@ pub(super) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
 /// State of reading a recording.
 struct Loading {
     selection: Selection,
+    /// True if not every sample is chosen.
+    is_selection: bool,
     keys: Vec<Key>,
+    /// True if tasks are told apart by more than their names.
+    tells_tasks: bool,
     /// True if inlined functions are told apart.
     inline: bool,
     /// True if callers are looked up.
     with_callers: bool,
     /// True for events that threads inherit.
     inherited: Vec<bool>,
+    /// True for events whose samples have read counters.
+    reads: Vec<bool>,
     losses: Losses,
     throttling: Vec<Throttling>,
     deltas: ReadDeltas,
@@ -84,10 +90,13 @@ impl Visit for Loading {
         raw: &RawRecord<'_>,
         record: &Record<'_>,
     ) -> Result<(), Error> {
+        if let Record::Sample(_) = record {
+            self.throttling[event].note(record, &SampleId::default());
+            return Ok(());
+        }
         let layout = replay.layout(event);
         self.losses.note(raw, layout)?;
         match record {
-            Record::Sample(_) => self.throttling[event].note(record, &SampleId::default()),
             Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
                 let event = replay.event_with_id(throttle.id).unwrap_or(event);
                 let trailer = raw.sample_id(layout).unwrap_or_default();
@@ -108,30 +117,43 @@ impl Visit for Loading {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        let read: Vec<_> = {
-            let is_inherited = self.inherited[event];
-            self.deltas.of_sample(sample, is_inherited).collect()
+        let read: Vec<_> = match self.reads[event] {
+            true => {
+                let is_inherited = self.inherited[event];
+                self.deltas.of_sample(sample, is_inherited).collect()
+            }
+            false => Vec::new(),
         };
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
         let name = thread.and_then(|thread| replay.thread_name(thread.tid));
         let command = name.unwrap_or(&self.nameless);
-        if !self.selection.has(sample, command) {
+        if self.is_selection && !self.selection.has(sample, command) {
             return ControlFlow::Continue(());
         }
-        let tells = |key| self.keys.contains(&key);
-        let task = self.tasks.number(
-            command,
-            tells(Key::Pid).then_some(pid),
-            thread.map(|thread| thread.tid).filter(|_| tells(Key::Tid)),
-            sample.cpu().filter(|_| tells(Key::Cpu)),
-        );
+        let task = match self.tells_tasks {
+            false => self.tasks.number(command, None, None, None),
+            true => {
+                let tells = |key| self.keys.contains(&key);
+                let tid = thread.map(|thread| thread.tid);
+                self.tasks.number(
+                    command,
+                    tells(Key::Pid).then_some(pid),
+                    tid.filter(|_| tells(Key::Tid)),
+                    sample.cpu().filter(|_| tells(Key::Cpu)),
+                )
+            }
+        };
         let own = owner(sample.misc().cpu_mode(), pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-        if self.selection.is_of_functions() && !self.selects(leaf) {
+        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
             return ControlFlow::Continue(());
         }
-        let stack = (task, leaf, callers);
+        let stack = StackKey {
+            task,
+            leaf,
+            callers,
+        };
         if read.is_empty() {
             let period = sample.period();
             self.without_period |= period.is_none();
@@ -163,7 +185,12 @@ impl Loading {
             name: name.clone(),
             ..EventProfile::default()
         });
+        let reads = |e: &RecordedEvent| e.attr().layout().sample_type().contains(SampleType::READ);
+        let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
         Self {
+            is_selection: !selection.is_empty(),
+            tells_tasks: keys.iter().any(tells_task),
+            reads: events.iter().map(reads).collect(),
             selection,
             keys: keys.to_vec(),
             inline,

@@ -1,6 +1,6 @@
 //! Stacks while they are added up: of numbers, so that adding a sample neither allocates nor compares texts.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -101,8 +101,7 @@ impl KnownChains {
         let hash = self.hasher.hash_one((mode, words));
         let found = self.known.find(hash, |known| {
             let start = known.start as usize;
-            known.mode == mode
-                && self.words.get(start..start + known.len as usize) == Some(words)
+            known.mode == mode && self.words.get(start..start + known.len as usize) == Some(words)
         });
         (hash, found.map(|known| known.list))
     }
@@ -165,7 +164,19 @@ impl Tasks {
 }
 
 /// A stack: the numbers of its task, of the list of functions of the sampled instruction, and of that of its callers.
-pub(super) type StackKey = (u32, u32, u32);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StackKey {
+    pub(super) task: u32,
+    pub(super) leaf: u32,
+    pub(super) callers: u32,
+}
+
+impl Hash for StackKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [task, leaf, callers] = [self.task, self.leaf, self.callers].map(u128::from);
+        state.write_u128(task << 64 | leaf << 32 | callers);
+    }
+}
 
 /// The weights of stacks.
 pub(super) type Weights = HashMap<StackKey, Weight>;
@@ -177,7 +188,15 @@ pub(super) fn stacks_of(
     lists: &FrameLists,
 ) -> std::collections::HashMap<Stack, Weight> {
     let mut stacks = std::collections::HashMap::with_capacity(weights.len());
-    for ((task, leaf, callers), weight) in weights {
+    for (
+        StackKey {
+            task,
+            leaf,
+            callers,
+        },
+        weight,
+    ) in weights
+    {
         let (leaf, callers) = (lists.get(leaf), lists.get(callers));
         let frames = leaf.iter().chain(callers);
         let stack = Stack {
@@ -203,7 +222,7 @@ mod tests {
             assert_eq!(lists.get(number), [i, i / 2]);
             assert_eq!(lists.number(&[i, i / 2]), number);
         }
-        assert_eq!(lists.get(FrameLists::EMPTY), []);
+        assert!(lists.get(FrameLists::EMPTY).is_empty());
     }
 
     #[test]

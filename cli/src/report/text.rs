@@ -95,8 +95,12 @@ pub(super) fn write(
 
 /// Returns texts in columns, without blanks after the last.
 fn columns(texts: impl Iterator<Item = String>, widths: &[usize]) -> String {
-    let padded = texts
-        .zip(widths)
-        .map(|(text, width)| format!("{text:width$}"));
-    padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    let (mut line, mut blanks) = (String::new(), 0);
+    for (text, width) in texts.zip(widths) {
+        line.extend(std::iter::repeat_n(' ', blanks));
+        line.push_str(&text);
+        blanks = 2 + width.saturating_sub(text.chars().count());
+    }
+    line.truncate(line.trim_end().len());
+    line
 }

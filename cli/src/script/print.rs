@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
 
 use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType};
@@ -15,6 +15,7 @@ use crate::terminal::escaped;
 
 use super::fields::{Field, FieldSet, Fields};
 use super::json::{Frame, Row};
+use super::numbers;
 use super::options::Options;
 use super::tracepoints::{self, Tracepoint};
 
@@ -58,12 +59,13 @@ impl Visit for Script {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        let read: Vec<_> = {
-            let is_inherited = self
-                .events
-                .get(event)
-                .is_some_and(|event| event.is_inherited);
-            self.deltas.of_sample(sample, is_inherited).collect()
+        let is_inherited = self
+            .events
+            .get(event)
+            .is_some_and(|event| event.is_inherited);
+        let read: Vec<_> = match sample.values() {
+            Some(_) => self.deltas.of_sample(sample, is_inherited).collect(),
+            None => Vec::new(),
         };
         let thread = sample.thread();
         let tid = thread.map_or(-1, |thread| thread.tid);
@@ -108,6 +110,10 @@ impl Visit for Script {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
+    }
+
+    fn is_shown_as_it_comes(&self) -> bool {
+        io::stdout().is_terminal()
     }
 
     fn forget(&mut self, pid: i32) {
@@ -188,7 +194,8 @@ impl Script {
         let has_chain = event.has_chain && fields.has(Field::Ip);
         begin(text, fields, sample, name, (options.ns, event.has_chain));
         if fields.has(Field::Period) {
-            let _ = write!(text, "{:>10} ", period.unwrap_or(0));
+            numbers::push(text, period.unwrap_or(0), 10);
+            text.push(' ');
         }
         if fields.has(Field::Event) {
             let _ = write!(text, "{:>width$}: ", event.name, width = *width);
@@ -211,7 +218,7 @@ impl Script {
         let pid = sample.thread().map_or(-1, |thread| thread.pid);
         if fields.has(Field::Address) {
             let address = sample.addr().unwrap_or(0);
-            let _ = write!(text, "{address:>16x}");
+            numbers::push_hex(text, address, 16);
             if event.is_fault {
                 let place = places.at(replay, AddressOwner::Process(pid), address);
                 symbol(text, fields, &place);
@@ -224,7 +231,8 @@ impl Script {
         if !has_chain {
             let address = sample.ip().unwrap_or(0);
             let place = places.at(replay, own, address);
-            let _ = write!(text, " {address:>16x}");
+            text.push(' ');
+            numbers::push_hex(text, address, 16);
             symbol(text, fields, &place);
             source_line(text, fields, address, &place);
             text.push('\n');
@@ -239,7 +247,8 @@ impl Script {
                 AddressOwner::Process(_) => place.in_file,
                 _ => frame.address,
             };
-            let _ = write!(text, "\t{address:>16x}");
+            text.push('\t');
+            numbers::push_hex(text, address, 16);
             symbol(text, fields, &place);
             source_line(text, fields, address, &place);
             text.push('\n');
@@ -322,22 +331,32 @@ fn begin(
         };
         let _ = write!(text, "{name:>width$} ");
     }
-    let _ = match (fields.has(Field::Pid), fields.has(Field::Tid)) {
-        (true, true) => write!(text, "{pid:>5}/{tid:<5} "),
-        (true, false) => write!(text, "{pid:>5} "),
-        (false, true) => write!(text, "{tid:>5} "),
-        (false, false) => Ok(()),
-    };
+    match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+        (true, true) => {
+            let _ = write!(text, "{pid:>5}/{tid:<5} ");
+        }
+        (true, false) | (false, true) => {
+            let id = if fields.has(Field::Pid) { pid } else { tid };
+            numbers::push_signed(text, id, 5);
+            text.push(' ');
+        }
+        (false, false) => {}
+    }
     if fields.has(Field::Cpu) {
-        let _ = write!(text, "[{:03}] ", sample.cpu().unwrap_or(0));
+        text.push('[');
+        numbers::push_zeros(text, sample.cpu().unwrap_or(0).into(), 3);
+        text.push_str("] ");
     }
     if fields.has(Field::Time) {
         let time = sample.time().unwrap_or(0);
         let (seconds, rest) = (time / 1_000_000_000, time % 1_000_000_000);
-        let _ = match nanoseconds {
-            true => write!(text, "{seconds:>5}.{rest:09}: "),
-            false => write!(text, "{seconds:>5}.{:06}: ", rest / 1000),
-        };
+        numbers::push(text, seconds, 5);
+        text.push('.');
+        match nanoseconds {
+            true => numbers::push_zeros(text, rest, 9),
+            false => numbers::push_zeros(text, rest / 1000, 6),
+        }
+        text.push_str(": ");
     }
 }
 
@@ -348,11 +367,14 @@ fn symbol(text: &mut String, fields: FieldSet, place: &Place) {
         text.push(' ');
         text.push_str(&escaped(name));
         if fields.has(Field::Offset) && place.symbol.is_some() {
-            let _ = write!(text, "+{:#x}", place.offset);
+            text.push_str("+0x");
+            numbers::push_hex(text, place.offset, 0);
         }
     }
     if fields.has(Field::Object) {
-        let _ = write!(text, " ({})", escaped(&place.object));
+        text.push_str(" (");
+        text.push_str(&escaped(&place.object));
+        text.push(')');
     }
 }
 
