@@ -17,6 +17,7 @@ mod pctr;
 #[cfg(target_os = "linux")]
 mod record;
 mod report;
+mod report_of_chains;
 #[cfg(target_os = "linux")]
 mod stat;
 #[cfg(unix)]
