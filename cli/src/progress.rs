@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What ends within this time has no bar.
+/// The time within which reading has no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes after which the bar may move.
 const STEP: u64 = 1 << 20;
 
-/// How much of a file has been read, shown on standard error if that is a terminal.
+/// The part of a file that has been read, shown on standard error if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Length of the file, in bytes; `None` where nothing is shown.

@@ -13,7 +13,7 @@ use super::profile::{Stack, Task, Weight};
 #[derive(Debug)]
 pub(super) struct FrameLists {
     functions: Vec<u32>,
-    /// Where each list begins; the last is where the next one will.
+    /// The position at which each list begins; the last is that of the next one.
     starts: Vec<usize>,
     known: HashTable<u32>,
     hasher: RandomState,
@@ -81,7 +81,7 @@ struct KnownChain {
     list: u32,
 }
 
-/// What the functions of a call chain depend on beside its words: the address space of its process, and whether it
+/// Circumstances that the functions of a call chain depend on beside its words: the address space of its process, and whether it
 /// begins in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ChainMode {
