@@ -18,7 +18,6 @@ use crate::native::NativeNames;
 use crate::open::open_part;
 use crate::open_error;
 use crate::parts::{Attachment, Placement, PlannedPart, plan};
-use crate::privileges::Privileges;
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::user_read::Obstacle;
@@ -47,7 +46,6 @@ const MOST_LISTINGS: usize = 100;
 pub struct LinuxBackend {
     pub(crate) events: EventSource,
     capabilities: OnceLock<Capabilities>,
-    pub(crate) machine: OnceLock<Privileges>,
     user_reads: bool,
     counter_test: bool,
 }
@@ -64,7 +62,6 @@ impl LinuxBackend {
         Ok(Self {
             events: EventSource::new(SysfsPmus::new()),
             capabilities: OnceLock::new(),
-            machine: OnceLock::new(),
             user_reads: true,
             counter_test: true,
         })
@@ -90,7 +87,7 @@ impl LinuxBackend {
     /// switched off, and this process has no counters open.
     fn known_counters(&self) -> &'static [CounterTest] {
         if self.counter_test {
-            counter_test::known()
+            counter_test::known(|| self.events.core_pmus().to_vec())
         } else {
             &[]
         }
@@ -170,7 +167,6 @@ impl LinuxBackend {
             stated_rates: stated.collect(),
             target,
             events: &self.events,
-            machine: &self.machine,
             placements,
             dead_counters,
             user_reads: if !self.user_reads {
@@ -235,7 +231,6 @@ struct OpenRequest<'a> {
     spec: &'a GroupSpec,
     target: &'a Target,
     events: &'a EventSource,
-    machine: &'a OnceLock<Privileges>,
     placements: Vec<Placement>,
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
@@ -353,7 +348,7 @@ impl OpenRequest<'_> {
                         self.spec,
                         self.target,
                         &part,
-                        self.machine,
+                        self.events,
                     ));
                 }
             }
@@ -410,7 +405,6 @@ mod tests {
                 spec: &GroupSpec::new(members.clone()),
                 target: &Target::CurrentThread,
                 events: &hybrid.source,
-                machine: &OnceLock::new(),
                 dead_counters: vec![dead],
                 stated_rates: Vec::new(),
                 user_reads: Ok(()),

@@ -20,7 +20,18 @@ use crate::user_read;
 
 /// Checks that this process can count anything at all: its own user mode, without a PMU.
 pub(crate) fn check_usable() -> Result<()> {
-    let failure = match try_open(EventBits::software(Software::Dummy), Attach::thread(0)) {
+    let dummy = EventBits::software(Software::Dummy);
+    // No counter can be of no cgroup on no CPU: EINVAL comes after what forbids the call altogether
+    // (`perf_event_open`, `kernel/events/core.c`), and before anything is allocated.
+    let nothing = Attach {
+        pid: -1,
+        cpu: -1,
+        cgroup: true,
+    };
+    if try_open(dummy, nothing) == Err(OpenFailure::Errno(libc::EINVAL)) {
+        return Ok(());
+    }
+    let failure = match try_open(dummy, Attach::thread(0)) {
         Ok(()) => return Ok(()),
         Err(failure) => failure,
     };

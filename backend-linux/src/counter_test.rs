@@ -26,6 +26,7 @@ use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
 use self::kept::{Kept, Stamp};
 use crate::privileges::Privileges;
+use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// The environment variable that switches the test off.
 const SWITCH: &str = "QUIPU_COUNTER_TEST";
@@ -63,7 +64,8 @@ impl CounterTest {
         let good = tests.iter().filter_map(|test| test.as_ref().ok());
         let good: Vec<Self> = good.cloned().collect();
         if good.len() == tests.len()
-            && let Some((kept, stamp)) = place()
+            && let Some(kept) = place()
+            && let Some(stamp) = Stamp::of_this_machine()
         {
             // A process that cannot keep it is one that tests again.
             let _: std::io::Result<()> = kept.write(&stamp, &good);
@@ -74,12 +76,20 @@ impl CounterTest {
     /// Returns what an earlier test found of the core PMUs that are there now, if it was kept in this boot,
     /// for this CPU, by this user; else nothing.
     pub fn kept() -> Vec<Self> {
-        let Some((kept, stamp)) = place() else {
+        Self::kept_of(|| SysfsPmus::new().core_pmus())
+    }
+
+    /// Returns what an earlier test found of these core PMUs, which are asked for if anything was kept.
+    fn kept_of(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> Vec<Self> {
+        let Some(kept) = place() else {
             return Vec::new();
         };
-        let tests = kept.read(&stamp);
+        let tests = kept.read(Stamp::of_this_machine);
+        if tests.is_empty() {
+            return tests;
+        }
         let kept = tests.iter().map(|test| test.pmu.as_str());
-        let present = rounds::core_pmus();
+        let present = rounds::or_stand_in(core_pmus());
         if !kept.eq(present.iter().map(|pmu| pmu.name.as_str())) {
             // Others came online, or went.
             return Vec::new();
@@ -91,7 +101,7 @@ impl CounterTest {
     /// made now if this process has no counters open. Nothing where it is switched off; a PMU that
     /// cannot be tested is left out.
     pub fn known() -> &'static [Self] {
-        known()
+        known(|| SysfsPmus::new().core_pmus())
     }
 
     /// Returns true if counters were found that do not count.
@@ -148,15 +158,15 @@ impl CounterTest {
     }
 }
 
-/// Returns the results for this machine: kept, or of a test made now if no counter of this process is open.
-/// None where it is switched off or nothing can be tested.
-pub(crate) fn known() -> &'static [CounterTest] {
+/// Returns the results for this machine with these core PMUs: kept, or of a test made now if no counter of this
+/// process is open. None where it is switched off or nothing can be tested.
+pub(crate) fn known(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> &'static [CounterTest] {
     static KEPT: OnceLock<Vec<CounterTest>> = OnceLock::new();
     static MADE: OnceLock<Vec<CounterTest>> = OnceLock::new();
     if std::env::var_os(SWITCH).is_some_and(|switch| switch == "off") {
         return &[];
     }
-    let kept = KEPT.get_or_init(CounterTest::kept);
+    let kept = KEPT.get_or_init(|| CounterTest::kept_of(core_pmus));
     if !kept.is_empty() {
         return kept;
     }
@@ -189,8 +199,8 @@ impl Drop for CountersOpen {
     }
 }
 
-/// Returns the place where results are kept, and what they are true of.
-fn place() -> Option<(Kept, Stamp)> {
+/// Returns the place where results are kept.
+fn place() -> Option<Kept> {
     let user = rustix::process::geteuid();
     // A program with the rights of another user trusts no environment.
     if rustix::process::getuid() != user {
@@ -205,7 +215,7 @@ fn place() -> Option<(Kept, Stamp)> {
         .or_else(|| of_user.is_dir().then_some(of_user))
         .or_else(|| absolute("XDG_CACHE_HOME"))
         .or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some((Kept::below(&dir), Stamp::of_this_machine()?))
+    Some(Kept::below(&dir))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Resolving events: from what a group asks for to where it can be counted, with which bits.
 
+use std::sync::OnceLock;
+
 use quipu_hal::{
     Encoding, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, Hardware, MaxRate, PmuEvent,
     Result, UncoreEvent, text,
@@ -24,11 +26,9 @@ pub(crate) struct Resolved {
     pub(crate) info: EventInfo,
 }
 
-/// The events of this machine.
+/// The events of this machine. Which PMUs there are is looked up when an event depends on it first.
 pub(crate) struct EventSource {
-    cores: Vec<CorePmu>,
-    /// The types of all core PMUs, also of one alone.
-    core_types: Vec<u32>,
+    core_pmus: OnceLock<Vec<CorePmu>>,
     pmus: SysfsPmus,
     native: Option<NativeNames>,
 }
@@ -36,15 +36,8 @@ pub(crate) struct EventSource {
 impl EventSource {
     /// The events of a machine with these core PMUs, and those that `pmus` and `tracefs` tell of.
     pub(crate) fn new(pmus: SysfsPmus) -> Self {
-        let mut cores = pmus.core_pmus();
-        let core_types = cores.iter().map(|core| core.type_).collect();
-        if cores.len() < 2 {
-            // The kernel finds a single core PMU by itself.
-            cores.clear();
-        }
         Self {
-            cores,
-            core_types,
+            core_pmus: OnceLock::new(),
             pmus,
             native: None,
         }
@@ -55,16 +48,37 @@ impl EventSource {
         self.native = Some(native);
     }
 
-    /// The core PMUs that generalized events are split over; none where there is only one.
+    /// The core PMUs, also one alone.
+    pub(crate) fn core_pmus(&self) -> &[CorePmu] {
+        self.core_pmus.get_or_init(|| self.pmus.core_pmus())
+    }
+
+    /// The core PMUs that generalized events are split over; none where there is only one, which the kernel
+    /// finds by itself.
     pub(crate) fn cores(&self) -> &[CorePmu] {
-        &self.cores
+        match self.core_pmus() {
+            [] | [_] => &[],
+            cores => cores,
+        }
+    }
+
+    /// Returns true if the kernel has a PMU of CPU cores.
+    pub(crate) fn has_core_pmu(&self) -> bool {
+        !self.core_pmus().is_empty()
+    }
+
+    /// Returns true if a type is that of a core PMU.
+    fn is_core_type(&self, type_: u32) -> bool {
+        // No PMU that registers itself has one of the kernel's own types but `RAW`.
+        let own = type_ == event_type::RAW || type_ > event_type::BREAKPOINT;
+        own && self.core_pmus().iter().any(|core| core.type_ == type_)
     }
 
     /// Returns true if an event takes a counter of a CPU core.
     pub(crate) fn takes_core_counter(&self, placement: &Placement) -> bool {
         match placement {
             Placement::Anywhere(bits) => {
-                bits.is_core_event() || self.core_types.contains(&bits.config.type_)
+                bits.is_core_event() || self.is_core_type(bits.config.type_)
             }
             Placement::Cores(_) => true,
             Placement::Units(_) | Placement::Probe(..) => false,
@@ -74,7 +88,9 @@ impl EventSource {
     /// Returns true if an event takes a counter of this core PMU.
     pub(crate) fn takes_counter_of(&self, placement: &Placement, pmu: &str) -> bool {
         match placement {
-            Placement::Cores(cores) => cores.iter().any(|(core, _)| self.cores[*core].name == pmu),
+            Placement::Cores(cores) => cores
+                .iter()
+                .any(|(core, _)| self.cores()[*core].name == pmu),
             other => self.takes_core_counter(other),
         }
     }
@@ -82,17 +98,17 @@ impl EventSource {
     /// Returns the most that an event can count in a time: what the map of its core says, or else its bits.
     pub(crate) fn max_rate(&self, bits: &EventBits) -> MaxRate {
         let of_core = bits.config.type_ == event_type::RAW
-            || self.core_types.contains(&bits.config.type_) && !bits.is_counted_live();
+            || !bits.is_counted_live() && self.is_core_type(bits.config.type_);
         if !of_core {
             return MaxRate::of(&Encoding::Perf(bits.config));
         }
         let own_type = |core: &CorePmu| core.type_ == bits.config.type_;
-        let core = self.cores.iter().position(own_type);
+        let core = self.cores().iter().position(own_type);
         let mut config = bits.config;
         config.type_ = event_type::RAW;
         let native = self.native.as_ref();
         native
-            .and_then(|native| native.max_rate(config, core, &self.cores))
+            .and_then(|native| native.max_rate(config, core, self.cores()))
             .unwrap_or_else(|| MaxRate::of(&Encoding::Perf(config)))
     }
 
@@ -143,7 +159,7 @@ impl EventSource {
         let mut placement = self.on_cores(EventBits::hardware(event));
         if let Placement::Cores(cores) = &mut placement {
             for (core, bits) in cores {
-                if let Some(own) = self.arm_event(&self.cores[*core].name, event) {
+                if let Some(own) = self.arm_event(&self.cores()[*core].name, event) {
                     *bits = own;
                 }
             }
@@ -164,10 +180,10 @@ impl EventSource {
 
     /// The bits of an event of the CPU's own PMU: on every core PMU if there are several.
     pub(crate) fn on_cores(&self, bits: EventBits) -> Placement {
-        if self.cores.is_empty() {
+        if self.cores().is_empty() {
             return Placement::Anywhere(bits);
         }
-        let each = self.cores.iter().enumerate();
+        let each = self.cores().iter().enumerate();
         Placement::Cores(
             each.map(|(i, core)| (i, bits.on_core(core.type_)))
                 .collect(),
@@ -184,7 +200,7 @@ impl EventSource {
             let bits = EventBits::of(resolved.config);
             let type_ = resolved.config.type_;
             match (
-                self.cores.iter().position(|c| c.type_ == type_),
+                self.cores().iter().position(|c| c.type_ == type_),
                 resolved.cpumask,
             ) {
                 (Some(core), _) => cores.push((core, bits)),
@@ -280,8 +296,10 @@ impl EventSource {
             pmu.is_ok_and(|pmu| pmu.events.iter().any(|event| event.name == name))
         };
         let mut resolved: Option<Resolved> = None;
-        for core in self.pmus.core_pmus().into_iter().filter(knows) {
-            let own = self.pmu_event(&PmuEvent::new(core.name).with(name)).ok()?;
+        for core in self.core_pmus().iter().filter(|core| knows(core)) {
+            let own = self
+                .pmu_event(&PmuEvent::new(&*core.name).with(name))
+                .ok()?;
             match (&mut resolved, own.placement) {
                 (Some(all), Placement::Cores(cores)) => all.placement.add_cores(cores),
                 (_, placement) => resolved = Some(Resolved { placement, ..own }),

@@ -9,9 +9,12 @@ use quipu_hal::{Error, ErrorKind};
 /// No file read here is near this long; `/proc/mounts` of a busy container host comes closest.
 const LIMIT: u64 = 1 << 20;
 
+/// The kernel gives at most a page in one read(2) of most of these files.
+const PAGE: usize = 4096;
+
 /// A whole file as text, without the newline at its end.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(PAGE);
     File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {
         return Err(invalid_data("the file is longer than 1 MiB"));
@@ -23,7 +26,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 
 /// The first `limit` bytes of a file, with what is not text replaced.
 pub(crate) fn read_start(path: &Path, limit: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(PAGE);
     File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use quipu_hal::{Error, MaxRate, Reading};
 
+use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
 use crate::user_read::{Obstacle, UserCounters, Way, explain};
 
@@ -169,14 +170,17 @@ impl KernelGroup {
         self.fds[0].enable()
     }
 
-    /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) has
-    /// stopped one by one.
+    /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) may have
+    /// stopped one by one: else the leader is enough, whose members are never stopped by themselves.
     ///
     /// The leader comes last, and takes the others onto the PMU. `PERF_IOC_FLAG_GROUP` would start
     /// it first; members that are started under a leader that counts already stay off the PMU until
     /// the next context switch, with nothing in the leader's times to show for it (seen on 6.18).
     pub(crate) fn enable(&self) -> Result<(), i32> {
-        self.fds.iter().rev().try_for_each(CounterFd::enable)
+        match own_counters::were_stopped() {
+            true => self.fds.iter().rev().try_for_each(CounterFd::enable),
+            false => self.start(),
+        }
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is

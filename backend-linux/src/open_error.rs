@@ -3,11 +3,10 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use std::sync::OnceLock;
-
 use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target};
 
 use crate::event_bits::EventBits;
+use crate::event_source::EventSource;
 use crate::open::{RefusedMember, idle_attr};
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
@@ -20,14 +19,14 @@ type Meaning = (ErrorKind, &'static str);
 
 /// The error for a refused member. Everything that was opened together with it must be closed.
 ///
-/// `machine` is what was found at an earlier refusal. Which PMUs there are holds for good; what this
-/// process may do can change, and is looked at again when it matters.
+/// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
+/// looked at when it matters.
 pub(crate) fn explain(
     refused: &RefusedMember,
     spec: &GroupSpec,
     target: &Target,
     planned: &PlannedPart,
-    machine: &OnceLock<Privileges>,
+    events: &EventSource,
 ) -> Error {
     let member = &spec.members[refused.member];
     let place = if planned.part == Part::whole() {
@@ -51,12 +50,11 @@ pub(crate) fn explain(
                 .with_reason("it was opened, but the kernel does not tell its id");
         }
     };
-    let now;
-    let privileges = if matches!(errno, libc::EACCES | libc::EPERM | libc::EMFILE) {
-        now = Privileges::read();
-        &now
+    let denied = matches!(errno, libc::EACCES | libc::EPERM);
+    let privileges = &if denied || errno == libc::EMFILE {
+        Privileges::read()
     } else {
-        machine.get_or_init(Privileges::read)
+        Privileges::unknown(events.has_core_pmu())
     };
     let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let (kind, reason) = meaning(errno, refused, &member.event, privileges, opens);
@@ -66,7 +64,9 @@ pub(crate) fn explain(
     if !reason.is_empty() {
         error = error.with_reason(reason);
     }
-    let instead = if is_foreign_process(refused, opens) {
+    let instead = if !denied {
+        Instead::Nothing
+    } else if is_foreign_process(refused, opens) {
         Instead::OwnProcess
     } else if opens_in_user_mode(refused, &member.event, opens) {
         Instead::UserMode

@@ -43,6 +43,11 @@ pub fn start_own_counters() -> Result<()> {
 /// Set once members of groups may have been stopped by themselves, without their leaders.
 static STOPPED_ONE_BY_ONE: AtomicBool = AtomicBool::new(false);
 
+/// Returns true if members of groups may have been stopped by themselves.
+pub(crate) fn were_stopped() -> bool {
+    STOPPED_ONE_BY_ONE.load(Ordering::Relaxed)
+}
+
 /// Starts counters of the calling thread, which has created so many, in one system call: none of them counts the
 /// calls that start the others. Returns false, having done nothing, where this process has other counters,
 /// which would be started too.
@@ -53,7 +58,7 @@ static STOPPED_ONE_BY_ONE: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// When the kernel refuses.
 pub fn start_if_alone(counters: usize) -> Result<bool> {
-    if STOPPED_ONE_BY_ONE.load(Ordering::Relaxed) || open_counters(counters) != Ok(counters) {
+    if were_stopped() || open_counters(counters) != Ok(counters) {
         return Ok(false);
     }
     configure_performance_counters(true).map_err(|errno| error(errno, "start the counters"))?;

@@ -111,6 +111,23 @@ impl Capability {
 }
 
 impl Privileges {
+    /// Those of which nothing is known but whether there is a PMU of CPU cores.
+    pub(crate) fn unknown(has_cpu_pmu: bool) -> Self {
+        Self {
+            perf_event_paranoid: None,
+            uid: None,
+            capabilities: None,
+            initial_user_namespace: None,
+            open_files: None,
+            locked_memory: None,
+            seccomp: None,
+            has_cpu_pmu,
+            kernel: None,
+            cpu: None,
+            virtual_machine: None,
+        }
+    }
+
     /// The facts about this process and machine.
     pub fn read() -> Self {
         Self::read_under(Path::new("/"))
@@ -121,8 +138,7 @@ impl Privileges {
         let file = |path: &str| kernel_file::read(&root.join(path)).ok();
         let status = file("proc/self/status").unwrap_or_default();
         let limits = file("proc/self/limits").unwrap_or_default();
-        // The first CPU's lines; those of all CPUs of a large machine fill megabytes.
-        let cpuinfo = kernel_file::read_start(&root.join("proc/cpuinfo"), 8192).unwrap_or_default();
+        let cpuinfo = cpuinfo(root);
         Self {
             perf_event_paranoid: file("proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
@@ -195,6 +211,16 @@ impl Privileges {
                 .perf_event_paranoid
                 .is_some_and(|current| current <= paranoid)
     }
+}
+
+/// Returns the CPU's name, as its vendor wrote it or as the kernel identifies it.
+pub(crate) fn cpu() -> Option<String> {
+    cpu_name(&cpuinfo(Path::new("/")))
+}
+
+/// The first CPU's lines of `/proc/cpuinfo`; those of all CPUs of a large machine fill megabytes.
+fn cpuinfo(root: &Path) -> String {
+    kernel_file::read_start(&root.join("proc/cpuinfo"), 8192).unwrap_or_default()
 }
 
 /// The value of `name:` in a file of such lines.

@@ -61,7 +61,7 @@ pub struct Pmu {
 impl Pmu {
     /// Returns true if it is a PMU of CPU cores, which counts the generalized hardware events.
     pub fn is_core(&self) -> bool {
-        is_core_name(&self.name) || self.cpus.is_some()
+        CORE_NAMES.contains(&self.name.as_str()) || self.cpus.is_some()
     }
 }
 
@@ -229,6 +229,13 @@ impl SysfsPmus {
     /// `cpum_cf`, or has a file `cpus`. One whose CPUs are all offline, or whose files cannot be
     /// read, is left out.
     pub fn core_pmus(&self) -> Vec<CorePmu> {
+        // Such a PMU is that of all cores (`init_hw_perf_events`, `arch/x86/events/core.c`), and the others of a
+        // large machine are many.
+        for alone in CORE_NAMES {
+            if kernel_file::is_there(&self.root.join(alone).join("type")).unwrap_or(false) {
+                return self.core_pmu(alone.to_owned()).into_iter().collect();
+            }
+        }
         let mut pmus: Vec<CorePmu> = self
             .names()
             .unwrap_or_default()
@@ -243,7 +250,7 @@ impl SysfsPmus {
         let cpus = match self.cpu_list(&name, "cpus").ok()? {
             Some(cpus) if cpus.is_empty() => return None,
             Some(cpus) => cpus,
-            None if is_core_name(&name) => Vec::new(),
+            None if CORE_NAMES.contains(&name.as_str()) => Vec::new(),
             None => return None,
         };
         let type_ = self.type_of(&name).ok()?;
@@ -300,6 +307,5 @@ impl Default for SysfsPmus {
     }
 }
 
-fn is_core_name(name: &str) -> bool {
-    matches!(name, "cpu" | "cpum_cf")
-}
+/// The names of PMUs of all cores of a machine.
+const CORE_NAMES: [&str; 2] = ["cpu", "cpum_cf"];

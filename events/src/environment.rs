@@ -1,6 +1,8 @@
 //! The environment, where it can be trusted.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::{env, io};
 
 /// `AT_SECURE` of the auxiliary vector (getauxval(3)).
@@ -32,8 +34,10 @@ fn has_other_ids() -> bool {
 /// Returns what the kernel told at execve(2), which holds when the program has changed its ids since. A
 /// process that may not read it has more rights than its user.
 fn is_secure() -> bool {
-    match std::fs::read("/proc/self/auxv") {
-        Ok(vector) => says_secure(&vector),
+    let mut vector = Vec::with_capacity(4096);
+    let read = File::open("/proc/self/auxv").and_then(|mut file| file.read_to_end(&mut vector));
+    match read {
+        Ok(_) => says_secure(&vector),
         Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
     }
 }

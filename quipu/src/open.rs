@@ -115,16 +115,32 @@ impl Opener<'_> {
     }
 
     /// Opens a group on one backend, on CPUs if that is its fallback.
+    ///
+    /// What the backend reaches is asked for after a refusal only: to find it out, some open counters.
     fn open_on(&self, backend: &Arc<dyn Backend>, spec: &GroupSpec) -> Result<OpenGroup> {
+        let refused = match backend.open(spec, self.target) {
+            Ok(group) => {
+                return Ok(OpenGroup {
+                    backend: backend.name(),
+                    on_cpus: None,
+                    in_user_mode: false,
+                    group,
+                });
+            }
+            Err(error) => error,
+        };
+        if refused.kind() == ErrorKind::UnsupportedEvent {
+            // It has no such event on other targets either.
+            return Err(refused);
+        }
         let on_cpus = self.cpus_instead(backend);
-        let child = self.child_instead(backend);
-        let group = match (&on_cpus, child) {
+        let group = match (&on_cpus, self.child_instead(backend)) {
             (None, Some(child)) => {
                 let mut of_child = spec.clone();
                 of_child.attributes.inherit = true;
                 backend.open(&of_child, &Target::Process(child))?
             }
-            (None, None) => backend.open(spec, self.target)?,
+            (None, None) => return Err(refused),
             (Some(cpus), _) => {
                 let mut of_cpus = spec.clone();
                 of_cpus.attributes.inherit = false;
@@ -143,9 +159,9 @@ impl Opener<'_> {
     /// Returns the child to count if the backend does not reach CPUs, which are asked for.
     fn child_instead(&self, backend: &Arc<dyn Backend>) -> Option<i32> {
         const CPUS: TargetKinds = TargetKinds::CPU.union(TargetKinds::ALL_CPUS);
+        let child = self.child.filter(|_| CPUS.contains(self.target.kind()))?;
         let reaches = backend.capabilities().targets;
-        let follows = CPUS.contains(self.target.kind()) && !reaches.intersects(CPUS);
-        self.child.filter(|_| follows)
+        (!reaches.intersects(CPUS)).then_some(child)
     }
 
     /// Returns the CPUs to count on if the backend cannot follow the target.
@@ -153,10 +169,12 @@ impl Opener<'_> {
         const TASKS: TargetKinds = TargetKinds::CURRENT_THREAD
             .union(TargetKinds::THREAD)
             .union(TargetKinds::PROCESS);
+        if !self.cpu_fallback || !TASKS.contains(self.target.kind()) {
+            return None;
+        }
         let reaches = backend.capabilities().targets;
-        let follows = !TASKS.contains(self.target.kind()) || reaches.intersects(TASKS);
         // Fewer CPUs than all would miss what the task does on the others.
-        let falls_back = self.cpu_fallback && !follows && reaches.contains(TargetKinds::ALL_CPUS);
+        let falls_back = !reaches.intersects(TASKS) && reaches.contains(TargetKinds::ALL_CPUS);
         falls_back.then_some(Target::AllCpus)
     }
 
@@ -196,8 +214,8 @@ impl Opener<'_> {
 /// Returns true if all events of a group are software events, and a backend counts such.
 fn counts_such_software(backend: &Arc<dyn Backend>, spec: &GroupSpec) -> bool {
     let software = |member: &EventSpec| matches!(member.event, Event::Software(_));
-    let features = backend.capabilities().features;
-    features.contains(Features::SOFTWARE_EVENTS) && spec.members.iter().all(software)
+    let counts = || backend.capabilities().features;
+    spec.members.iter().all(software) && counts().contains(Features::SOFTWARE_EVENTS)
 }
 
 /// Returns true if events that do not open as one group may open by themselves: there are not enough

@@ -13,7 +13,7 @@ use quipu_hal::Hardware;
 
 use super::CounterTest;
 use crate::kernel_file;
-use crate::privileges::Privileges;
+use crate::privileges;
 
 /// The first line of the file; another one is of another version.
 const FORM: &str = "quipu counters 2";
@@ -34,7 +34,7 @@ impl Stamp {
     /// Returns the stamp of now; `None` where the kernel tells no boot or CPU.
     pub(super) fn of_this_machine() -> Option<Self> {
         let boot = kernel_file::read(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
-        let cpu = Privileges::read().cpu?;
+        let cpu = privileges::cpu()?;
         let one_line = |text: &String| !text.is_empty() && !text.contains('\n');
         (one_line(&boot) && one_line(&cpu)).then_some(Self { boot, cpu })
     }
@@ -54,10 +54,11 @@ impl Kept {
         }
     }
 
-    /// Returns the results with this stamp, if they are in a file that no one else could have written.
-    pub(super) fn read(&self, stamp: &Stamp) -> Vec<CounterTest> {
+    /// Returns the results with the stamp of now, if they are in a file that no one else could have written.
+    /// Without such a file the stamp is not asked for.
+    pub(super) fn read(&self, now: impl FnOnce() -> Option<Stamp>) -> Vec<CounterTest> {
         self.text()
-            .and_then(|text| parse(&text, stamp))
+            .and_then(|text| parse(&text, &now()?))
             .unwrap_or_default()
     }
 
@@ -168,6 +169,10 @@ mod tests {
         }
     }
 
+    fn now() -> Option<Stamp> {
+        Some(stamp())
+    }
+
     fn mode(path: &Path, mode: u32) {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("own");
     }
@@ -176,18 +181,18 @@ mod tests {
     fn what_is_kept_is_read_again_in_this_boot_on_this_cpu() {
         let root = tempfile::tempdir().expect("a directory");
         let kept = Kept::below(root.path());
-        assert_eq!(kept.read(&stamp()), []);
+        assert_eq!(kept.read(now), []);
         for counting in [5, 6] {
             for pmus in [&["cpu"][..], &["cpu_core", "cpu_atom"]] {
                 let tests: Vec<_> = pmus.iter().map(|pmu| test(pmu, counting)).collect();
                 kept.write(&stamp(), &tests).expect("writable");
-                assert_eq!(kept.read(&stamp()), tests);
+                assert_eq!(kept.read(now), tests);
             }
         }
         let boot = "another".into();
-        assert_eq!(kept.read(&Stamp { boot, ..stamp() }), []);
+        assert_eq!(kept.read(|| Some(Stamp { boot, ..stamp() })), []);
         let cpu = "another".into();
-        assert_eq!(kept.read(&Stamp { cpu, ..stamp() }), []);
+        assert_eq!(kept.read(|| Some(Stamp { cpu, ..stamp() })), []);
         let files = std::fs::read_dir(root.path().join("quipu")).expect("there");
         assert_eq!(files.count(), 1);
     }
@@ -241,31 +246,31 @@ mod tests {
             (&dir, 0o777, 0o700),
         ] {
             mode(path, bad);
-            assert_eq!(kept.read(&stamp()), [], "{bad:o}");
+            assert_eq!(kept.read(now), [], "{bad:o}");
             mode(path, good);
-            assert_eq!(kept.read(&stamp()), tests);
+            assert_eq!(kept.read(now), tests);
         }
         let elsewhere = root.path().join("elsewhere");
         std::fs::rename(&file, &elsewhere).expect("own");
         symlink(&elsewhere, &file).expect("new");
-        assert_eq!(kept.read(&stamp()), []);
+        assert_eq!(kept.read(now), []);
         std::fs::remove_file(&file).expect("own");
         std::fs::create_dir(&file).expect("new");
-        assert_eq!(kept.read(&stamp()), []);
+        assert_eq!(kept.read(now), []);
         assert!(kept.write(&stamp(), &tests).is_err());
         std::fs::remove_dir(&file).expect("own");
         std::fs::write(&file, vec![b'a'; 1 << 20]).expect("own");
         mode(&file, 0o600);
-        assert_eq!(kept.read(&stamp()), []);
+        assert_eq!(kept.read(now), []);
         std::fs::rename(&elsewhere, &file).expect("own");
-        assert_eq!(kept.read(&stamp()), tests);
+        assert_eq!(kept.read(now), tests);
         if geteuid().is_root() {
             for path in [&file, &dir] {
                 chown(path, Some(12345), None).expect("root may");
-                assert_eq!(kept.read(&stamp()), []);
+                assert_eq!(kept.read(now), []);
                 chown(path, Some(0), None).expect("root may");
             }
-            assert_eq!(kept.read(&stamp()), tests);
+            assert_eq!(kept.read(now), tests);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The rounds of the test: one loop counted by every counter at once, and the verdict on what they say.
 
 use std::hint::black_box;
-use std::sync::OnceLock;
 
 use quipu_hal::{
     Error, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, Part, Reading, Result, Target,
@@ -38,12 +37,12 @@ const MOST_PER_NANOSECOND: u64 = 64;
 /// Tests each core PMU of this machine.
 pub(super) fn of_this_machine() -> Vec<Result<CounterTest>> {
     let events = EventSource::new(SysfsPmus::new());
-    test_all(&ThisMachine { events }, &core_pmus())
+    let pmus = or_stand_in(events.core_pmus().to_vec());
+    test_all(&ThisMachine { events }, &pmus)
 }
 
-/// Returns the core PMUs of this machine; where sysfs shows none, one that stands for what the kernel has.
-pub(super) fn core_pmus() -> Vec<CorePmu> {
-    let mut pmus = SysfsPmus::new().core_pmus();
+/// Returns the core PMUs that sysfs shows; where it shows none, one that stands for what the kernel has.
+pub(super) fn or_stand_in(mut pmus: Vec<CorePmu>) -> Vec<CorePmu> {
     if pmus.is_empty() {
         pmus.push(CorePmu {
             name: "cpu".into(),
@@ -240,7 +239,7 @@ impl ThisMachine {
 
     /// Opens a pinned group of up to so many counters in user mode; returns how many it has.
     fn open(&self, pmu: usize, event: Hardware, most: usize) -> Result<(KernelGroup, usize)> {
-        open(event, self.bits(pmu, event), most)
+        open(&self.events, event, self.bits(pmu, event), most)
     }
 }
 
@@ -283,7 +282,12 @@ impl Machine for ThisMachine {
 }
 
 /// Opens a pinned group of up to so many counters of an event in user mode; returns how many it has.
-fn open(event: Hardware, bits: EventBits, most: usize) -> Result<(KernelGroup, usize)> {
+fn open(
+    events: &EventSource,
+    event: Hardware,
+    bits: EventBits,
+    most: usize,
+) -> Result<(KernelGroup, usize)> {
     let attach = Attach::thread(0);
     let member = PerfEventAttr {
         read_format: ReadPlan::Snapshot.format(),
@@ -294,7 +298,7 @@ fn open(event: Hardware, bits: EventBits, most: usize) -> Result<(KernelGroup, u
     let mut sibling = member;
     sibling.flags -= AttrFlags::DISABLED;
     let first = perf_event_open(&leader, attach, None)
-        .map_err(|failure| refusal(event, bits, &leader, failure))?;
+        .map_err(|failure| refusal(events, event, bits, &leader, failure))?;
     let mut fds: Vec<CounterFd> = vec![first];
     while fds.len() < most
         && let Ok(next) = perf_event_open(&sibling, attach, fds.first())
@@ -306,12 +310,18 @@ fn open(event: Hardware, bits: EventBits, most: usize) -> Result<(KernelGroup, u
     }
     let members = fds.len();
     let group = KernelGroup::new(ReadPlan::Snapshot, false, fds)
-        .map_err(|errno| refusal(event, bits, &leader, OpenFailure::NoId(errno)))?;
+        .map_err(|errno| refusal(events, event, bits, &leader, OpenFailure::NoId(errno)))?;
     Ok((group, members))
 }
 
 /// Returns the error for a kernel that does not count this event.
-fn refusal(event: Hardware, bits: EventBits, attr: &PerfEventAttr, failure: OpenFailure) -> Error {
+fn refusal(
+    events: &EventSource,
+    event: Hardware,
+    bits: EventBits,
+    attr: &PerfEventAttr,
+    failure: OpenFailure,
+) -> Error {
     let attach = Attach::thread(0);
     let refused = RefusedMember {
         member: 0,
@@ -326,7 +336,7 @@ fn refusal(event: Hardware, bits: EventBits, attr: &PerfEventAttr, failure: Open
     };
     let event = EventSpec::new(event).with_filter(Filter::USER_ONLY);
     let (spec, target) = (GroupSpec::single(event), Target::CurrentThread);
-    open_error::explain(&refused, &spec, &target, &planned, &OnceLock::new())
+    open_error::explain(&refused, &spec, &target, &planned, events)
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl Opener<'_> {
         self.counters.clear();
         let events = self.spec.events.iter().map(|e| e.event.clone());
         let group = GroupSpec::new(events);
-        let machine = &self.backend.machine;
-        sampler_error::explain(refused, self.spec, &group, self.target, part, machine)
+        let events = &self.backend.events;
+        sampler_error::explain(refused, self.spec, &group, self.target, part, events)
     }
 }

@@ -1,15 +1,14 @@
 //! From the kernel's refusal to sample to an error that says what is the matter.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
 
 use super::{Rate, SampleType, SamplerSpec};
+use crate::event_source::EventSource;
 use crate::kernel_file;
 use crate::open::RefusedMember;
 use crate::parts::PlannedPart;
-use crate::privileges::Privileges;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
 
 /// A kind of error and the reason.
@@ -65,11 +64,11 @@ pub(super) fn explain(
     group: &GroupSpec,
     target: &Target,
     planned: &PlannedPart,
-    machine: &OnceLock<Privileges>,
+    events: &EventSource,
 ) -> Error {
     let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let Some((kind, reason)) = unsupported_field(refused, spec, opens) else {
-        return crate::open_error::explain(refused, group, target, planned, machine);
+        return crate::open_error::explain(refused, group, target, planned, events);
     };
     let event = &group.members[refused.member];
     let place = match planned.part == Part::whole() {

@@ -10,15 +10,17 @@
 //! Two things differ from the C library's read(2): it is no cancellation point (pthreads(7)), so that no
 //! thread ends inside of a read, and a library that is loaded before the C library does not see it.
 
-use std::fs;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::path::Path;
 use std::sync::LazyLock;
+
+use crate::kernel_file;
 
 /// Returns true if the kernel says that it leaves its own addresses in the return stack.
 pub(super) fn leaves_returns() -> bool {
     static LEAVES: LazyLock<bool> = LazyLock::new(|| {
         let path = "/sys/devices/system/cpu/vulnerabilities/spec_rstack_overflow";
-        fs::read_to_string(path).is_ok_and(|says| says.contains("Safe RET"))
+        kernel_file::read(Path::new(path)).is_ok_and(|says| says.contains("Safe RET"))
     });
     cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && *LEAVES
 }

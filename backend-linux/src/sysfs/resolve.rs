@@ -9,7 +9,7 @@ use quipu_hal::{
 };
 
 use super::named_event::{self, DefinedValue};
-use super::{ConfigWord, Field, SysfsPmus, is_core_name};
+use super::{CORE_NAMES, ConfigWord, Field, SysfsPmus};
 use crate::hint::did_you_mean;
 use crate::kernel_file;
 
@@ -65,7 +65,7 @@ pub(super) fn resolve(pmus: &SysfsPmus, event: &PmuEvent) -> Result<ResolvedPmuE
 
     let cpumask = pmus.cpu_list(&event.pmu, "cpumask")?;
     let cpus = pmus.cpu_list(&event.pmu, "cpus")?;
-    if !is_core_name(&event.pmu) && (cpumask.is_some() || event.pmu == "msr") {
+    if !CORE_NAMES.contains(&event.pmu.as_str()) && (cpumask.is_some() || event.pmu == "msr") {
         info.honours = Filter::empty();
     }
     Ok(ResolvedPmuEvent {

@@ -278,7 +278,7 @@ fn each_core_pmu_of_a_hybrid_is_tested_on_its_own_cpus() {
 #[test]
 fn the_counters_of_this_machine() {
     let tests = of_this_machine();
-    assert_eq!(tests.len(), core_pmus().len());
+    assert_eq!(tests.len(), or_stand_in(SysfsPmus::new().core_pmus()).len());
     for test in tests {
         match test {
             Ok(test) => {
