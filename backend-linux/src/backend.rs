@@ -312,7 +312,11 @@ impl OpenRequest<'_> {
         attachments: &[Attachment],
         opened: &mut Vec<(Part, KernelGroup)>,
     ) -> Result<usize> {
-        let parts = plan(&self.placements, self.events.cores(), attachments);
+        let parts = plan(
+            &self.placements,
+            self.events.cores_of(&self.placements),
+            attachments,
+        );
         let count = parts.len();
         let mut rates = Rates::default();
         for mut part in parts {

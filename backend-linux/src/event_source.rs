@@ -62,6 +62,15 @@ impl EventSource {
         }
     }
 
+    /// The core PMUs that parts of a group may be on; none where no member was placed on one, which leaves sysfs
+    /// unread for events that are not of a core.
+    pub(crate) fn cores_of(&self, placements: &[Placement]) -> &[CorePmu] {
+        match placements.iter().any(|p| matches!(p, Placement::Cores(_))) {
+            true => self.cores(),
+            false => &[],
+        }
+    }
+
     /// Returns true if the kernel has a PMU of CPU cores.
     pub(crate) fn has_core_pmu(&self) -> bool {
         !self.core_pmus().is_empty()

@@ -158,7 +158,7 @@ impl Opener<'_> {
     }
 
     fn open_events(&mut self, attachment: &Attachment) -> Result<usize> {
-        let cores = self.backend.events.cores();
+        let cores = self.backend.events.cores_of(&self.placements);
         let mut planned = 0;
         let mut first = 0;
         let groups = self.spec.events.chunk_by(|_, next| next.is_member);

@@ -1,6 +1,6 @@
 //! Signals: Ctrl-C ends a measurement, it does not lose it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -102,7 +102,13 @@ impl Signals {
 /// Returns true if a signal was ignored when this process was started, where the system tells that in text
 /// (`proc_pid_status(5)`).
 fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // The kernel writes it anew for each read(2) of a part.
+    let mut status = String::with_capacity(4096);
+    let read =
+        File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));
+    if read.is_err() {
+        return false;
+    }
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask & 1 << (signal - 1) != 0)

@@ -1,0 +1,279 @@
+//! The contenders: the bare system calls, the facade, and the C library.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::hint::black_box;
+use std::process::Command;
+
+use quipu::{Counts, EventSet};
+use quipu_capi::{quipu_count, quipu_set, quipu_status};
+
+/// What is called over and over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing.
+    Nothing,
+    /// Opening, starting and reading once.
+    FirstCount,
+    OpenClose,
+    StartStop,
+    Read,
+    /// Reading, and the total of each event.
+    Total,
+}
+
+impl Step {
+    const ALL: [Self; 6] = [
+        Self::Nothing,
+        Self::FirstCount,
+        Self::OpenClose,
+        Self::StartStop,
+        Self::Read,
+        Self::Total,
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let is_it = |step: &Self| format!("{step:?}") == name;
+        Self::ALL.into_iter().find(is_it)
+    }
+}
+
+/// One way to count some events of the calling thread, in one group.
+pub(crate) trait Contender {
+    fn open(&mut self, events: usize) -> Result<(), String>;
+    fn close(&mut self);
+    fn start(&mut self) -> Result<(), String>;
+    fn stop(&mut self) -> Result<(), String>;
+    fn read(&mut self) -> Result<(), String>;
+    fn totals(&mut self) -> Result<(), String>;
+}
+
+pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
+    match name {
+        "EventSet" => Ok(Box::<Facade>::default()),
+        "C" => Ok(Box::<C>::default()),
+        _ => Ok(Box::new(Raw::load()?)),
+    }
+}
+
+/// The group of so many events, as text.
+fn text(events: usize) -> &'static str {
+    match events {
+        1 => "page-faults:u",
+        _ => "{page-faults:u,task-clock:u,context-switches:u,cpu-migrations:u,minor-faults:u}",
+    }
+}
+
+#[derive(Default)]
+struct Facade(Option<(EventSet, Counts)>);
+
+impl Facade {
+    fn parts(&mut self) -> Result<&mut (EventSet, Counts), String> {
+        self.0.as_mut().ok_or_else(|| "it is not open".to_owned())
+    }
+}
+
+fn failed(error: quipu::Error) -> String {
+    error.to_string()
+}
+
+impl Contender for Facade {
+    fn open(&mut self, events: usize) -> Result<(), String> {
+        let mut builder = EventSet::builder();
+        builder.events(text(events)).map_err(failed)?;
+        let set = builder.open().map_err(failed)?;
+        if let Some(error) = set.events().iter().find_map(|event| event.error()) {
+            return Err(error.to_string());
+        }
+        let counts = set.counts();
+        self.0 = Some((set, counts));
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.0 = None;
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.parts()?.0.enable().map_err(failed)
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        self.parts()?.0.disable().map_err(failed)
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let (set, counts) = self.parts()?;
+        set.read(counts).map_err(failed)
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        let (set, counts) = self.parts()?;
+        set.read(counts).map_err(failed)?;
+        for event in counts.events() {
+            let total = event.total().map_err(failed)?;
+            if black_box(total).exact().is_none() {
+                return Err("it is not exact".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The functions of the C library, as a program of C calls them.
+#[derive(Default)]
+struct C {
+    set: Option<*mut quipu_set>,
+    events: usize,
+}
+
+impl C {
+    fn set(&self) -> *mut quipu_set {
+        self.set.unwrap_or(std::ptr::null_mut())
+    }
+}
+
+fn checked(status: quipu_status) -> Result<(), String> {
+    match status {
+        quipu_status::QUIPU_OK => Ok(()),
+        refused => Err(format!("the library says {refused:?}")),
+    }
+}
+
+impl Contender for C {
+    fn open(&mut self, events: usize) -> Result<(), String> {
+        let names = CString::new(text(events)).map_err(|error| error.to_string())?;
+        let mut set = std::ptr::null_mut();
+        // SAFETY: pointers to live values, and a set that the library has made.
+        unsafe {
+            checked(quipu_capi::quipu_set_create(std::ptr::null(), &raw mut set))?;
+            checked(quipu_capi::quipu_set_add(set, names.as_ptr()))?;
+            checked(quipu_capi::quipu_set_open(set))?;
+        }
+        *self = Self {
+            set: Some(set),
+            events,
+        };
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(set) = self.set.take() {
+            // SAFETY: a set that the library has made.
+            unsafe { quipu_capi::quipu_set_close(set) };
+        }
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        // SAFETY: a set that the library has made, or none.
+        checked(unsafe { quipu_capi::quipu_set_start(self.set()) })
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        // SAFETY: a set that the library has made, or none.
+        checked(unsafe { quipu_capi::quipu_set_stop(self.set()) })
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        self.totals()
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        let mut counts = [quipu_count::default(); 5];
+        // SAFETY: the array has room for as many as are said.
+        let read =
+            unsafe { quipu_capi::quipu_set_read(self.set(), counts.as_mut_ptr(), self.events) };
+        black_box(&counts);
+        checked(read)
+    }
+}
+
+/// The functions of `raw.c`.
+struct Raw {
+    open: extern "C" fn(c_int) -> c_int,
+    start: extern "C" fn() -> c_int,
+    stop: extern "C" fn() -> c_int,
+    read: extern "C" fn() -> c_int,
+    close: extern "C" fn(),
+}
+
+impl Raw {
+    /// Compiles `raw.c` if that was not done yet, and loads it.
+    fn load() -> Result<Self, String> {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/calls/raw.c");
+        let bench = std::env::current_exe().map_err(|error| error.to_string())?;
+        let object = bench.with_extension("raw.so");
+        if !object.exists() {
+            let compiler = Command::new("cc")
+                .args(["-std=gnu11", "-O2", "-shared", "-fPIC", source, "-o"])
+                .arg(&object)
+                .status();
+            if !compiler.is_ok_and(|status| status.success()) {
+                return Err("there is no C compiler".into());
+            }
+        }
+        let path =
+            CString::new(object.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
+        // SAFETY: a path; the object has no initializers.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let find = |name: &CStr| -> Result<*mut c_void, String> {
+            // SAFETY: `dlsym` takes a null handle too, and finds nothing of ours then.
+            let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            match handle.is_null() || found.is_null() {
+                true => Err(format!("{} cannot be loaded", object.display())),
+                false => Ok(found),
+            }
+        };
+        let call =
+            |name| -> Result<extern "C" fn() -> c_int, String> {
+                // SAFETY: the functions of that source without arguments return an int.
+                Ok(unsafe {
+                    std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(find(name)?)
+                })
+            };
+        // SAFETY: the types of these two in that source.
+        unsafe {
+            Ok(Self {
+                open: std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> c_int>(find(
+                    c"raw_open",
+                )?),
+                close: std::mem::transmute::<*mut c_void, extern "C" fn()>(find(c"raw_close")?),
+                start: call(c"raw_start")?,
+                stop: call(c"raw_stop")?,
+                read: call(c"raw_read")?,
+            })
+        }
+    }
+}
+
+fn made(returned: c_int) -> Result<(), String> {
+    match returned {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().to_string()),
+    }
+}
+
+impl Contender for Raw {
+    fn open(&mut self, events: usize) -> Result<(), String> {
+        made((self.open)(events as c_int))
+    }
+
+    fn close(&mut self) {
+        (self.close)();
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        made((self.start)())
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        made((self.stop)())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        made((self.read)())
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        self.read()
+    }
+}
