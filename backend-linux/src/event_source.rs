@@ -7,6 +7,7 @@ use quipu_hal::{
     Result, UncoreEvent, text,
 };
 
+use crate::arm_names::arm_names;
 use crate::event_bits::{
     BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, TRACEPOINT_FILTER, software_info,
 };
@@ -53,8 +54,7 @@ impl EventSource {
         self.core_pmus.get_or_init(|| self.pmus.core_pmus())
     }
 
-    /// The core PMUs that generalized events are split over; none where there is only one, which the kernel
-    /// finds by itself.
+    /// The core PMUs that generalized events are split over; none where the kernel finds the only one by itself.
     pub(crate) fn cores(&self) -> &[CorePmu] {
         match self.core_pmus() {
             [] | [_] => &[],
@@ -62,8 +62,7 @@ impl EventSource {
         }
     }
 
-    /// The core PMUs that parts of a group may be on; none where no member was placed on one, which leaves sysfs
-    /// unread for events that are not of a core.
+    /// The core PMUs that parts of a group may be on; none, without a look at sysfs, where no member is on one.
     pub(crate) fn cores_of(&self, placements: &[Placement]) -> &[CorePmu] {
         match placements.iter().any(|p| matches!(p, Placement::Cores(_))) {
             true => self.cores(),
@@ -291,9 +290,11 @@ impl EventSource {
 
     /// An energy counter: `energy-pkg`.
     fn energy(&self, name: &str) -> Option<Resolved> {
+        // RAPL of packages, and of AMD's cores (`arch/x86/events/rapl.c`).
+        const PMUS: [&str; 2] = ["power", "power_core"];
         name.strip_prefix("energy-")?;
         let event = |pmu: &&str| self.pmu_event(&PmuEvent::new(*pmu).with(name)).ok();
-        let mut resolved = ENERGY_PMUS.iter().find_map(event)?;
+        let mut resolved = PMUS.iter().find_map(event)?;
         resolved.info.name = name.to_owned();
         Some(resolved)
     }
@@ -315,30 +316,6 @@ impl EventSource {
             }
         }
         resolved
-    }
-}
-
-/// The PMUs of the energy counters (RAPL): of packages, and of AMD's cores (`arch/x86/events/rapl.c`).
-const ENERGY_PMUS: [&str; 2] = ["power", "power_core"];
-
-/// Returns the names, the best first, that ARM's core PMUs give a generalized event in sysfs.
-///
-/// On a machine with several core PMUs, kernels before 6.6 take a generalized event for one of them
-/// only under that PMU's own type. These are the events that the kernel itself takes
-/// (`armv8_pmuv3_perf_map`, `drivers/perf/arm_pmuv3.c`); which of them a PMU has, it shows. Cache
-/// events are not here, because the kernel takes others on some cores.
-fn arm_names(event: Hardware) -> &'static [&'static str] {
-    match event {
-        Hardware::Cycles => &["cpu_cycles"],
-        Hardware::Instructions => &["inst_retired"],
-        Hardware::CacheReferences => &["l1d_cache"],
-        Hardware::CacheMisses => &["l1d_cache_refill"],
-        Hardware::Branches => &["br_retired", "pc_write_retired"],
-        Hardware::BranchMisses => &["br_mis_pred"],
-        Hardware::BusCycles => &["bus_cycles"],
-        Hardware::StalledCyclesFrontend => &["stall_frontend"],
-        Hardware::StalledCyclesBackend => &["stall_backend"],
-        _ => &[],
     }
 }
 

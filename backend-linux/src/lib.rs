@@ -5,6 +5,7 @@ pub mod sampling;
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;
+        mod arm_names;
         mod backend;
         mod capabilities;
         mod condition;

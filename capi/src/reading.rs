@@ -196,14 +196,12 @@ impl From<&Reading> for quipu_reading {
 }
 
 impl OpenSet {
-    /// The total of an event as it was last read.
+    /// The readings of a group in its only part, as it was last read; none where it could not be.
     #[inline]
-    fn count(&self, index: usize) -> quipu_count {
-        let at = self.events[index].index;
-        let buffer = at.and_then(|at| Some((self.counts.buffer(at.group)?, at.member)));
-        match buffer {
-            Some((Ok(buffer), member)) => quipu_count::of(&buffer[0][member]),
-            _ => self.composed(index),
+    fn only_part(&self, group: usize) -> &[Reading] {
+        match self.counts.buffer(group) {
+            Some(Ok(buffer)) => &buffer[0],
+            _ => &[],
         }
     }
 
@@ -345,9 +343,22 @@ pub unsafe extern "C" fn quipu_set_read(
         open.check(count, open.events.len(), "events")?;
         check_array(out, count, "out")?;
         open.set.read(&mut open.counts)?;
-        for index in 0..count {
-            // SAFETY: `out` has `count` elements, by the caller's promise.
-            unsafe { out.add(index).write(open.count(index)) };
+        // Events of one group are neighbours: its readings are looked up once for them.
+        let (mut group, mut readings) = (usize::MAX, &[][..]);
+        for (index, event) in open.events.iter().enumerate() {
+            let reading = event.index.and_then(|at| {
+                if at.group != group {
+                    group = at.group;
+                    readings = open.only_part(group);
+                }
+                readings.get(at.member)
+            });
+            let count = match reading {
+                Some(reading) => quipu_count::of(reading),
+                None => open.composed(index),
+            };
+            // SAFETY: `out` has as many elements as there are events, by the caller's promise.
+            unsafe { out.add(index).write(count) };
         }
         Ok(())
     })

@@ -78,6 +78,7 @@ impl<'a> ExpandedGroup<'a> {
                     Ok(OpenEvent {
                         info: preset.info(),
                         simultaneity: preset.simultaneity(),
+                        is_one_reading: false,
                         preset: Some(preset),
                         ..OpenEvent::of_member(groups, first, at.start)
                     })

@@ -116,7 +116,7 @@ impl Opener<'_> {
 
     /// Opens a group on one backend, on CPUs if that is its fallback.
     ///
-    /// What the backend reaches is asked for after a refusal only: to find it out, some open counters.
+    /// Asks for the backend's abilities after a refusal only: to find them out, some open counters.
     fn open_on(&self, backend: &Arc<dyn Backend>, spec: &GroupSpec) -> Result<OpenGroup> {
         let refused = match backend.open(spec, self.target) {
             Ok(group) => {

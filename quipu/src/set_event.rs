@@ -1,6 +1,8 @@
 //! The events of a set, each with its state.
 
-use quipu_hal::{Error, EventInfo, EventSpec, Filter, Result, Simultaneity, Target, ValueKind};
+use quipu_hal::{
+    Error, EventInfo, EventSpec, Filter, Part, Result, Simultaneity, Target, ValueKind,
+};
 
 use crate::counts::MemberIndex;
 use crate::open::OpenGroup;
@@ -14,6 +16,8 @@ pub struct SetEvent {
     spec: EventSpec,
     request: usize,
     fell_back: bool,
+    /// The position of the one reading that is all there is of it.
+    only_reading: Option<MemberIndex>,
     state: Result<OpenEvent>,
 }
 
@@ -26,6 +30,8 @@ pub(crate) struct OpenEvent {
     pub(crate) on_cpus: Option<Target>,
     pub(crate) info: EventInfo,
     pub(crate) simultaneity: Simultaneity,
+    /// True if its total is that of one reading: the target is one part, on any kind of core.
+    pub(crate) is_one_reading: bool,
     /// Set for presets of several events; the index is that of the first term.
     pub(crate) preset: Option<Preset>,
 }
@@ -48,6 +54,7 @@ impl OpenEvent {
             on_cpus: open.on_cpus.clone(),
             info: open.group.members()[member].clone(),
             simultaneity: open.group.simultaneity(),
+            is_one_reading: matches!(open.group.parts(), [Part { core: None, .. }]),
             preset: None,
         }
     }
@@ -70,6 +77,12 @@ impl SetEvent {
             spec,
             request,
             fell_back,
+            only_reading: match &state {
+                Ok(open) if open.is_one_reading && open.info.kind != ValueKind::Gauge => {
+                    Some(open.index)
+                }
+                _ => None,
+            },
             state,
         }
     }
@@ -130,6 +143,12 @@ impl SetEvent {
     /// Returns how simultaneous its group's readings are, if it is open.
     pub fn simultaneity(&self) -> Option<Simultaneity> {
         self.state.as_ref().ok().map(|o| o.simultaneity)
+    }
+
+    /// Returns the position of the reading that its total is of alone, if there is such a one.
+    #[inline(always)]
+    pub(crate) fn only_reading(&self) -> Option<MemberIndex> {
+        self.only_reading
     }
 
     pub(crate) fn is_gauge(&self) -> bool {

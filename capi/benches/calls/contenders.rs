@@ -7,7 +7,7 @@ use std::process::Command;
 use quipu::{Counts, EventSet};
 use quipu_capi::{quipu_count, quipu_set, quipu_status};
 
-/// What is called over and over.
+/// The calls that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing.
@@ -72,15 +72,15 @@ impl Facade {
     }
 }
 
-fn failed(error: quipu::Error) -> String {
-    error.to_string()
+fn told<T>(result: quipu::Result<T>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
 }
 
 impl Contender for Facade {
     fn open(&mut self, events: usize) -> Result<(), String> {
         let mut builder = EventSet::builder();
-        builder.events(text(events)).map_err(failed)?;
-        let set = builder.open().map_err(failed)?;
+        told(builder.events(text(events)))?;
+        let set = told(builder.open())?;
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
             return Err(error.to_string());
         }
@@ -94,23 +94,23 @@ impl Contender for Facade {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        self.parts()?.0.enable().map_err(failed)
+        told(self.parts()?.0.enable())
     }
 
     fn stop(&mut self) -> Result<(), String> {
-        self.parts()?.0.disable().map_err(failed)
+        told(self.parts()?.0.disable())
     }
 
     fn read(&mut self) -> Result<(), String> {
         let (set, counts) = self.parts()?;
-        set.read(counts).map_err(failed)
+        told(set.read(counts))
     }
 
     fn totals(&mut self) -> Result<(), String> {
         let (set, counts) = self.parts()?;
-        set.read(counts).map_err(failed)?;
+        told(set.read(counts))?;
         for event in counts.events() {
-            let total = event.total().map_err(failed)?;
+            let total = told(event.total())?;
             if black_box(total).exact().is_none() {
                 return Err("it is not exact".into());
             }
@@ -123,7 +123,7 @@ impl Contender for Facade {
 #[derive(Default)]
 struct C {
     set: Option<*mut quipu_set>,
-    events: usize,
+    counts: Vec<quipu_count>,
 }
 
 impl C {
@@ -151,7 +151,7 @@ impl Contender for C {
         }
         *self = Self {
             set: Some(set),
-            events,
+            counts: vec![quipu_count::default(); events],
         };
         Ok(())
     }
@@ -178,12 +178,9 @@ impl Contender for C {
     }
 
     fn totals(&mut self) -> Result<(), String> {
-        let mut counts = [quipu_count::default(); 5];
+        let (set, counts) = (self.set(), &mut self.counts);
         // SAFETY: the array has room for as many as are said.
-        let read =
-            unsafe { quipu_capi::quipu_set_read(self.set(), counts.as_mut_ptr(), self.events) };
-        black_box(&counts);
-        checked(read)
+        checked(unsafe { quipu_capi::quipu_set_read(set, counts.as_mut_ptr(), counts.len()) })
     }
 }
 
