@@ -162,6 +162,8 @@ pub struct RecordLayout {
     pub(crate) fixed: FixedPart,
     /// Which fields of varying length follow it.
     pub(crate) has_variable: bool,
+    /// True if that is a call chain and nothing else.
+    pub(crate) has_chain_alone: bool,
     /// Length of the trailer of other records, in bytes.
     pub(crate) trailer: u8,
 }
@@ -221,6 +223,7 @@ impl RecordLayout {
             period: None,
             fixed,
             has_variable: !FIXED.contains(sample_type),
+            has_chain_alone: sample_type.difference(FIXED) == SampleType::CALLCHAIN,
             trailer: 0,
         }
     }

@@ -27,8 +27,9 @@ pub struct TimeOrder {
     chunks: Vec<Chunk>,
     /// Positions of chunks of which no record waits.
     free: Vec<u32>,
-    /// The position of the chunk that takes records in.
-    current: Option<u32>,
+    /// The chunk that takes records in, and its position.
+    filling: Chunk,
+    filling_at: u32,
     waiting: Vec<Waiting>,
     /// The newest time so far.
     newest: u64,
@@ -64,47 +65,45 @@ impl TimeOrder {
     /// Takes in a record of a time.
     #[inline]
     pub fn push(&mut self, time: u64, record: &[u8]) {
-        let (at, chunk) = self.chunk_for(record.len());
-        let start = chunk.bytes.len();
-        chunk.bytes.extend_from_slice(record);
-        chunk.waiting += 1;
+        if self.filling.bytes.len() + record.len() > self.filling.bytes.capacity() {
+            self.begin_chunk(record.len());
+        }
+        let start = self.filling.bytes.len();
+        self.filling.bytes.extend_from_slice(record);
+        self.filling.waiting += 1;
         self.waiting.push(Waiting {
             time,
-            chunk: at,
+            chunk: self.filling_at,
             start: start as u32,
             len: record.len() as u32,
         });
         self.newest = self.newest.max(time);
     }
 
-    /// Returns a chunk with room, and its position.
-    #[inline]
-    fn chunk_for(&mut self, len: usize) -> (u32, &mut Chunk) {
-        let has_room = |at: &u32| {
-            let chunk = &self.chunks[*at as usize];
-            chunk.bytes.is_empty() || chunk.bytes.len() + len <= CHUNK
-        };
-        let at = match self.current.filter(has_room) {
-            Some(at) => at,
-            None => self.next_chunk(),
-        };
-        (at, &mut self.chunks[at as usize])
-    }
-
-    /// Makes an empty chunk the one that takes records in.
+    /// Makes an empty chunk with room for a record the one that takes records in.
     #[cold]
-    fn next_chunk(&mut self) -> u32 {
+    fn begin_chunk(&mut self, len: usize) {
         let at = self.free.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk::default());
             self.chunks.len() as u32 - 1
         });
-        self.chunks[at as usize].bytes.reserve(CHUNK);
-        if let Some(before) = self.current.replace(at)
-            && self.chunks[before as usize].waiting == 0
+        let mut next = std::mem::take(&mut self.chunks[at as usize]);
+        next.bytes.reserve(CHUNK.max(len));
+        self.put_back();
+        (self.filling, self.filling_at) = (next, at);
+    }
+
+    /// Puts the chunk that takes records in to the others.
+    fn put_back(&mut self) {
+        let at = self.filling_at as usize;
+        if let Some(place) = self.chunks.get_mut(at)
+            && self.filling.bytes.capacity() > 0
         {
-            self.give_back(before);
+            *place = std::mem::take(&mut self.filling);
+            if place.waiting == 0 {
+                self.give_back(at as u32);
+            }
         }
-        at
     }
 
     fn give_back(&mut self, at: u32) {
@@ -141,6 +140,7 @@ impl TimeOrder {
         limit: u64,
         mut sink: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.put_back();
         // Stable, and quick on what is mostly in order.
         self.waiting.sort_by_key(|record| record.time);
         let ready = self.waiting.partition_point(|record| record.time <= limit);
@@ -153,7 +153,7 @@ impl TimeOrder {
                 outcome = sink(&chunk.bytes[start..start + len]);
             }
             chunk.waiting -= 1;
-            if chunk.waiting == 0 && self.current != Some(record.chunk) {
+            if chunk.waiting == 0 {
                 self.give_back(record.chunk);
             }
         }

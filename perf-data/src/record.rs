@@ -258,24 +258,35 @@ impl<'a> RawRecord<'a> {
         u64_at(self.body(), layout.fixed.time.into())
     }
 
+    /// Decodes it if it is a sample; `None` if it is not.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline(always)]
+    pub fn decode_sample(&self, layout: &'a RecordLayout) -> Result<Option<Sample<'a>>> {
+        if self.kind != kind::SAMPLE {
+            return Ok(None);
+        }
+        match Sample::decode(self.misc, self.body(), layout) {
+            Ok(sample) => Ok(Some(sample)),
+            Err(malformed) => Err(self.error(malformed)),
+        }
+    }
+
     /// Decodes it.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a field does not fit into it:
     /// the bytes are damaged, or of another layout.
-    #[inline(always)]
+    #[inline]
     pub fn decode(&self, layout: &'a RecordLayout) -> Result<Record<'a>> {
-        if self.kind == kind::SAMPLE {
-            return match Sample::decode(self.misc, self.body(), layout) {
-                Ok(sample) => Ok(Record::Sample(sample)),
-                Err(malformed) => Err(self.error(malformed)),
-            };
+        if let Some(sample) = self.decode_sample(layout)? {
+            return Ok(Record::Sample(sample));
         }
         self.decode_other(layout)
             .map_err(|malformed| self.error(malformed))
     }
 
-    #[inline(never)]
     fn decode_other(&self, layout: &'a RecordLayout) -> Result<Record<'a>, Malformed> {
         let len = match self.kind {
             kind::FIRST_OF_USER.. => Some(self.body().len()),

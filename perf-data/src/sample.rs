@@ -83,14 +83,18 @@ impl<'a> Sample<'a> {
             layout,
             offsets: Offsets::default(),
         };
-        if layout.has_variable {
+        if layout.has_chain_alone {
+            let fixed = layout.fixed.len;
+            sample.offsets.callchain = fixed.into();
+            let mut cursor = Cursor::new(body.get(usize::from(fixed)..).unwrap_or_default());
+            callchain(&mut cursor)?;
+        } else if layout.has_variable {
             sample.offsets = sample.find()?;
         }
         Ok(sample)
     }
 
     /// Walks the fields of varying length; an error where one does not fit.
-    #[inline]
     fn find(&self) -> Result<Offsets, Malformed> {
         use SampleType as S;
         let layout = self.layout;

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use crate::{Record, SampleId};
+use crate::{Record, Sample, SampleId};
 
 /// Number of times that an event was throttled, and the part of the time in which it was not sampled for that.
 ///
@@ -21,8 +21,10 @@ pub struct Throttling {
     times: u64,
     /// Counters that were throttled, by their stream ids.
     streams: HashMap<u64, Stream>,
-    /// First and last time of each thread.
+    /// First and last time of each thread, but for those that were seen of late.
     threads: HashMap<i32, Span>,
+    /// Threads that were seen of late, each at its number modulo the length.
+    recent: [(i32, Span); 32],
     all: Span,
 }
 
@@ -62,12 +64,17 @@ impl Throttling {
     /// buffer come in its order.
     #[inline]
     pub fn note(&mut self, record: &Record<'_>, trailer: &SampleId) {
-        if let Record::Sample(sample) = record {
-            if let Some(time) = sample.time() {
-                self.seen(sample.thread().map(|thread| thread.tid), time);
-            }
-        } else {
-            self.note_other(record, trailer);
+        match record {
+            Record::Sample(sample) => self.note_sample(sample),
+            record => self.note_other(record, trailer),
+        }
+    }
+
+    /// Takes note of a sample of the event.
+    #[inline]
+    pub fn note_sample(&mut self, sample: &Sample<'_>) {
+        if let Some(time) = sample.time() {
+            self.seen(sample.thread().map(|thread| thread.tid), time);
         }
     }
 
@@ -98,9 +105,28 @@ impl Throttling {
         let Some(thread) = thread else {
             return;
         };
-        match self.threads.get_mut(&thread) {
-            Some(span) => span.add(time),
-            None => self.threads.entry(thread).or_default().add(time),
+        let slot = thread.cast_unsigned() as usize % self.recent.len();
+        if self.recent[slot].0 != thread {
+            self.make_recent(thread, slot);
+        }
+        self.recent[slot].1.add(time);
+    }
+
+    #[inline(never)]
+    fn make_recent(&mut self, thread: i32, slot: usize) {
+        let span = self.threads.remove(&thread).unwrap_or_default();
+        let (before, its) = std::mem::replace(&mut self.recent[slot], (thread, span));
+        if its.0.is_some() {
+            self.threads.insert(before, its);
+        }
+    }
+
+    /// Returns the first and the last time of a thread that was seen.
+    fn span_of(&self, thread: i32) -> Option<Span> {
+        let (recent, span) = self.recent[thread.cast_unsigned() as usize % self.recent.len()];
+        match recent == thread && span.0.is_some() {
+            true => Some(span),
+            false => self.threads.get(&thread).copied(),
         }
     }
 
@@ -126,8 +152,8 @@ impl Throttling {
         let (mut stopped, mut all) = (0, 0);
         let mut threads = Vec::new();
         for stream in self.streams.values() {
-            let own = stream.thread.and_then(|thread| self.threads.get(&thread));
-            let span = own.copied().unwrap_or(self.all);
+            let own = stream.thread.and_then(|thread| self.span_of(thread));
+            let span = own.unwrap_or(self.all);
             let open = stream.since.map(|since| span.end().saturating_sub(since));
             stopped += stream.stopped + open.unwrap_or(0);
             // A thread has a counter on each CPU that it was on.

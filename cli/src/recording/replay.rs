@@ -27,8 +27,8 @@ const TRACEPOINT: u32 = 2;
 
 /// Taker of records.
 pub(crate) trait Visit {
-    /// Takes any record of the kernel's that can be decoded, samples too, before it changes the state; does nothing unless it is
-    /// written for the visitor. `_event` is the position of its event.
+    /// Takes any record of the kernel's that can be decoded and is no sample, before it changes the state; does nothing unless it
+    /// is written for the visitor. `_event` is the position of its event.
     ///
     /// # Errors
     /// The bytes make no sense: the record is left out.
@@ -244,11 +244,15 @@ impl Replay {
     }
 
     /// The event that a record belongs to: by its id where records say it, else the first.
-    #[inline]
+    #[inline(always)]
     fn event_of(&self, record: &RawRecord<'_>) -> usize {
-        if self.layouts.len() == 1 {
-            return 0;
+        match self.layouts.len() {
+            1 => 0,
+            _ => self.event_of_several(record),
         }
+    }
+
+    fn event_of_several(&self, record: &RawRecord<'_>) -> usize {
         let first = &self.layouts[0];
         let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
             record.identifier()
@@ -296,7 +300,12 @@ impl Replay {
             return Ok(());
         };
         let event = self.event_of(&record);
-        let decoded = record.decode(&layouts[event])?;
+        let layout = &layouts[event];
+        if let Some(sample) = record.decode_sample(layout)? {
+            self.is_done = visit.sample(self, event, &sample).is_break();
+            return Ok(());
+        }
+        let decoded = record.decode(layout)?;
         visit.record(self, event, &record, &decoded)?;
         match &decoded {
             Record::Mapping(mapping) => {
@@ -321,7 +330,6 @@ impl Replay {
                     visit.forget(new.pid);
                 }
             }
-            Record::Sample(sample) => self.is_done = visit.sample(self, event, sample).is_break(),
             _ => {}
         }
         Ok(())
@@ -353,7 +361,7 @@ impl Replay {
 }
 
 /// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
-pub(crate) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
+pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
     match context {
         Context::Kernel => AddressOwner::Kernel,
         Context::User => AddressOwner::Process(pid),

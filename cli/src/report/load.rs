@@ -11,7 +11,7 @@ use quipu_perf_data::{
 use quipu_symbols::{AddressOwner, Function};
 
 use crate::failure::Failure;
-use crate::recording::{ChainFrame, Input, Replay, Selection, Spaces, Visit, owner, owner_of};
+use crate::recording::{ChainFrame, Input, Replay, Selection, Spaces, Visit, owner};
 
 use super::options::Options;
 use super::profile::{EventProfile, Functions, Profile, Weight};
@@ -20,6 +20,15 @@ use super::stacks::{ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights
 
 /// As many addresses are known at once.
 const MOST_ADDRESSES: usize = 1 << 19;
+/// As many threads are known without a look-up.
+const RECENT: usize = 64;
+/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
+/// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+const CONTEXT_USER: u64 = -512_i64 as u64;
+const FIRST_CONTEXT: u64 = -4095_i64 as u64;
+/// No thread among those.
+const NOBODY: (Option<i32>, u32) = (None, 0);
 
 /// Reads the file that the options name, or standard input.
 pub(super) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
@@ -69,6 +78,8 @@ struct Loading {
     profile: Profile,
     spaces: Spaces,
     tasks: Tasks,
+    /// The tasks of threads that were seen of late, each at its number modulo the length, until a thread is named.
+    recent: [(Option<i32>, u32); RECENT],
     lists: FrameLists,
     chains: KnownChains,
     /// The weights of the stacks of each event.
@@ -90,9 +101,8 @@ impl Visit for Loading {
         raw: &RawRecord<'_>,
         record: &Record<'_>,
     ) -> Result<(), Error> {
-        if let Record::Sample(_) = record {
-            self.throttling[event].note(record, &SampleId::default());
-            return Ok(());
+        if let Record::Comm(_) | Record::Fork(_) = record {
+            self.recent = [NOBODY; RECENT];
         }
         let layout = replay.layout(event);
         self.losses.note(raw, layout)?;
@@ -117,6 +127,7 @@ impl Visit for Loading {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
+        self.throttling[event].note_sample(sample);
         let read: Vec<_> = match self.reads[event] {
             true => {
                 let is_inherited = self.inherited[event];
@@ -126,24 +137,19 @@ impl Visit for Loading {
         };
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let name = thread.and_then(|thread| replay.thread_name(thread.tid));
-        let command = name.unwrap_or(&self.nameless);
-        if self.is_selection && !self.selection.has(sample, command) {
+        let recent = thread.filter(|_| !self.is_selection && !self.tells_tasks);
+        let recent =
+            recent.map(|thread| (thread.tid, thread.tid.cast_unsigned() as usize % RECENT));
+        let known = recent.and_then(|(tid, slot)| {
+            let (known, task) = self.recent[slot];
+            (known == Some(tid)).then_some(task)
+        });
+        let Some(task) = known.or_else(|| self.task(replay, sample)) else {
             return ControlFlow::Continue(());
-        }
-        let task = match self.tells_tasks {
-            false => self.tasks.number(command, None, None, None),
-            true => {
-                let tells = |key| self.keys.contains(&key);
-                let tid = thread.map(|thread| thread.tid);
-                self.tasks.number(
-                    command,
-                    tells(Key::Pid).then_some(pid),
-                    tid.filter(|_| tells(Key::Tid)),
-                    sample.cpu().filter(|_| tells(Key::Cpu)),
-                )
-            }
         };
+        if let Some((tid, slot)) = recent {
+            self.recent[slot] = (Some(tid), task);
+        }
         let own = owner(sample.misc().cpu_mode(), pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
         if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
@@ -208,6 +214,7 @@ impl Loading {
             },
             spaces: Spaces::default(),
             tasks: Tasks::default(),
+            recent: [NOBODY; RECENT],
             lists: FrameLists::new(),
             chains: KnownChains::default(),
             weights: vec![Weights::default(); events.len()],
@@ -235,7 +242,29 @@ impl Loading {
         let period = if jumped { 0 } else { period };
         let weight = Weight { samples: 1, period };
         event.total.add(weight);
-        weights.entry(stack).or_default().add(weight);
+        match weights.get_mut(&stack) {
+            Some(sum) => sum.add(weight),
+            None => drop(weights.insert(stack, weight)),
+        }
+    }
+
+    /// Returns the number of the task of a sample; `None` if it is not chosen, as far as its function does not decide.
+    fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> Option<u32> {
+        let thread = sample.thread();
+        let name = thread.and_then(|thread| replay.thread_name(thread.tid));
+        let command = name.unwrap_or(&self.nameless);
+        if self.is_selection && !self.selection.has(sample, command) {
+            return None;
+        }
+        let tells = |key| self.tells_tasks && self.keys.contains(&key);
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let tid = thread.map(|thread| thread.tid);
+        Some(self.tasks.number(
+            command,
+            tells(Key::Pid).then_some(pid),
+            tid.filter(|_| tells(Key::Tid)),
+            sample.cpu().filter(|_| tells(Key::Cpu)),
+        ))
     }
 
     /// Returns true if samples of the first function of a list are chosen.
@@ -275,14 +304,15 @@ impl Loading {
         };
         let words = chain.entries();
         // What begins with the sampled instruction or one close by is the same chain for all of them.
-        let first = chain.frames().next();
-        let first = first.filter(|frame| owner_of(frame.context, own, pid) == own);
-        let left_out: u8 = match first.map(|frame| Some(frame.address)) {
-            Some(address) if words.get(0) == address => 1,
-            Some(address) if words.get(1) == address => 2,
-            _ => 0,
+        let marker = match own {
+            AddressOwner::Kernel => CONTEXT_KERNEL,
+            _ => CONTEXT_USER,
         };
-        let rest = &words.bytes()[8 * usize::from(left_out)..];
+        let bytes = words.bytes();
+        let (left_out, rest) = match (words.get(0), words.get(1), bytes.get(16..)) {
+            (Some(first), Some(0..FIRST_CONTEXT), Some(rest)) if first == marker => (true, rest),
+            _ => (false, bytes),
+        };
         let mode = ChainMode {
             space: self.spaces.of(AddressOwner::Process(pid)),
             in_kernel: own == AddressOwner::Kernel,

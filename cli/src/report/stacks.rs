@@ -83,12 +83,19 @@ struct KnownChain {
 
 /// Circumstances that the functions of a call chain depend on beside its words: the address space of its process, and whether it
 /// begins in the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChainMode {
     pub(super) space: u32,
     pub(super) in_kernel: bool,
-    /// Number of words at its beginning that are left out, as they are those of the sampled instruction.
-    pub(super) left_out: u8,
+    /// True if the sampled instruction is left out at its beginning.
+    pub(super) left_out: bool,
+}
+
+impl Hash for ChainMode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let modes = u64::from(self.in_kernel) << 1 | u64::from(self.left_out);
+        state.write_u64(modes << 32 | u64::from(self.space));
+    }
 }
 
 impl KnownChains {
@@ -231,7 +238,7 @@ mod tests {
         let mode = ChainMode {
             space: 2,
             in_kernel: false,
-            left_out: 2,
+            left_out: true,
         };
         let note = |chains: &mut KnownChains, mode, words: &[u8], list| {
             let (hash, found) = chains.find(mode, words);
