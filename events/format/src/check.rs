@@ -15,9 +15,10 @@ use crate::diagnostics::Findings;
 use crate::events::ALL_MODIFIERS;
 use crate::fields::shortened;
 use crate::formula::Formula;
+use crate::generalized::is_generalized;
 use crate::model::{
     Aliases, Bits, Counters, Cpu, Entry, Location, Mapping, by_name, flag, has_unit_masks,
-    is_generalized, is_software, largest_code, scheme_flags,
+    is_software, largest_code, scheme_flags,
 };
 use crate::name::{self, Names};
 use crate::packed::compare;

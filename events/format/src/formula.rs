@@ -6,7 +6,7 @@ use std::fmt;
 
 use quipu_hal::{CacheEvent, Event, Hardware, PmuEvent, Software};
 
-use crate::model::is_generalized;
+use crate::generalized::is_generalized;
 
 /// A formula over events: names, numbers, `+ - * /`, parentheses, `max(A, B)` and `min(A, B)`.
 ///

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use crate::strings::{Strings, Text};
-use quipu_hal::{CacheEvent, CacheOp, CacheResult, Hardware, Scheme, Software};
+use quipu_hal::{Scheme, Software};
 
 /// A CPU entry, or a file's additions to one.
 #[derive(Debug, Clone, PartialEq)]
@@ -366,25 +366,6 @@ pub(crate) fn scheme_flags(scheme: Scheme) -> u32 {
         }
         _ => 0,
     }
-}
-
-/// Returns the name of a cache event: `L1-dcache-load-misses`.
-pub fn cache_key(event: CacheEvent) -> String {
-    let what = match (event.op, event.result) {
-        (CacheOp::Read, CacheResult::Access) => "loads",
-        (CacheOp::Read, CacheResult::Miss) => "load-misses",
-        (CacheOp::Write, CacheResult::Access) => "stores",
-        (CacheOp::Write, CacheResult::Miss) => "store-misses",
-        (CacheOp::Prefetch, CacheResult::Access) => "prefetches",
-        (CacheOp::Prefetch, CacheResult::Miss) => "prefetch-misses",
-    };
-    format!("{}-{what}", event.cache.name())
-}
-
-/// Returns true if a key names a generalized event.
-pub(crate) fn is_generalized(key: &str) -> bool {
-    Hardware::ALL.iter().any(|event| event.name() == key)
-        || CacheEvent::all().any(|event| cache_key(event) == key)
 }
 
 /// Returns true if a name is that of an event that the operating system counts, on every CPU.

@@ -7,7 +7,8 @@ use quipu_hal::Event;
 
 use super::{Lookup, Noted};
 use crate::fields::shortened;
-use crate::model::{Cpu, Entry, Mapping, Rule, cache_key, flag};
+use crate::generalized::cache_key;
+use crate::model::{Cpu, Entry, Mapping, Rule, flag};
 use crate::name::Names as _;
 
 /// Notes every event and preset whose name means something else where it is written, and every preset that an
