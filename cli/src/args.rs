@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 #[cfg(target_os = "linux")]
 use crate::record;
-use crate::{annotate, encode, events, generate, help, info, list, report, script};
+use crate::{annotate, diff, encode, events, generate, help, info, list, report, script};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
 
@@ -71,6 +71,14 @@ pub(crate) enum Command {
     Script(script::Options),
     /// Show the hot instructions of functions, beside their source lines
     Annotate(annotate::Options),
+    /// Show what differs between recordings, function by function
+    // Its short options are those of perf diff.
+    #[command(
+        mut_arg("cpu", |cpu| cpu.short(None)),
+        mut_arg("comms", |comms| comms.short('C')),
+        mut_arg("dsos", |dsos| dsos.short('d'))
+    )]
+    Diff(diff::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted

@@ -12,6 +12,7 @@ mod args;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod control;
+mod diff;
 mod encode;
 #[doc(hidden)]
 pub mod event_text;
@@ -89,6 +90,7 @@ where
         Command::Report(options) => report::run(&options),
         Command::Script(options) => script::run(&options),
         Command::Annotate(options) => annotate::run(&options),
+        Command::Diff(options) => diff::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]

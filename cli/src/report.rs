@@ -14,7 +14,12 @@ mod text;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+pub(crate) use entries::{Entries, Entry};
+pub(crate) use load::load;
 pub(crate) use options::Options;
+pub(crate) use profile::{EventProfile, Profile, Weight};
+pub(crate) use rows::{Identity, rounded};
+pub(crate) use sort::{Key, keys};
 
 /// The file that is read and written unless another one is named.
 pub(crate) const DEFAULT_FILE: &str = "perf.data";
@@ -28,7 +33,6 @@ use crate::failure::Failure;
 use crate::pager::Pager;
 use crate::terminal::{self, Layout};
 
-use entries::Entries;
 use options::Format;
 
 /// Returns the sentence on an event that was throttled.
@@ -61,13 +65,13 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
 
 /// Reads a file and reports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let keys = sort::keys(&options.sort)?;
+    let keys = keys(&options.sort)?;
     let callers = options
         .call_graph
         .as_deref()
         .map(callers::form)
         .transpose()?;
-    let profile = load::load(options, &keys)?;
+    let profile = load(options, &keys)?;
     let wanted = options.event.as_deref();
     let events: Vec<_> = profile
         .events

@@ -13,7 +13,7 @@ use gimli::{
 };
 use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps};
 
-use crate::elf::debug_file;
+use crate::build_files::BuildFiles;
 use crate::input::regular_file;
 use crate::section::content;
 
@@ -70,7 +70,10 @@ impl CallFrames {
         let at = |path: &Path| Self::read(regular_file(path).ok()??);
         let own = at(path);
         let is_whole = own.as_ref().is_some_and(|own| own.debug_frame.is_some());
-        let apart = || at(&debug_file(build_id?)?);
+        let apart = || {
+            let files = BuildFiles::of(build_id?);
+            files.debug.iter().find_map(|path| at(path))
+        };
         let apart = if is_whole { None } else { apart() };
         match (own, apart) {
             (Some(mut own), Some(apart)) => {

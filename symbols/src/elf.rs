@@ -1,7 +1,7 @@
 //! ELF files: their functions, where they are loaded, and their build ids.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use object::elf::{
     ELF_NOTE_GNU, EM_ARM, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD,
@@ -12,13 +12,12 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
+use crate::build_files::{self, BuildFiles};
 use crate::input::{Input, regular_file};
 use crate::table::{SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
 const LONGEST_TABLE: u64 = 2 << 30;
-/// Directory in which distributions put debug information apart from programs.
-const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
 /// Functions, segments and build id of an ELF file.
 #[derive(Debug, Clone, Default)]
@@ -53,13 +52,19 @@ impl ElfImage {
         let Some(mut image) = image_at(path)? else {
             return Ok(None);
         };
-        if let Some(debug_file) = image.build_id.as_deref().and_then(debug_file) {
-            let apart = image_at(&debug_file)?;
+        let debug = image.build_id.as_deref().map(BuildFiles::of);
+        for path in debug.unwrap_or_default().debug {
+            let apart = match image_at(&path) {
+                // A cache in the home directory of another user, which the environment names.
+                Err(error) if build_files::is_of_cache(&path) && is_refused(&error) => None,
+                apart => apart?,
+            };
             if let Some(apart) = apart
                 && apart.build_id == image.build_id
                 && apart.symbols.len() > image.symbols.len()
             {
                 image.symbols = apart.symbols;
+                break;
             }
         }
         Ok(Some(image))
@@ -95,6 +100,10 @@ impl ElfImage {
     }
 }
 
+fn is_refused(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
 /// The build id of a file, if it is an ELF file that has one.
 pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
     let cache = ReadCache::new(regular_file(path).ok()??);
@@ -103,13 +112,6 @@ pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
         FileKind::Elf64 => build_id::<FileHeader64<Endianness>, _>(&cache),
         _ => None,
     }
-}
-
-/// Returns the path of the debug information of a build, if it is apart.
-pub(crate) fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let (first, rest) = build_id.split_at_checked(1)?;
-    Some(Path::new(DEBUG_DIRECTORY).join(format!("{}/{}.debug", hex(first), hex(rest))))
 }
 
 fn parse<'data, Elf, R>(data: R) -> Option<ElfImage>
@@ -375,12 +377,5 @@ mod tests {
             assert!(opened.is_none(), "{path}");
             assert!(build_id_of(Path::new(path)).is_none(), "{path}");
         }
-    }
-
-    #[test]
-    fn debug_files_are_found_by_their_build_id() {
-        let path = debug_file(&[0xab, 0x01, 0x02]).expect("long enough");
-        assert!(path.ends_with(".build-id/ab/0102.debug"), "{path:?}");
-        assert_eq!(debug_file(&[]), None);
     }
 }

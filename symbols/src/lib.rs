@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
+mod build_files;
 mod call_frames;
 mod code;
 mod demangled;

@@ -6,8 +6,8 @@ use addr2line::Context;
 use gimli::{EndianArcSlice, RunTimeEndian};
 use object::read::{Object, ReadCache};
 
+use crate::build_files::BuildFiles;
 use crate::demangled::demangle;
-use crate::elf::debug_file;
 use crate::input::regular_file;
 use crate::section::content;
 
@@ -30,7 +30,11 @@ pub(crate) struct Lines(Context<Section>);
 impl Lines {
     /// That of a file, or that which lies apart under its build id.
     pub(crate) fn open(path: &Path, build_id: Option<&[u8]>) -> Option<Self> {
-        Self::read(path).or_else(|| Self::read(&debug_file(build_id?)?))
+        let apart = || {
+            let files = BuildFiles::of(build_id?);
+            files.debug.iter().find_map(|path| Self::read(path))
+        };
+        Self::read(path).or_else(apart)
     }
 
     fn read(path: &Path) -> Option<Self> {

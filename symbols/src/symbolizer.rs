@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use crate::build_files::BuildFiles;
 use crate::call_frames::{CallFrames, Rules};
 use crate::demangled::demangle;
 use crate::elf::ElfImage;
@@ -83,7 +84,9 @@ pub struct Symbolizer {
 #[derive(Debug)]
 struct Image {
     object: Arc<str>,
-    path: Arc<[u8]>,
+    is_vdso: bool,
+    /// The file that is read: what was mapped, or a copy of it.
+    file: PathBuf,
     elf: Option<ElfImage>,
     lines: Option<Lines>,
     /// Its call frame information, read when it is first asked for.
@@ -128,8 +131,9 @@ impl Symbolizer {
         self
     }
 
-    /// With the build ids that were recorded, by path: a file that has another one by now has other
-    /// functions, and is left out.
+    /// With the build ids that were recorded, by path: a file that has another one by now has other functions, and is left
+    /// out. A copy with the recorded id is read in its place, and in that of a file that is gone: from perf's cache
+    /// (`~/.debug`), or that of debuginfod's clients (`$DEBUGINFOD_CACHE_PATH`, `~/.cache/debuginfod_client`).
     #[must_use]
     pub fn with_build_ids(mut self, ids: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
         self.build_ids = ids.into_iter().collect();
@@ -326,17 +330,25 @@ impl Symbolizer {
         let is_other = |elf: &ElfImage| {
             recorded.is_some_and(|id| elf.build_id().is_some_and(|own| own != id.as_slice()))
         };
-        if elf.as_ref().is_some_and(is_other) {
+        let is_changed = elf.as_ref().is_some_and(is_other);
+        let mut file = as_path(path).to_owned();
+        if (elf.is_none() || is_changed)
+            && let Some((copy, copied)) = recorded.and_then(|id| copy_of(id))
+        {
+            self.left_out.remove(&object);
+            (file, elf) = (copy, Some(copied));
+        } else if is_changed {
             self.changed.insert(object.clone());
             elf = None;
         }
         let lines = elf
             .as_ref()
             .filter(|_| self.with_lines)
-            .and_then(|elf| Lines::open(as_path(path), elf.build_id()));
+            .and_then(|elf| Lines::open(&file, elf.build_id()));
         self.images.push(Image {
             object: object.into(),
-            path: path.clone(),
+            is_vdso: &**path == VDSO,
+            file,
             elf,
             lines,
             call_frames: None,
@@ -379,10 +391,10 @@ impl Symbolizer {
 impl Image {
     /// Returns the rules that restore the registers of a caller at an address of the file.
     fn rules_at(&mut self, address: u64, this_machine: bool) -> Option<Arc<Rules>> {
-        let (path, build_id) = (&self.path, self.elf.as_ref()?.build_id());
-        let frames = self.call_frames.get_or_insert_with(|| match &**path {
-            VDSO => vdso_of(this_machine).and_then(CallFrames::of_bytes),
-            path => CallFrames::open(as_path(path), build_id),
+        let (file, build_id) = (&self.file, self.elf.as_ref()?.build_id());
+        let frames = self.call_frames.get_or_insert_with(|| match self.is_vdso {
+            true => vdso_of(this_machine).and_then(CallFrames::of_bytes),
+            false => CallFrames::open(file, build_id),
         });
         frames.as_mut()?.at(address)
     }
@@ -405,6 +417,15 @@ fn as_path(path: &[u8]) -> &Path {
 #[cfg(not(unix))]
 fn as_path(path: &[u8]) -> &Path {
     Path::new(std::str::from_utf8(path).unwrap_or_default())
+}
+
+/// Returns a copy of a file by its build id, and where it is.
+fn copy_of(build_id: &[u8]) -> Option<(PathBuf, ElfImage)> {
+    let copies = BuildFiles::of(build_id).copies;
+    copies.into_iter().find_map(|path| {
+        let elf = ElfImage::open(&path).ok()??;
+        (elf.build_id() == Some(build_id)).then_some((path, elf))
+    })
 }
 
 /// Returns the vDSO of a recording of this machine.

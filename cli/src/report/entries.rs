@@ -8,33 +8,33 @@ use super::sort::Key;
 
 /// One line: the samples that are the same by the keys of the report.
 #[derive(Debug, Clone)]
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The texts of the keys.
-    pub(super) cells: Vec<String>,
+    pub(crate) cells: Vec<String>,
     /// One of its tasks, and the position of one of its functions.
-    pub(super) task: &'a Task,
-    pub(super) function: usize,
+    pub(crate) task: &'a Task,
+    pub(crate) function: usize,
     /// Weight of the function itself.
-    pub(super) own: Weight,
+    pub(crate) own: Weight,
     /// With what it called.
-    pub(super) with_children: Weight,
+    pub(crate) with_children: Weight,
     /// The stacks in which it is innermost.
-    pub(super) stacks: Vec<(&'a Stack, Weight)>,
+    pub(crate) stacks: Vec<(&'a Stack, Weight)>,
 }
 
 /// All lines, the heaviest first.
 #[derive(Debug)]
-pub(super) struct Entries<'a> {
-    pub(super) list: Vec<Entry<'a>>,
+pub(crate) struct Entries<'a> {
+    pub(crate) list: Vec<Entry<'a>>,
     /// True if they are sorted by what they called too.
-    pub(super) children: bool,
+    pub(crate) children: bool,
     /// Number of those below the limit, and their weight without what they called.
-    pub(super) left_out: (usize, Weight),
+    pub(crate) left_out: (usize, Weight),
 }
 
 impl<'a> Entries<'a> {
     /// Returns the lines of an event that are not below `limit`, in percent.
-    pub(super) fn new(
+    pub(crate) fn new(
         profile: &'a Profile,
         event: &'a EventProfile,
         keys: &[Key],

@@ -31,7 +31,7 @@ const FIRST_CONTEXT: u64 = -4095_i64 as u64;
 const NOBODY: (Option<i32>, u32) = (None, 0);
 
 /// Reads the file that the options name, or standard input.
-pub(super) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
+pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
     let input = Input {
         path: &options.input,
         force: options.force,

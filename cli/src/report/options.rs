@@ -20,7 +20,7 @@ Examples:
 
 Reads what quipu record and perf record wrote. Overhead is the share of the events, or of the time of a
 clock. A function without a name is [unknown]: the file has no symbols for it, is gone, or is another one
-by now.";
+by now. A copy in ~/.debug (perf buildid-cache -a FILE) or in the cache of debuginfod-find is read in its place.";
 
 /// Show what was recorded, function by function
 #[derive(Debug, Clone, Default, Args)]

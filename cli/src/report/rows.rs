@@ -22,6 +22,14 @@ struct Row<'a> {
     children_samples: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     children_period: Option<u64>,
+    #[serde(flatten)]
+    identity: Identity<'a>,
+}
+
+/// The keys of a line, as far as the report tells them.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Identity<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +51,34 @@ struct Row<'a> {
     inlined: Option<bool>,
 }
 
+impl<'a> Identity<'a> {
+    /// Returns the keys of a line.
+    pub(crate) fn new(profile: &'a Profile, entry: &'a Entry<'_>, keys: &[Key]) -> Self {
+        let tells = |key| keys.contains(&key);
+        let of_symbol = tells(Key::Symbol);
+        let function = profile.functions.get(entry.function);
+        Self {
+            command: tells(Key::Command).then_some(&*entry.task.command),
+            pid: entry.task.pid,
+            tid: entry.task.tid,
+            cpu: entry.task.cpu,
+            object: tells(Key::Object).then_some(&*function.object),
+            symbol: function.name.as_deref().filter(|_| of_symbol),
+            source: function
+                .source
+                .as_ref()
+                .map(|(file, line)| format!("{file}:{line}")),
+            kernel: of_symbol.then_some(function.in_kernel),
+            inlined: of_symbol.then_some(function.inlined),
+        }
+    }
+}
+
+/// Returns a percentage with four digits, which tell what a share of any number of samples can.
+pub(crate) fn rounded(percent: f64) -> f64 {
+    (percent * 1e4).round() / 1e4
+}
+
 fn row<'a>(
     profile: &'a Profile,
     event: &'a EventProfile,
@@ -50,29 +86,14 @@ fn row<'a>(
     keys: &[Key],
     children: bool,
 ) -> Row<'a> {
-    let tells = |key| keys.contains(&key);
-    let of_symbol = tells(Key::Symbol);
-    let function = profile.functions.get(entry.function);
     Row {
         event: &event.name,
-        // Four digits tell what a share of any number of samples can.
-        overhead: (entry.own.percent_of(event.total) * 1e4).round() / 1e4,
+        overhead: rounded(entry.own.percent_of(event.total)),
         samples: entry.own.samples,
         period: entry.own.period,
         children_samples: children.then_some(entry.with_children.samples),
         children_period: children.then_some(entry.with_children.period),
-        command: tells(Key::Command).then_some(&*entry.task.command),
-        pid: entry.task.pid,
-        tid: entry.task.tid,
-        cpu: entry.task.cpu,
-        object: tells(Key::Object).then_some(&*function.object),
-        symbol: function.name.as_deref().filter(|_| of_symbol),
-        source: function
-            .source
-            .as_ref()
-            .map(|(file, line)| format!("{file}:{line}")),
-        kernel: of_symbol.then_some(function.in_kernel),
-        inlined: of_symbol.then_some(function.inlined),
+        identity: Identity::new(profile, entry, keys),
     }
 }
 
@@ -116,9 +137,9 @@ pub(super) fn separated(
             row.period,
             row.children_period.unwrap_or_default(),
             quoted(row.event),
-            quoted(row.command.unwrap_or_default()),
-            quoted(row.object.unwrap_or_default()),
-            quoted(row.symbol.unwrap_or("[unknown]")),
+            quoted(row.identity.command.unwrap_or_default()),
+            quoted(row.identity.object.unwrap_or_default()),
+            quoted(row.identity.symbol.unwrap_or("[unknown]")),
         );
     }
 }

@@ -7,7 +7,7 @@ use super::profile::{Seen, Task};
 
 /// A key, which is a column of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Command,
     Pid,
     Tid,
@@ -33,7 +33,7 @@ const KEYS: [(&str, Key); 8] = [
 pub(super) const USUAL: [Key; 3] = [Key::Command, Key::Object, Key::Symbol];
 
 /// Returns the keys that are named, or the usual ones.
-pub(super) fn keys(names: &[String]) -> Result<Vec<Key>, Failure> {
+pub(crate) fn keys(names: &[String]) -> Result<Vec<Key>, Failure> {
     if names.is_empty() {
         return Ok(USUAL.to_vec());
     }
@@ -50,7 +50,7 @@ pub(super) fn keys(names: &[String]) -> Result<Vec<Key>, Failure> {
 
 impl Key {
     /// Returns the heading of its column.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Command => "Command",
             Self::Pid => "Pid:Command",

@@ -10,6 +10,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod annotate;
+mod build_files;
+mod diff;
 mod files;
 mod groups;
 mod judge;

@@ -1,0 +1,106 @@
+//! Paths of the files of a build by its build id: debug information apart from programs, and copies of programs
+//! that tools keep.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Directory in which distributions put debug information apart from programs.
+const OF_DISTRIBUTION: &str = "/usr/lib/debug/.build-id";
+
+/// Paths under which the files of one build may be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BuildFiles {
+    /// Debug information.
+    pub(crate) debug: Vec<PathBuf>,
+    /// Copies of the file that was mapped.
+    pub(crate) copies: Vec<PathBuf>,
+}
+
+/// Returns true if a path is in a cache of a user, and not where distributions put files.
+pub(crate) fn is_of_cache(path: &Path) -> bool {
+    !path.starts_with(OF_DISTRIBUTION)
+}
+
+impl BuildFiles {
+    /// Returns the paths for a build id on this machine.
+    pub(crate) fn of(build_id: &[u8]) -> Self {
+        Self::by(build_id, |name| env::var_os(name))
+    }
+
+    /// Returns the paths for a build id with these variables of the environment.
+    fn by(build_id: &[u8], variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+        let Some((first, rest)) = build_id.split_at_checked(1) else {
+            return Self::default();
+        };
+        let (first, rest) = (hex(first), hex(rest));
+        let directory = |name: &str| {
+            let path = PathBuf::from(variable(name)?);
+            path.is_absolute().then_some(path)
+        };
+        let home = directory("HOME");
+        let of_distribution = Path::new(OF_DISTRIBUTION).join(format!("{first}/{rest}.debug"));
+        let mut files = Self {
+            debug: vec![of_distribution],
+            copies: Vec::new(),
+        };
+        // The cache of perf (perf-buildid-cache(1)).
+        if let Some(home) = &home {
+            let cached = home.join(format!(".debug/.build-id/{first}/{rest}"));
+            files.debug.push(cached.join("debug"));
+            files.copies.push(cached.join("elf"));
+        }
+        // The cache of debuginfod's clients (debuginfod_find_debuginfo(3)).
+        let cache = || Some(home?.join(".cache"));
+        let cache = || directory("XDG_CACHE_HOME").or_else(cache);
+        let of_clients =
+            directory("DEBUGINFOD_CACHE_PATH").or_else(|| Some(cache()?.join("debuginfod_client")));
+        if let Some(of_clients) = of_clients {
+            let cached = of_clients.join(format!("{first}{rest}"));
+            files.debug.push(cached.join("debuginfo"));
+            files.copies.push(cached.join("executable"));
+        }
+        files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_build_are_looked_for_where_tools_put_them() {
+        let files = |variables: &[(&str, &str)]| {
+            let variables = variables.to_vec();
+            BuildFiles::by(&[0xab, 0x01, 0x02], move |name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.into())
+            })
+        };
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let of_home = files(&[("HOME", "/home/x")]);
+        assert_eq!(
+            of_home.debug,
+            paths(&[
+                "/usr/lib/debug/.build-id/ab/0102.debug",
+                "/home/x/.debug/.build-id/ab/0102/debug",
+                "/home/x/.cache/debuginfod_client/ab0102/debuginfo",
+            ])
+        );
+        assert_eq!(
+            of_home.copies,
+            paths(&[
+                "/home/x/.debug/.build-id/ab/0102/elf",
+                "/home/x/.cache/debuginfod_client/ab0102/executable",
+            ])
+        );
+        let of_cache = files(&[("XDG_CACHE_HOME", "/c"), ("HOME", "relative")]);
+        let copies = paths(&["/c/debuginfod_client/ab0102/executable"]);
+        assert_eq!(of_cache.copies, copies);
+        let of_clients = files(&[("XDG_CACHE_HOME", "/c"), ("DEBUGINFOD_CACHE_PATH", "/d")]);
+        assert_eq!(of_clients.copies, paths(&["/d/ab0102/executable"]));
+        assert_eq!(files(&[]).copies, paths(&[]));
+        assert_eq!(BuildFiles::of(&[]), BuildFiles::default());
+    }
+}
