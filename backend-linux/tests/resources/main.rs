@@ -10,6 +10,7 @@ mod descriptors;
 #[path = "../it/machine.rs"]
 mod machine;
 mod sampling;
+mod start_stop;
 mod together;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
