@@ -22,7 +22,11 @@ use crate::pager::Pager;
 use crate::recording::Input;
 use crate::terminal::{self, Layout};
 
+#[cfg(target_os = "linux")]
+pub(crate) use load::{EventHits, Function, Hits, Loading};
+#[cfg(not(target_os = "linux"))]
 use load::{EventHits, Function, Hits, Loading};
+use options::Syntax;
 use source::Sources;
 
 /// The least share of an event's samples that a function has to be shown, in percent.
@@ -72,28 +76,25 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let limit = options.percent_limit.unwrap_or(usual);
     let layout = Layout::of_stdout();
     let mut pager = Pager::begin(options.no_pager);
-    let (mut files, mut sources) = (Files::default(), Sources::default());
+    let mut annotator = Annotator {
+        syntax: options.disassembler_style,
+        with_lines: options.print_line,
+        ..Annotator::default()
+    };
     let mut notes = replay.notes_on_file();
     let mut shown = 0;
     let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut written = Ok(());
     for event in &events {
         for (function, hits) in hottest(event, limit) {
-            match annotated(
-                &mut files,
-                &mut sources,
-                event,
-                (function, hits),
-                options,
-                layout,
-            ) {
+            match annotator.text(event, (function, hits), layout) {
                 Ok(text) => {
                     shown += 1;
                     written = written.and_then(|()| pager.write_all(text.as_bytes()));
                 }
                 Err(why) => refused.entry(why).or_default().push(format!(
                     "{} ({:.2} % of {}) in {}",
-                    function.name,
+                    function.name.as_deref().unwrap_or_default(),
                     hits.total.percent_of(event.total),
                     event.name,
                     function.object
@@ -142,47 +143,61 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// Returns the functions that have a share of an event, the hottest first.
 fn hottest(event: &EventHits, limit: f64) -> Vec<(&Function, &Hits)> {
     let functions = event.functions.iter();
+    let functions = functions.filter(|(function, _)| function.name.is_some());
     let is_hot = |(_, hits): &(&Function, &Hits)| hits.total.percent_of(event.total) >= limit;
     let mut hot: Vec<_> = functions.filter(is_hot).collect();
     hot.sort_by(|a, b| (b.1.total.period, a.0).cmp(&(a.1.total.period, b.0)));
     hot
 }
 
-/// Returns a function as text, or why it cannot be shown.
-fn annotated(
-    files: &mut Files,
-    sources: &mut Sources,
-    event: &EventHits,
-    (function, hits): (&Function, &Hits),
-    options: &Options,
-    layout: Layout,
-) -> Result<String, String> {
-    if function.object.starts_with('[') {
-        return Err(match &*function.object {
-            "[vdso]" => "its code is in no file, but mapped by the kernel".into(),
-            _ => "the kernel patches its code as it runs, so that no file has what was sampled; perf annotate \
-                  -k VMLINUX shows the file's"
-                .into(),
-        });
+/// Functions as text. It keeps the files that it has read.
+#[derive(Debug, Default)]
+pub(crate) struct Annotator {
+    files: Files,
+    sources: Sources,
+    syntax: Syntax,
+    /// True to append source lines to hot instructions, and to list the lines.
+    with_lines: bool,
+}
+
+impl Annotator {
+    /// Returns a function as text, or why it cannot be shown.
+    pub(crate) fn text(
+        &mut self,
+        event: &EventHits,
+        (function, hits): (&Function, &Hits),
+        layout: Layout,
+    ) -> Result<String, String> {
+        if function.name.is_none() {
+            return Err("no function is known there".into());
+        }
+        if function.object.starts_with('[') {
+            return Err(match &*function.object {
+                "[vdso]" => "its code is in no file, but mapped by the kernel".into(),
+                _ => "the kernel patches its code as it runs, so that no file has what was sampled; perf annotate \
+                      -k VMLINUX shows the file's"
+                    .into(),
+            });
+        }
+        if function.object.starts_with("/tmp/perf-") {
+            return Err("a compiler made it as the program ran, and its code is gone".into());
+        }
+        let file = self.files.get(&function.object)?;
+        let code = file.function_at(function.start);
+        let code = code.map_err(|why| why.to_string())?;
+        let instructions = disassembly::instructions(file, &code, self.syntax)?;
+        let lines: Vec<_> = instructions
+            .iter()
+            .map(|instruction| file.source_at(instruction.address))
+            .collect();
+        let shown = text::Shown {
+            event: &event.name,
+            function,
+            hits,
+            address: code.address,
+            instructions: &instructions,
+            lines: &lines,
+        };
+        Ok(shown.text(&mut self.sources, self.with_lines, layout))
     }
-    if function.object.starts_with("/tmp/perf-") {
-        return Err("a compiler made it as the program ran, and its code is gone".into());
-    }
-    let file = files.get(&function.object)?;
-    let code = file.function_at(function.start);
-    let code = code.map_err(|why| why.to_string())?;
-    let instructions = disassembly::instructions(file, &code, options.disassembler_style)?;
-    let lines: Vec<_> = instructions
-        .iter()
-        .map(|instruction| file.source_at(instruction.address))
-        .collect();
-    let shown = text::Shown {
-        event: &event.name,
-        function,
-        hits,
-        address: code.address,
-        instructions: &instructions,
-        lines: &lines,
-    };
-    Ok(shown.text(sources, options.print_line, layout))
 }

@@ -2,11 +2,11 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-#[cfg(target_os = "linux")]
-use crate::record;
 use crate::{annotate, diff, encode, events, generate, help, info, list, report, script};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
+#[cfg(target_os = "linux")]
+use crate::{record, top};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -79,6 +79,9 @@ pub(crate) enum Command {
         mut_arg("dsos", |dsos| dsos.short('d'))
     )]
     Diff(diff::Options),
+    /// Show the functions that are hot now, as they run
+    #[cfg(target_os = "linux")]
+    Top(top::Options),
     /// List the events that can be counted
     List(list::Options),
     /// Show what this machine can count, and why the rest cannot be counted

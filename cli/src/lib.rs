@@ -46,6 +46,8 @@ pub mod stat;
 pub mod target;
 #[doc(hidden)]
 pub mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -91,6 +93,8 @@ where
         Command::Script(options) => script::run(&options),
         Command::Annotate(options) => annotate::run(&options),
         Command::Diff(options) => diff::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Top(options) => top::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),
         #[cfg(unix)]

@@ -4,6 +4,7 @@
 mod call_graph;
 mod events;
 mod existing;
+mod live;
 mod machine;
 mod opening;
 mod options;
@@ -18,7 +19,8 @@ mod tracepoints;
 
 use std::process::ExitCode;
 
-pub(crate) use options::Options;
+pub(crate) use live::Live;
+pub(crate) use options::{Frequency, Options};
 
 use crate::failure::Failure;
 

@@ -84,6 +84,15 @@ impl Processes {
         }
     }
 
+    /// A thread has ended, and with the first one of a process what that has mapped. For those who follow processes for
+    /// long; a process whose other threads go on has no mappings any more.
+    pub fn end(&mut self, pid: i32, tid: i32) {
+        self.threads.remove(&tid);
+        if pid == tid {
+            self.spaces.remove(&pid);
+        }
+    }
+
     /// Returns true if anything is known of a process.
     pub fn contains(&self, pid: i32) -> bool {
         self.spaces.contains_key(&pid)
@@ -147,6 +156,18 @@ mod tests {
         assert!(processes.thread_name(pid).is_some());
         processes.read(-1);
         assert!(!processes.contains(-1));
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        processes.map(1, mapped("/bin/sh"));
+        processes.fork(1, 2, 1, 1);
+        processes.end(1, 2);
+        assert!(processes.thread_name(2).is_none() && processes.contains(1));
+        processes.end(1, 1);
+        assert!(processes.thread_name(1).is_none() && !processes.contains(1));
     }
 
     #[test]

@@ -8,21 +8,36 @@ use quipu_perf_data::{Error, Losses, Periods, RawRecord, Record, RecordedEvent, 
 
 use crate::recording::{Places, Replay, Selection, Visit, owner};
 
+/// Eighths that are left of what was sampled before, when it ages (`hists__decay_entry`, `tools/perf/util/hist.c`).
+#[cfg(target_os = "linux")]
+const AGED: u64 = 7;
+/// Functions with less of an event than one in so many are forgotten when they age.
+#[cfg(target_os = "linux")]
+const FORGOTTEN: u64 = 100_000;
+
 /// Samples, and the events that they stand for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Weight {
-    pub(super) samples: u64,
-    pub(super) period: u64,
+pub(crate) struct Weight {
+    pub(crate) samples: u64,
+    pub(crate) period: u64,
 }
 
 impl Weight {
-    fn add(&mut self, period: u64) {
+    pub(crate) fn add(&mut self, period: u64) {
         self.samples += 1;
         self.period += period;
     }
 
+    /// Has what was before weigh less, or nothing.
+    #[cfg(target_os = "linux")]
+    fn age(&mut self, zero: bool) {
+        let left = if zero { 0 } else { AGED };
+        self.samples = self.samples * left / 8;
+        self.period = (u128::from(self.period) * u128::from(left) / 8) as u64;
+    }
+
     /// Returns its share of a whole, in percent.
-    pub(super) fn percent_of(self, whole: Self) -> f64 {
+    pub(crate) fn percent_of(self, whole: Self) -> f64 {
         match whole.period {
             0 => 0.0,
             whole => 100.0 * self.period as f64 / whole as f64,
@@ -30,34 +45,34 @@ impl Weight {
     }
 }
 
-/// A function: the file it is in, the offset of its start there, its name.
+/// A function: the file it is in, the offset of its start there, its name. All code of a file that has no name is one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Function {
-    pub(super) object: Arc<str>,
-    pub(super) start: u64,
-    pub(super) name: Arc<str>,
+pub(crate) struct Function {
+    pub(crate) object: Arc<str>,
+    pub(crate) start: u64,
+    pub(crate) name: Option<Arc<str>>,
 }
 
 /// The samples of a function, by the distance of their instructions from its start.
 #[derive(Debug, Default)]
-pub(super) struct Hits {
-    pub(super) total: Weight,
-    pub(super) at: BTreeMap<u64, Weight>,
+pub(crate) struct Hits {
+    pub(crate) total: Weight,
+    pub(crate) at: BTreeMap<u64, Weight>,
 }
 
 /// The samples of an event.
 #[derive(Debug, Default)]
-pub(super) struct EventHits {
-    pub(super) name: String,
-    pub(super) total: Weight,
-    pub(super) functions: HashMap<Function, Hits>,
+pub(crate) struct EventHits {
+    pub(crate) name: String,
+    pub(crate) total: Weight,
+    pub(crate) functions: HashMap<Function, Hits>,
     /// Samples of which the period is impossible.
-    pub(super) jumped: u64,
-    pub(super) lost: u64,
+    pub(crate) jumped: u64,
+    pub(crate) lost: u64,
 }
 
 /// State of reading a recording.
-pub(super) struct Loading {
+pub(crate) struct Loading {
     selection: Selection,
     periods: Vec<Periods>,
     losses: Losses,
@@ -66,7 +81,7 @@ pub(super) struct Loading {
 }
 
 impl Loading {
-    pub(super) fn new(selection: Selection, events: &[RecordedEvent], names: &[String]) -> Self {
+    pub(crate) fn new(selection: Selection, events: &[RecordedEvent], names: &[String]) -> Self {
         let named = names.iter().map(|name| EventHits {
             name: name.clone(),
             ..EventHits::default()
@@ -80,8 +95,31 @@ impl Loading {
         }
     }
 
+    /// Returns all events as they are by now.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn events(&self) -> &[EventHits] {
+        &self.events
+    }
+
+    /// Has what was sampled so far weigh less, or nothing, and forgets what has no weight.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn age(&mut self, zero: bool) {
+        for event in &mut self.events {
+            event.total.age(zero);
+            let least = (event.total.period / FORGOTTEN).max(1);
+            event.functions.retain(|_, hits| {
+                hits.total.age(zero);
+                hits.at.retain(|_, weight| {
+                    weight.age(zero);
+                    weight.period > 0
+                });
+                hits.total.period >= least
+            });
+        }
+    }
+
     /// Returns the events that have samples.
-    pub(super) fn finish(mut self) -> Vec<EventHits> {
+    pub(crate) fn finish(mut self) -> Vec<EventHits> {
         for (at, event) in self.events.iter_mut().enumerate() {
             event.lost = self.losses.of(at);
         }
@@ -137,14 +175,15 @@ impl Visit for Loading {
         }
         let period = sample.period().unwrap_or(1);
         event.total.add(period);
-        if let Some(name) = &place.symbol {
-            let function = Function {
-                object: place.object.clone(),
-                start: place.in_file.wrapping_sub(place.offset),
-                name: name.clone(),
-            };
-            let hits = event.functions.entry(function).or_default();
-            hits.total.add(period);
+        let is_named = place.symbol.is_some();
+        let function = Function {
+            object: place.object.clone(),
+            start: place.in_file.wrapping_sub(place.offset) * u64::from(is_named),
+            name: place.symbol.clone(),
+        };
+        let hits = event.functions.entry(function).or_default();
+        hits.total.add(period);
+        if is_named {
             hits.at.entry(place.offset).or_default().add(period);
         }
         ControlFlow::Continue(())

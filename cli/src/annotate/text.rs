@@ -38,7 +38,7 @@ impl Shown<'_> {
         );
         let rule = "-".repeat(heading.chars().count());
         let _ = writeln!(out, "{}\n{rule}", layout.bold(&heading));
-        let name = escaped(&self.function.name);
+        let name = escaped(self.function.name.as_deref().unwrap_or_default());
         let _ = writeln!(out, "         :   {:016x} <{name}>:", self.address);
         let mut before = None;
         for ((instruction, line), weight) in
@@ -100,7 +100,11 @@ impl Shown<'_> {
         }
         let mut lines: Vec<_> = by_line.into_iter().collect();
         lines.sort_by(|a, b| (b.1.period, a.0).cmp(&(a.1.period, b.0)));
-        let _ = writeln!(out, "\nLines of {}:", escaped(&self.function.name));
+        let _ = writeln!(
+            out,
+            "\nLines of {}:",
+            escaped(self.function.name.as_deref().unwrap_or_default())
+        );
         for ((path, number), weight) in lines {
             let percent = weight.percent_of(self.hits.total);
             if percent >= LEAST_OF_A_LINE {

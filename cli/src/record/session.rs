@@ -219,7 +219,7 @@ fn begin_output(
 }
 
 /// Returns the events with the ids of all their counters.
-fn recorded_events(
+pub(super) fn recorded_events(
     spec: &SamplerSpec,
     samplers: &[Sampler],
     names: &[Option<String>],
@@ -278,6 +278,6 @@ fn groups(spec: &SamplerSpec) -> Vec<EventGroup> {
 }
 
 /// Returns the length of the trailer of records that are not samples, in bytes.
-fn trailer_len(sample_type: SampleType) -> usize {
+pub(super) fn trailer_len(sample_type: SampleType) -> usize {
     8 * (sample_type & SampleType::TRAILER).bits().count_ones() as usize
 }

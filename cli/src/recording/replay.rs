@@ -84,6 +84,9 @@ pub(crate) struct Replay {
     left_out: Option<(u64, Error)>,
     /// Sentences on the file for the user.
     notes: Vec<String>,
+    /// True for records that are taken as they come: of processes that have ended nothing comes any more.
+    #[cfg(target_os = "linux")]
+    is_live: bool,
     is_done: bool,
 }
 
@@ -142,9 +145,73 @@ impl Replay {
                 .with_build_ids(build_ids),
             left_out: None,
             notes: Vec::new(),
+            #[cfg(target_os = "linux")]
+            is_live: false,
             is_done: false,
         };
         Ok((replay, visit))
+    }
+
+    /// Returns the state for records that are taken as they come, on this machine.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn live(events: &[RecordedEvent]) -> Self {
+        let kernel = KernelSymbols::of_this_machine();
+        let ids = events.iter().enumerate();
+        let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));
+        Self {
+            layouts: events.iter().map(|e| e.attr().layout()).collect(),
+            call_stacks: events.iter().map(|e| has_call_stacks(e.attr())).collect(),
+            events: ids.collect(),
+            idle: "swapper".into(),
+            begun: u64::MAX,
+            processes: Processes::new(),
+            has_kernel_symbols: kernel.is_some(),
+            machine: None,
+            not_unwound: NotUnwound::default(),
+            symbolizer: Symbolizer::new().with_kernel(kernel).of_this_machine(true),
+            left_out: None,
+            notes: Vec::new(),
+            is_live: true,
+            is_done: false,
+        }
+    }
+
+    /// Takes the records of a round of reading all buffers, after those of the round before, in the order of their times.
+    ///
+    /// # Errors
+    /// None of records: those that cannot be decoded are left out, and counted.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn round(
+        &mut self,
+        order: &mut TimeOrder,
+        bytes: &[u8],
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        let layouts = self.layouts.clone();
+        let mut rest = bytes;
+        while let Some(record) = RawRecord::at_start(rest) {
+            self.feed(order, &record, &layouts, visit)?;
+            rest = rest.get(record.bytes().len().max(1)..).unwrap_or_default();
+        }
+        order.finish_round(|record| self.take(record, &layouts, visit))
+    }
+
+    /// Takes a record of the kernel's, or has it wait for those that may come before it.
+    fn feed(
+        &mut self,
+        order: &mut TimeOrder,
+        record: &RawRecord<'_>,
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        match self.time_of(record) {
+            Some(time) => {
+                self.begun = self.begun.min(time);
+                order.push(time, record.bytes());
+                Ok(())
+            }
+            None => self.take(record.bytes(), layouts, visit),
+        }
     }
 
     /// Takes the records in the order of their times.
@@ -178,13 +245,7 @@ impl Replay {
             if record.kind() == kind::FINISHED_ROUND {
                 order.finish_round(|record| self.take(record, &layouts, &mut visit))?;
             } else if record.kind() < kind::FIRST_OF_USER {
-                match self.time_of(&record) {
-                    Some(time) => {
-                        self.begun = self.begun.min(time);
-                        order.push(time, record.bytes());
-                    }
-                    None => self.take(record.bytes(), &layouts, &mut visit)?,
-                }
+                self.feed(&mut order, &record, &layouts, &mut visit)?;
             }
         }
         order.finish(|record| self.take(record, &layouts, &mut visit))?;
@@ -329,6 +390,10 @@ impl Replay {
                 if new.pid != parent.pid {
                     visit.forget(new.pid);
                 }
+            }
+            #[cfg(target_os = "linux")]
+            Record::Exit(task) if self.is_live => {
+                self.processes.end(task.thread.pid, task.thread.tid);
             }
             _ => {}
         }

@@ -23,6 +23,7 @@ mod signals;
 mod streams;
 mod switching;
 mod timing;
+mod top;
 mod unwinding;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,

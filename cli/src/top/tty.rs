@@ -1,0 +1,114 @@
+//! The terminal of `quipu top`: its raw mode, its keys, and its end, which a terminal tells by poll(2) and read(2).
+
+use std::io::{self, Write};
+use std::panic;
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TermionBackend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::keys::{Key, keys};
+
+/// The alternate screen, and the usual one with a visible cursor (xterm, "Private modes").
+const ENTER: &[u8] = b"\x1b[?1049h";
+const LEAVE: &[u8] = b"\x1b[?1049l\x1b[?25h";
+
+/// The terminal in raw mode, on its alternate screen. It is given back when this is dropped, and on a panic before its message.
+pub(super) struct Tty {
+    pub(super) screen: Terminal<TermionBackend<Output>>,
+    saved: Termios,
+}
+
+/// What has come from a terminal.
+pub(super) enum Input {
+    Keys(Vec<Key>),
+    /// The terminal is gone: nothing can come any more.
+    Gone,
+}
+
+impl Tty {
+    pub(super) fn open() -> io::Result<Self> {
+        let saved = tcgetattr(stdin())?;
+        let mut raw = saved.clone();
+        raw.make_raw();
+        let at_panic = saved.clone();
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            leave(&at_panic);
+            print(info);
+        }));
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        write(ENTER);
+        let screen = Terminal::new(TermionBackend::new(Output::default()));
+        let screen = screen.inspect_err(|_| leave(&saved))?;
+        Ok(Self { screen, saved })
+    }
+
+    /// Waits for keys, but not longer than `timeout`. A signal ends the wait.
+    pub(super) fn wait(&self, timeout: Duration) -> io::Result<Input> {
+        let none = Ok(Input::Keys(Vec::new()));
+        let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+        let stdin = stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return none,
+            Ok(_) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        if fds[0].revents().intersects(gone) {
+            return Ok(Input::Gone);
+        }
+        let mut bytes = [0; 256];
+        match rustix::io::read(stdin, &mut bytes) {
+            Ok(0) | Err(Errno::IO) => Ok(Input::Gone),
+            Ok(len) => Ok(Input::Keys(keys(&bytes[..len]))),
+            Err(Errno::INTR | Errno::AGAIN) => none,
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        leave(&self.saved);
+    }
+}
+
+/// Gives the terminal back. One that is gone does not need it.
+fn leave(saved: &Termios) {
+    write(LEAVE);
+    let _ = tcsetattr(stdin(), OptionalActions::Now, saved);
+}
+
+/// Writes to the terminal. That it is gone is found when it is read.
+fn write(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match rustix::io::write(stdout(), bytes) {
+            Ok(len) => bytes = &bytes[len..],
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// What is drawn, until it is written at once.
+#[derive(Debug, Default)]
+pub(super) struct Output(Vec<u8>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        write(&self.0);
+        self.0.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! `quipu top`, as tables and on a terminal, which script(1) makes.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use super::{Bench, skip};
+use crate::interrupted::hangup_is_ignored;
+
+/// Spins in a function of its own until it is killed.
+const SPIN: &str = r"
+void spinning(void) { for (volatile long i = 0; i < 1000000; i++); }
+int main(void) { for (;;) spinning(); }
+";
+
+/// As long as anything may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A process that is killed at the end.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the program that spins; `None`, which is said, where nothing can be sampled.
+fn spinning(test: &str) -> Option<(Bench, Killed)> {
+    let bench = Bench::new(test)?;
+    bench.compile("spin", SPIN).expect("it compiled another");
+    let child = Command::new(bench.path("spin")).spawn();
+    Some((bench, Killed(child.expect("it starts"))))
+}
+
+/// A running `quipu top` and what it has written so far.
+struct Running {
+    child: Killed,
+    pieces: Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut output = child.stdout.take().expect("piped");
+        let (sender, pieces) = channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(len @ 1..) = output.read(&mut piece) {
+                let _ = sender.send(piece[..len].to_vec());
+            }
+        });
+        Self {
+            child: Killed(child),
+            pieces,
+            seen: String::new(),
+        }
+    }
+
+    /// Waits until a text has been written.
+    fn wait_for(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            match self.pieces.recv_timeout(PATIENCE) {
+                Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
+                Err(why) => panic!("{text:?}: {why}: {:?}", self.seen),
+            }
+        }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        let stdin = self.child.0.stdin.as_mut().expect("piped");
+        stdin.write_all(keys.as_bytes()).expect("it reads");
+        stdin.flush().expect("it reads");
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.child.0.try_wait().expect("a child") {
+                Some(status) => return status,
+                None if Instant::now() > end => panic!("it does not end: {:?}", self.seen),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Returns the id of the program on the terminal.
+    fn pid(&self) -> String {
+        let (_, rest) = self.seen.split_once("pid=").expect("the line of sh");
+        rest.chars().take_while(char::is_ascii_digit).collect()
+    }
+
+    /// Waits for the end; returns the exit status.
+    fn end(mut self) -> (Option<i32>, String) {
+        let status = self.wait();
+        while let Ok(piece) = self.pieces.recv_timeout(Duration::from_millis(200)) {
+            self.seen.push_str(&String::from_utf8_lossy(&piece));
+        }
+        (status.code(), std::mem::take(&mut self.seen))
+    }
+}
+
+/// Starts it on a terminal, after a command of the shell and a line with its process id; `None` if there is no
+/// script(1).
+fn on_terminal(test: &str, before: &str, pid: u32) -> Option<Running> {
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let line = format!(
+        "{before} stty rows 24 cols 80; echo pid=$$; TERM=xterm exec '{quipu}' top -e cpu-clock:u -d 1 -p {pid}"
+    );
+    if Command::new("script").arg("--version").output().is_err() {
+        skip(test, "script(1) is not installed");
+        return None;
+    }
+    let mut running = Running::start(Command::new("script").args(["-qec", &line, "/dev/null"]));
+    running.wait_for("spinning");
+    Some(running)
+}
+
+/// The alternate screen of a terminal is left (`rmcup`, terminfo(5)).
+const LEFT: &str = "\x1b[?1049l";
+
+#[test]
+fn tables_name_what_is_hot_until_a_signal() {
+    let Some((_bench, spin)) = spinning("tables_name_what_is_hot_until_a_signal") else {
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    let pid = spin.0.id().to_string();
+    command.args(["top", "--stdio", "-e", "cpu-clock:u", "-d", "1", "-p", &pid]);
+    let mut running = Running::start(&mut command);
+    running.wait_for("spinning\n");
+    // A second table, in which the first one is still counted.
+    let tables = running.seen.matches("# Overhead").count();
+    while running.seen.matches("# Overhead").count() <= tables {
+        let piece = running.pieces.recv_timeout(PATIENCE).expect("a table");
+        running.seen.push_str(&String::from_utf8_lossy(&piece));
+    }
+    let id = running.child.0.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("kill(1)").success());
+    let (status, text) = running.end();
+    assert_eq!(status, Some(0));
+    let row = text
+        .lines()
+        .find(|line| line.ends_with("spinning"))
+        .expect("a row");
+    assert!(row.contains("%  spin  "), "{row}");
+    assert!(text.contains("# cpu-clock:u: "), "{text}");
+}
+
+#[test]
+fn keys_show_instructions_and_end_it() {
+    const TEST: &str = "keys_show_instructions_and_end_it";
+    let Some((_bench, spin)) = spinning(TEST) else {
+        return;
+    };
+    let Some(mut running) = on_terminal(TEST, "", spin.0.id()) else {
+        return;
+    };
+    running.type_keys("h");
+    // Cells that stay as they were are not drawn again, such as spaces between words.
+    running.wait_for("these");
+    running.type_keys("q\r");
+    running.wait_for("Disassembly");
+    running.type_keys("q");
+    running.type_keys("q");
+    let (status, text) = running.end();
+    assert_eq!(status, Some(0), "{text:?}");
+    assert!(text.contains(LEFT), "{text:?}");
+}
+
+#[test]
+fn signals_and_the_end_of_the_process_give_the_terminal_back() {
+    const TEST: &str = "signals_and_the_end_of_the_process_give_the_terminal_back";
+    let Some((_bench, mut spin)) = spinning(TEST) else {
+        return;
+    };
+    for signal in ["-TERM", "-HUP", "end"] {
+        if signal == "-HUP" && hangup_is_ignored() {
+            skip(TEST, "SIGHUP is ignored here");
+            continue;
+        }
+        let Some(running) = on_terminal(TEST, "", spin.0.id()) else {
+            return;
+        };
+        let pid = running.pid();
+        if signal == "end" {
+            spin.0.kill().expect("it runs");
+            spin.0.wait().expect("it ends");
+        } else {
+            let sent = Command::new("kill").args([signal, &pid]).status();
+            assert!(sent.expect("kill(1)").success());
+        }
+        let (status, text) = running.end();
+        assert_eq!(status, Some(0), "{signal}: {text:?}");
+        assert!(text.contains(LEFT), "{signal}: {text:?}");
+    }
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    const TEST: &str = "it_ends_with_its_terminal";
+    let Some((_bench, spin)) = spinning(TEST) else {
+        return;
+    };
+    // As by nohup(1), no signal tells of it then.
+    for before in ["", "trap '' HUP;"] {
+        let Some(mut running) = on_terminal(TEST, before, spin.0.id()) else {
+            return;
+        };
+        let pid = running.pid();
+        running.child.0.kill().expect("script(1) runs");
+        running.wait();
+        let end = Instant::now() + PATIENCE;
+        while std::path::Path::new("/proc").join(&pid).exists() {
+            assert!(Instant::now() < end, "{before:?}: it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
