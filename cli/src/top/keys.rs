@@ -16,7 +16,7 @@ pub(super) enum Key {
     Char(char),
 }
 
-/// What keys send beyond one character, with the prefix of xterm's normal and application mode (ECMA-48, CSI and SS3).
+/// Bytes that keys send beyond one character, with the prefix of xterm's normal and application mode (ECMA-48, CSI and SS3).
 const SEQUENCES: [(&str, Key); 9] = [
     ("[A", Key::Up),
     ("OA", Key::Up),

@@ -23,7 +23,7 @@ pub(super) struct Tty {
     saved: Termios,
 }
 
-/// What has come from a terminal.
+/// Input from a terminal.
 pub(super) enum Input {
     Keys(Vec<Key>),
     /// The terminal is gone: nothing can come any more.
@@ -96,7 +96,7 @@ fn write(mut bytes: &[u8]) {
     }
 }
 
-/// What is drawn, until it is written at once.
+/// A screen that is drawn, until it is written at once.
 #[derive(Debug, Default)]
 pub(super) struct Output(Vec<u8>);
 

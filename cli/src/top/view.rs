@@ -1,4 +1,4 @@
-//! What is on the screen of `quipu top`, and what keys do to it.
+//! The screen of `quipu top`, and the work of its keys.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -21,7 +21,7 @@ p, Space                 pause and go on
 h, ?                     these keys
 q, Esc, Ctrl-C           back, or end";
 
-/// What a key asks for beyond the view.
+/// A request of a key beyond the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     None,
@@ -31,7 +31,7 @@ pub(super) enum Action {
     Annotate(Function),
 }
 
-/// What covers the table.
+/// A page that covers the table, or the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Page {
     Table,
@@ -234,7 +234,11 @@ mod tests {
         let drawn = terminal.draw(|frame| view.draw(frame, events.first(), 3));
         let buffer = drawn.expect("in memory").buffer.clone();
         let cells = buffer.content.chunks(60);
-        let lines = cells.map(|line| line.iter().map(|cell| cell.symbol()).collect::<String>());
+        let lines = cells.map(|line| {
+            line.iter()
+                .map(ratatui::buffer::Cell::symbol)
+                .collect::<String>()
+        });
         lines.collect::<Vec<_>>().join("\n")
     }
 
