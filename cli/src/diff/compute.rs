@@ -113,13 +113,14 @@ impl Compute {
         }
     }
 
-    /// Returns the difference of the events, each times its weight; 0 for the other ways.
+    /// Returns the difference of the events, each times its weight, or the greatest that fits; 0 for the other ways.
     pub(super) fn weighted(self, before: Part, after: Part) -> i128 {
         let Self::Weighted { old, new } = self else {
             return 0;
         };
-        i128::from(after.weight.period) * i128::from(new)
-            - i128::from(before.weight.period) * i128::from(old)
+        let after = i128::from(after.weight.period) * i128::from(new);
+        let before = i128::from(before.weight.period) * i128::from(old);
+        after.saturating_sub(before)
     }
 }
 
@@ -162,7 +163,6 @@ mod tests {
             old: i64::MIN,
             new: i64::MAX,
         };
-        let all = i128::from(u64::MAX) * i128::from(u64::MAX);
-        assert_eq!(compute.weighted(part, part), all);
+        assert_eq!(compute.weighted(part, part), i128::MAX);
     }
 }

@@ -230,10 +230,10 @@ mod tests {
     }
 
     fn screen(view: &mut View, events: &[EventHits]) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(60, 12)).expect("in memory");
+        let mut terminal = Terminal::new(TestBackend::new(80, 12)).expect("in memory");
         let drawn = terminal.draw(|frame| view.draw(frame, events.first(), 3));
         let buffer = drawn.expect("in memory").buffer.clone();
-        let cells = buffer.content.chunks(60);
+        let cells = buffer.content.chunks(80);
         let lines = cells.map(|line| {
             line.iter()
                 .map(ratatui::buffer::Cell::symbol)

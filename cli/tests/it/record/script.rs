@@ -31,6 +31,24 @@ fn script(bench: &Bench, arguments: &[&str]) -> std::process::Output {
         .expect("it starts")
 }
 
+/// Returns true if the lines of a chain are of one instruction of the kernel, whose function has both names: perf takes the last
+/// that the kernel lists, quipu the one with the fewest underscores in front.
+fn is_kernel_function_of_two_names(ours: &str, theirs: &str) -> bool {
+    let kernel = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let function = |line: &str| {
+        let rest = line.strip_suffix(" ([kernel.kallsyms])")?;
+        let (address, rest) = rest.trim_start().split_once(' ')?;
+        let (name, offset) = rest.rsplit_once('+')?;
+        let start = kernel.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let start = words.next()?;
+            (words.nth(1) == Some(name)).then(|| start.to_owned())
+        });
+        Some((address.to_owned(), offset.to_owned(), start?))
+    };
+    function(ours).is_some_and(|place| function(theirs) == Some(place))
+}
+
 /// Compares the lines of both for a file; returns how many there are.
 fn compare(bench: &Bench, file: &str, options: &[&str]) -> usize {
     let arguments = [&["-i", file], options].concat();
@@ -41,8 +59,9 @@ fn compare(bench: &Bench, file: &str, options: &[&str]) -> usize {
     assert_eq!(ours.lines().count(), theirs.lines().count(), "{options:?}");
     for (ours, theirs) in ours.lines().zip(theirs.lines()) {
         // Stubs for linking, which have no symbols, get names from perf.
-        if !theirs.contains("@plt") {
-            assert_eq!(ours, theirs, "{file} {options:?}");
+        if ours != theirs && !theirs.contains("@plt") {
+            let is_right = is_kernel_function_of_two_names(ours, theirs);
+            assert!(is_right, "{file} {options:?}: {ours:?}, {theirs:?}");
         }
     }
     ours.lines().count()
