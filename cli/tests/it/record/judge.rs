@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::process::Output;
+
 use super::peer::{perf, recorded_by_perf};
 use super::{Bench, skip, stderr, stdout};
 
@@ -73,6 +75,14 @@ impl Told {
 
 /// Reads what perf says of a file.
 pub(super) fn told_by_perf(bench: &Bench, file: &str) -> Told {
+    Told::parse(&stdout(&report_of_perf(bench, file)), |line| {
+        let lost = line.strip_prefix("# Total Lost Samples: ")?;
+        lost.parse().ok()
+    })
+}
+
+/// Has perf report a file.
+pub(super) fn report_of_perf(bench: &Bench, file: &str) -> Output {
     let arguments = [
         "report",
         "--stdio",
@@ -84,11 +94,7 @@ pub(super) fn told_by_perf(bench: &Bench, file: &str) -> Told {
         file,
     ];
     let sort = ["--sort", "sym", "--percent-limit", "0.1"];
-    let output = perf(bench, &[&arguments[..], &sort].concat()).expect("it recorded");
-    Told::parse(&stdout(&output), |line| {
-        let lost = line.strip_prefix("# Total Lost Samples: ")?;
-        lost.parse().ok()
-    })
+    perf(bench, &[&arguments[..], &sort].concat()).expect("it recorded")
 }
 
 /// Reads what quipu says of a file.

@@ -6,14 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
-use super::judge::{BUSY, told_by_perf, told_by_quipu};
+use super::judge::{BUSY, report_of_perf, told_by_perf, told_by_quipu};
 use super::peer::perf;
 use super::{Bench, skip, stderr, stdout};
 
 /// Has `quipu record -o -` record a program that prints, into a file.
 fn stream(bench: &Bench, options: &[&str]) -> Output {
     bench.compile("busy", BUSY).expect("it compiled before");
-    std::fs::write(bench.path("prints.sh"), "echo printed; ./busy").expect("written");
+    std::fs::write(bench.path("prints.sh"), "echo printed; exec ./busy").expect("written");
     let file = File::create(bench.path("stream.data")).expect("created");
     let output = Command::new(cargo_bin("quipu"))
         .current_dir(bench.directory.path())
@@ -34,9 +34,9 @@ fn perf_reads_a_stream_and_counts_the_same() {
         return;
     };
     for options in [
-        &["-e", "cpu-clock:u", "-F", "500"][..],
-        &["-e", "{cpu-clock:u,page-faults:u}:S", "-F", "500"],
-        &["-e", "cpu-clock:u,page-faults:u", "-F", "500", "-z"],
+        &["-e", "cpu-clock:u", "-F", "4000"][..],
+        &["-e", "{cpu-clock:u,page-faults:u}:S", "-F", "4000"],
+        &["-e", "cpu-clock:u,page-faults:u", "-F", "4000", "-z"],
     ] {
         let output = stream(&bench, options);
         // What the command prints is no part of the stream.
@@ -62,6 +62,15 @@ fn perf_reads_a_stream_and_counts_the_same() {
             "turn",
         ] {
             assert!(text.contains(fact), "{fact}: {text}");
+        }
+        // perf 6.1 crashes at some files of a few samples.
+        if report_of_perf(&bench, "stream.data")
+            .status
+            .code()
+            .is_none()
+        {
+            skip(TEST, format_args!("perf report crashes: {options:?}"));
+            continue;
         }
         assert_eq!(ours, told_by_perf(&bench, "stream.data"), "{options:?}");
         let names =
