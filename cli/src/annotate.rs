@@ -7,7 +7,7 @@ mod source;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -110,12 +110,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         let jumped = crate::report::jumped(event.jumped);
         notes.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
     }
-    written
-        .and_then(|()| pager.finish())
-        .or_else(|e| match e.kind() {
-            ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(e),
-        })
+    pager
+        .finish(written)
         .map_err(|e| Failure::new(format_args!("cannot write the instructions: {e}")))?;
     notes.extend(replay.notes_on_names());
     let refused = refused.iter().map(|(why, functions)| {

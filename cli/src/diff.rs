@@ -6,7 +6,7 @@ mod matched;
 mod options;
 mod text;
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -59,14 +59,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut notes = Vec::new();
     let out = compared(&recordings, &form, &mut notes)?;
     let mut pager = Pager::begin(options.no_pager || options.json);
-    let written = pager
-        .write_all(out.as_bytes())
-        .and_then(|()| pager.finish());
-    written
-        .or_else(|e| match e.kind() {
-            ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(e),
-        })
+    let written = pager.write_all(out.as_bytes());
+    pager
+        .finish(written)
         .map_err(|e| Failure::new(format_args!("cannot write the differences: {e}")))?;
     for note in &notes {
         terminal::warn(note);

@@ -42,8 +42,15 @@ impl Pager {
         }
     }
 
-    /// Waits until all has been read. A reader that went away is no error.
-    pub(crate) fn finish(self) -> io::Result<()> {
+    /// Waits until all that was written has been read. A reader that went away is no error.
+    pub(crate) fn finish(self, written: io::Result<()>) -> io::Result<()> {
+        match written.and_then(|()| self.wait()) {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+
+    fn wait(self) -> io::Result<()> {
         match self {
             Self::Direct(mut stdout) => stdout.flush(),
             Self::Paged(mut child) => {

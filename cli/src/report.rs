@@ -11,7 +11,7 @@ mod sort;
 mod stacks;
 mod text;
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 pub(crate) use entries::{Entries, Entry};
@@ -127,14 +127,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             }
         }
         let mut pager = Pager::begin(options.no_pager || !is_text);
-        let written = pager
-            .write_all(out.as_bytes())
-            .and_then(|()| pager.finish());
-        written
-            .or_else(|e| match e.kind() {
-                ErrorKind::BrokenPipe => Ok(()),
-                _ => Err(e),
-            })
+        let written = pager.write_all(out.as_bytes());
+        pager
+            .finish(written)
             .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
     }
     for note in profile.notes.iter().chain(&of_events) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 
 use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType};
@@ -162,10 +162,7 @@ impl Script {
             Ok(()) => self.out.write_all(self.text.as_bytes()),
             failed => failed,
         };
-        match written.and_then(|()| self.out.finish()) {
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-            other => other,
-        }
+        self.out.finish(written)
     }
 
     fn line(
