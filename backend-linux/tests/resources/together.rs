@@ -98,5 +98,6 @@ fn what_is_started_at_once_counts_no_call_that_starts_the_others() {
         steps, [call; 2],
         "each counts one call that stops another more"
     );
-    assert!((1..1000).contains(&call) && at_once[0] + 2 * call <= one_by_one[0] + 8);
+    // One by one, the first counts two calls more; returning from the one that starts all takes less than one.
+    assert!((1..1000).contains(&call) && at_once[0] + call < one_by_one[0]);
 }
