@@ -30,6 +30,17 @@ fn a_hyphen_inside_a_name_does_not_subtract() {
 }
 
 #[test]
+fn a_word_with_an_underscore_is_a_name_whatever_it_begins_with() {
+    let formula = Formula::parse("CPU_CYCLES - 0INST_COMMIT * 2").unwrap();
+    assert_eq!(formula.events(), ["CPU_CYCLES", "0INST_COMMIT"]);
+    let neither = Formula::parse("A + 2x").unwrap_err();
+    assert_eq!(
+        (neither.at, neither.reason),
+        (4, "this is neither a number nor a name")
+    );
+}
+
+#[test]
 fn whole_formulas_are_exact_and_others_are_none() {
     let whole = |text: &str| {
         let formula = Formula::parse(text).unwrap();
