@@ -41,11 +41,13 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
     let with_callers =
         options.children || options.call_graph.is_some() || options.flamegraph.is_some();
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
-        Ok(Loading::new(
-            (selection, keys, options.inline, with_callers),
-            events,
-            names,
-        ))
+        Ok(Loading {
+            with_callers,
+            inline: options.inline,
+            named_only: options.hide_unresolved,
+            most_frames: options.max_stack.unwrap_or(usize::MAX),
+            ..Loading::new(selection, keys, events, names)
+        })
     };
     let (replay, loading) = input.replay(begin)?;
     Ok(loading.finish(&replay))
@@ -63,6 +65,10 @@ struct Loading {
     inline: bool,
     /// True if callers are looked up.
     with_callers: bool,
+    /// True if samples of functions without names are left out.
+    named_only: bool,
+    /// The most frames of a call chain that are looked at.
+    most_frames: usize,
     /// True for events that threads inherit.
     inherited: Vec<bool>,
     /// True for events whose samples have read counters.
@@ -152,7 +158,8 @@ impl Visit for Loading {
         }
         let own = owner(sample.misc().cpu_mode(), pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
+        let decides = self.is_selection && self.selection.is_of_functions();
+        if (decides || self.named_only) && !self.selects(leaf) {
             return ControlFlow::Continue(());
         }
         let stack = StackKey {
@@ -182,11 +189,7 @@ impl Visit for Loading {
 }
 
 impl Loading {
-    fn new(
-        (selection, keys, inline, with_callers): (Selection, &[Key], bool, bool),
-        events: &[RecordedEvent],
-        names: &[String],
-    ) -> Self {
+    fn new(selection: Selection, keys: &[Key], events: &[RecordedEvent], names: &[String]) -> Self {
         let named = names.iter().map(|name| EventProfile {
             name: name.clone(),
             ..EventProfile::default()
@@ -199,8 +202,10 @@ impl Loading {
             reads: events.iter().map(reads).collect(),
             selection,
             keys: keys.to_vec(),
-            inline,
-            with_callers,
+            inline: false,
+            with_callers: false,
+            named_only: false,
+            most_frames: usize::MAX,
             inherited: events.iter().map(|e| e.attr().is_inherited()).collect(),
             losses: Losses::new(events),
             throttling: vec![Throttling::default(); events.len()],
@@ -272,8 +277,8 @@ impl Loading {
         let leaf = self.lists.get(leaf).first();
         leaf.is_some_and(|leaf| {
             let leaf = self.profile.functions.get(*leaf as usize);
-            self.selection
-                .has_function(&leaf.object, leaf.name.as_deref())
+            let name = leaf.name.as_deref();
+            (name.is_some() || !self.named_only) && self.selection.has_function(&leaf.object, name)
         })
     }
 
@@ -338,6 +343,7 @@ impl Loading {
     ) -> Option<ChainFrame> {
         self.chain.clear();
         replay.chain(event, sample, (own, pid), &mut self.chain);
+        self.chain.truncate(self.most_frames);
         self.chain.first().copied()
     }
 
@@ -411,7 +417,7 @@ impl Loading {
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
         if notes.is_empty() && self.profile.events.iter().all(|e| e.total.samples == 0) {
-            notes.push(match self.selection.is_empty() {
+            notes.push(match self.selection.is_empty() && !self.named_only {
                 true => "there are no samples: nothing of what was sampled happened".into(),
                 false => "there are no samples of what was chosen".into(),
             });

@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Only functions with TEXT in their names
     #[arg(long, value_name = "TEXT", help_heading = "Which samples")]
     pub(crate) symbol_filter: Option<String>,
+    /// Only samples whose function has a name
+    #[arg(short = 'U', long, help_heading = "Which samples")]
+    pub(crate) hide_unresolved: bool,
 
     /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; comm,dso,sym unless named
     #[arg(
@@ -61,6 +64,9 @@ pub(crate) struct Options {
     #[arg(short = 'g', long, value_name = "HOW", num_args = 0..=1, default_missing_value = "graph",
           help_heading = "Report")]
     pub(crate) call_graph: Option<String>,
+    /// Follow call chains for COUNT frames at most, the sampled function included
+    #[arg(long, value_name = "COUNT", help_heading = "Report")]
+    pub(crate) max_stack: Option<usize>,
     /// Add to each function what it called, and sort by that
     #[arg(long, help_heading = "Report")]
     pub(crate) children: bool,

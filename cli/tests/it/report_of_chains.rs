@@ -115,4 +115,7 @@ fn equal_chains_of_other_processes_and_mappings_are_told_apart() {
     assert_eq!(objects(&[], &records), named(&own));
     let with_callers = [("/a/a.so", 3), ("/b/b.so", 3), ("/c/c.so", 2)];
     assert_eq!(objects(&["--children"], &records), named(&with_callers));
+    let cut = |most: &str| objects(&["--children", "--max-stack", most], &records);
+    assert_eq!(cut("2"), named(&with_callers));
+    assert_eq!(cut("1"), named(&own));
 }

@@ -212,7 +212,7 @@ fn perf_reads_compressed_records_and_counts_the_same() {
         let output = bench.record(&options, &program);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let ours = told_by_quipu(&bench, "perf.data");
-        assert!(ours.counts[0] + ours.lost >= 2000, "{ours:?}");
+        assert!(ours.first() + ours.lost >= 2000, "{ours:?}");
         let Some(header) = perf(&bench, &["report", "--header-only"]) else {
             return skip(TEST, "perf is not installed");
         };
@@ -253,6 +253,6 @@ fn what_perf_compressed_is_reported() {
         return skip(TEST, reason);
     }
     let ours = told_by_quipu(&bench, "p.data");
-    assert!(ours.counts[0] + ours.lost >= 2000, "{ours:?}");
+    assert!(ours.first() + ours.lost >= 2000, "{ours:?}");
     assert_eq!(ours, told_by_perf(&bench, "p.data"));
 }

@@ -78,12 +78,12 @@ fn every_sample_is_in_one_of_the_files() {
         let ours = told_by_quipu(&bench, name);
         all.extend(times(&bench, name));
         // Of a file without samples perf says no count.
-        if ours.counts[0] > 0 && perf(&bench, &["version"]).is_some() {
+        if ours.first() > 0 && perf(&bench, &["version"]).is_some() {
             assert_eq!(ours, told_by_perf(&bench, name), "{name}");
         }
         // What was running when the file began has its name and functions. The shell's own samples are few.
         assert!(
-            ours.counts[0] < 1000 || ours.shares.contains_key("main"),
+            ours.first() < 1000 || ours.shares.contains_key("main"),
             "{name}: {ours:?}"
         );
     }
