@@ -1,6 +1,6 @@
 //! For a programmer: which of my functions are hot?
 //!
-//! Run with `cargo run --release -p quipu --example sampler`.
+//! Run with `cargo run --release -p quipu-counters --example sampler`.
 
 use std::collections::BTreeMap;
 
