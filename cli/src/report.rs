@@ -71,6 +71,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         .as_deref()
         .map(callers::form)
         .transpose()?;
+    if let Some("" | ".") = options.field_separator.as_deref() {
+        return Err(Failure::usage(
+            "-t wants a separator other than the point, which stands for it in texts",
+        ));
+    }
     let profile = load(options, &keys)?;
     let wanted = options.event.as_deref();
     let events: Vec<_> = profile
@@ -119,7 +124,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
                         event,
                         &entries,
                         (&keys, callers.flatten(), limit),
-                        layout,
+                        (options.field_separator.as_deref(), layout),
                     );
                 }
                 Format::Json => rows::json(&mut out, &profile, event, &entries, &keys),

@@ -1,6 +1,6 @@
 //! For a programmer: what does this piece of my code cost?
 //!
-//! Run with `cargo run -p quipu --example measure`.
+//! Run with `cargo run -p quipu-counters --example measure`.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! For the author of a monitor: one set on all CPUs, read again and again, differences reported.
 //!
-//! Run with `cargo run -p quipu --example monitor` (as root, or with CAP_PERFMON).
+//! Run with `cargo run -p quipu-counters --example monitor` (as root, or with CAP_PERFMON).
 
 use std::thread::sleep;
 use std::time::Duration;

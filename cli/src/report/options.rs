@@ -79,6 +79,10 @@ pub(crate) struct Options {
     /// Print text, as is done without it too
     #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = "Report")]
     pub(crate) stdio: bool,
+    /// Put SEPARATOR between the columns, in place of blanks; a point stands for it in their text
+    #[arg(short = 't', long, value_name = "SEPARATOR", conflicts_with_all = ["call_graph", "flamegraph", "json", "csv"],
+          help_heading = "Report")]
+    pub(crate) field_separator: Option<String>,
     /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
     #[arg(long, value_name = "PERCENT", help_heading = "Report")]
     pub(crate) percent_limit: Option<f64>,

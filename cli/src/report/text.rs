@@ -6,7 +6,7 @@ use crate::terminal::{Layout, escaped};
 
 use super::callers::{self, Form};
 use super::entries::Entries;
-use super::profile::{EventProfile, Profile};
+use super::profile::{EventProfile, Profile, Weight};
 use super::sort::Key;
 
 /// Appends the report of one event.
@@ -16,7 +16,7 @@ pub(super) fn write(
     event: &EventProfile,
     entries: &Entries<'_>,
     (keys, callers, limit): (&[Key], Option<Form>, f64),
-    layout: Layout,
+    (separator, layout): (Option<&str>, Layout),
 ) {
     if !out.is_empty() {
         out.push('\n');
@@ -37,6 +37,10 @@ pub(super) fn write(
     }
     out.push_str("#\n");
     let list = &entries.list;
+    if let Some(separator) = separator {
+        separated(out, event, entries, keys, separator);
+        return left_out(out, event, entries, limit);
+    }
     let widths: Vec<usize> = keys
         .iter()
         .enumerate()
@@ -83,6 +87,40 @@ pub(super) fn write(
             let _ = writeln!(out, "{}", layout.dim(&text));
         }
     }
+    left_out(out, event, entries, limit);
+}
+
+/// Appends the rows with a separator between their columns.
+fn separated(
+    out: &mut String,
+    event: &EventProfile,
+    entries: &Entries<'_>,
+    keys: &[Key],
+    separator: &str,
+) {
+    let first: &[_] = match entries.children {
+        true => &["Children", "Self", "Samples"],
+        false => &["Overhead", "Samples"],
+    };
+    let titles: Vec<_> = first
+        .iter()
+        .copied()
+        .chain(keys.iter().map(|key| key.title()))
+        .collect();
+    let _ = writeln!(out, "# {}", titles.join(separator));
+    for entry in &entries.list {
+        let share = |weight: Weight| format!("{:.2}%", weight.percent_of(event.total));
+        let children = entries.children.then(|| share(entry.with_children));
+        let own = [share(entry.own), entry.own.samples.to_string()];
+        // As perf has it, which programs that split at the separator rely on.
+        let cells = entry.cells.iter().map(|cell| cell.replace(separator, "."));
+        let fields: Vec<_> = children.into_iter().chain(own).chain(cells).collect();
+        let _ = writeln!(out, "{}", fields.join(separator));
+    }
+}
+
+/// Appends the line on the rows below the limit, if there are any.
+fn left_out(out: &mut String, event: &EventProfile, entries: &Entries<'_>, limit: f64) {
     let (rows, weight) = entries.left_out;
     if rows > 0 {
         let share = weight.percent_of(event.total);

@@ -98,6 +98,31 @@ fn a_file_is_read_by_name_and_from_standard_input() {
 }
 
 #[test]
+fn columns_are_separated_by_what_stands_in_no_text() {
+    let run = |arguments: &[&str]| {
+        let mut quipu = Command::cargo_bin("quipu").expect("built");
+        let quipu = quipu.args(["report", "-i", "-"]).args(arguments);
+        quipu.write_stdin(file()).output().expect("it runs")
+    };
+    for (arguments, expected) in [
+        (
+            &["-t", "rk"][..],
+            "# OverheadrkSamplesrkCommandrkShared ObjectrkSymbol\n100.00%rk3rkwo.errk[unknown]rk[.] [unknown]\n",
+        ),
+        (
+            &["-t", ";", "--children", "--sort", "comm"],
+            "# Children;Self;Samples;Command\n100.00%;100.00%;3;worker\n",
+        ),
+    ] {
+        let text = String::from_utf8(run(arguments).stdout).expect("text");
+        assert!(text.ends_with(expected), "{text}");
+    }
+    for wrong in ["", "."] {
+        assert_eq!(run(&["-t", wrong]).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
 fn throttling_is_told_with_the_time_that_it_took() {
     let dir = tempfile::tempdir().expect("writable");
     let path = dir.path().join("x.data");

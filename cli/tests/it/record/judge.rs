@@ -43,7 +43,7 @@ pub(super) struct Told {
     /// The counts of the events that have samples, in their order; perf says nothing of the others.
     pub(super) counts: Vec<u64>,
     pub(super) lost: u64,
-    /// Percent of the first event by function, as they are printed.
+    /// Percent of the first of them by function, as they are printed.
     pub(super) shares: BTreeMap<String, String>,
 }
 
@@ -63,7 +63,8 @@ impl Told {
         };
         for line in text.lines() {
             if let Some(count) = line.strip_prefix("# Event count (approx.): ") {
-                told.counts.push(count.parse().expect("a number"));
+                let count: u64 = count.parse().expect("a number");
+                told.counts.extend(Some(count).filter(|count| *count > 0));
             }
             let share = line.trim_start().split_once('%');
             let function = line.split_whitespace().last().unwrap_or_default();
@@ -74,7 +75,6 @@ impl Told {
                 assert_eq!(before, None, "{line}");
             }
         }
-        told.counts.retain(|count| *count > 0);
         told
     }
 }
