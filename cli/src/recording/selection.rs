@@ -76,6 +76,8 @@ pub(crate) struct Selection {
     times: Option<(u64, u64)>,
     dsos: Vec<String>,
     symbols: Vec<String>,
+    /// True if functions without names are left out.
+    named_only: bool,
 }
 
 impl SelectionOptions {
@@ -91,11 +93,17 @@ impl SelectionOptions {
             times,
             dsos: self.dsos.clone(),
             symbols: self.symbols.clone(),
+            named_only: false,
         })
     }
 }
 
 impl Selection {
+    /// Leaves out samples of functions without names, or leaves all as it is.
+    pub(crate) fn with_named_only(self, named_only: bool) -> Self {
+        Self { named_only, ..self }
+    }
+
     /// Returns true if every sample is chosen.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -122,7 +130,7 @@ impl Selection {
 
     /// Returns true if the function decides.
     pub(crate) fn is_of_functions(&self) -> bool {
-        !self.dsos.is_empty() || !self.symbols.is_empty()
+        !self.dsos.is_empty() || !self.symbols.is_empty() || self.named_only
     }
 
     /// Returns true if a sample of a function in an object is chosen.
@@ -132,6 +140,7 @@ impl Selection {
         let of_function = |symbol: &String| Some(symbol.as_str()) == function;
         (self.dsos.is_empty() || self.dsos.iter().any(of_object))
             && (self.symbols.is_empty() || self.symbols.iter().any(of_function))
+            && (function.is_some() || !self.named_only)
     }
 }
 

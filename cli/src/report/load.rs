@@ -38,16 +38,9 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         lines: options.inline || keys.contains(&Key::SourceLine),
     };
     let selection = options.selection.selection()?;
-    let with_callers =
-        options.children || options.call_graph.is_some() || options.flamegraph.is_some();
+    let selection = selection.with_named_only(options.hide_unresolved);
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
-        Ok(Loading {
-            with_callers,
-            inline: options.inline,
-            named_only: options.hide_unresolved,
-            most_frames: options.max_stack.unwrap_or(usize::MAX),
-            ..Loading::new(selection, keys, events, names)
-        })
+        Ok(Loading::new(options, (selection, keys), events, names))
     };
     let (replay, loading) = input.replay(begin)?;
     Ok(loading.finish(&replay))
@@ -65,8 +58,6 @@ struct Loading {
     inline: bool,
     /// True if callers are looked up.
     with_callers: bool,
-    /// True if samples of functions without names are left out.
-    named_only: bool,
     /// The most frames of a call chain that are looked at.
     most_frames: usize,
     /// True for events that threads inherit.
@@ -158,8 +149,7 @@ impl Visit for Loading {
         }
         let own = owner(sample.misc().cpu_mode(), pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-        let decides = self.is_selection && self.selection.is_of_functions();
-        if (decides || self.named_only) && !self.selects(leaf) {
+        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
             return ControlFlow::Continue(());
         }
         let stack = StackKey {
@@ -189,7 +179,12 @@ impl Visit for Loading {
 }
 
 impl Loading {
-    fn new(selection: Selection, keys: &[Key], events: &[RecordedEvent], names: &[String]) -> Self {
+    fn new(
+        options: &Options,
+        (selection, keys): (Selection, &[Key]),
+        events: &[RecordedEvent],
+        names: &[String],
+    ) -> Self {
         let named = names.iter().map(|name| EventProfile {
             name: name.clone(),
             ..EventProfile::default()
@@ -202,10 +197,11 @@ impl Loading {
             reads: events.iter().map(reads).collect(),
             selection,
             keys: keys.to_vec(),
-            inline: false,
-            with_callers: false,
-            named_only: false,
-            most_frames: usize::MAX,
+            inline: options.inline,
+            with_callers: options.children
+                || options.call_graph.is_some()
+                || options.flamegraph.is_some(),
+            most_frames: options.max_stack.unwrap_or(usize::MAX),
             inherited: events.iter().map(|e| e.attr().is_inherited()).collect(),
             losses: Losses::new(events),
             throttling: vec![Throttling::default(); events.len()],
@@ -277,8 +273,8 @@ impl Loading {
         let leaf = self.lists.get(leaf).first();
         leaf.is_some_and(|leaf| {
             let leaf = self.profile.functions.get(*leaf as usize);
-            let name = leaf.name.as_deref();
-            (name.is_some() || !self.named_only) && self.selection.has_function(&leaf.object, name)
+            self.selection
+                .has_function(&leaf.object, leaf.name.as_deref())
         })
     }
 
@@ -417,7 +413,7 @@ impl Loading {
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
         if notes.is_empty() && self.profile.events.iter().all(|e| e.total.samples == 0) {
-            notes.push(match self.selection.is_empty() && !self.named_only {
+            notes.push(match self.selection.is_empty() {
                 true => "there are no samples: nothing of what was sampled happened".into(),
                 false => "there are no samples of what was chosen".into(),
             });

@@ -361,8 +361,8 @@ impl Parser<'_> {
             return self.function(step);
         }
         // Vendors have events such as 0INST_COMMIT and 32_BYTE_INSTRUCTION_CACHE_MISSES; no number has an underscore.
-        let number = word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains('_');
-        let step = if number {
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains('_');
+        let step = if is_number {
             let digits = word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
             let number = word.parse().ok().filter(|_| digits);
             Step::Number(number.ok_or_else(|| self.error("this is neither a number nor a name"))?)
