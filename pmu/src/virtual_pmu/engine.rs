@@ -179,11 +179,11 @@ impl<P: Pmu> Engine<P> {
         out: &mut [Reading],
     ) -> Result<()> {
         let thread = &self.threads[group.cpu];
-        let accumulated = group.is_active() && thread.is_pinned();
-        if accumulated {
+        let direct = !thread.is_pinned();
+        if !direct && group.is_active() {
             thread.make(Call::Accumulate(Arc::clone(group)));
         }
-        self.core.read((group, at), reader, part, accumulated, out)
+        self.core.read((group, at), reader, part, direct, out)
     }
 
     /// Does work that calls the driver, on the CPU's thread if that is pinned.
@@ -338,13 +338,13 @@ impl<P: Pmu> Core<P> {
         Ok(())
     }
 
-    /// Reads a group on one CPU: its registers, or what was just accumulated of them.
+    /// Reads a group on one CPU: its registers if this thread may (`direct`), or what was accumulated or scheduled in.
     fn read(
         &self,
         (group, at): (&Arc<ScheduledGroup>, usize),
         reader: &mut Reader,
         part: usize,
-        accumulated: bool,
+        direct: bool,
         out: &mut [Reading],
     ) -> Result<()> {
         let (cpu, state) = (group.cpus[at], &group.states[at]);
@@ -358,7 +358,7 @@ impl<P: Pmu> Core<P> {
             let mut times = state.times();
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
             let now;
-            if times.state == State::Active && !accumulated {
+            if times.state == State::Active && direct {
                 reader.load_slots(group);
                 let got = self.pmu.read(cpu, &reader.slots, &mut reader.raw);
                 now = self.clock.now();
