@@ -72,8 +72,15 @@ impl MaxRate {
     #[inline]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
         const SECOND: u128 = 1_000_000_000;
+        if self.0 == 0 {
+            return true;
+        }
+        // Eight in a nanosecond are within every bound from 2^33 a second on; the exact comparison takes longer.
+        if value >> 3 <= time_running && self.0 >> 33 != 0 {
+            return true;
+        }
         let time = time_running as u128 + Self::LAG as u128;
-        self.0 == 0 || value as u128 * SECOND <= time * self.0 as u128
+        value as u128 * SECOND <= time * self.0 as u128
     }
 
     /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized

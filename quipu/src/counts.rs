@@ -25,8 +25,14 @@ pub struct MemberIndex {
 #[derive(Debug, Clone)]
 pub struct Counts {
     events: Arc<[SetEvent]>,
-    bufs: Vec<ReadBuf>,
-    errors: Vec<Option<Error>>,
+    groups: Vec<GroupCounts>,
+}
+
+/// The readings of a group, and the reason why it could not be read if it could not.
+#[derive(Debug, Clone)]
+struct GroupCounts {
+    buf: ReadBuf,
+    error: Option<Error>,
 }
 
 /// The counts of one event.
@@ -34,14 +40,17 @@ pub struct Counts {
 pub struct EventCount<'a> {
     event: &'a SetEvent,
     counts: &'a Counts,
+    /// The readings in the first part, among which is the one that the total may be of alone; none if they could
+    /// not be read.
+    readings: &'a [Reading],
 }
 
 impl Counts {
     pub(crate) fn new(events: Arc<[SetEvent]>, bufs: Vec<ReadBuf>) -> Self {
+        let groups = bufs.into_iter().map(|buf| GroupCounts { buf, error: None });
         Self {
-            errors: bufs.iter().map(|_| None).collect(),
             events,
-            bufs,
+            groups: groups.collect(),
         }
     }
 
@@ -54,7 +63,9 @@ impl Counts {
     pub(crate) fn groups_mut(
         &mut self,
     ) -> impl Iterator<Item = (&mut ReadBuf, &mut Option<Error>)> {
-        self.bufs.iter_mut().zip(&mut self.errors)
+        self.groups
+            .iter_mut()
+            .map(|group| (&mut group.buf, &mut group.error))
     }
 
     /// Returns the buffer that a group was read into, or the reason why it could not be read; `None` if
@@ -62,11 +73,35 @@ impl Counts {
     /// convenient one.
     #[inline]
     pub fn buffer(&self, group: usize) -> Option<Result<&ReadBuf, &Error>> {
-        let (buf, error) = (self.bufs.get(group)?, self.errors.get(group)?);
+        let GroupCounts { buf, error } = self.groups.get(group)?;
         Some(match error {
             Some(error) => Err(error),
             None => Ok(buf),
         })
+    }
+
+    /// Returns the counts of an event of this set, or of a term of one.
+    #[inline(always)]
+    fn of<'a>(&'a self, event: &'a SetEvent, last: &mut LastGroup<'a>) -> EventCount<'a> {
+        let group = event.only_reading().group;
+        if last.group != group {
+            last.group = group;
+            last.readings = self.only_part(group);
+        }
+        EventCount {
+            event,
+            counts: self,
+            readings: last.readings,
+        }
+    }
+
+    /// Returns the readings of a group in its first part, or none if it could not be read.
+    #[inline(always)]
+    fn only_part(&self, group: usize) -> &[Reading] {
+        match self.groups.get(group) {
+            Some(GroupCounts { buf, error: None }) => &buf[0],
+            _ => &[],
+        }
     }
 
     /// Returns the number of events that were asked for.
@@ -82,18 +117,16 @@ impl Counts {
     /// Returns one event, by its position in the request.
     #[inline]
     pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
-        Some(EventCount {
-            event: self.events.get(index)?,
-            counts: self,
-        })
+        Some(self.of(self.events.get(index)?, &mut LastGroup::none()))
     }
 
     /// Returns every event, in request order.
+    #[inline]
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
-        self.events.iter().map(|event| EventCount {
-            event,
-            counts: self,
-        })
+        let mut last = LastGroup::none();
+        self.events
+            .iter()
+            .map(move |event| self.of(event, &mut last))
     }
 
     /// Returns the first event of this name, as [`EventCount::name`] gives it.
@@ -111,17 +144,34 @@ impl Counts {
         if !self.belongs_to(&earlier.events) {
             return Err(of_another_set("subtract counts"));
         }
-        for (now, then) in self.errors.iter_mut().zip(&earlier.errors) {
-            if now.is_none() {
-                now.clone_from(then);
+        for (now, then) in self.groups.iter_mut().zip(&earlier.groups) {
+            if now.error.is_none() {
+                now.error.clone_from(&then.error);
             }
         }
         for event in self.events.iter().flat_map(SetEvent::counted) {
             if let (Ok(at), false) = (event.index(), event.is_gauge()) {
-                self.bufs[at.group].subtract(at.member, &earlier.bufs[at.group])?;
+                let (now, then) = (&mut self.groups[at.group], &earlier.groups[at.group]);
+                now.buf.subtract(at.member, &then.buf)?;
             }
         }
         Ok(())
+    }
+}
+
+/// The group that was looked up last: events of one group are neighbours.
+struct LastGroup<'a> {
+    group: usize,
+    /// Its readings in its first part, or none if it could not be read.
+    readings: &'a [Reading],
+}
+
+impl LastGroup<'_> {
+    const fn none() -> Self {
+        Self {
+            group: usize::MAX,
+            readings: &[],
+        }
     }
 }
 
@@ -147,26 +197,21 @@ impl<'a> EventCount<'a> {
     /// several parts ([`UnsupportedFeature`](ErrorKind::UnsupportedFeature)).
     #[inline]
     pub fn total(&self) -> Result<Count> {
-        match self.exact_reading() {
-            Some(value) => Ok(Count::Exact(value.into())),
-            None => self.composed(),
+        // By far the most frequent: of one reading, which was counted all the time.
+        match self.readings.get(self.event.only_reading().member) {
+            Some(reading)
+                if reading.time_running >= reading.time_enabled && !reading.has_jumped() =>
+            {
+                Ok(Count::Exact(reading.value.into()))
+            }
+            _ => self.any_total(),
         }
     }
 
-    /// Returns the value of the only reading, if the event was counted all the time: by far the most frequent.
-    #[inline(always)]
-    fn exact_reading(&self) -> Option<u64> {
-        let at = self.event.only_reading()?;
-        let Ok(buf) = self.counts.buffer(at.group)? else {
-            return None;
-        };
-        let reading = buf[0].get(at.member)?;
-        let is_exact = reading.time_running >= reading.time_enabled && !reading.has_jumped();
-        is_exact.then_some(reading.value)
-    }
-
     /// Returns the total of any event.
-    fn composed(&self) -> Result<Count> {
+    // Takes a copy, so that the caller's need not be in memory.
+    #[cold]
+    fn any_total(self) -> Result<Count> {
         if let Some(value) = self.evaluate() {
             return value?
                 .unwrap_or_else(|none| none.count())
@@ -226,7 +271,9 @@ impl<'a> EventCount<'a> {
     pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
         let counts = self.counts;
         let terms = self.event.preset().map_or(&[][..], Preset::terms);
-        terms.iter().map(move |event| EventCount { event, counts })
+        terms
+            .iter()
+            .map(move |event| counts.of(event, &mut LastGroup::none()))
     }
 
     /// Returns the readings, part by part.
@@ -250,9 +297,9 @@ impl<'a> EventCount<'a> {
     #[inline]
     fn read(&self) -> Result<(&'a ReadBuf, usize)> {
         let at = self.event.index().map_err(Clone::clone)?;
-        match &self.counts.errors[at.group] {
-            Some(error) => Err(error.clone()),
-            None => Ok((&self.counts.bufs[at.group], at.member)),
+        match &self.counts.groups[at.group] {
+            GroupCounts { error: Some(e), .. } => Err(e.clone()),
+            GroupCounts { buf, error: None } => Ok((buf, at.member)),
         }
     }
 }

@@ -16,8 +16,8 @@ pub struct SetEvent {
     spec: EventSpec,
     request: usize,
     fell_back: bool,
-    /// The position of the one reading that is all there is of it.
-    only_reading: Option<MemberIndex>,
+    /// The position of the one reading that is all there is of it, or [`NO_READING`](Self::NO_READING).
+    only_reading: MemberIndex,
     state: Result<OpenEvent>,
 }
 
@@ -78,10 +78,8 @@ impl SetEvent {
             request,
             fell_back,
             only_reading: match &state {
-                Ok(open) if open.is_one_reading && open.info.kind != ValueKind::Gauge => {
-                    Some(open.index)
-                }
-                _ => None,
+                Ok(open) if open.is_one_reading && open.info.kind != ValueKind::Gauge => open.index,
+                _ => Self::NO_READING,
             },
             state,
         }
@@ -145,9 +143,16 @@ impl SetEvent {
         self.state.as_ref().ok().map(|o| o.simultaneity)
     }
 
-    /// Returns the position of the reading that its total is of alone, if there is such a one.
+    /// The position of no reading: no group has so many members.
+    const NO_READING: MemberIndex = MemberIndex {
+        group: usize::MAX,
+        member: usize::MAX,
+    };
+
+    /// Returns the position of the reading that its total is of alone; where there is no such one, a position at
+    /// which there is no reading.
     #[inline(always)]
-    pub(crate) fn only_reading(&self) -> Option<MemberIndex> {
+    pub(crate) fn only_reading(&self) -> MemberIndex {
         self.only_reading
     }
 

@@ -15,6 +15,9 @@ fn most(rate: u64, time: u64) -> u64 {
 fn rates() -> impl Strategy<Value = u64> {
     prop_oneof![
         1..1000u64,
+        1_000_000_000..10_000_000_000u64,
+        Just((1 << 33) - 1),
+        Just(1 << 33),
         Just(10_000_000_000),
         Just(64_000_000_000),
         any::<u64>().prop_map(|rate| rate.max(1)),
@@ -22,7 +25,13 @@ fn rates() -> impl Strategy<Value = u64> {
 }
 
 fn times() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), 0..1_000_000u64, 0..1u64 << 50, any::<u64>()]
+    prop_oneof![
+        Just(0),
+        0..1_000_000u64,
+        0..1u64 << 50,
+        1u64 << 58..1 << 61,
+        any::<u64>()
+    ]
 }
 
 proptest! {

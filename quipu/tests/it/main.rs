@@ -11,3 +11,4 @@ mod event_set;
 mod msr;
 mod presets;
 mod sampler;
+mod totals;
