@@ -86,19 +86,23 @@ impl quipu_count {
         }
     }
 
+    /// Returns the count of one reading that was counted all the time, or `None`.
+    #[inline(always)]
+    fn exact(reading: &Reading) -> Option<Self> {
+        let is_exact = reading.time_running >= reading.time_enabled && !reading.has_jumped();
+        is_exact.then(|| Self {
+            value: reading.value,
+            time_enabled: reading.time_enabled,
+            time_running: reading.time_running,
+            state: quipu_state::QUIPU_EXACT as u32,
+            ..Self::default()
+        })
+    }
+
     /// Returns the count that one reading means by itself.
-    #[inline]
+    #[cold]
     fn of(reading: &Reading) -> Self {
-        match reading.scaled() {
-            Count::Exact(_) => Self {
-                value: reading.value,
-                time_enabled: reading.time_enabled,
-                time_running: reading.time_running,
-                state: quipu_state::QUIPU_EXACT as u32,
-                ..Self::default()
-            },
-            count => Self::new(count, reading.time_enabled, reading.time_running),
-        }
+        Self::new(reading.scaled(), reading.time_enabled, reading.time_running)
     }
 
     fn new(total: Count, time_enabled: u64, time_running: u64) -> Self {
@@ -206,7 +210,7 @@ impl OpenSet {
     }
 
     /// The total of an event that is not one reading.
-    #[inline(never)]
+    #[cold]
     fn composed(&self, index: usize) -> quipu_count {
         if let Some(status) = self.events[index].without_total() {
             return quipu_count::refused(status);
@@ -343,6 +347,8 @@ pub unsafe extern "C" fn quipu_set_read(
         open.check(count, open.events.len(), "events")?;
         check_array(out, count, "out")?;
         open.set.read(&mut open.counts)?;
+        // SAFETY: `out` has as many elements as there are events, by the caller's promise.
+        let write = |index, count| unsafe { out.add(index).write(count) };
         // Events of one group are neighbours: its readings are looked up once for them.
         let (mut group, mut readings) = (usize::MAX, &[][..]);
         for (index, event) in open.events.iter().enumerate() {
@@ -353,12 +359,13 @@ pub unsafe extern "C" fn quipu_set_read(
                 }
                 readings.get(at.member)
             });
-            let count = match reading {
-                Some(reading) => quipu_count::of(reading),
-                None => open.composed(index),
-            };
-            // SAFETY: `out` has as many elements as there are events, by the caller's promise.
-            unsafe { out.add(index).write(count) };
+            match reading.map(quipu_count::exact) {
+                Some(Some(count)) => write(index, count),
+                _ => write(
+                    index,
+                    reading.map_or_else(|| open.composed(index), quipu_count::of),
+                ),
+            }
         }
         Ok(())
     })
@@ -504,4 +511,35 @@ pub unsafe extern "C" fn quipu_scale(
         unsafe { out.write(count) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares the shorter way to exact counts with the rules: it finds all of these, and nothing else.
+    #[test]
+    fn a_count_of_one_reading_is_that_of_the_rules() {
+        const NUMBERS: [u64; 6] = [0, 1, 7, 1_000_000_000, 10 << 47, u64::MAX];
+        let rates = [MaxRate::NONE, MaxRate::CYCLES, MaxRate::EVENTS];
+        let mut met = [0; 4];
+        for (value, enabled) in NUMBERS.iter().flat_map(|v| NUMBERS.map(|e| (*v, e))) {
+            for (running, rate) in NUMBERS.iter().flat_map(|r| rates.map(|rate| (*r, rate))) {
+                let reading = Reading::new(value, enabled, running).with_max_rate(rate);
+                let rules = quipu_count::new(reading.scaled(), enabled, running);
+                let exact = quipu_count::exact(&reading);
+                let found = exact.unwrap_or_else(|| quipu_count::of(&reading));
+                assert_eq!(format!("{found:?}"), format!("{rules:?}"), "{reading:?}");
+                let is_exact = rules.state == quipu_state::QUIPU_EXACT as u32;
+                assert_eq!(exact.is_some(), is_exact, "{reading:?}");
+                met[match reading.scaled() {
+                    Count::Exact(_) => 0,
+                    Count::Estimated(_) => 1,
+                    Count::NotCounted => 2,
+                    _ => 3,
+                }] += 1;
+            }
+        }
+        assert!(met.iter().all(|times| *times > 0), "{met:?}");
+    }
 }
