@@ -46,6 +46,8 @@ pub struct LinuxGroup {
     kernel_groups: Box<[KernelGroup]>,
     /// The buffer that the kernel writes to; as long as the longest read.
     words: Box<[u64]>,
+    /// The readings of one part, which a reset counts from.
+    at_reset: Box<[Reading]>,
     _open: CountersOpen,
 }
 
@@ -58,6 +60,7 @@ impl LinuxGroup {
             .unwrap_or(0);
         let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         Self {
+            at_reset: vec![Reading::default(); members.len()].into(),
             members: members.into(),
             parts: parts.into(),
             kernel_groups: kernel_groups.into(),
@@ -189,17 +192,13 @@ impl Group for LinuxGroup {
 
     fn reset(&mut self) -> Result<()> {
         let members = &self.members;
-        let mut out = vec![Reading::default(); members.len()];
         let gauge = |i: usize| members[i].kind == ValueKind::Gauge;
-        let failed = self
-            .kernel_groups
-            .iter_mut()
-            .enumerate()
-            .find_map(|(i, group)| Some((i, group.reset(&mut self.words, &mut out, gauge).err()?)));
-        match failed {
-            Some((part, failure)) => Err(self.read_error(part, failure)),
-            None => Ok(()),
+        for (i, group) in self.kernel_groups.iter_mut().enumerate() {
+            if let Err(failure) = group.reset(&mut self.words, &mut self.at_reset, gauge) {
+                return Err(self.read_error(i, failure));
+            }
         }
+        Ok(())
     }
 
     // Inlined to the caller's loop, as is everything below it: with the mitigations of today's

@@ -1,4 +1,4 @@
-//! Reading allocates nothing.
+//! Reading and resetting allocate nothing.
 
 use crate::machine::{open, skip, user};
 use crate::{alone, counting_allocator};
@@ -13,9 +13,9 @@ fn the_allocator_counts() {
 }
 
 #[test]
-fn reading_allocates_nothing() {
+fn reading_and_resetting_allocate_nothing() {
     let _alone = alone();
-    let name = "reading_allocates_nothing";
+    let name = "reading_and_resetting_allocate_nothing";
     let five = [
         Software::TaskClock,
         Software::PageFaults,
@@ -42,6 +42,7 @@ fn reading_allocates_nothing() {
         let before = counting_allocator::count();
         for _ in 0..1000 {
             group.read(&mut buf).expect("read");
+            group.reset().expect("reset");
         }
         assert_eq!(counting_allocator::count(), before, "{target}");
     }

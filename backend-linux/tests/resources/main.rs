@@ -1,5 +1,5 @@
 //! In a process of its own, because it counts what the whole process has open and replaces the allocator:
-//! everything that is taken is given back, and reading allocates nothing.
+//! everything that is taken is given back, and reading and resetting allocate nothing.
 
 #![cfg(target_os = "linux")]
 
