@@ -74,6 +74,7 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Fai
         input: path.clone(),
         force: options.force,
         selection: options.selection.clone(),
+        percentage: options.percentage,
         ..report::Options::default()
     };
     let profile = report::load(&of_report, keys)?;

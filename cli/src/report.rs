@@ -1,8 +1,10 @@
 //! `quipu report`: what was recorded, function by function.
 
 mod callers;
+mod columns;
 mod entries;
 mod flamegraph;
+mod header;
 mod load;
 mod options;
 mod profile;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 
 pub(crate) use entries::{Entries, Entry};
 pub(crate) use load::load;
-pub(crate) use options::Options;
+pub(crate) use options::{Options, Percentage};
 pub(crate) use profile::{EventProfile, Profile, Weight};
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
@@ -33,6 +35,7 @@ use crate::failure::Failure;
 use crate::pager::Pager;
 use crate::terminal::{self, Layout};
 
+use columns::Columns;
 use options::Format;
 
 /// Returns the sentence on an event that was throttled.
@@ -65,7 +68,8 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
 
 /// Reads a file and reports.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let keys = keys(&options.sort)?;
+    let columns = Columns::new(options)?;
+    let keys = &columns.keys;
     let callers = options
         .call_graph
         .as_deref()
@@ -76,7 +80,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             "-t wants a separator other than the point, which stands for it in texts",
         ));
     }
-    let profile = load(options, &keys)?;
+    let profile = load(options, keys)?;
+    if options.header_only {
+        let mut pager = Pager::begin(options.no_pager);
+        let written = pager.write_all(profile.header.as_bytes());
+        return match pager.finish(written) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(e) => Err(unwritten(&e)),
+        };
+    }
     let wanted = options.event.as_deref();
     let events: Vec<_> = profile
         .events
@@ -110,35 +122,38 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
-        let mut out = String::new();
+        let mut out = profile.header.clone();
         if options.format() == Format::Separated {
             rows::heading(&mut out);
         }
         for event in events {
-            let entries = Entries::new(&profile, event, &keys, options, limit);
+            let mut entries = Entries::new(&profile, event, keys, options, limit);
             match options.format() {
                 Format::Text => {
+                    columns.arrange(&mut entries.list);
                     text::write(
                         &mut out,
                         &profile,
                         event,
                         &entries,
-                        (&keys, callers.flatten(), limit),
+                        (&columns, callers.flatten(), limit),
                         (options.field_separator.as_deref(), layout),
                     );
                 }
-                Format::Json => rows::json(&mut out, &profile, event, &entries, &keys),
+                Format::Json => rows::json(&mut out, &profile, event, &entries, keys),
                 Format::Separated => rows::separated(&mut out, &profile, event, &entries),
             }
         }
         let mut pager = Pager::begin(options.no_pager || !is_text);
         let written = pager.write_all(out.as_bytes());
-        pager
-            .finish(written)
-            .map_err(|e| Failure::new(format_args!("cannot write the report: {e}")))?;
+        pager.finish(written).map_err(|e| unwritten(&e))?;
     }
     for note in profile.notes.iter().chain(&of_events) {
         terminal::warn(note);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("cannot write the report: {error}"))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::recording::SelectionOptions;
+use crate::report::Percentage;
 
 use super::compute::Compute;
 
@@ -39,6 +40,15 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(super) selection: SelectionOptions,
 
+    /// Take shares of all samples (absolute), or of those that --comms, --dsos and -S choose (relative)
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        help_heading = "Which samples"
+    )]
+    pub(super) percentage: Percentage,
     /// Compare rows by delta-abs and delta (difference of shares, the largest first without or with its sign),
     /// ratio (events of the one by those of the other), wdiff:OLD,NEW (difference of events, each times its weight)
     #[arg(

@@ -46,6 +46,11 @@ pub(crate) trait Visit {
     fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
     -> ControlFlow<()>;
 
+    /// Returns false if the description of the recording is all that is asked for: no record is read then.
+    fn needs_records(&self) -> bool {
+        true
+    }
+
     /// Returns true if what is read appears on the terminal as it comes, where a progress bar would stand in its way.
     fn is_shown_as_it_comes(&self) -> bool {
         false
@@ -228,6 +233,7 @@ impl Replay {
             _ => Progress::hidden(),
         };
         let mut is_first = true;
+        self.is_done = !visit.needs_records();
         while !self.is_done {
             progress.set(records.offset());
             let record = match records.next_record() {

@@ -111,26 +111,34 @@ impl Selection {
 
     /// Returns true if a sample of a thread of this name is chosen, as far as its function does not decide.
     pub(crate) fn has(&self, sample: &Sample<'_>, name: &str) -> bool {
-        let thread = sample.thread();
-        let is_in = |list: &[i32], own: Option<i32>| {
-            list.is_empty() || own.is_some_and(|own| list.contains(&own))
-        };
+        self.is_then_and_there(sample) && self.has_thread(sample, name)
+    }
+
+    /// Returns true if a sample is of a CPU and a time that are chosen.
+    pub(crate) fn is_then_and_there(&self, sample: &Sample<'_>) -> bool {
         let on_cpu = |cpus: &Vec<u32>| sample.cpu().is_some_and(|cpu| cpus.contains(&cpu));
         let in_time = |(first, last): (u64, u64)| {
             sample
                 .time()
                 .is_some_and(|time| (first..=last).contains(&time))
         };
+        self.cpus.as_ref().is_none_or(on_cpu) && self.times.is_none_or(in_time)
+    }
+
+    /// Returns true if a sample is of a thread that is chosen; `name` is its name.
+    pub(crate) fn has_thread(&self, sample: &Sample<'_>, name: &str) -> bool {
+        let thread = sample.thread();
+        let is_in = |list: &[i32], own: Option<i32>| {
+            list.is_empty() || own.is_some_and(|own| list.contains(&own))
+        };
         is_in(&self.pids, thread.map(|thread| thread.pid))
             && is_in(&self.tids, thread.map(|thread| thread.tid))
-            && self.cpus.as_ref().is_none_or(on_cpu)
-            && self.times.is_none_or(in_time)
             && (self.comms.is_empty() || self.comms.iter().any(|comm| comm == name))
     }
 
     /// Returns true if the function decides.
     pub(crate) fn is_of_functions(&self) -> bool {
-        !self.dsos.is_empty() || !self.symbols.is_empty() || self.named_only
+        !self.dsos.is_empty() || !self.symbols.is_empty()
     }
 
     /// Returns true if a sample of a function in an object is chosen.
@@ -140,7 +148,11 @@ impl Selection {
         let of_function = |symbol: &String| Some(symbol.as_str()) == function;
         (self.dsos.is_empty() || self.dsos.iter().any(of_object))
             && (self.symbols.is_empty() || self.symbols.iter().any(of_function))
-            && (function.is_some() || !self.named_only)
+    }
+
+    /// Returns true if functions without names are left out.
+    pub(crate) fn is_of_named(&self) -> bool {
+        self.named_only
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::failure::Failure;
 
 use super::entries::Entry;
-use super::profile::{EventProfile, Profile, Weight};
+use super::profile::{Profile, Weight};
 
 /// Callers below this share of all samples are left out unless another one is named, in percent.
 const SMALLEST: f64 = 0.5;
@@ -61,12 +61,7 @@ pub(super) struct Line {
 
 /// The callers of an entry, in the order to print them. A caller that is the only one stands under
 /// what it called without going in deeper.
-pub(super) fn lines(
-    profile: &Profile,
-    event: &EventProfile,
-    entry: &Entry<'_>,
-    form: Form,
-) -> Vec<Line> {
+pub(super) fn lines(profile: &Profile, total: Weight, entry: &Entry<'_>, form: Form) -> Vec<Line> {
     let mut root = Callers::default();
     for (stack, weight) in &entry.stacks {
         root.weight.add(*weight);
@@ -81,7 +76,7 @@ pub(super) fn lines(
         }
     }
     let mut lines = Vec::new();
-    root.collect(profile, (event.total, form.smallest), 0, &mut lines);
+    root.collect(profile, (total, form.smallest), 0, &mut lines);
     lines
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::options::Options;
+use super::options::{Options, Percentage};
 use super::profile::{EventProfile, Profile, Stack, Task, Weight};
 use super::sort::Key;
 
@@ -28,6 +28,8 @@ pub(crate) struct Entries<'a> {
     pub(crate) list: Vec<Entry<'a>>,
     /// True if they are sorted by what they called too.
     pub(crate) children: bool,
+    /// What shares are of.
+    pub(crate) total: Weight,
     /// Number of those below the limit, and their weight without what they called.
     pub(crate) left_out: (usize, Weight),
 }
@@ -41,6 +43,8 @@ impl<'a> Entries<'a> {
         options: &Options,
         limit: f64,
     ) -> Self {
+        let children = options.with_children();
+        let mut total = event.total;
         let mut list: Vec<Entry<'_>> = Vec::new();
         let mut by_cells: HashMap<Vec<String>, usize> = HashMap::new();
         let mut known: HashMap<(&Task, usize), usize> = HashMap::new();
@@ -48,7 +52,7 @@ impl<'a> Entries<'a> {
         for (stack, weight) in &event.stacks {
             seen.clear();
             let frames = stack.frames.iter().enumerate();
-            for (i, &function) in frames.take(if options.children { usize::MAX } else { 1 }) {
+            for (i, &function) in frames.take(if children { usize::MAX } else { 1 }) {
                 let place = *known.entry((&stack.task, function)).or_insert_with(|| {
                     let seen = profile.functions.get(function);
                     let cells: Vec<_> =
@@ -82,15 +86,19 @@ impl<'a> Entries<'a> {
                 name.as_deref()
                     .is_some_and(|name| name.contains(part.as_str()))
             });
+            if options.percentage == Percentage::Relative {
+                total = Weight::default();
+                list.iter().for_each(|entry| total.add(entry.own));
+            }
         }
         let mut left_out = (0, Weight::default());
         list.retain(|entry| {
-            let weight = if options.children {
+            let weight = if children {
                 entry.with_children
             } else {
                 entry.own
             };
-            let is_shown = weight.percent_of(event.total) >= limit;
+            let is_shown = weight.percent_of(total) >= limit;
             if !is_shown {
                 left_out.0 += 1;
                 left_out.1.add(entry.own);
@@ -105,7 +113,8 @@ impl<'a> Entries<'a> {
         });
         Self {
             list,
-            children: options.children,
+            children,
+            total,
             left_out,
         }
     }

@@ -1,6 +1,7 @@
 //! Reading a recording: its samples, added up by stack.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -13,7 +14,8 @@ use quipu_symbols::{AddressOwner, Function};
 use crate::failure::Failure;
 use crate::recording::{ChainFrame, Input, Replay, Selection, Spaces, Visit, owner};
 
-use super::options::Options;
+use super::header;
+use super::options::{Options, Percentage};
 use super::profile::{EventProfile, Functions, Profile, Weight};
 use super::sort::Key;
 use super::stacks::{ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of};
@@ -39,8 +41,13 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
     };
     let selection = options.selection.selection()?;
     let selection = selection.with_named_only(options.hide_unresolved);
-    let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
-        Ok(Loading::new(options, (selection, keys), events, names))
+    let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
+        let mut loading = Loading::new(options, (selection, keys), events, names);
+        if options.header || options.header_only {
+            let path = (options.input != Path::new("-")).then_some(&*options.input);
+            loading.profile.header = header::text(path, (events, features, names));
+        }
+        Ok(loading)
     };
     let (replay, loading) = input.replay(begin)?;
     Ok(loading.finish(&replay))
@@ -49,6 +56,10 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
 /// State of reading a recording.
 struct Loading {
     selection: Selection,
+    /// True if only the description of the recording is asked for.
+    header_only: bool,
+    /// True if shares are of the chosen samples alone.
+    is_relative: bool,
     /// True if not every sample is chosen.
     is_selection: bool,
     keys: Vec<Key>,
@@ -132,30 +143,10 @@ impl Visit for Loading {
             }
             false => Vec::new(),
         };
-        let thread = sample.thread();
-        let pid = thread.map_or(-1, |thread| thread.pid);
-        let recent = thread.filter(|_| !self.is_selection && !self.tells_tasks);
-        let recent =
-            recent.map(|thread| (thread.tid, thread.tid.cast_unsigned() as usize % RECENT));
-        let known = recent.and_then(|(tid, slot)| {
-            let (known, task) = self.recent[slot];
-            (known == Some(tid)).then_some(task)
-        });
-        let Some(task) = known.or_else(|| self.task(replay, sample)) else {
-            return ControlFlow::Continue(());
-        };
-        if let Some((tid, slot)) = recent {
-            self.recent[slot] = (Some(tid), task);
-        }
-        let own = owner(sample.misc().cpu_mode(), pid);
-        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
-            return ControlFlow::Continue(());
-        }
-        let stack = StackKey {
-            task,
-            leaf,
-            callers,
+        let stack = match self.stack(replay, (event, sample)) {
+            Ok(stack) => Some(stack),
+            Err(NotChosen::Filtered) if !self.is_relative => None,
+            Err(_) => return ControlFlow::Continue(()),
         };
         if read.is_empty() {
             let period = sample.period();
@@ -173,9 +164,21 @@ impl Visit for Loading {
         ControlFlow::Continue(())
     }
 
+    fn needs_records(&self) -> bool {
+        !self.header_only
+    }
+
     fn forget(&mut self, pid: i32) {
         self.spaces.forget(pid);
     }
+}
+
+/// Why a sample is not in a report, as `perf report` has it (`tools/perf/builtin-report.c`).
+enum NotChosen {
+    /// Its CPU, its time or its function without a name: it is not counted at all.
+    LeftOut,
+    /// Its thread, its file or its function: shares are of it too, unless they are relative.
+    Filtered,
 }
 
 impl Loading {
@@ -192,13 +195,15 @@ impl Loading {
         let reads = |e: &RecordedEvent| e.attr().layout().sample_type().contains(SampleType::READ);
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
         Self {
+            header_only: options.header_only,
+            is_relative: options.percentage == Percentage::Relative,
             is_selection: !selection.is_empty(),
             tells_tasks: keys.iter().any(tells_task),
             reads: events.iter().map(reads).collect(),
             selection,
             keys: keys.to_vec(),
             inline: options.inline,
-            with_callers: options.children
+            with_callers: options.with_children()
                 || options.call_graph.is_some()
                 || options.flamegraph.is_some(),
             most_frames: options.max_stack.unwrap_or(usize::MAX),
@@ -227,12 +232,54 @@ impl Loading {
         }
     }
 
-    /// Adds a sample, without weight if its period is impossible.
+    /// Returns the stack of a sample that is chosen.
+    fn stack(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+    ) -> Result<StackKey, NotChosen> {
+        if self.is_selection && !self.selection.is_then_and_there(sample) {
+            return Err(NotChosen::LeftOut);
+        }
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let recent = thread.filter(|_| !self.is_selection && !self.tells_tasks);
+        let recent =
+            recent.map(|thread| (thread.tid, thread.tid.cast_unsigned() as usize % RECENT));
+        let known = recent.and_then(|(tid, slot)| {
+            let (known, task) = self.recent[slot];
+            (known == Some(tid)).then_some(task)
+        });
+        let task = known.or_else(|| self.task(replay, sample));
+        if let (Some((tid, slot)), Some(task)) = (recent, task) {
+            self.recent[slot] = (Some(tid), task);
+        }
+        let is_of_named = self.is_selection && self.selection.is_of_named();
+        if task.is_none() && !is_of_named {
+            return Err(NotChosen::Filtered);
+        }
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
+        if is_of_named && !self.has_name(leaf) {
+            return Err(NotChosen::LeftOut);
+        }
+        let task = task.ok_or(NotChosen::Filtered)?;
+        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
+            return Err(NotChosen::Filtered);
+        }
+        Ok(StackKey {
+            task,
+            leaf,
+            callers,
+        })
+    }
+
+    /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
     fn count(
         &mut self,
         begun: u64,
         event: usize,
-        stack: StackKey,
+        stack: Option<StackKey>,
         period: u64,
         excess: Option<Excess>,
     ) {
@@ -243,18 +290,21 @@ impl Loading {
         let period = if jumped { 0 } else { period };
         let weight = Weight { samples: 1, period };
         event.total.add(weight);
+        let Some(stack) = stack else {
+            return;
+        };
         match weights.get_mut(&stack) {
             Some(sum) => sum.add(weight),
             None => drop(weights.insert(stack, weight)),
         }
     }
 
-    /// Returns the number of the task of a sample; `None` if it is not chosen, as far as its function does not decide.
+    /// Returns the number of the task of a sample; `None` if it is not chosen.
     fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> Option<u32> {
         let thread = sample.thread();
         let name = thread.and_then(|thread| replay.thread_name(thread.tid));
         let command = name.unwrap_or(&self.nameless);
-        if self.is_selection && !self.selection.has(sample, command) {
+        if self.is_selection && !self.selection.has_thread(sample, command) {
             return None;
         }
         let tells = |key| self.tells_tasks && self.keys.contains(&key);
@@ -266,6 +316,12 @@ impl Loading {
             tid.filter(|_| tells(Key::Tid)),
             sample.cpu().filter(|_| tells(Key::Cpu)),
         ))
+    }
+
+    /// Returns true if the first function of a list has a name.
+    fn has_name(&self, leaf: u32) -> bool {
+        let leaf = self.lists.get(leaf).first();
+        leaf.is_some_and(|leaf| self.profile.functions.get(*leaf as usize).name.is_some())
     }
 
     /// Returns true if samples of the first function of a list are chosen.
@@ -412,7 +468,7 @@ impl Loading {
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
-        if notes.is_empty() && self.profile.events.iter().all(|e| e.total.samples == 0) {
+        if notes.is_empty() && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
             notes.push(match self.selection.is_empty() {
                 true => "there are no samples: nothing of what was sampled happened".into(),
                 false => "there are no samples of what was chosen".into(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::recording::SelectionOptions;
 
@@ -12,6 +12,7 @@ Examples:
   quipu report -g                           and who called them
   quipu report --children                   with the time of what they called
   quipu report --sort dso,cpu               files, by CPU
+  quipu report -F overhead,period,sym       these columns
   quipu report --comms make --time 12.5,13  of make, in this half of a second
   quipu report --flamegraph out.svg         the same as a picture
   quipu report --inline -i other.data       inlined functions, from debug information
@@ -43,6 +44,16 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) selection: SelectionOptions,
 
+    /// Take shares of all samples (absolute), or of those that --comms, --pid, --tid, --dsos, -S and --symbol-filter choose
+    /// (relative)
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        help_heading = "Which samples"
+    )]
+    pub(crate) percentage: Percentage,
     /// Only functions with TEXT in their names
     #[arg(long, value_name = "TEXT", help_heading = "Which samples")]
     pub(crate) symbol_filter: Option<String>,
@@ -59,6 +70,16 @@ pub(crate) struct Options {
         help_heading = "Report"
     )]
     pub(crate) sort: Vec<String>,
+    /// Show these columns: overhead, overhead_children, sample, period and keys of --sort; rows are in their order
+    #[arg(
+        short = 'F',
+        long,
+        value_name = "COLUMN,..",
+        value_delimiter = ',',
+        conflicts_with_all = ["json", "csv", "flamegraph"],
+        help_heading = "Report"
+    )]
+    pub(crate) fields: Vec<String>,
     /// Show the callers of each function, or from the outermost caller on (caller); parts below 0.5 % are left out, or
     /// below another limit: graph,2,caller
     #[arg(short = 'g', long, value_name = "HOW", num_args = 0..=1, default_missing_value = "graph",
@@ -86,6 +107,12 @@ pub(crate) struct Options {
     /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
     #[arg(long, value_name = "PERCENT", help_heading = "Report")]
     pub(crate) percent_limit: Option<f64>,
+    /// Begin with what the file says of the machine, the command and the events
+    #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
+    pub(crate) header: bool,
+    /// Show that alone
+    #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
+    pub(crate) header_only: bool,
     /// Do not page on a terminal
     #[arg(long, help_heading = "Report")]
     pub(crate) no_pager: bool,
@@ -111,6 +138,16 @@ pub(crate) struct Options {
     pub(crate) csv: bool,
 }
 
+/// What shares are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Percentage {
+    /// All samples
+    #[default]
+    Absolute,
+    /// The chosen ones
+    Relative,
+}
+
 /// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
@@ -120,6 +157,11 @@ pub(super) enum Format {
 }
 
 impl Options {
+    /// Returns true if the weight of callers is asked for.
+    pub(super) fn with_children(&self) -> bool {
+        self.children || self.fields.iter().any(|name| name == "overhead_children")
+    }
+
     pub(super) fn format(&self) -> Format {
         match (self.json, self.csv) {
             (true, _) => Format::Json,

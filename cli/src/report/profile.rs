@@ -10,6 +10,8 @@ use quipu_symbols::Function;
 pub(crate) struct Profile {
     pub(crate) events: Vec<EventProfile>,
     pub(crate) functions: Functions,
+    /// Lines on the machine and the recording, if they are asked for.
+    pub(crate) header: String,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
@@ -24,6 +26,7 @@ pub(crate) struct EventProfile {
     pub(crate) throttled: Option<String>,
     /// Number of samples with an impossible period, which have no weight.
     pub(crate) jumped: u64,
+    /// What shares are of: all samples, or those that are chosen.
     pub(crate) total: Weight,
     pub(crate) stacks: HashMap<Stack, Weight>,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::terminal::escaped;
 
 use super::entries::{Entries, Entry};
-use super::profile::{EventProfile, Profile};
+use super::profile::{EventProfile, Profile, Weight};
 use super::sort::{Key, USUAL};
 
 /// One line. Weights are of the function itself; `children-` those with what it called.
@@ -84,11 +84,11 @@ fn row<'a>(
     event: &'a EventProfile,
     entry: &'a Entry<'_>,
     keys: &[Key],
-    children: bool,
+    (children, total): (bool, Weight),
 ) -> Row<'a> {
     Row {
         event: &event.name,
-        overhead: rounded(entry.own.percent_of(event.total)),
+        overhead: rounded(entry.own.percent_of(total)),
         samples: entry.own.samples,
         period: entry.own.period,
         children_samples: children.then_some(entry.with_children.samples),
@@ -106,7 +106,13 @@ pub(super) fn json(
     keys: &[Key],
 ) {
     for entry in &entries.list {
-        let row = row(profile, event, entry, keys, entries.children);
+        let row = row(
+            profile,
+            event,
+            entry,
+            keys,
+            (entries.children, entries.total),
+        );
         // Numbers and text always have a form.
         if let Ok(line) = serde_json::to_string(&row) {
             out.push_str(&line);
@@ -128,7 +134,7 @@ pub(super) fn separated(
     entries: &Entries<'_>,
 ) {
     for entry in &entries.list {
-        let row = row(profile, event, entry, &USUAL, true);
+        let row = row(profile, event, entry, &USUAL, (true, entries.total));
         let _ = writeln!(
             out,
             "{},{},{},{},{},{},{},{}",

@@ -37,15 +37,20 @@ pub(crate) fn keys(names: &[String]) -> Result<Vec<Key>, Failure> {
     if names.is_empty() {
         return Ok(USUAL.to_vec());
     }
-    let key = |name: &String| {
-        let found = KEYS.iter().find(|(known, _)| known == name);
-        found.map(|(_, key)| *key).ok_or_else(|| {
+    let known = |name: &String| {
+        key(name).ok_or_else(|| {
             Failure::usage(format_args!(
                 "--sort {name}: there is no such key; there are comm, pid, tid, dso, sym, cpu and srcline"
             ))
         })
     };
-    names.iter().map(key).collect()
+    names.iter().map(known).collect()
+}
+
+/// Returns the key of a name.
+pub(super) fn key(name: &str) -> Option<Key> {
+    let found = KEYS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, key)| *key)
 }
 
 impl Key {

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use crate::terminal::{Layout, escaped};
 
 use super::callers::{self, Form};
+use super::columns::Columns;
 use super::entries::Entries;
-use super::profile::{EventProfile, Profile, Weight};
-use super::sort::Key;
+use super::profile::{EventProfile, Profile};
 
 /// Appends the report of one event.
 pub(super) fn write(
@@ -15,13 +15,13 @@ pub(super) fn write(
     profile: &Profile,
     event: &EventProfile,
     entries: &Entries<'_>,
-    (keys, callers, limit): (&[Key], Option<Form>, f64),
+    (columns, callers, limit): (&Columns, Option<Form>, f64),
     (separator, layout): (Option<&str>, Layout),
 ) {
-    if !out.is_empty() {
+    if out.len() > profile.header.len() {
         out.push('\n');
     }
-    let (samples, period) = (event.total.samples, event.total.period);
+    let (samples, period) = (entries.total.samples, entries.total.period);
     let _ = writeln!(
         out,
         "# Samples: {samples} of event '{}', {} lost",
@@ -38,92 +38,83 @@ pub(super) fn write(
     out.push_str("#\n");
     let list = &entries.list;
     if let Some(separator) = separator {
-        separated(out, event, entries, keys, separator);
-        return left_out(out, event, entries, limit);
+        separated(out, entries, columns, separator);
+        return left_out(out, entries, limit);
     }
-    let widths: Vec<usize> = keys
+    let cells: Vec<Vec<String>> = list
         .iter()
-        .enumerate()
-        .map(|(at, key)| {
-            let texts = list.iter().map(|entry| entry.cells[at].chars().count());
-            texts.fold(key.title().len(), usize::max)
+        .map(|entry| {
+            let texts = columns.list.iter();
+            texts
+                .map(|column| column.text(entry, entries.total))
+                .collect()
         })
         .collect();
-    let (first, dots) = match entries.children {
-        true => ("Children      Self", "........  ........"),
-        false => ("Overhead", "........"),
-    };
-    let titles = keys.iter().map(|key| key.title().to_owned());
-    let title = format!("# {first}  Samples  {}", columns(titles, &widths));
+    let widths: Vec<usize> = columns
+        .list
+        .iter()
+        .enumerate()
+        .map(|(at, column)| {
+            let texts = cells.iter().map(|row| row[at].chars().count());
+            let least = if column.is_weight() {
+                column.least_width()
+            } else {
+                0
+            };
+            texts.fold(columns.title(*column).len().max(least), usize::max)
+        })
+        .collect();
+    let last = columns.list.len() - 1;
+    let titles = columns.list.iter().map(|column| columns.title(*column));
+    let title = format!("# {}", row(titles, columns, &widths));
     let _ = writeln!(out, "{}", layout.bold(&title));
-    let lengths = keys.iter().zip(&widths).enumerate();
-    let lengths = lengths.map(|(at, (key, width))| match at + 1 == keys.len() {
-        true => ".".repeat(key.title().len()),
-        false => ".".repeat(*width),
-    });
-    let _ = writeln!(out, "# {dots}  .......  {}\n#", columns(lengths, &widths));
-    for entry in list {
-        if entries.children {
-            let _ = write!(
-                out,
-                "  {:>7.2}%",
-                entry.with_children.percent_of(event.total)
-            );
-        }
-        let _ = writeln!(
-            out,
-            "  {:>7.2}%  {:>7}  {}",
-            entry.own.percent_of(event.total),
-            entry.own.samples,
-            columns(entry.cells.iter().cloned(), &widths),
-        );
+    let dots = columns.list.iter().zip(&widths).enumerate();
+    let dots = dots.map(
+        |(at, (column, width))| match at == last && !column.is_weight() {
+            true => ".".repeat(columns.title(*column).len()),
+            false => ".".repeat(*width),
+        },
+    );
+    let _ = writeln!(out, "# {}\n#", row(dots, columns, &widths));
+    for (entry, cells) in list.iter().zip(&cells) {
+        let _ = writeln!(out, "  {}", row(cells.iter(), columns, &widths));
         let Some(form) = callers else {
             continue;
         };
-        for line in callers::lines(profile, event, entry, form) {
+        for line in callers::lines(profile, entries.total, entry, form) {
             let title = profile.functions.get(line.function).title();
             let indent = 2 * line.depth;
             let text = format!("{:>21.2}%{:indent$}  {}", line.percent, "", escaped(&title));
             let _ = writeln!(out, "{}", layout.dim(&text));
         }
     }
-    left_out(out, event, entries, limit);
+    left_out(out, entries, limit);
 }
 
 /// Appends the rows with a separator between their columns.
-fn separated(
-    out: &mut String,
-    event: &EventProfile,
-    entries: &Entries<'_>,
-    keys: &[Key],
-    separator: &str,
-) {
-    let first: &[_] = match entries.children {
-        true => &["Children", "Self", "Samples"],
-        false => &["Overhead", "Samples"],
-    };
-    let titles: Vec<_> = first
-        .iter()
-        .copied()
-        .chain(keys.iter().map(|key| key.title()))
-        .collect();
+fn separated(out: &mut String, entries: &Entries<'_>, columns: &Columns, separator: &str) {
+    let titles = columns.list.iter().map(|column| columns.title(*column));
+    let titles: Vec<_> = titles.collect();
     let _ = writeln!(out, "# {}", titles.join(separator));
     for entry in &entries.list {
-        let share = |weight: Weight| format!("{:.2}%", weight.percent_of(event.total));
-        let children = entries.children.then(|| share(entry.with_children));
-        let own = [share(entry.own), entry.own.samples.to_string()];
-        // As perf has it, which programs that split at the separator rely on.
-        let cells = entry.cells.iter().map(|cell| cell.replace(separator, "."));
-        let fields: Vec<_> = children.into_iter().chain(own).chain(cells).collect();
+        let fields = columns.list.iter().map(|column| {
+            let text = column.text(entry, entries.total);
+            // As perf has it, which programs that split at the separator rely on.
+            match column.is_weight() {
+                true => text,
+                false => text.replace(separator, "."),
+            }
+        });
+        let fields: Vec<_> = fields.collect();
         let _ = writeln!(out, "{}", fields.join(separator));
     }
 }
 
 /// Appends the line on the rows below the limit, if there are any.
-fn left_out(out: &mut String, event: &EventProfile, entries: &Entries<'_>, limit: f64) {
+fn left_out(out: &mut String, entries: &Entries<'_>, limit: f64) {
     let (rows, weight) = entries.left_out;
     if rows > 0 {
-        let share = weight.percent_of(event.total);
+        let share = weight.percent_of(entries.total);
         let _ = writeln!(
             out,
             "#\n# Left out: {rows} below {limit} %, with {share:.2} % of all; --percent-limit 0 shows them"
@@ -131,13 +122,19 @@ fn left_out(out: &mut String, event: &EventProfile, entries: &Entries<'_>, limit
     }
 }
 
-/// Returns texts in columns, without blanks after the last.
-fn columns(texts: impl Iterator<Item = String>, widths: &[usize]) -> String {
-    let (mut line, mut blanks) = (String::new(), 0);
-    for (text, width) in texts.zip(widths) {
-        line.extend(std::iter::repeat_n(' ', blanks));
-        line.push_str(&text);
-        blanks = 2 + width.saturating_sub(text.chars().count());
+/// Returns texts in columns, numbers at their right, without blanks after the last.
+fn row(
+    texts: impl Iterator<Item = impl AsRef<str>>,
+    columns: &Columns,
+    widths: &[usize],
+) -> String {
+    let mut line = String::new();
+    for ((text, column), width) in texts.zip(&columns.list).zip(widths) {
+        let text = text.as_ref();
+        let _ = match column.is_weight() {
+            true => write!(line, "{text:>width$}  "),
+            false => write!(line, "{text:<width$}  "),
+        };
     }
     line.truncate(line.trim_end().len());
     line

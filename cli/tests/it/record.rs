@@ -19,6 +19,7 @@ mod levels;
 mod peer;
 mod privileges;
 mod script;
+mod shown;
 mod signals;
 mod streams;
 mod switching;
