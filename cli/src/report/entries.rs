@@ -28,7 +28,7 @@ pub(crate) struct Entries<'a> {
     pub(crate) list: Vec<Entry<'a>>,
     /// True if they are sorted by what they called too.
     pub(crate) children: bool,
-    /// What shares are of.
+    /// Weight that shares are parts of.
     pub(crate) total: Weight,
     /// Number of those below the limit, and their weight without what they called.
     pub(crate) left_out: (usize, Weight),

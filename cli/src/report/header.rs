@@ -51,7 +51,7 @@ const FLAGS: [(u32, &str); 37] = [
     (37, "sigtrap"),
 ];
 
-/// What is recorded of branches, by its bits (`PERF_SAMPLE_BRANCH_*`).
+/// Branches that are recorded, and what of them, by bits (`PERF_SAMPLE_BRANCH_*`).
 const BRANCHES: [&str; 20] = [
     "USER",
     "KERNEL",

@@ -138,7 +138,7 @@ pub(crate) struct Options {
     pub(crate) csv: bool,
 }
 
-/// What shares are of.
+/// Samples that shares are parts of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Percentage {
     /// All samples

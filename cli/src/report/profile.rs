@@ -26,7 +26,7 @@ pub(crate) struct EventProfile {
     pub(crate) throttled: Option<String>,
     /// Number of samples with an impossible period, which have no weight.
     pub(crate) jumped: u64,
-    /// What shares are of: all samples, or those that are chosen.
+    /// Weight that shares are parts of: of all samples, or of those that are chosen.
     pub(crate) total: Weight,
     pub(crate) stacks: HashMap<Stack, Weight>,
 }
