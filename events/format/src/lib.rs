@@ -41,6 +41,7 @@ cfg_if::cfg_if! {
         mod metrics;
         mod model;
         pub mod name;
+        mod numbers;
         pub mod packed;
         pub mod pattern;
         mod pieces;

@@ -1,6 +1,6 @@
 //! The strings of a layer, each kept once.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use crate::numbers::Numbers;
 
 /// A string among the [`Strings`] of its layer, by number. 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,8 +17,7 @@ impl Text {
 pub(crate) struct Strings {
     pub(crate) text: String,
     pub(crate) ends: Vec<u32>,
-    /// A hash table with open addressing: numbers plus one, 0 where there is none. Its length is a power of two.
-    slots: Vec<u32>,
+    numbers: Numbers,
 }
 
 impl Strings {
@@ -27,7 +26,7 @@ impl Strings {
         let mut strings = Self {
             text: String::new(),
             ends: Vec::new(),
-            slots: vec![0; 16],
+            numbers: Numbers::new(),
         };
         strings.add("");
         strings
@@ -35,45 +34,30 @@ impl Strings {
 
     /// Returns the number of a string, which is added if it is new.
     pub(crate) fn add(&mut self, text: &str) -> Text {
-        if self.ends.len() * 2 >= self.slots.len() {
-            self.grow();
-        }
-        let slot = self.slot(text);
-        if self.slots[slot] == 0 {
+        let (written, ends) = (&self.text, &self.ends);
+        let (number, is_new) = self
+            .numbers
+            .number(text, |number| string(written, ends, number));
+        if is_new {
             self.text.push_str(text);
             self.ends.push(self.text.len() as u32);
-            self.slots[slot] = self.ends.len() as u32;
         }
-        Text(self.slots[slot] - 1)
+        Text(number)
     }
 
     /// Returns a string of this set; the empty one for a number that is not in it.
     pub(crate) fn get(&self, number: Text) -> &str {
-        let at = number.0 as usize;
-        let end = |at: usize| self.ends.get(at).map(|end| *end as usize);
-        let start = at.checked_sub(1).and_then(end).unwrap_or(0);
-        let text = end(at).and_then(|end| self.text.get(start..end));
-        text.unwrap_or_default()
+        string(&self.text, &self.ends, number.0)
     }
+}
 
-    /// Returns the slot that has a string, or the free one that it belongs in.
-    fn slot(&self, text: &str) -> usize {
-        let last = self.slots.len() - 1;
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(text);
-        let mut slot = hash as usize & last;
-        while self.slots[slot] != 0 && self.get(Text(self.slots[slot] - 1)) != text {
-            slot = (slot + 1) & last;
-        }
-        slot
-    }
-
-    fn grow(&mut self) {
-        self.slots = vec![0; self.slots.len() * 2];
-        for number in 0..self.ends.len() as u32 {
-            let slot = self.slot(self.get(Text(number)));
-            self.slots[slot] = number + 1;
-        }
-    }
+/// Returns a string of a text by its number and the ends of all.
+fn string<'t>(text: &'t str, ends: &[u32], number: u32) -> &'t str {
+    let at = number as usize;
+    let end = |at: usize| ends.get(at).map(|end| *end as usize);
+    let start = at.checked_sub(1).and_then(end).unwrap_or(0);
+    let found = end(at).and_then(|end| text.get(start..end));
+    found.unwrap_or_default()
 }
 
 #[cfg(test)]

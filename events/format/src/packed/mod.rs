@@ -18,8 +18,8 @@ pub(crate) use uncore::write_uncore;
 pub use uncore::{UncoreEventView, UncoreTable, UncoreView};
 pub(crate) use writer::write;
 
-/// The first word: `QPE1`.
-const MAGIC: u32 = u32::from_le_bytes(*b"QPE1");
+/// The first word: `QPE2`.
+const MAGIC: u32 = u32::from_le_bytes(*b"QPE2");
 
 /// Words of the header.
 mod header {
@@ -30,7 +30,11 @@ mod header {
     pub(super) const STRINGS: usize = 2;
     /// The number of strings.
     pub(super) const STRING_COUNT: usize = 3;
-    pub(super) const WORDS: usize = 4;
+    /// The first word of the events of entries.
+    pub(super) const EVENTS: usize = 4;
+    /// The first word of their details.
+    pub(super) const DETAILS: usize = 5;
+    pub(super) const WORDS: usize = 6;
 }
 
 /// Words of a CPU record.
@@ -79,26 +83,40 @@ mod rule {
 
 /// Words of an entry record; entries are sorted by name in upper case.
 mod entry {
+    /// The number of its event.
+    pub(super) const EVENT: usize = 0;
+    pub(super) const LINE: usize = 1;
+    pub(super) const WORDS: usize = 2;
+}
+
+/// Words of an event record, which the entries of several CPUs may have in common: each kept once.
+mod event {
     pub(super) const NAME: usize = 0;
     /// The code, the length of the event's part of the name from bit 16, and flags from bit 16 on in bits 24-31.
     pub(super) const CODE: usize = 1;
     /// Unit mask, second mask, counter mask and fixed counter, 8 bits each.
     pub(super) const MASKS: usize = 2;
-    /// Flags, modifiers from bit 16, and from bit 24 the most by which the counter grows in a cycle.
-    pub(super) const FLAGS: usize = 3;
-    pub(super) const COUNTERS: usize = 4;
-    pub(super) const REGISTER: usize = 5;
-    /// Two words, low first.
-    pub(super) const VALUE: usize = 6;
-    pub(super) const SAME_AS: usize = 8;
     /// A string, or with the bit `SHARED` the number of a sentence that is kept elsewhere.
-    pub(super) const DESCRIPTION: usize = 9;
+    pub(super) const DESCRIPTION: usize = 3;
     pub(super) const SHARED: u32 = 1 << 31;
-    pub(super) const ERRATA: usize = 10;
-    pub(super) const INSTEAD: usize = 11;
-    pub(super) const UNIT: usize = 12;
-    pub(super) const LINE: usize = 13;
-    pub(super) const WORDS: usize = 14;
+    /// The number of its details.
+    pub(super) const DETAIL: usize = 4;
+    pub(super) const WORDS: usize = 5;
+}
+
+/// Words of the details of events, which many have in common: each kept once.
+mod detail {
+    /// Flags, modifiers from bit 16, and from bit 24 the most by which the counter grows in a cycle.
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const COUNTERS: usize = 1;
+    pub(super) const REGISTER: usize = 2;
+    /// Two words, low first.
+    pub(super) const VALUE: usize = 3;
+    pub(super) const SAME_AS: usize = 5;
+    pub(super) const ERRATA: usize = 6;
+    pub(super) const INSTEAD: usize = 7;
+    pub(super) const UNIT: usize = 8;
+    pub(super) const WORDS: usize = 9;
 }
 
 /// Words of a mapping record; mappings are sorted by name.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
+use super::{MAGIC, backend, cpu, detail, entry, event, header, mapping, rule};
 use crate::model::{Bits, Counters, SCHEMES, flag, folded};
 use quipu_hal::Scheme;
 
@@ -30,6 +30,13 @@ impl Table {
         bytes
             .and_then(|bytes| bytes.try_into().ok())
             .map_or(0, u32::from_le_bytes)
+    }
+
+    /// Returns a word of a record of those that the header says the first word of.
+    fn record(&self, first: usize, number: u32, words: usize, at: usize) -> u32 {
+        let start = (number as usize).saturating_mul(words);
+        let first = self.word(first) as usize;
+        self.word(first.saturating_add(start).saturating_add(at))
     }
 
     fn string(&self, number: u32) -> &str {
@@ -363,23 +370,34 @@ pub struct EntryView<'t> {
 }
 
 impl<'t> EntryView<'t> {
-    fn word(&self, at: usize) -> u32 {
-        self.table.word(self.start + at)
+    fn event_word(&self, at: usize) -> u32 {
+        let number = self.table.word(self.start + entry::EVENT);
+        self.table.record(header::EVENTS, number, event::WORDS, at)
     }
 
-    fn string(&self, at: usize) -> &'t str {
-        self.table.string(self.word(at))
+    fn event_string(&self, at: usize) -> &'t str {
+        self.table.string(self.event_word(at))
+    }
+
+    fn detail(&self, at: usize) -> u32 {
+        let number = self.event_word(event::DETAIL);
+        self.table
+            .record(header::DETAILS, number, detail::WORDS, at)
+    }
+
+    fn detail_string(&self, at: usize) -> &'t str {
+        self.table.string(self.detail(at))
     }
 
     /// Returns the name: `EVENT` or `EVENT.MASK`.
     pub fn name(&self) -> &'t str {
-        self.string(entry::NAME)
+        self.event_string(event::NAME)
     }
 
     /// Returns the part of the name before the mask.
     pub fn event(&self) -> &'t str {
         let name = self.name();
-        name.get(..(self.word(entry::CODE) >> 16 & 0xff) as usize)
+        name.get(..(self.event_word(event::CODE) >> 16 & 0xff) as usize)
             .unwrap_or(name)
     }
 
@@ -392,27 +410,27 @@ impl<'t> EntryView<'t> {
 
     /// Returns the event number and the register value, which tell most entries apart.
     pub fn code_and_value(&self) -> (u16, u64) {
-        (self.word(entry::CODE) as u16, self.value())
+        (self.event_word(event::CODE) as u16, self.value())
     }
 
     fn value(&self) -> u64 {
-        u64::from(self.word(entry::VALUE)) | u64::from(self.word(entry::VALUE + 1)) << 32
+        u64::from(self.detail(detail::VALUE)) | u64::from(self.detail(detail::VALUE + 1)) << 32
     }
 
     /// Returns the numbers.
     pub fn bits(&self) -> Bits {
-        let masks = self.word(entry::MASKS).to_le_bytes();
-        let flags = self.word(entry::FLAGS);
+        let masks = self.event_word(event::MASKS).to_le_bytes();
+        let flags = self.detail(detail::FLAGS);
         Bits {
-            code: self.word(entry::CODE) as u16,
+            code: self.event_word(event::CODE) as u16,
             unit_mask: masks[0],
             second_mask: masks[1],
             counter_mask: masks[2],
             fixed: masks[3],
-            flags: (flags & 0xffff) | (self.word(entry::CODE) >> 24) << 16,
+            flags: (flags & 0xffff) | (self.event_word(event::CODE) >> 24) << 16,
             modifiers: flags >> 16 & 0xff,
-            counters: self.word(entry::COUNTERS),
-            register: self.word(entry::REGISTER),
+            counters: self.detail(detail::COUNTERS),
+            register: self.detail(detail::REGISTER),
             value: self.value(),
             max_increment: (flags >> 24) as u8,
         }
@@ -420,39 +438,39 @@ impl<'t> EntryView<'t> {
 
     /// Returns the entry that has the same bits on purpose, or nothing.
     pub fn same_as(&self) -> &'t str {
-        self.string(entry::SAME_AS)
+        self.detail_string(detail::SAME_AS)
     }
 
     /// Returns the description in the table, or nothing.
     pub fn description(&self) -> &'t str {
-        self.string(entry::DESCRIPTION)
+        self.event_string(event::DESCRIPTION)
     }
 
     /// Returns the number of its description among the [`Descriptions`](super::Descriptions) of the embedded tables.
     pub fn described(&self) -> Option<u32> {
-        let word = self.word(entry::DESCRIPTION);
-        (word & entry::SHARED != 0).then_some(word & !entry::SHARED)
+        let word = self.event_word(event::DESCRIPTION);
+        (word & event::SHARED != 0).then_some(word & !event::SHARED)
     }
 
     /// Returns the numbers of its errata.
     pub fn errata(&self) -> impl Iterator<Item = &'t str> + use<'t> {
-        let errata = self.string(entry::ERRATA);
+        let errata = self.detail_string(detail::ERRATA);
         errata.split("; ").filter(|erratum| !erratum.is_empty())
     }
 
     /// Returns the event to use instead of a deprecated one, or nothing.
     pub fn instead(&self) -> &'t str {
-        self.string(entry::INSTEAD)
+        self.detail_string(detail::INSTEAD)
     }
 
     /// Returns the unit, or nothing for a plain count.
     pub fn unit(&self) -> &'t str {
-        self.string(entry::UNIT)
+        self.detail_string(detail::UNIT)
     }
 
     /// Returns the line in its file, from 1.
     pub fn line(&self) -> u32 {
-        self.word(entry::LINE)
+        self.table.word(self.start + entry::LINE)
     }
 }
 

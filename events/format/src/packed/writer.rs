@@ -1,8 +1,9 @@
 //! Writes checked CPU entries as a table.
 
-use super::{MAGIC, backend, cpu, entry, header, mapping, rule};
+use super::{MAGIC, backend, cpu, detail, entry, event, header, mapping, rule};
 use crate::descriptions::DescriptionFiles;
 use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES, by_name};
+use crate::numbers::Numbers;
 use crate::strings::Strings;
 
 /// Returns the table of these CPU entries; `files` are the names that their places refer to, and `descriptions` the
@@ -18,6 +19,8 @@ pub(crate) fn write(
         descriptions,
         words: vec![0; header::WORDS + cpus.len() * cpu::WORDS],
         strings,
+        events: Distinct::new(),
+        details: Distinct::new(),
     };
     // Every rule is looked at when a CPU is identified: side by side they are few pages.
     let rules: Vec<[u32; 2]> = cpus.iter().map(|cpu| table.rules(&cpu.rules)).collect();
@@ -38,6 +41,35 @@ struct Writer<'d> {
     descriptions: &'d DescriptionFiles,
     words: Vec<u32>,
     strings: Strings,
+    events: Distinct<{ event::WORDS }>,
+    details: Distinct<{ detail::WORDS }>,
+}
+
+/// Records that are kept once each.
+struct Distinct<const N: usize> {
+    records: Vec<[u32; N]>,
+    numbers: Numbers,
+}
+
+impl<const N: usize> Distinct<N> {
+    fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            numbers: Numbers::new(),
+        }
+    }
+
+    /// Returns the number of a record.
+    fn number(&mut self, record: [u32; N]) -> u32 {
+        let records = &self.records;
+        let (number, is_new) = self
+            .numbers
+            .number(&record, |number| &records[number as usize]);
+        if is_new {
+            self.records.push(record);
+        }
+        number
+    }
 }
 
 impl Writer<'_> {
@@ -96,8 +128,10 @@ impl Writer<'_> {
     fn entries(&mut self, cpu: &str, from: &[Entry]) -> [u32; 2] {
         let start = self.words.len() as u32;
         self.words.reserve_exact(from.len() * entry::WORDS);
-        for entry in by_name(from, &self.strings) {
-            let record = self.entry(cpu, entry);
+        for from in by_name(from, &self.strings) {
+            let mut record = [0; entry::WORDS];
+            record[entry::EVENT] = self.event(cpu, from);
+            record[entry::LINE] = from.location.line;
             self.words.extend(record);
         }
         [start, from.len() as u32]
@@ -156,37 +190,45 @@ impl Writer<'_> {
         }
     }
 
-    fn entry(&self, cpu: &str, from: &Entry) -> [u32; entry::WORDS] {
+    /// Returns the number of an entry's event.
+    fn event(&mut self, cpu: &str, from: &Entry) -> u32 {
         let bits = from.bits;
-        let mut record = [0; entry::WORDS];
-        record[entry::NAME] = from.name.0;
-        record[entry::CODE] = u32::from(bits.code)
+        let mut record = [0; event::WORDS];
+        record[event::NAME] = from.name.0;
+        record[event::CODE] = u32::from(bits.code)
             | (from.event(&self.strings).len() as u32 & 0xff) << 16
             | (bits.flags >> 16) << 24;
-        record[entry::MASKS] = u32::from_le_bytes([
+        record[event::MASKS] = u32::from_le_bytes([
             bits.unit_mask,
             bits.second_mask,
             bits.counter_mask,
             bits.fixed,
         ]);
-        record[entry::FLAGS] = bits.flags & 0xffff
-            | (bits.modifiers & 0xff) << 16
-            | u32::from(bits.max_increment) << 24;
-        record[entry::COUNTERS] = bits.counters;
-        record[entry::REGISTER] = bits.register;
-        record[entry::VALUE] = bits.value as u32;
-        record[entry::VALUE + 1] = (bits.value >> 32) as u32;
-        record[entry::SAME_AS] = from.same_as.0;
         let shared = || self.descriptions.number(cpu, self.strings.get(from.name));
-        record[entry::DESCRIPTION] = match from.description.is_empty().then(shared).flatten() {
-            Some(number) => number | entry::SHARED,
+        record[event::DESCRIPTION] = match from.description.is_empty().then(shared).flatten() {
+            Some(number) => number | event::SHARED,
             None => from.description.0,
         };
-        record[entry::ERRATA] = from.errata.0;
-        record[entry::INSTEAD] = from.instead.0;
-        record[entry::UNIT] = from.unit.0;
-        record[entry::LINE] = from.location.line;
-        record
+        record[event::DETAIL] = self.detail(from);
+        self.events.number(record)
+    }
+
+    /// Returns the number of an entry's details.
+    fn detail(&mut self, from: &Entry) -> u32 {
+        let bits = from.bits;
+        let mut record = [0; detail::WORDS];
+        record[detail::FLAGS] = bits.flags & 0xffff
+            | (bits.modifiers & 0xff) << 16
+            | u32::from(bits.max_increment) << 24;
+        record[detail::COUNTERS] = bits.counters;
+        record[detail::REGISTER] = bits.register;
+        record[detail::VALUE] = bits.value as u32;
+        record[detail::VALUE + 1] = (bits.value >> 32) as u32;
+        record[detail::SAME_AS] = from.same_as.0;
+        record[detail::ERRATA] = from.errata.0;
+        record[detail::INSTEAD] = from.instead.0;
+        record[detail::UNIT] = from.unit.0;
+        self.details.number(record)
     }
 
     fn mappings(&self, from: &[Mapping]) -> Vec<[u32; mapping::WORDS]> {
@@ -210,6 +252,10 @@ impl Writer<'_> {
     fn finish(mut self, cpus: usize) -> Vec<u8> {
         self.words[header::MAGIC] = MAGIC;
         self.words[header::CPUS] = cpus as u32;
+        self.words[header::EVENTS] = self.words.len() as u32;
+        self.words.extend(self.events.records.as_flattened());
+        self.words[header::DETAILS] = self.words.len() as u32;
+        self.words.extend(self.details.records.as_flattened());
         self.words[header::STRINGS] = self.words.len() as u32;
         self.words[header::STRING_COUNT] = self.strings.ends.len() as u32;
         let words = self.words.len() + self.strings.ends.len();
