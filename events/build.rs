@@ -27,10 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = read(&["db/uncore"])?;
     let uncore = compile_uncore(&borrowed(&files), &ids, &descriptions)
         .map_err(|findings| tell(&findings))?;
-    let unknown = descriptions.without_event(
-        &Table::new(table.clone()),
-        &UncoreTable::new(uncore.clone()),
-    );
+    let unknown =
+        descriptions.without_event(&Table::new(table.clone()), &UncoreTable::new(&uncore));
     if !unknown.is_empty() {
         return Err(format!("descriptions of no event: {}", unknown.join(", ")).into());
     }

@@ -21,7 +21,7 @@ use crate::{description, metrics, uncore};
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
 
 /// The most bytes that the tables may add to a program.
-const LARGEST_EMBEDDED: usize = 5 << 20;
+const LARGEST_EMBEDDED: usize = 3 << 20;
 const _: () = assert!(
     EMBEDDED.len() + uncore::EMBEDDED.len() + description::EMBEDDED.len() + metrics::EMBEDDED.len()
         <= LARGEST_EMBEDDED,

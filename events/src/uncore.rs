@@ -1,6 +1,7 @@
 //! The events of a CPU's units outside of its cores.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use quipu_events_format::packed::{UncoreEventView, UncoreTable, UncoreView};
 use quipu_hal::{Event, EventSpec, UncoreEvent};
@@ -11,7 +12,7 @@ use crate::description::Description;
 /// The table that the build script made of `db/uncore/*.toml`.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/uncore.bin"));
 
-static TABLE: UncoreTable = UncoreTable::embedded(EMBEDDED);
+static TABLE: LazyLock<UncoreTable> = LazyLock::new(|| UncoreTable::new(EMBEDDED));
 
 /// An event of a unit outside of the cores, for listing.
 #[derive(Debug, Clone, PartialEq)]

@@ -167,7 +167,7 @@ mod tests {
         let layer = Layer::read(&[("e.toml", EVENTS)], &NoBase).expect("it is right");
         let table = Table::new(layer.write_described(&["e.toml"], &files));
         let uncore = compile_uncore(&[("u.toml", UNCORE)], &["x-a".to_owned()], &files);
-        let uncore = UncoreTable::new(uncore.expect("it is right"));
+        let uncore = UncoreTable::new(&uncore.expect("it is right"));
         let sentences = Descriptions::embedded(files.write().expect("it is short").leak());
         let cpu = table.cpus().next().expect("it is there");
         let described = |event| sentences.get(cpu.find(event, "")?.described()?);
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(found(&TEXT.replacen(from, to, 1)), [wanted], "{to}");
         }
         let files = DescriptionFiles::read(&[("d.toml", TEXT)]).expect("it is right");
-        let none = (Table::new(Vec::new()), UncoreTable::new(Vec::new()));
+        let none = (Table::new(Vec::new()), UncoreTable::new(&[]));
         assert_eq!(
             files.without_event(&none.0, &none.1),
             ["x-a LOADS", "x-a READS"]

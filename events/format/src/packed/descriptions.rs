@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-/// The most bytes that the sentences of a table have.
-const LARGEST_TEXT: usize = 8 << 20;
+/// The most bytes that the sentences of a table have, and that a table has which is compressed.
+pub(super) const LARGEST_TEXT: usize = 8 << 20;
 /// The level at which the compressor finds the most.
-const LEVEL: u8 = 10;
+pub(super) const LEVEL: u8 = 10;
 
 /// Returns the compressed form of some sentences, or `None` where they are too long to be read again.
 pub(crate) fn write_descriptions(sentences: &[String]) -> Option<Vec<u8>> {

@@ -1,13 +1,17 @@
-//! The binary table of uncore events, apart from the others: programs that count on cores alone never read a page of it.
+//! The binary table of uncore events, apart from the others, and compressed: programs that count on cores alone never
+//! inflate it.
 //!
-//! All numbers are little-endian. After the words of `header` come the CPUs, the events (each that several CPUs have in
+//! The bytes are raw deflate (RFC 1951) of what follows. All numbers are little-endian. After the words of `header` come the CPUs, the events (each that several CPUs have in
 //! common once), the lists of the CPUs (16-bit numbers of events, sorted by name), and strings as in the other table.
 //! A name is kept as event and mask, because events share their masks.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use miniz_oxide::deflate::compress_to_vec;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use super::descriptions::{LARGEST_TEXT, LEVEL};
 use crate::descriptions::DescriptionFiles;
 use crate::uncore::{Uncore, UncoreEntry, split_scale};
 
@@ -74,9 +78,10 @@ pub(crate) fn write_uncore(tables: &[Uncore], descriptions: &DescriptionFiles) -
     bytes.resize(strings_at, 0);
     bytes.extend(writer.ends.iter().flat_map(|end| end.to_le_bytes()));
     bytes.extend(writer.text.as_bytes());
-    let fits = writer.ends.len().max(writer.events.len()) <= usize::from(u16::MAX)
+    let fits = bytes.len() <= LARGEST_TEXT
+        && writer.ends.len().max(writer.events.len()) <= usize::from(u16::MAX)
         && writer.largest < u16::MAX;
-    fits.then_some(bytes)
+    fits.then(|| compress_to_vec(&bytes, LEVEL))
 }
 
 #[derive(Default)]
@@ -130,21 +135,14 @@ fn half(number: usize) -> u16 {
 /// A number or string that is not there reads as 0 or empty, so that no table can make reading panic.
 #[derive(Debug, Clone)]
 pub struct UncoreTable {
-    bytes: Cow<'static, [u8]>,
+    bytes: Vec<u8>,
 }
 
 impl UncoreTable {
-    /// Makes a table of its bytes; bytes of another kind have no CPUs.
-    pub fn new(bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+    /// Inflates a table; bytes of another kind have no CPUs.
+    pub fn new(bytes: &[u8]) -> Self {
         Self {
-            bytes: bytes.into(),
-        }
-    }
-
-    /// Makes a table of the bytes in a program.
-    pub const fn embedded(bytes: &'static [u8]) -> Self {
-        Self {
-            bytes: Cow::Borrowed(bytes),
+            bytes: decompress_to_vec_with_limit(bytes, LARGEST_TEXT).unwrap_or_default(),
         }
     }
 
