@@ -1,7 +1,10 @@
 //! The command line: `quipu` and its subcommands.
 
+mod deferred;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
+use self::deferred::Deferred;
 use crate::{annotate, diff, encode, events, generate, help, info, list, report, script};
 #[cfg(unix)]
 use crate::{msr, pctr, stat};
@@ -54,10 +57,10 @@ impl Colour {
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
     #[cfg(unix)]
-    Stat(Box<stat::Options>),
+    Stat(Deferred<stat::Options>),
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
-    Record(Box<record::Options>),
+    Record(Deferred<record::Options>),
     /// Take samples (only on Linux)
     #[cfg(not(target_os = "linux"))]
     #[command(disable_help_flag = true)]
@@ -66,48 +69,42 @@ pub(crate) enum Command {
         arguments: Vec<std::ffi::OsString>,
     },
     /// Show what was recorded, function by function
-    Report(report::Options),
+    Report(Deferred<report::Options>),
     /// Print every sample that was recorded, a line each
-    Script(script::Options),
+    Script(Deferred<script::Options>),
     /// Show the hot instructions of functions, beside their source lines
-    Annotate(annotate::Options),
+    Annotate(Deferred<annotate::Options>),
     /// Show what differs between recordings, function by function
-    // Its short options are those of perf diff.
-    #[command(
-        mut_arg("cpu", |cpu| cpu.short(None)),
-        mut_arg("comms", |comms| comms.short('C')),
-        mut_arg("dsos", |dsos| dsos.short('d'))
-    )]
-    Diff(diff::Options),
+    Diff(Deferred<diff::Options>),
     /// Show the functions that are hot now, as they run
     #[cfg(target_os = "linux")]
-    Top(top::Options),
+    Top(Deferred<top::Options>),
     /// List the events that can be counted
-    List(list::Options),
+    List(Deferred<list::Options>),
     /// Show what this machine can count, and why the rest cannot be counted
-    Info(info::Options),
+    Info(Deferred<info::Options>),
     /// Show the encoding of an event, field by field
-    Encode(encode::EncodeOptions),
+    Encode(Deferred<encode::EncodeOptions>),
     /// Show the event that an encoding counts
-    Decode(encode::DecodeOptions),
+    Decode(Deferred<encode::DecodeOptions>),
     /// Check, search and import event files
-    Events(events::Options),
+    Events(Deferred<events::Options>),
     /// Repair counter registers after a measurement with --backend msr was killed
     #[cfg(unix)]
     #[cfg_attr(
         not(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly")),
         command(about = "Repair counter registers (only on Linux, FreeBSD and DragonFly)")
     )]
-    Msr(msr::Options),
+    Msr(Deferred<msr::Options>),
     /// Read and set OpenBSD's counters by hand, as pctr(1) does
     #[cfg(unix)]
-    Pctr(pctr::Options),
+    Pctr(Deferred<pctr::Options>),
     /// Explain events, permissions, virtual-machines, or a subcommand
-    Help(help::Options),
+    Help(Deferred<help::Options>),
     /// Print the version
     #[command(hide = true)]
     Version,
     /// Write man pages or completions of shells into a directory
     #[command(hide = true)]
-    Generate(generate::Options),
+    Generate(Deferred<generate::Options>),
 }

@@ -24,7 +24,13 @@ another file name is another row by dso: -s sym compares its functions.";
 
 /// Show what differs between recordings, function by function
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = EXAMPLES)]
+// Its short options are those of perf diff.
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("cpu", |cpu| cpu.short(None)),
+    mut_arg("comms", |comms| comms.short('C')),
+    mut_arg("dsos", |dsos| dsos.short('d'))
+)]
 pub(crate) struct Options {
     /// The baseline and what is compared with it; perf.data.old and perf.data unless named. One file is compared with
     /// perf.data.old
