@@ -1,5 +1,6 @@
 //! `quipu script`: every sample of a recording, a line each, as `perf script` prints them.
 
+mod branches;
 mod fields;
 mod json;
 mod numbers;

@@ -22,10 +22,12 @@ pub(super) enum Field {
     Offset,
     SourceLine,
     Period,
+    Branches,
+    BranchSymbols,
 }
 
 /// Every field by its name.
-const FIELDS: [(&str, Field); 14] = [
+const FIELDS: [(&str, Field); 16] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
@@ -40,14 +42,14 @@ const FIELDS: [(&str, Field); 14] = [
     ("symoff", Field::Offset),
     ("srcline", Field::SourceLine),
     ("period", Field::Period),
+    ("brstack", Field::Branches),
+    ("brstacksym", Field::BranchSymbols),
 ];
 
 /// Fields of perf that are not printed here.
-const NOT_HERE: [&str; 24] = [
+const NOT_HERE: [&str; 22] = [
     "iregs",
     "uregs",
-    "brstack",
-    "brstacksym",
     "flags",
     "data_src",
     "weight",
@@ -263,6 +265,7 @@ impl Fields {
                 if self.asked[at].has(field) {
                     let hint = match field {
                         Field::Address => "; record -d records it",
+                        Field::Branches | Field::BranchSymbols => "; record -b records it",
                         Field::Cpu => "; perf record --sample-cpu and quipu record record it",
                         _ => "",
                     };
@@ -295,6 +298,7 @@ fn needed(field: Field) -> SampleType {
         Field::Address => SampleType::ADDR,
         Field::Symbol | Field::Object | Field::Offset => SampleType::IP | SampleType::ADDR,
         Field::SourceLine => SampleType::IP,
+        Field::Branches | Field::BranchSymbols => SampleType::BRANCH_STACK,
         // Of a fixed period, that is it.
         Field::Event | Field::Period => SampleType::all(),
     }
@@ -341,7 +345,7 @@ mod tests {
         for (request, word) in [
             ("nosuch", "no such field"),
             ("comm,+ip", "leave out"),
-            ("brstack", "not here"),
+            ("brstackinsn", "not here"),
             ("xx:comm", "no such type"),
         ] {
             let failure = chosen(&[request]).expect_err(request);

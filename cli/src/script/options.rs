@@ -15,7 +15,7 @@ Examples:
   quipu script -j                           one JSON object a line, for programs
   perf record -o - ls | quipu script -i -   what is being recorded
 
-Fields: comm tid pid time cpu event ip sym symoff dso addr period srcline trace. They can be chosen for a type of events
+Fields: comm tid pid time cpu event ip sym symoff dso addr period srcline trace brstack brstacksym. They can be chosen for a type of events
 (sw:comm,ip), added (-F +cpu) and left out (-F -dso); types are hw, sw, trace and raw. A line is what perf script prints.
 Tracepoints are printed as the kernel describes them in the file.";
 

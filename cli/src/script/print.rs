@@ -13,6 +13,7 @@ use crate::pager::Pager;
 use crate::recording::{ChainFrame, Place, Places, Replay, Selection, Visit, owner};
 use crate::terminal::escaped;
 
+use super::branches;
 use super::fields::{Field, FieldSet, Fields};
 use super::json::{Frame, Row};
 use super::numbers;
@@ -222,6 +223,7 @@ impl Script {
             }
         }
         if !fields.has(Field::Ip) {
+            branches::push(text, fields, (replay, places), sample, pid);
             text.push('\n');
             return;
         }
@@ -232,6 +234,7 @@ impl Script {
             numbers::push_hex(text, address, 16);
             symbol(text, fields, &place);
             source_line(text, fields, address, &place);
+            branches::push(text, fields, (replay, places), sample, pid);
             text.push('\n');
             return;
         }
@@ -250,6 +253,7 @@ impl Script {
             source_line(text, fields, address, &place);
             text.push('\n');
         }
+        branches::push(text, fields, (replay, places), sample, pid);
         text.push('\n');
     }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod annotate;
+mod branches;
 mod build_files;
 mod diff;
 mod files;
