@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use quipu_perf_data::{Branch, BranchType, Sample, Speculation};
+use quipu_perf_data::{Branch, BranchStack, BranchType, Sample, Speculation};
 use quipu_symbols::AddressOwner;
 
 use crate::recording::{Places, Replay};
@@ -47,7 +47,7 @@ pub(super) fn push(
             let _ = write!(text, "({})", escaped(&place.object));
         }
     };
-    for branch in sample.branches().iter().flat_map(|stack| stack.iter()) {
+    for branch in sample.branches().iter().flat_map(BranchStack::iter) {
         // The blank of the flags before it is enough for names, as perf has it.
         if !with_symbols {
             text.push(' ');

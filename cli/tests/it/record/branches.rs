@@ -46,9 +46,11 @@ fn recorded(bench: &Bench) {
             for [from, to, _] in branches {
                 count += 1;
                 // Predicted or not, in a transaction, aborted; cycles; type; speculation.
-                let flags =
-                    count % 16 | (count * 37 % 1000) << 4 | (count % 16) << 20 | (count % 4) << 24;
-                let flags = flags | (count / 16 % 8) << 26;
+                let flags = count % 16
+                    + ((count * 37 % 1000) << 4)
+                    + ((count % 16) << 20)
+                    + ((count % 4) << 24);
+                let flags = flags + ((count / 16 % 8) << 26);
                 for word in [from, to, flags] {
                     bytes.extend_from_slice(&word.to_ne_bytes());
                 }

@@ -216,7 +216,7 @@ fn what_samples_do_not_have_is_refused() {
     for (options, status, word) in [
         (&["-F", "addr"][..], 2, "record -d records it"),
         (&["-F", "nosuch"], 2, "there is no such field"),
-        (&["-F", "brstack"], 2, "that is not here"),
+        (&["-F", "brstackinsn"], 2, "that is not here"),
         (&["--time", "x"], 2, "the first and the last second"),
         (&["-i", "nosuch"], 125, "there is no such file"),
     ] {
