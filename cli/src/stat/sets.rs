@@ -268,10 +268,11 @@ impl Sets {
     }
 }
 
-/// Returns true if none of the events could be opened because the target has ended.
+/// Returns true if an event could not be opened because the target has ended; that of others may be another reason,
+/// which is found before the target is looked for.
 fn has_ended(set: &EventSet) -> bool {
-    let mut errors = set.events().iter().map(SetEvent::error);
-    errors.all(|error| error.is_some_and(|e| e.kind() == ErrorKind::NoSuchTarget))
+    let mut errors = set.events().iter().filter_map(SetEvent::error);
+    errors.any(|error| error.kind() == ErrorKind::NoSuchTarget)
 }
 
 /// Returns the events that could not be read because other programs changed their registers.

@@ -55,6 +55,31 @@ fn a_process_is_counted_while_a_command_runs() {
 }
 
 #[test]
+fn a_zombie_is_not_among_the_threads_of_the_machine() {
+    let events = ["-a", "--per-thread", "-j", "-e", "task-clock,cycles"];
+    if !can_count("a_zombie", &["-a", "-e", "task-clock"]) {
+        return;
+    }
+    let mut sleeper = Sleeper::start();
+    sleeper.0.kill().expect("it is ours");
+    let state = format!("/proc/{}/stat", sleeper.id());
+    while !std::fs::read_to_string(&state).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let output = run(&[&events[..], &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows = json_rows(&stderr(&output));
+    let zombie = format!("-{}", sleeper.id());
+    assert!(!rows.is_empty());
+    let name = |row: &Value| row["thread"].as_str().map(str::to_owned);
+    assert!(
+        rows.iter()
+            .filter_map(name)
+            .all(|name| !name.ends_with(&zombie))
+    );
+}
+
+#[test]
 fn counting_a_process_ends_with_it() {
     if !can_count("counting_a_process", &["-e", "task-clock"]) {
         return;
