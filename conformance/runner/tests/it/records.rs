@@ -109,6 +109,17 @@ fn a_pass_that_is_gone_is_said_and_is_a_failure() {
         .code(1)
         .stdout(contains("FAIL values.exact: 1 instead of 2"));
 
+    // A machine that is slower today may skip, and says so.
+    let slow =
+        "\"skipped\": {\"it wants 250 turns, and one takes 293 ms here\": [\"values.exact\"],";
+    kept.compare(&gone.replace("\"skipped\": {", slow))
+        .success()
+        .stdout(contains("SKIP values.exact: it wants 250 turns"));
+    let lazy = slow.replace("and one takes 293 ms here", "and there is no time");
+    kept.compare(&gone.replace("\"skipped\": {", &lazy))
+        .code(1)
+        .stdout(contains("FAIL values.exact: it passed, and is skipped"));
+
     // A newer kernel is no reason for less.
     kept.compare(&record.replace("\"kernel\": \"any\"", "\"kernel\": \"7.2\""))
         .success()
