@@ -2,6 +2,7 @@
 //! to a `perf.data` file.
 
 mod call_graph;
+mod cut_chains;
 mod events;
 mod existing;
 mod live;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 
 use crate::build_files::BuildFiles;
-use crate::call_frames::{CallFrames, Rules};
+use crate::call_frames::{CallFrames, Rule, Rules};
 use crate::demangled::demangle;
 use crate::elf::ElfImage;
 use crate::jit;
@@ -17,7 +17,7 @@ use crate::left_out::LeftOut;
 use crate::lines::{Line, Lines};
 use crate::processes::Processes;
 use crate::table::SymbolTable;
-use crate::unwind::ThreadState;
+use crate::unwind::{Machine, ThreadState};
 
 /// Name of the kernel's own code.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -200,24 +200,46 @@ impl Symbolizer {
                 return;
             };
             out.push(address);
-            let Some(mapped) = processes.mapping(pid, address) else {
-                return;
-            };
-            if is_anonymous(&mapped.path) {
-                return;
-            }
-            let index = self.image(&mapped.path);
-            let this_machine = self.this_machine;
-            let rules = self.images.get_mut(index).and_then(|image| {
-                let in_file = image.elf.as_ref()?.address_at(mapped.offset_of(address))?;
-                Some((image.rules_at(in_file, this_machine)?, in_file))
-            });
+            let rules = self.rules_at(processes, pid, address);
             let stepped = rules
                 .and_then(|(rules, in_file)| thread.step(&rules, address.wrapping_sub(in_file)));
             if stepped.is_none() {
                 return;
             }
         }
+    }
+
+    /// Returns true if the frame of a process at an address is found by the frame pointer, as call chains of frame pointers need
+    /// it, and false if it is found by the stack pointer or otherwise; `None` where no call frame information tells.
+    pub fn has_frame_pointer(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        address: u64,
+        machine: Machine,
+    ) -> Option<bool> {
+        let (rules, _) = self.rules_at(processes, pid, address)?;
+        Some(
+            matches!(rules.cfa, Rule::Register(register, _) if register == machine.frame_pointer()),
+        )
+    }
+
+    /// Returns the rules that restore the registers of a caller at an address of a process, and the address in the file.
+    fn rules_at(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        address: u64,
+    ) -> Option<(Arc<Rules>, u64)> {
+        let mapped = processes.mapping(pid, address)?;
+        if is_anonymous(&mapped.path) {
+            return None;
+        }
+        let index = self.image(&mapped.path);
+        let this_machine = self.this_machine;
+        let image = self.images.get_mut(index)?;
+        let in_file = image.elf.as_ref()?.address_at(mapped.offset_of(address))?;
+        Some((image.rules_at(in_file, this_machine)?, in_file))
     }
 
     fn kernel_function(&mut self, address: u64) -> Function {

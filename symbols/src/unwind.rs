@@ -58,6 +58,13 @@ impl Machine {
         }
     }
 
+    pub(crate) fn frame_pointer(self) -> Register {
+        match self {
+            Self::X86_64 => gimli::X86_64::RBP,
+            Self::Aarch64 => gimli::AArch64::X29,
+        }
+    }
+
     fn program_counter(self) -> Register {
         match self {
             Self::X86_64 => gimli::X86_64::RA,

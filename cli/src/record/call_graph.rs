@@ -91,6 +91,13 @@ impl CallGraph {
     }
 }
 
+/// Returns true if call chains are found by frame pointers alone.
+pub(super) fn follows_frame_pointers(spec: &SamplerSpec) -> bool {
+    spec.sample_type.contains(SampleType::CALLCHAIN)
+        && spec.user_stack == 0
+        && !spec.branches.contains(BranchSampleType::CALL_STACK)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,12 +129,18 @@ mod tests {
         CallGraph::LastBranches.ask(&mut spec).expect("it is asked");
         assert!(spec.branches.contains(BranchSampleType::CALL_STACK));
         assert!(spec.sample_type.contains(SampleType::BRANCH_STACK));
+        assert!(!follows_frame_pointers(&spec));
+        let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
+        assert!(!follows_frame_pointers(&spec));
+        CallGraph::FramePointers.ask(&mut spec).expect("asked");
+        assert!(follows_frame_pointers(&spec));
         let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
         let asked = CallGraph::StackCopies(4096).ask(&mut spec);
         match Machine::from_name(ARCH) {
             Some(_) => {
                 asked.expect("it is asked");
                 assert_eq!(spec.user_stack, 4096);
+                assert!(!follows_frame_pointers(&spec));
                 assert!(spec.flags.contains(SamplerFlags::NO_USER_FRAMES));
             }
             None => assert!(asked.is_err()),

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use crate::stat::signals::Signals;
 use crate::stat::{any_alive, command, raise_open_file_limit};
 use crate::terminal::{self, escaped};
 
+use super::call_graph::follows_frame_pointers;
+use super::cut_chains;
 use super::opening::Opened;
 use super::output::{Destination, StandardOutput};
 use super::plan::RecordPlan;
@@ -290,6 +293,12 @@ impl<'a> Recorder<'a> {
                 "samples were lost because a ring buffer was full: use more pages (-m {}) or a lower rate",
                 4 * recording.spec.ring_bytes / 4096
             ));
+        }
+        if matches!(self.plan.output, Destination::File(_))
+            && follows_frame_pointers(&recording.spec)
+            && let Some(note) = cut_chains::note(Path::new(&name))
+        {
+            self.say(&note);
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     pub(crate) has_kernel_symbols: bool,
     /// The machine that was recorded, if its stacks can be unwound.
-    pub(super) machine: Option<Machine>,
+    pub(crate) machine: Option<Machine>,
     pub(super) not_unwound: NotUnwound,
     /// The number of records that cannot be decoded, and why the first of them cannot.
     left_out: Option<(u64, Error)>,

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 mod annotate;
 mod branches;
 mod build_files;
+mod cut_chains;
 mod diff;
 mod files;
 mod groups;
