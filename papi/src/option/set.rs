@@ -176,8 +176,8 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
             })?;
             Err(ENOSUPP)
         }
-        // Quipu's own event files are read instead.
-        USER_EVENTS_FILE => Err(ECMP),
+        // PAPI takes it and reads nothing.
+        USER_EVENTS_FILE => Ok(()),
         _ => Err(EINVAL),
     }
 }

@@ -93,6 +93,10 @@ int main(void)
     CHECK(PAPI_hl_region_begin(NULL), PAPI_EINVAL);
     CHECK(PAPI_hl_region_end("never"), PAPI_EMISC);
     CHECK(PAPI_set_debug(17), PAPI_EINVAL);
+    option.events_file = "/there-is-no-such-file";
+    CHECK(PAPI_set_opt(PAPI_USER_EVENTS_FILE, &option), PAPI_OK);
+    CHECK(PAPI_set_opt(PAPI_USER_EVENTS_FILE, NULL), PAPI_EINVAL);
+    CHECK(PAPI_get_opt(PAPI_USER_EVENTS_FILE, &option), PAPI_EINVAL);
     CHECK(PAPI_strerror(1) == NULL && PAPI_strerror(-1000) == NULL, 1);
     CHECK(PAPI_strerror(PAPI_EMULPASS) != NULL, 1);
     PAPI_perror(NULL);
