@@ -217,11 +217,15 @@ impl OpenSet {
         }
         let composed = || {
             let counted = self.counts.get(index).ok_or_else(no_such_event)?;
+            let total = counted.total()?;
             let (enabled, running) = match counted.event().preset() {
-                Some(_) => times(counted.term_readings()?.iter().flatten().map(|(_, r)| *r)),
+                Some(_) => {
+                    let parts = counted.terms().flat_map(|term| term.parts().into_iter());
+                    times(parts.flatten().map(|(_, reading)| reading))
+                }
                 None => times(counted.parts()?.map(|(_, reading)| reading)),
             };
-            Ok(quipu_count::new(counted.total()?, enabled, running))
+            Ok(quipu_count::new(total, enabled, running))
         };
         composed().unwrap_or_else(|error: Error| quipu_count::refused(error.kind().into()))
     }
@@ -273,14 +277,11 @@ impl OpenSet {
         let (enabled, running) = times(own.iter());
         let total = match (self.set.events()[index].preset(), &own[..]) {
             (Some(preset), _) => {
-                let mut rest = own.iter();
-                let mut readings = Vec::new();
-                for parts in &event.terms {
-                    readings.push(parts.iter().zip(rest.by_ref()).collect());
-                }
-                preset
-                    .evaluate(&readings)
-                    .unwrap_or_else(|none| none.count())
+                let of_term = |term: usize| {
+                    let before = event.terms[..term].iter().map(Vec::len).sum::<usize>();
+                    event.terms[term].iter().zip(&own[before..])
+                };
+                preset.evaluate(of_term).unwrap_or_else(|none| none.count())
             }
             (None, [reading]) if event.form == Form::Gauge => reading.level(),
             (None, _) => total(event.terms.iter().flatten().zip(&own)),

@@ -20,11 +20,19 @@ struct Reader {
 
 impl Reader {
     fn open(config: &quipu_config, events: &CStr) -> Self {
+        Self::with_presets(config, &[], events)
+    }
+
+    fn with_presets(config: &quipu_config, presets: &[(&CStr, &CStr)], events: &CStr) -> Self {
         let mut set = null_mut();
         let (mut number, mut parts) = (0, 0);
         // SAFETY: good arguments.
         unsafe {
             assert_eq!(quipu_set_create(config, &mut set), QUIPU_OK);
+            for (name, formula) in presets {
+                let defined = quipu_set_define(set, name.as_ptr(), formula.as_ptr());
+                assert_eq!(defined, QUIPU_OK, "{formula:?}");
+            }
             assert_eq!(quipu_set_add(set, events.as_ptr()), QUIPU_OK);
             assert_eq!(quipu_set_open(set), QUIPU_OK);
             assert_eq!(quipu_set_start(set), QUIPU_OK);
@@ -106,6 +114,22 @@ fn reading_one_thread_allocates_nothing() {
     assert_eq!(reader.allocated(), NOTHING);
 }
 
+/// A preset of whole numbers and one with a fraction, on one thread.
+#[test]
+fn reading_a_formula_allocates_nothing() {
+    let config = init!(quipu_config);
+    let presets = [
+        (c"WHOLE", c"page-faults + 2 * (page-faults - minor-faults)"),
+        (c"PART", c"minor-faults / 2 + page-faults"),
+    ];
+    let mut reader = Reader::with_presets(&config, &presets, c"WHOLE,PART");
+    assert_eq!(reader.readings.len(), 4);
+    std::hint::black_box(vec![1u8; 1 << 22]);
+    assert_eq!(reader.allocated(), NOTHING);
+    let values: Vec<_> = reader.counts.iter().map(|count| count.value).collect();
+    assert!(values[0] > 0 && values[1] > 0, "{values:?}");
+}
+
 /// Two CPUs, whose readings are added, and a gauge, whose are not.
 #[test]
 fn reading_several_parts_allocates_nothing() {
@@ -116,8 +140,10 @@ fn reading_several_parts_allocates_nothing() {
     let mut config = init!(quipu_config);
     config.target = quipu_target::QUIPU_ALL_CPUS as u32;
     config.sim = sim;
-    let mut reader = Reader::open(&config, c"{cycles,branches:u},TEMPERATURE,instructions");
-    assert_eq!(reader.readings.len(), 8);
+    let presets = [(c"MISSED", c"BRANCHES - BRANCH_MISSES")];
+    let events = c"{cycles,branches:u},TEMPERATURE,instructions,MISSED";
+    let mut reader = Reader::with_presets(&config, &presets, events);
+    assert_eq!(reader.readings.len(), 12);
     assert_eq!(reader.allocated(), NOTHING);
     drop(reader);
     // SAFETY: a handle.

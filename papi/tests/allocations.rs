@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::io::Write as _;
 
 // The functions below are its symbols.
 use papi as _;
@@ -42,6 +43,22 @@ fn set(events: &[&CStr]) -> c_int {
         }
     }
     set
+}
+
+/// Returns a set of a preset that is made of several events on most CPUs, if one can be counted here.
+fn derived() -> Option<c_int> {
+    let mut set = -1;
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(PAPI_create_eventset(&mut set), 0);
+        let presets = [c"PAPI_L1_TCM", c"PAPI_BR_PRC", c"PAPI_L1_DCH"];
+        let added = presets.map(|preset| PAPI_add_named_event(set, preset.as_ptr()));
+        added.contains(&0).then_some(set)
+    }
+}
+
+fn skip(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIP derived presets: {reason}");
 }
 
 /// Returns the number of allocations in a hundred calls, each of which has to succeed.
@@ -102,6 +119,11 @@ fn starting_reading_and_stopping_allocate_nothing() {
     let multiplexed = set(&FIVE);
     assert_eq!(PAPI_set_multiplex(multiplexed), 0);
     assert_eq!(allocated(multiplexed), NOTHING, "multiplexed");
+
+    match derived() {
+        Some(derived) => assert_eq!(allocated(derived), NOTHING, "a derived preset"),
+        None => skip("no preset of several events can be counted here"),
+    }
 
     extern "C" fn ignore(_: c_int, _: *mut c_void, _: c_longlong, _: *mut c_void) {}
     let overflowing = set(&FIVE);

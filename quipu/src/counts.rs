@@ -95,6 +95,12 @@ impl Counts {
         }
     }
 
+    /// Returns the counts of an event that is looked up by itself.
+    #[inline]
+    fn alone<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
+        self.of(event, &mut LastGroup::none())
+    }
+
     /// Returns the readings of a group in its first part, or none if it could not be read.
     #[inline(always)]
     fn only_part(&self, group: usize) -> &[Reading] {
@@ -117,7 +123,7 @@ impl Counts {
     /// Returns one event, by its position in the request.
     #[inline]
     pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
-        Some(self.of(self.events.get(index)?, &mut LastGroup::none()))
+        Some(self.alone(self.events.get(index)?))
     }
 
     /// Returns every event, in request order.
@@ -248,8 +254,18 @@ impl<'a> EventCount<'a> {
     /// Returns the value of the formula of a preset of several events; `None` for other events.
     fn evaluate(&self) -> Option<Result<Result<Count, NoValue>>> {
         let preset = self.event.preset()?;
-        let readings = self.term_readings();
-        Some(readings.map(|readings| preset.evaluate(&readings)))
+        if let Err(error) = self.check_terms() {
+            return Some(Err(error));
+        }
+        let counts = self.counts;
+        let readings = |term: usize| {
+            counts
+                .alone(&preset.terms()[term])
+                .parts()
+                .into_iter()
+                .flatten()
+        };
+        Some(Ok(preset.evaluate(readings)))
     }
 
     /// Returns the readings of each term, part by part; an event that is no preset is its own only term.
@@ -260,20 +276,25 @@ impl<'a> EventCount<'a> {
         if self.event.preset().is_none() {
             return Ok(vec![self.parts()?.collect()]);
         }
-        let terms = self.terms().map(|term| match term.parts() {
-            Ok(parts) => Ok(parts.collect()),
-            Err(error) => Err(term_refused(self.name(), term.name(), &error)),
-        });
+        self.check_terms()?;
+        let terms = self.terms().map(|term| Ok(term.parts()?.collect()));
         terms.collect()
+    }
+
+    /// Returns the reason why a term has no readings.
+    fn check_terms(&self) -> Result<()> {
+        let refused = |term: EventCount<'_>| {
+            let error = term.read().err()?;
+            Some(term_refused(self.name(), term.name(), &error))
+        };
+        self.terms().find_map(refused).map_or(Ok(()), Err)
     }
 
     /// Returns the terms of a preset of several events, each counted by itself; none for other events.
     pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
         let counts = self.counts;
         let terms = self.event.preset().map_or(&[][..], Preset::terms);
-        terms
-            .iter()
-            .map(move |event| counts.of(event, &mut LastGroup::none()))
+        terms.iter().map(move |event| counts.alone(event))
     }
 
     /// Returns the readings, part by part.
@@ -283,7 +304,9 @@ impl<'a> EventCount<'a> {
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) for a preset of several events, whose
     /// [terms](Self::terms) have readings.
     #[inline]
-    pub fn parts(&self) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)>> {
+    pub fn parts(
+        &self,
+    ) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)> + use<'a>> {
         if self.event.preset().is_some() {
             let attempted = format!("give the readings of {}", self.name());
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)

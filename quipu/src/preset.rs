@@ -51,27 +51,54 @@ impl Preset {
         self.in_one_group
     }
 
-    /// Returns the value of the formula for readings of each term, part by part.
+    /// Returns the value of the formula for the readings of each term by its index, part by part.
     ///
     /// The value is exact if that of every term is, and an estimate if any of them is one. A part in
     /// which a term was not counted is missing from the value altogether, as the others say nothing by
     /// themselves. A formula that may give fractions has its value in millionths
     /// ([`EventInfo::scale`]), rounded to nearest.
     ///
+    /// Allocates nothing where there is a value and the formula has at most 16 terms.
+    ///
     /// # Errors
     /// The reason why there is no value: a term was never counted, the formula divides by zero, or its
     /// value is below zero or too large for a count.
-    pub fn evaluate(&self, readings: &[Vec<(&Part, &Reading)>]) -> Result<Count, NoValue> {
-        let mut sums = vec![0u128; self.terms.len()];
+    pub fn evaluate<'r, R>(&self, readings: impl Fn(usize) -> R) -> Result<Count, NoValue>
+    where
+        R: Iterator<Item = (&'r Part, &'r Reading)>,
+    {
+        with_room(self.terms.len(), |sums: &mut [u128]| {
+            self.evaluate_into(sums, readings)
+        })
+    }
+
+    /// Adds up each term, and returns the value of the formula for the sums.
+    fn evaluate_into<'r, R>(
+        &self,
+        sums: &mut [u128],
+        readings: impl Fn(usize) -> R,
+    ) -> Result<Count, NoValue>
+    where
+        R: Iterator<Item = (&'r Part, &'r Reading)>,
+    {
+        let terms = 0..self.terms.len();
         let mut counted = 0;
         let mut missing = 0;
         let mut estimated = false;
         let mut uncounted: Option<(usize, Count)> = None;
-        for target in targets(readings) {
-            let of_target = |term: usize| {
-                let readings = readings.get(term).into_iter().flatten().copied();
-                let mut here = readings
-                    .filter(|(part, _)| (part.cpu, part.thread) == target)
+        // The CPUs and threads that were watched, each once and in order; core PMUs take turns on them.
+        let target_after = |last: Option<Watched>| {
+            let all = terms.clone().flat_map(&readings);
+            all.map(|(part, _)| watched(part))
+                .filter(|target| last.is_none_or(|last| *target > last))
+                .min()
+        };
+        let mut next = target_after(None);
+        while let Some(target) = next {
+            next = target_after(next);
+            let total_of = |term: usize| {
+                let mut here = readings(term)
+                    .filter(|(part, _)| watched(part) == target)
                     .peekable();
                 // The sum of no parts would be an exact 0.
                 match here.peek() {
@@ -79,14 +106,15 @@ impl Preset {
                     None => Count::NotCounted,
                 }
             };
-            let totals: Vec<Count> = (0..self.terms.len()).map(of_target).collect();
-            if let Some(term) = totals.iter().position(|total| !total.is_complete()) {
+            let mut totals = terms.clone().map(|term| (term, total_of(term)));
+            if let Some(of_term) = totals.find(|(_, total)| !total.is_complete()) {
                 missing += 1;
-                uncounted.get_or_insert((term, totals[term]));
+                uncounted.get_or_insert(of_term);
                 continue;
             }
             counted += 1;
-            for (sum, total) in sums.iter_mut().zip(totals) {
+            for (term, sum) in sums.iter_mut().enumerate() {
+                let total = total_of(term);
                 *sum = sum.saturating_add(total.value().unwrap_or(0));
                 estimated |= total.is_estimate();
             }
@@ -104,7 +132,7 @@ impl Preset {
             };
             return Err(NoValue { reason, jumped });
         }
-        match self.value(&sums) {
+        match self.value(sums) {
             Ok(value) => Ok(Count::of_parts(
                 value,
                 estimated,
@@ -112,7 +140,7 @@ impl Preset {
                 counted + missing,
             )),
             Err(why) => Err(NoValue {
-                reason: self.explained(&why, &sums, estimated),
+                reason: self.explained(&why, sums, estimated),
                 jumped: false,
             }),
         }
@@ -122,14 +150,22 @@ impl Preset {
     fn value(&self, sums: &[u128]) -> Result<u128, String> {
         const TOO_LARGE: &str = "is too large a number";
         if self.formula.is_whole() {
-            let sums: Option<Vec<i128>> =
-                sums.iter().map(|sum| i128::try_from(*sum).ok()).collect();
-            let value = sums.and_then(|sums| self.formula.evaluate_whole(&sums));
+            let value = with_room(sums.len(), |whole: &mut [i128]| {
+                for (whole, sum) in whole.iter_mut().zip(sums) {
+                    *whole = i128::try_from(*sum).ok()?;
+                }
+                self.formula.evaluate_whole(whole)
+            });
             let value = value.ok_or(TOO_LARGE)?;
             return u128::try_from(value).map_err(|_| format!("is {value}, which no count can be"));
         }
-        let sums: Vec<f64> = sums.iter().map(|sum| *sum as f64).collect();
-        let value = self.formula.evaluate(&sums).ok_or("divides by zero")?;
+        let value = with_room(sums.len(), |floats: &mut [f64]| {
+            for (float, sum) in floats.iter_mut().zip(sums) {
+                *float = *sum as f64;
+            }
+            self.formula.evaluate(floats)
+        });
+        let value = value.ok_or("divides by zero")?;
         let millionths = (value * MILLION).round();
         if millionths < 0.0 {
             Err(format!("is {value}, which no count can be"))
@@ -211,16 +247,19 @@ impl fmt::Display for NoValue {
 
 impl std::error::Error for NoValue {}
 
-/// The CPUs and threads that were watched, each once; core PMUs take turns on them.
-fn targets(readings: &[Vec<(&Part, &Reading)>]) -> Vec<(Option<u32>, Option<i32>)> {
-    let mut targets: Vec<_> = readings
-        .iter()
-        .flatten()
-        .map(|(part, _)| (part.cpu, part.thread))
-        .collect();
-    targets.sort_unstable();
-    targets.dedup();
-    targets
+/// A CPU or thread that was watched.
+type Watched = (Option<u32>, Option<i32>);
+
+fn watched(part: &Part) -> Watched {
+    (part.cpu, part.thread)
+}
+
+/// Runs something with room for a number of each term: on the stack, where they are few.
+fn with_room<N: Copy + Default, T>(terms: usize, body: impl FnOnce(&mut [N]) -> T) -> T {
+    match [N::default(); 16].get_mut(..terms) {
+        Some(few) => body(few),
+        None => body(&mut vec![N::default(); terms]),
+    }
 }
 
 /// Returns the reason why a preset cannot be counted if a term cannot.

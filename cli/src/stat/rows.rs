@@ -409,7 +409,7 @@ impl Row {
 
     /// Sets the value of a preset's formula. The times are those of the term that ran least.
     fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
-        match preset.evaluate(terms) {
+        match preset.evaluate(|term| terms[term].iter().copied()) {
             Ok(count) => self.count = count,
             Err(reason) => {
                 self.count = reason.count();

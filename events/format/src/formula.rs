@@ -61,6 +61,9 @@ impl Formula {
     /// The longest formula, in bytes.
     const LONGEST: usize = 4096;
 
+    /// The most numbers that wait on the stack.
+    const ROOM: usize = 32;
+
     /// Parses a formula.
     ///
     /// # Errors
@@ -84,6 +87,10 @@ impl Formula {
         };
         parser.expression()?;
         match parser.peek() {
+            None if parser.formula.height() > Self::ROOM => {
+                parser.at = 0;
+                Err(parser.error("too many numbers wait for an operator"))
+            }
             None => Ok(parser.formula),
             Some(')') => Err(parser.error("this parenthesis was never opened")),
             Some(other) => Err(parser.no_operator(other)),
@@ -198,27 +205,41 @@ impl Formula {
         })
     }
 
-    /// Runs the steps, in one kind of number.
-    fn run<N: Copy>(
+    /// Returns the most numbers that are on the stack at a time.
+    fn height(&self) -> usize {
+        let heights = self.steps.iter().scan(0, |height, step| {
+            match step {
+                Step::Number(_) | Step::Event(_) => *height += 1,
+                _ => *height -= 1,
+            }
+            Some(*height)
+        });
+        heights.max().unwrap_or(0)
+    }
+
+    /// Runs the steps, in one kind of number. Allocates nothing.
+    fn run<N: Copy + Default>(
         &self,
         values: &[N],
         number: impl Fn(f64) -> Option<N>,
         apply: impl Fn(Step, N, N) -> Option<N>,
     ) -> Option<N> {
-        let mut stack = Vec::with_capacity(self.steps.len());
+        let mut stack = [N::default(); Self::ROOM];
+        let mut height = 0;
         for step in &self.steps {
             let value = match *step {
                 Step::Number(value) => number(value)?,
                 Step::Event(index) => *values.get(index)?,
                 operator => {
-                    let right = stack.pop()?;
-                    let left = stack.pop()?;
-                    apply(operator, left, right)?
+                    let [left, right] = stack[..height].last_chunk()?;
+                    height -= 2;
+                    apply(operator, *left, *right)?
                 }
             };
-            stack.push(value);
+            *stack.get_mut(height)? = value;
+            height += 1;
         }
-        stack.pop()
+        stack[..height].last().copied()
     }
 }
 

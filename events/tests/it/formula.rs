@@ -90,6 +90,12 @@ fn errors_say_where() {
     assert_eq!(Formula::parse(&nested(64)).unwrap().single(), Some("A"));
     assert_eq!(Formula::parse(&nested(65)).unwrap_err().at, 64);
     assert!(Formula::parse(&"(".repeat(4000)).is_err());
+    let waiting = |numbers: usize| "A - (".repeat(numbers - 1) + "A" + &")".repeat(numbers - 1);
+    let most = Formula::parse(&waiting(32)).unwrap();
+    assert_eq!(most.evaluate(&[1.0]), Some(0.0));
+    assert_eq!(most.evaluate_whole(&[1]), Some(0));
+    let more = Formula::parse(&waiting(33)).unwrap_err();
+    assert_eq!(more.reason, "too many numbers wait for an operator");
     assert!(Formula::parse(&"é".repeat(3000)).is_err());
 }
 

@@ -254,7 +254,9 @@ fn a_part_counts_when_every_term_was_counted_in_it() {
         vec![(&zero, &half), (&one, &never)],
     ];
     assert_eq!(
-        preset.evaluate(&partial).unwrap(),
+        preset
+            .evaluate(|term| partial[term].iter().copied())
+            .unwrap(),
         Count::Partial {
             value: 80,
             estimated: true,
@@ -263,7 +265,9 @@ fn a_part_counts_when_every_term_was_counted_in_it() {
         }
     );
     let elsewhere = [vec![(&zero, &whole)], vec![(&one, &whole)]];
-    let reason = preset.evaluate(&elsewhere).unwrap_err();
+    let reason = preset
+        .evaluate(|term| elsewhere[term].iter().copied())
+        .unwrap_err();
     assert_eq!(
         reason.to_string(),
         "its term BRANCH_MISSES never got a hardware counter"
@@ -275,5 +279,8 @@ fn a_part_counts_when_every_term_was_counted_in_it() {
         vec![(&core, &half), (&atom, &half)],
         vec![(&core, &never), (&atom, &all)],
     ];
-    assert_eq!(preset.evaluate(&turns), Ok(Count::Exact(20 - 3)));
+    assert_eq!(
+        preset.evaluate(|term| turns[term].iter().copied()),
+        Ok(Count::Exact(20 - 3))
+    );
 }
