@@ -51,6 +51,7 @@ pub(crate) struct Library {
 
 impl Library {
     /// Lays out what cargo built beside this test.
+    #[allow(dead_code, reason = "not every test lays one out")]
     pub(crate) fn lay_out() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let test = env::current_exe().expect("the test's own path");
