@@ -10,6 +10,6 @@ mod spaces;
 pub(crate) use chain::ChainFrame;
 pub(crate) use open::Input;
 pub(crate) use places::{Place, Places};
-pub(crate) use replay::{Replay, Visit, owner};
+pub(crate) use replay::{Replay, Visit, owner, owner_of_address};
 pub(crate) use selection::{Selection, SelectionOptions};
 pub(crate) use spaces::Spaces;

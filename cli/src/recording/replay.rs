@@ -22,6 +22,8 @@ use super::open::Input;
 /// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
+/// Addresses from here on are the kernel's.
+const FIRST_OF_KERNEL: u64 = 1 << 63;
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
 
@@ -447,6 +449,14 @@ pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
         CpuMode::Kernel => AddressOwner::Kernel,
         CpuMode::User => AddressOwner::Process(pid),
         _ => AddressOwner::Other,
+    }
+}
+
+/// Returns the owner of an end of a branch, of which samples have the address alone.
+pub(crate) fn owner_of_address(address: u64, pid: i32) -> AddressOwner {
+    match address >= FIRST_OF_KERNEL {
+        true => AddressOwner::Kernel,
+        false => AddressOwner::Process(pid),
     }
 }
 

@@ -43,7 +43,10 @@ impl Columns {
     /// Returns the columns that are named, or the usual ones.
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         if options.fields.is_empty() {
-            let keys = sort::keys(&options.sort)?;
+            let keys = match options.branch_stack && options.sort.is_empty() {
+                true => sort::USUAL_OF_BRANCHES.to_vec(),
+                false => sort::keys(&options.sort)?,
+            };
             let mut list = match options.children {
                 true => vec![Column::Children, Column::Overhead],
                 false => vec![Column::Overhead],

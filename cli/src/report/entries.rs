@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Profile, Stack, Task, Weight};
+use super::profile::{EventProfile, Profile, Stack, TakenBranch, Task, Weight};
 use super::sort::Key;
 
 /// One line: the samples that are the same by the keys of the report.
@@ -47,16 +47,17 @@ impl<'a> Entries<'a> {
         let mut total = event.total;
         let mut list: Vec<Entry<'_>> = Vec::new();
         let mut by_cells: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut known: HashMap<(&Task, usize), usize> = HashMap::new();
+        let mut known: HashMap<(&Task, Option<TakenBranch>, usize), usize> = HashMap::new();
         let mut seen = BTreeSet::new();
         for (stack, weight) in &event.stacks {
             seen.clear();
             let frames = stack.frames.iter().enumerate();
             for (i, &function) in frames.take(if children { usize::MAX } else { 1 }) {
-                let place = *known.entry((&stack.task, function)).or_insert_with(|| {
-                    let seen = profile.functions.get(function);
-                    let cells: Vec<_> =
-                        keys.iter().map(|key| key.text(&stack.task, seen)).collect();
+                let subject = (&stack.task, stack.branch, function);
+                let place = *known.entry(subject).or_insert_with(|| {
+                    let texts = keys.iter();
+                    let texts = texts.map(|key| key.text(&profile.functions, stack, function));
+                    let cells: Vec<_> = texts.collect();
                     *by_cells.entry(cells.clone()).or_insert_with(|| {
                         list.push(Entry {
                             cells,

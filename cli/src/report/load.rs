@@ -6,19 +6,23 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use quipu_perf_data::{
-    Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record, RecordedEvent, Sample,
-    SampleId, SampleType, Throttling,
+    Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
+    RecordedEvent, Sample, SampleId, SampleType, Throttling,
 };
 use quipu_symbols::{AddressOwner, Function};
 
 use crate::failure::Failure;
-use crate::recording::{ChainFrame, Input, Replay, Selection, Spaces, Visit, owner};
+use crate::recording::{
+    ChainFrame, Input, Replay, Selection, Spaces, Visit, owner, owner_of_address,
+};
 
 use super::header;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Functions, Profile, Weight};
+use super::profile::{EventProfile, Functions, Profile, TakenBranch, Weight};
 use super::sort::Key;
-use super::stacks::{ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of};
+use super::stacks::{
+    Branches, ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of,
+};
 
 /// As many addresses are known at once.
 const MOST_ADDRESSES: usize = 1 << 19;
@@ -42,6 +46,17 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
     let selection = options.selection.selection()?;
     let selection = selection.with_named_only(options.hide_unresolved);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
+        let has_branches = |event: &RecordedEvent| {
+            let fields = event.attr().layout().sample_type();
+            fields.contains(SampleType::BRANCH_STACK)
+        };
+        let wants_branches = options.branch_stack || keys.iter().any(|key| key.is_of_branches());
+        if wants_branches && !events.iter().any(has_branches) {
+            return Err(Failure::usage(format_args!(
+                "{} has no branches; record -b records them",
+                options.input.display()
+            )));
+        }
         let mut loading = Loading::new(options, (selection, keys), events, names);
         if options.header || options.header_only {
             let path = (options.input != Path::new("-")).then_some(&*options.input);
@@ -90,6 +105,8 @@ struct Loading {
     recent: [(Option<i32>, u32); RECENT],
     lists: FrameLists,
     chains: KnownChains,
+    /// The branches, where they are reported in place of instructions.
+    branches: Option<Branches>,
     /// The weights of the stacks of each event.
     weights: Vec<Weights>,
     /// The lists of functions at addresses.
@@ -148,6 +165,10 @@ impl Visit for Loading {
             Err(NotChosen::Filtered) if !self.is_relative => None,
             Err(_) => return ControlFlow::Continue(()),
         };
+        if self.branches.is_some() {
+            self.count_branches(replay, (event, sample), stack);
+            return ControlFlow::Continue(());
+        }
         if read.is_empty() {
             let period = sample.period();
             self.without_period |= period.is_none();
@@ -223,6 +244,8 @@ impl Loading {
             recent: [NOBODY; RECENT],
             lists: FrameLists::new(),
             chains: KnownChains::default(),
+            branches: (options.branch_stack || keys.iter().any(|key| key.is_of_branches()))
+                .then(Branches::default),
             weights: vec![Weights::default(); events.len()],
             known: HashMap::default(),
             nameless: "[unknown]".into(),
@@ -264,7 +287,8 @@ impl Loading {
             return Err(NotChosen::LeftOut);
         }
         let task = task.ok_or(NotChosen::Filtered)?;
-        if self.is_selection && self.selection.is_of_functions() && !self.selects(leaf) {
+        let decides = self.selection.is_of_functions() && self.branches.is_none();
+        if self.is_selection && decides && !self.selects(leaf) {
             return Err(NotChosen::Filtered);
         }
         Ok(StackKey {
@@ -272,6 +296,41 @@ impl Loading {
             leaf,
             callers,
         })
+    }
+
+    /// Adds each branch of a sample, of which one counts as much as another. Its target is the function that decides whether it
+    /// is chosen.
+    fn count_branches(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        stack: Option<StackKey>,
+    ) {
+        let pid = sample.thread().map_or(-1, |thread| thread.pid);
+        for branch in sample.branches().iter().flat_map(BranchStack::iter) {
+            let Some(stack) = stack else {
+                self.count(replay.begun, event, None, 1, None);
+                continue;
+            };
+            let [from, to] = [branch.from, branch.to]
+                .map(|address| self.functions_at(replay, owner_of_address(address, pid), address));
+            if self.selection.is_of_named() && !(self.has_name(from) && self.has_name(to)) {
+                continue;
+            }
+            let is_chosen = !self.selection.is_of_functions() || self.selects(to);
+            if !is_chosen && self.is_relative {
+                continue;
+            }
+            let from = self.lists.get(from).first();
+            let branch = taken(&branch, from.map(|from| *from as usize));
+            let number = self.branches.as_mut().map(|all| all.number(branch));
+            let stack = StackKey {
+                leaf: to,
+                callers: number.unwrap_or_default(),
+                ..stack
+            };
+            self.count(replay.begun, event, is_chosen.then_some(stack), 1, None);
+        }
     }
 
     /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
@@ -464,7 +523,7 @@ impl Loading {
             event.lost = self.losses.of(i);
             event.throttled = super::throttled(&self.throttling[i]);
             let weights = std::mem::take(&mut self.weights[i]);
-            event.stacks = stacks_of(weights, &self.tasks, &self.lists);
+            event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
@@ -506,5 +565,18 @@ impl Loading {
         let events = &mut self.profile.events;
         events.retain(|event| !dummies.next().unwrap_or(false) || event.total.samples > 0);
         self.profile
+    }
+}
+
+/// Returns what a report tells of a branch in a function.
+fn taken(branch: &Branch, from: Option<usize>) -> TakenBranch {
+    TakenBranch {
+        from,
+        mispredicted: match (branch.predicted(), branch.mispredicted()) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        },
+        cycles: branch.cycles(),
     }
 }

@@ -37,6 +37,10 @@ pub(crate) struct Options {
     /// Report this event alone
     #[arg(short, long, value_name = "EVENT", help_heading = "What")]
     pub(crate) event: Option<String>,
+    /// Report the branches of samples in place of their instructions, as keys of branches do too; comm, dso_from, symbol_from,
+    /// symbol_to, cycles unless others are named
+    #[arg(short, long, conflicts_with_all = ["children", "call_graph", "flamegraph", "csv"], help_heading = "What")]
+    pub(crate) branch_stack: bool,
     /// Tell inlined functions apart, where there is debug information
     #[arg(long, help_heading = "What")]
     pub(crate) inline: bool,
@@ -61,7 +65,8 @@ pub(crate) struct Options {
     #[arg(short = 'U', long, help_heading = "Which samples")]
     pub(crate) hide_unresolved: bool,
 
-    /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; comm,dso,sym unless named
+    /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; comm,dso,sym unless named; branches by symbol_from,
+    /// symbol_to, dso_from, dso_to, mispredict, cycles
     #[arg(
         short,
         long,

@@ -67,8 +67,20 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stack {
     pub(crate) task: Task,
+    /// The branch that was taken into its function, where branches are reported.
+    pub(crate) branch: Option<TakenBranch>,
     /// Positions in [`Functions`], the innermost first.
     pub(crate) frames: Box<[usize]>,
+}
+
+/// A branch, as far as a report tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TakenBranch {
+    /// The position of the function that it is in; `None` where nothing is known of the address.
+    pub(crate) from: Option<usize>,
+    /// `None` where the CPU does not tell.
+    pub(crate) mispredicted: Option<bool>,
+    pub(crate) cycles: u16,
 }
 
 /// Every function that was seen, once.

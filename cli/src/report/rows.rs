@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::terminal::escaped;
 
 use super::entries::{Entries, Entry};
-use super::profile::{EventProfile, Profile, Weight};
+use super::profile::{EventProfile, Profile, Seen, Weight};
 use super::sort::{Key, USUAL};
 
 /// One line. Weights are of the function itself; `children-` those with what it called.
@@ -49,6 +49,26 @@ pub(crate) struct Identity<'a> {
     kernel: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inlined: Option<bool>,
+    #[serde(flatten)]
+    branch: Option<BranchIdentity<'a>>,
+}
+
+/// The keys of branches of a line, as far as the report tells them.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct BranchIdentity<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_object: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_symbol: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_object: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_symbol: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mispredicted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycles: Option<u16>,
 }
 
 impl<'a> Identity<'a> {
@@ -70,7 +90,28 @@ impl<'a> Identity<'a> {
                 .map(|(file, line)| format!("{file}:{line}")),
             kernel: of_symbol.then_some(function.in_kernel),
             inlined: of_symbol.then_some(function.inlined),
+            branch: BranchIdentity::new(profile, entry, keys),
         }
+    }
+}
+
+impl<'a> BranchIdentity<'a> {
+    fn new(profile: &'a Profile, entry: &'a Entry<'_>, keys: &[Key]) -> Option<Self> {
+        let branch = entry.stacks.first()?.0.branch?;
+        let tells = |key| keys.contains(&key);
+        let from = branch.from.map(|from| profile.functions.get(from));
+        let to = profile.functions.get(entry.function);
+        let object = |function: &'a Seen| &*function.object;
+        Some(Self {
+            from_object: from.map(object).filter(|_| tells(Key::ObjectFrom)),
+            from_symbol: from
+                .and_then(|from| from.name.as_deref())
+                .filter(|_| tells(Key::SymbolFrom)),
+            to_object: tells(Key::ObjectTo).then(|| object(to)),
+            to_symbol: to.name.as_deref().filter(|_| tells(Key::SymbolTo)),
+            mispredicted: branch.mispredicted.filter(|_| tells(Key::Mispredicted)),
+            cycles: tells(Key::Cycles).then_some(branch.cycles),
+        })
     }
 }
 

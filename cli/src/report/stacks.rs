@@ -7,7 +7,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::profile::{Stack, Task, Weight};
+use super::profile::{Stack, TakenBranch, Task, Weight};
 
 /// Lists of functions, each once, by their numbers.
 #[derive(Debug)]
@@ -170,7 +170,25 @@ impl Tasks {
     }
 }
 
-/// A stack: the numbers of its task, of the list of functions of the sampled instruction, and of that of its callers.
+/// Branches by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Branches {
+    all: Vec<TakenBranch>,
+    known: HashMap<TakenBranch, u32>,
+}
+
+impl Branches {
+    /// Returns the number of a branch.
+    pub(super) fn number(&mut self, branch: TakenBranch) -> u32 {
+        *self.known.entry(branch).or_insert_with(|| {
+            self.all.push(branch);
+            (self.all.len() - 1) as u32
+        })
+    }
+}
+
+/// A stack: the numbers of its task, of the list of functions of the sampled instruction, and of that of its callers; where
+/// branches are reported, of the list of functions of a branch's target, and of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StackKey {
     pub(super) task: u32,
@@ -193,6 +211,7 @@ pub(super) fn stacks_of(
     weights: Weights,
     tasks: &Tasks,
     lists: &FrameLists,
+    branches: Option<&Branches>,
 ) -> std::collections::HashMap<Stack, Weight> {
     let mut stacks = std::collections::HashMap::with_capacity(weights.len());
     for (
@@ -204,10 +223,17 @@ pub(super) fn stacks_of(
         weight,
     ) in weights
     {
+        let branch = branches.map(|branches| branches.all[callers as usize]);
+        let callers = if branch.is_some() {
+            FrameLists::EMPTY
+        } else {
+            callers
+        };
         let (leaf, callers) = (lists.get(leaf), lists.get(callers));
         let frames = leaf.iter().chain(callers);
         let stack = Stack {
             task: tasks.all[task as usize].clone(),
+            branch,
             frames: frames.map(|function| *function as usize).collect(),
         };
         let sum: &mut Weight = stacks.entry(stack).or_default();

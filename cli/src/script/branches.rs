@@ -3,15 +3,12 @@
 use std::fmt::Write;
 
 use quipu_perf_data::{Branch, BranchStack, BranchType, Sample, Speculation};
-use quipu_symbols::AddressOwner;
 
-use crate::recording::{Places, Replay};
+use crate::recording::{Places, Replay, owner_of_address};
 use crate::terminal::escaped;
 
 use super::fields::{Field, FieldSet};
-
-/// Addresses from here on are the kernel's.
-const KERNEL: u64 = 1 << 63;
+use super::json::{BranchRow, Frame};
 
 /// Appends the branches of a sample, the newest first, if they are asked for.
 pub(super) fn push(
@@ -26,17 +23,13 @@ pub(super) fn push(
         return;
     }
     let mut end = |text: &mut String, address: u64| {
-        let owner = match address >= KERNEL {
-            true => AddressOwner::Kernel,
-            false => AddressOwner::Process(pid),
-        };
         if !with_symbols {
             let _ = write!(text, "{address:#x}");
         }
         if !with_symbols && !fields.has(Field::Object) {
             return;
         }
-        let place = places.at(replay, owner, address);
+        let place = places.at(replay, owner_of_address(address, pid), address);
         if with_symbols {
             let _ = match &place.symbol {
                 Some(name) => write!(text, "{}+{:#x}", escaped(name), place.offset),
@@ -57,6 +50,29 @@ pub(super) fn push(
         end(text, branch.to);
         flags(text, &branch);
     }
+}
+
+/// Returns the branches of a sample, the newest first.
+pub(super) fn rows(
+    (replay, places): (&mut Replay, &mut Places),
+    sample: &Sample<'_>,
+    pid: i32,
+) -> Option<Vec<BranchRow>> {
+    let mut end = |address: u64| {
+        let place = places.at(replay, owner_of_address(address, pid), address);
+        Frame::new(address, &place)
+    };
+    let branches = sample.branches()?;
+    let row = |branch: Branch| BranchRow {
+        from: end(branch.from),
+        to: end(branch.to),
+        mispredicted: (branch.predicted() || branch.mispredicted()).then(|| !branch.predicted()),
+        in_transaction: branch.in_transaction(),
+        aborted: branch.aborted(),
+        cycles: branch.cycles(),
+        kind: Some(type_name(branch.branch_type())).filter(|name| !name.is_empty()),
+    };
+    Some(branches.iter().map(row).collect())
 }
 
 /// Appends how a branch was predicted, whether it was in a transaction, its cycles and its type.

@@ -29,6 +29,26 @@ pub(super) struct Row<'a> {
     pub(super) fields: Option<Map<String, Value>>,
     /// The function, and those that called it.
     pub(super) frames: Vec<Frame>,
+    /// The branches that were taken before, the newest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) branches: Option<Vec<BranchRow>>,
+}
+
+/// One branch.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct BranchRow {
+    pub(super) from: Frame,
+    pub(super) to: Frame,
+    /// Absent where the CPU does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mispredicted: Option<bool>,
+    pub(super) in_transaction: bool,
+    pub(super) aborted: bool,
+    /// Cycles since the branch before; 0 where the CPU does not tell.
+    pub(super) cycles: u16,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<&'static str>,
 }
 
 /// One function of a call chain.

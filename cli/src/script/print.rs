@@ -303,6 +303,7 @@ impl Script {
                     Frame::new(frame.address, &place)
                 })
                 .collect(),
+            branches: branches::rows((replay, &mut self.places), sample, pid),
         };
         // Numbers and text always have a form.
         if let Ok(row) = serde_json::to_string(&row) {
