@@ -51,31 +51,31 @@ pub(crate) fn seconds() -> (f64, f64) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_real_cyc() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_real_cyc() -> c_longlong {
     real_cycles()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_real_nsec() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_real_nsec() -> c_longlong {
     real()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_real_usec() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_real_usec() -> c_longlong {
     real() / 1000
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_virt_cyc() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_virt_cyc() -> c_longlong {
     call_or(0, || cycles(of_thread()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_virt_nsec() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_virt_nsec() -> c_longlong {
     of_thread()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_virt_usec() -> c_longlong {
+pub(crate) extern "C" fn PAPI_get_virt_usec() -> c_longlong {
     of_thread() / 1000
 }

@@ -177,13 +177,13 @@ fn entry(code: c_int) -> Option<&'static CStr> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_strerror(code: c_int) -> *const c_char {
+pub(crate) extern "C" fn PAPI_strerror(code: c_int) -> *const c_char {
     entry(code).map_or(std::ptr::null(), CStr::as_ptr)
 }
 
 /// Prints the last error of the thread, and what would help.
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_perror(message: *const c_char) {
+pub(crate) extern "C" fn PAPI_perror(message: *const c_char) {
     call(|| {
         // SAFETY: null, or a text that ends with a NUL, as the caller promises.
         let before = unsafe { optional_text(message) };

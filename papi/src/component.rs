@@ -232,19 +232,19 @@ fn pmus() -> &'static [CString] {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_num_components() -> c_int {
+pub(crate) extern "C" fn PAPI_num_components() -> c_int {
     clamp(COMPONENTS)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_component_info(index: c_int) -> *const ComponentInfo {
+pub(crate) extern "C" fn PAPI_get_component_info(index: c_int) -> *const ComponentInfo {
     call_or(std::ptr::null(), || {
         valid(index).map_or(std::ptr::null(), info)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_component_index(text: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_get_component_index(text: *const c_char) -> c_int {
     call(|| {
         // SAFETY: null, or a text that ends with a NUL.
         let text = unsafe { caller_text(text) }?;
@@ -259,7 +259,7 @@ fn disable(component: usize) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_disable_component(index: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_disable_component(index: c_int) -> c_int {
     done(|| match LIBRARY.is_initialized() {
         true => Err(ENOINIT),
         false => disable(valid(index)?),
@@ -267,7 +267,7 @@ extern "C" fn PAPI_disable_component(index: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_disable_component_by_name(text: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_disable_component_by_name(text: *const c_char) -> c_int {
     done(|| {
         if LIBRARY.is_initialized() {
             return Err(ENOINIT);
@@ -280,11 +280,11 @@ extern "C" fn PAPI_disable_component_by_name(text: *const c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_num_cmp_hwctrs(index: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_num_cmp_hwctrs(index: c_int) -> c_int {
     call(|| valid(index).map(counters))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_num_hwctrs() -> c_int {
+pub(crate) extern "C" fn PAPI_num_hwctrs() -> c_int {
     call(|| Ok(counters(CPU)))
 }

@@ -21,7 +21,7 @@ fn handle() -> *mut c_void {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_enum_dev_type(modifier: c_int, out: *mut *mut c_void) -> c_int {
+pub(crate) extern "C" fn PAPI_enum_dev_type(modifier: c_int, out: *mut *mut c_void) -> c_int {
     /// True after the CPU was told, until the list was told to its end.
     static TOLD: AtomicBool = AtomicBool::new(false);
 
@@ -79,7 +79,7 @@ fn require(given: *mut c_void, value: *mut c_void) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_dev_type_attr(
+pub(crate) extern "C" fn PAPI_get_dev_type_attr(
     given: *mut c_void,
     attribute: c_int,
     value: *mut c_void,
@@ -147,7 +147,7 @@ fn number(attribute: c_int, id: usize) -> Outcome<c_uint> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_dev_attr(
+pub(crate) extern "C" fn PAPI_get_dev_attr(
     given: *mut c_void,
     id: c_int,
     attribute: c_int,

@@ -215,7 +215,7 @@ fn next_preset(code: c_int, modifier: c_int) -> Outcome<c_int> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c_int {
     done(|| {
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;
@@ -229,7 +229,11 @@ extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_enum_cmp_event(code: *mut c_int, modifier: c_int, component: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_enum_cmp_event(
+    code: *mut c_int,
+    modifier: c_int,
+    component: c_int,
+) -> c_int {
     done(|| {
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;

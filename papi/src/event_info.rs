@@ -85,7 +85,7 @@ fn of_native(code: c_int) -> Outcome<EventInfo> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) -> c_int {
+pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) -> c_int {
     done(|| {
         if info.is_null() {
             return Err(EINVAL);

@@ -1,7 +1,7 @@
 //! Event sets: what is in one, its state, and the functions that make, fill and empty one.
 
 mod counting;
-mod functions;
+pub(crate) mod functions;
 
 use std::ffi::{c_int, c_longlong, c_ulong};
 use std::sync::Arc;

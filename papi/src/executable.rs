@@ -136,12 +136,12 @@ pub(crate) fn shared_libraries() -> *const ShlibInfo {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_executable_info() -> *const ExeInfo {
+pub(crate) extern "C" fn PAPI_get_executable_info() -> *const ExeInfo {
     call_or(std::ptr::null(), info)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_shared_lib_info() -> *const ShlibInfo {
+pub(crate) extern "C" fn PAPI_get_shared_lib_info() -> *const ShlibInfo {
     call_or(std::ptr::null(), shared_libraries)
 }
 

@@ -228,7 +228,7 @@ pub(crate) fn max_mhz() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_hardware_info() -> *const HwInfo {
+pub(crate) extern "C" fn PAPI_get_hardware_info() -> *const HwInfo {
     call_or(std::ptr::null(), || &raw const *info())
 }
 

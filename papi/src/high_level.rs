@@ -192,7 +192,7 @@ fn in_thread<T>(body: impl FnOnce(&mut Running) -> Outcome<T>) -> Outcome<T> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_hl_region_begin(region: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_hl_region_begin(region: *const c_char) -> c_int {
     done(|| {
         // SAFETY: null, or a text that ends with a NUL.
         let name = unsafe { caller_text(region) }?;
@@ -257,17 +257,17 @@ fn note(region: *const c_char, ends: bool) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_hl_read(region: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_hl_read(region: *const c_char) -> c_int {
     note(region, false)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_hl_region_end(region: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_hl_region_end(region: *const c_char) -> c_int {
     note(region, true)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_hl_stop() -> c_int {
+pub(crate) extern "C" fn PAPI_hl_stop() -> c_int {
     done(|| {
         if !COUNTS.load(Ordering::Relaxed) {
             return Err(EINVAL);

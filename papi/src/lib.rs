@@ -13,6 +13,7 @@ mod enumerate;
 mod event_info;
 mod event_set;
 mod executable;
+mod fortran;
 mod generalized;
 mod hardware;
 mod high_level;

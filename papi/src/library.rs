@@ -148,12 +148,12 @@ pub(crate) extern "C" fn PAPI_library_init(version: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_is_initialized() -> c_int {
+pub(crate) extern "C" fn PAPI_is_initialized() -> c_int {
     call_or(NOT_INITED, || LIBRARY.level.load(Ordering::Acquire))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_shutdown() {
+pub(crate) extern "C" fn PAPI_shutdown() {
     call(|| {
         LIBRARY.require()?;
         LIBRARY.clear();

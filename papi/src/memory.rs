@@ -50,7 +50,7 @@ fn of_this_process() -> Outcome<DmemInfo> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_dmem_info(out: *mut DmemInfo) -> c_int {
+pub(crate) extern "C" fn PAPI_get_dmem_info(out: *mut DmemInfo) -> c_int {
     done(|| {
         if out.is_null() {
             return Err(EINVAL);

@@ -267,7 +267,7 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_event_name_to_code(name: *const c_char, code: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_event_name_to_code(name: *const c_char, code: *mut c_int) -> c_int {
     done(|| {
         // SAFETY: null, or a text that ends with a NUL.
         let name = unsafe { caller_text(name) }?;
@@ -298,7 +298,7 @@ pub(crate) fn name_of(code: c_int) -> Outcome<String> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) -> c_int {
     done(|| {
         if out.is_null() {
             return Err(EINVAL);
@@ -314,7 +314,7 @@ extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
     crate::code::call(|| match is_native(code) {
         true => native(code).map(|native| native.component as c_int),
         false if preset::is_preset(code) => Ok(CPU as c_int),
@@ -334,12 +334,12 @@ pub(crate) fn query(code: c_int) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_query_event(code: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_query_event(code: c_int) -> c_int {
     done(|| query(code))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_query_named_event(name: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_query_named_event(name: *const c_char) -> c_int {
     done(|| {
         // SAFETY: null, or a text that ends with a NUL.
         let name = unsafe { caller_text(name) }?;

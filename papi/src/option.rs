@@ -14,17 +14,17 @@ use crate::library::LIBRARY;
 const DETACH: c_int = 1;
 const DEBUG: c_int = 2;
 const MULTIPLEX: c_int = 3;
-const DEFDOM: c_int = 4;
-const DOMAIN: c_int = 5;
-const DEFGRN: c_int = 6;
-const GRANUL: c_int = 7;
+pub(crate) const DEFDOM: c_int = 4;
+pub(crate) const DOMAIN: c_int = 5;
+pub(crate) const DEFGRN: c_int = 6;
+pub(crate) const GRANUL: c_int = 7;
 const DEF_MPX_NS: c_int = 8;
 const MAX_MPX_CTRS: c_int = 11;
 const PRELOAD: c_int = 13;
-const CLOCKRATE: c_int = 14;
+pub(crate) const CLOCKRATE: c_int = 14;
 const MAX_HWCTRS: c_int = 15;
 const HWINFO: c_int = 16;
-const EXEINFO: c_int = 17;
+pub(crate) const EXEINFO: c_int = 17;
 const MAX_CPUS: c_int = 18;
 const ATTACH: c_int = 19;
 const SHLIBINFO: c_int = 20;
@@ -35,7 +35,7 @@ const INSTR_ADDRESS: c_int = 24;
 const DEF_ITIMER: c_int = 25;
 const DEF_ITIMER_NS: c_int = 26;
 const CPU_ATTACH: c_int = 27;
-const INHERIT: c_int = 28;
+pub(crate) const INHERIT: c_int = 28;
 const USER_EVENTS_FILE: c_int = 29;
 
 /// The interval timer that software uses: its number, signal and nanoseconds.
@@ -46,19 +46,23 @@ pub(crate) static ITIMER: [AtomicI32; 3] = [
 ];
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_opt(option: c_int, pointer: *mut PapiOption) -> c_int {
+pub(crate) extern "C" fn PAPI_set_opt(option: c_int, pointer: *mut PapiOption) -> c_int {
     // SAFETY: the caller's pointer is null or to what the option is of.
     done(|| unsafe { set::set(option, pointer) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_opt(option: c_int, pointer: *mut PapiOption) -> c_int {
+pub(crate) extern "C" fn PAPI_get_opt(option: c_int, pointer: *mut PapiOption) -> c_int {
     // SAFETY: the caller's pointer is null or to what the option is of.
     call(|| unsafe { get::get(option, pointer) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_cmp_opt(option: c_int, pointer: *mut PapiOption, component: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_get_cmp_opt(
+    option: c_int,
+    pointer: *mut PapiOption,
+    component: c_int,
+) -> c_int {
     // SAFETY: the caller's pointer is null or to what the option is of.
     call(|| unsafe { get::of_component(option, pointer, component) })
 }
@@ -70,7 +74,7 @@ fn set_own(option: c_int, mut value: PapiOption) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_debug(level: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_debug(level: c_int) -> c_int {
     use std::sync::atomic::Ordering::Relaxed;
 
     let handler = crate::code::DEBUG_HANDLER.load(Relaxed);
@@ -89,45 +93,45 @@ fn scope(component: c_int, scope: c_int) -> PapiOption {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_domain(domain: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_domain(domain: c_int) -> c_int {
     done(|| set_own(DEFDOM, scope(CPU as c_int, domain)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_cmp_domain(domain: c_int, component: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_cmp_domain(domain: c_int, component: c_int) -> c_int {
     done(|| set_own(DEFDOM, scope(component, domain)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_granularity(granularity: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_granularity(granularity: c_int) -> c_int {
     done(|| set_own(DEFGRN, scope(CPU as c_int, granularity)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_cmp_granularity(granularity: c_int, component: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_cmp_granularity(granularity: c_int, component: c_int) -> c_int {
     done(|| set_own(DEFGRN, scope(component, granularity)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_attach(eventset: c_int, tid: c_ulong) -> c_int {
+pub(crate) extern "C" fn PAPI_attach(eventset: c_int, tid: c_ulong) -> c_int {
     let attach = AttachOption { eventset, tid };
     done(|| set_own(ATTACH, PapiOption { attach }))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_detach(eventset: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_detach(eventset: c_int) -> c_int {
     let attach = AttachOption { eventset, tid: 0 };
     done(|| set_own(DETACH, PapiOption { attach }))
 }
 
 /// The kernel multiplexes by itself.
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_multiplex_init() -> c_int {
+pub(crate) extern "C" fn PAPI_multiplex_init() -> c_int {
     done(|| LIBRARY.require())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_multiplex(eventset: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_set_multiplex(eventset: c_int) -> c_int {
     use std::sync::atomic::Ordering::Relaxed;
 
     done(|| {
@@ -142,7 +146,7 @@ extern "C" fn PAPI_set_multiplex(eventset: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_multiplex(eventset: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_get_multiplex(eventset: c_int) -> c_int {
     let is_multiplexed = |set: &mut crate::event_set::Set| {
         Ok(c_int::from(set.state & crate::event_set::MULTIPLEXING != 0))
     };

@@ -168,7 +168,7 @@ pub(crate) fn arm(set: &mut Set, number: c_int) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_overflow(
+pub(crate) extern "C" fn PAPI_overflow(
     number: c_int,
     code: c_int,
     threshold: c_int,
@@ -179,7 +179,7 @@ extern "C" fn PAPI_overflow(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_overflow_event_index(
+pub(crate) extern "C" fn PAPI_get_overflow_event_index(
     number: c_int,
     vector: c_longlong,
     array: *mut c_int,

@@ -224,7 +224,7 @@ impl Set {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_sprofil(
+pub(crate) extern "C" fn PAPI_sprofil(
     regions: *const Sprofil,
     length: c_int,
     number: c_int,
@@ -245,7 +245,7 @@ extern "C" fn PAPI_sprofil(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_profil(
+pub(crate) extern "C" fn PAPI_profil(
     base: *mut c_void,
     size: c_uint,
     offset: usize,

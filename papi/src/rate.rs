@@ -137,7 +137,7 @@ fn for_time(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_flips_rate(
+pub(crate) extern "C" fn PAPI_flips_rate(
     event: c_int,
     real: *mut c_float,
     of_thread: *mut c_float,
@@ -149,7 +149,7 @@ extern "C" fn PAPI_flips_rate(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_flops_rate(
+pub(crate) extern "C" fn PAPI_flops_rate(
     event: c_int,
     real: *mut c_float,
     of_thread: *mut c_float,
@@ -161,7 +161,7 @@ extern "C" fn PAPI_flops_rate(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_ipc(
+pub(crate) extern "C" fn PAPI_ipc(
     real: *mut c_float,
     of_thread: *mut c_float,
     instructions: *mut c_longlong,
@@ -187,7 +187,7 @@ extern "C" fn PAPI_ipc(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_epc(
+pub(crate) extern "C" fn PAPI_epc(
     event: c_int,
     real: *mut c_float,
     of_thread: *mut c_float,
@@ -236,6 +236,6 @@ pub(crate) fn stop() -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_rate_stop() -> c_int {
+pub(crate) extern "C" fn PAPI_rate_stop() -> c_int {
     done(stop)
 }

@@ -10,7 +10,7 @@ use crate::code::{EINVAL, EMISC, Outcome, done, read};
 use crate::component::COMPONENTS;
 use crate::library::{LIBRARY, THREAD_LEVEL, lock};
 
-type IdFunction = extern "C" fn() -> c_ulong;
+pub(crate) type IdFunction = extern "C" fn() -> c_ulong;
 
 const TLS_NUM: usize = 3;
 const TLS_ALL_THREADS: c_int = 0x10;
@@ -180,23 +180,23 @@ pub(crate) extern "C" fn PAPI_thread_init(function: Option<IdFunction>) -> c_int
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_thread_id() -> c_ulong {
+pub(crate) extern "C" fn PAPI_thread_id() -> c_ulong {
     let unknown = EMISC.0 as c_ulong;
     crate::code::call_or(unknown, || LIBRARY.threads.id().unwrap_or(unknown))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_register_thread() -> c_int {
+pub(crate) extern "C" fn PAPI_register_thread() -> c_int {
     done(|| LIBRARY.threads.current().map(drop))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_unregister_thread() -> c_int {
+pub(crate) extern "C" fn PAPI_unregister_thread() -> c_int {
     done(|| LIBRARY.threads.forget_current())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_list_threads(ids: *mut c_ulong, number: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_list_threads(ids: *mut c_ulong, number: *mut c_int) -> c_int {
     done(|| {
         // SAFETY: null, or the number that the caller points to.
         let given = unsafe { read(number) }?;
@@ -216,7 +216,7 @@ extern "C" fn PAPI_list_threads(ids: *mut c_ulong, number: *mut c_int) -> c_int 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_thr_specific(tag: c_int, pointer: *mut *mut c_void) -> c_int {
+pub(crate) extern "C" fn PAPI_get_thr_specific(tag: c_int, pointer: *mut *mut c_void) -> c_int {
     done(|| {
         LIBRARY.require()?;
         let index = usize::try_from(tag & !TLS_ALL_THREADS).map_err(|_| EINVAL)?;
@@ -240,7 +240,7 @@ extern "C" fn PAPI_get_thr_specific(tag: c_int, pointer: *mut *mut c_void) -> c_
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_set_thr_specific(tag: c_int, pointer: *mut c_void) -> c_int {
+pub(crate) extern "C" fn PAPI_set_thr_specific(tag: c_int, pointer: *mut c_void) -> c_int {
     done(|| {
         LIBRARY.require()?;
         let index = usize::try_from(tag).map_err(|_| EINVAL)?;
@@ -260,7 +260,7 @@ fn user_lock(number: c_int) -> Outcome<&'static AtomicBool> {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_lock(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_lock(number: c_int) -> c_int {
     done(|| {
         let lock = user_lock(number)?;
         while lock.swap(true, Ordering::Acquire) {
@@ -271,7 +271,7 @@ extern "C" fn PAPI_lock(number: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_unlock(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_unlock(number: c_int) -> c_int {
     done(|| {
         user_lock(number)?.store(false, Ordering::Release);
         Ok(())

@@ -127,17 +127,22 @@ fn layouts_and_constants_are_those_of_the_installed_header() {
     assert_eq!(of_ours.lines().count(), of_theirs.lines().count());
 }
 
+/// The names that a library exports.
+fn exported(library: &Path) -> String {
+    printed(
+        Command::new("nm")
+            .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+            .arg(library),
+    )
+}
+
 #[test]
 fn every_function_of_the_header_is_exported() {
     let library = Library::lay_out();
     if !is_there("nm") {
         return skip("exported names", "there is no nm");
     }
-    let names = printed(
-        Command::new("nm")
-            .args(["--dynamic", "--defined-only", "--format=just-symbols"])
-            .arg(library.path()),
-    );
+    let names = exported(&library.path());
     let exported: BTreeSet<&str> = names.lines().collect();
     let ours = ours();
     let declared: BTreeSet<&str> = ours
@@ -146,10 +151,71 @@ fn every_function_of_the_header_is_exported() {
         .filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next())
         .collect();
     assert_eq!(declared.len(), 89);
-    assert_eq!(exported, declared);
+    let is_fortran = |name: &&str| name.to_lowercase().starts_with("papif_");
+    let (fortran, c): (BTreeSet<&str>, BTreeSet<&str>) = exported.into_iter().partition(is_fortran);
+    assert_eq!(c, declared);
+    assert_eq!(fortran.len(), 4 * 73);
     let Some(installed) = installed() else { return };
     let called = |name: &&&str| !installed.contains(&format!("{name}("));
     assert_eq!(declared.iter().filter(called).count(), 0);
+}
+
+#[test]
+fn every_entry_point_of_papi_for_fortran_is_exported() {
+    let library = Library::lay_out();
+    if !is_there("nm") || !is_there("cc") {
+        return skip(
+            "entry points for Fortran",
+            "there is no nm, or no C compiler",
+        );
+    }
+    let place = printed(Command::new("cc").arg("-print-file-name=libpapi.so.7.0.0.0"));
+    let theirs = Path::new(place.trim());
+    if !theirs.is_absolute() {
+        return skip("entry points for Fortran", "libpapi 7.0 is not installed");
+    }
+    let (ours, theirs) = (exported(&library.path()), exported(theirs));
+    let of_fortran = |names: &str| -> BTreeSet<String> {
+        let names = names.lines().map(str::to_owned);
+        let is_fortran = |name: &String| name.to_lowercase().starts_with("papif_");
+        names.filter(is_fortran).collect()
+    };
+    let theirs = of_fortran(&theirs);
+    assert!(theirs.len() > 200, "{}", theirs.len());
+    assert_eq!(of_fortran(&ours), theirs);
+}
+
+/// The lines of a header that define a macro, each as its name and what it stands for.
+fn defined(header: &str) -> Vec<(&str, &str)> {
+    let lines = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define "));
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, value)| (name, value.trim()))
+        .collect()
+}
+
+#[test]
+fn the_constants_for_fortran_are_those_of_the_header_and_of_papi() {
+    let header = fs::read_to_string(root().join("include/fpapi.h")).expect("the header");
+    let ours = defined(&header);
+    assert_eq!(ours.len(), 305);
+    if is_there("cc") {
+        let mut source = "#include <papi.h>\n#include <stdio.h>\nint main(void) {\n".to_owned();
+        for (name, value) in &ours {
+            source += &format!("if ((int)({name}) != ({value})) puts(\"{name}\");\n");
+        }
+        source += "return 0; }\n";
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(told_by(&root().join("include"), dir.path(), &source), "");
+    }
+    match fs::read_to_string("/usr/include/fpapi.h") {
+        Ok(installed) if installed.contains("PAPI_VERSION       117440512") => {
+            assert_eq!(ours, defined(&installed));
+        }
+        _ => skip("fpapi.h", "libpapi-dev 7.0 is not installed"),
+    }
 }
 
 #[test]

@@ -77,6 +77,17 @@ fn regions_are_reported_in_json() {
 }
 
 #[test]
+fn a_program_in_fortran_counts_page_faults() {
+    if !is_there("gfortran") {
+        return skip("faults.F", "there is no gfortran");
+    }
+    let library = Library::lay_out();
+    let source = root().join("tests/programs/faults.F");
+    let program = library.build_with(&["gfortran", "-ffixed-line-length-132"], &source);
+    run(&mut Command::new(program));
+}
+
+#[test]
 fn the_example_counts_page_faults() {
     if !is_there("cc") {
         return skip("example", "there is no C compiler");

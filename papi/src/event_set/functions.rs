@@ -10,7 +10,7 @@ use crate::native::any_code_of;
 use crate::overflow;
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
     done(|| {
         LIBRARY.require()?;
         // SAFETY: null, or the caller's number.
@@ -24,7 +24,7 @@ extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
     done(|| {
         // SAFETY: null, or the caller's number.
         let at = unsafe { read(number) }?;
@@ -42,7 +42,7 @@ extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
             let component = valid(component)?;
@@ -56,7 +56,7 @@ extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) ->
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
     call(|| {
         LIBRARY.with(number, |set| {
             set.component().map(|component| component as c_int)
@@ -65,17 +65,17 @@ extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_add_event(number: c_int, code: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_add_event(number: c_int, code: c_int) -> c_int {
     done(|| LIBRARY.with(number, |set| set.add(code)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_remove_event(number: c_int, code: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_remove_event(number: c_int, code: c_int) -> c_int {
     done(|| LIBRARY.with(number, |set| set.remove(code)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char) -> c_int {
     done(|| {
         LIBRARY.require()?;
         // SAFETY: null, or a text that ends with a NUL.
@@ -85,7 +85,7 @@ extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char) -> c_int 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_remove_named_event(number: c_int, name: *const c_char) -> c_int {
+pub(crate) extern "C" fn PAPI_remove_named_event(number: c_int, name: *const c_char) -> c_int {
     done(|| {
         LIBRARY.require()?;
         // SAFETY: null, or a text that ends with a NUL.
@@ -120,7 +120,11 @@ unsafe fn each(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_add_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_add_events(
+    number: c_int,
+    events: *mut c_int,
+    length: c_int,
+) -> c_int {
     // SAFETY: the caller's array is as long as it says.
     call(|| unsafe {
         each(events, length, |code| {
@@ -130,7 +134,11 @@ extern "C" fn PAPI_add_events(number: c_int, events: *mut c_int, length: c_int) 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_remove_events(number: c_int, events: *mut c_int, length: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_remove_events(
+    number: c_int,
+    events: *mut c_int,
+    length: c_int,
+) -> c_int {
     // SAFETY: the caller's array is as long as it says.
     call(|| unsafe {
         each(events, length, |code| {
@@ -140,17 +148,21 @@ extern "C" fn PAPI_remove_events(number: c_int, events: *mut c_int, length: c_in
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_cleanup_eventset(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_cleanup_eventset(number: c_int) -> c_int {
     done(|| LIBRARY.with(number, Set::clean_up))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_num_events(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_num_events(number: c_int) -> c_int {
     call(|| LIBRARY.with(number, |set| Ok(set.events.len() as c_int)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_list_events(number: c_int, events: *mut c_int, length: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_list_events(
+    number: c_int,
+    events: *mut c_int,
+    length: *mut c_int,
+) -> c_int {
     done(|| {
         // SAFETY: null, or the caller's number.
         let room = unsafe { read(length) }?;
@@ -171,7 +183,7 @@ extern "C" fn PAPI_list_events(number: c_int, events: *mut c_int, length: *mut c
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_start(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_start(number: c_int) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
             set.start()?;
@@ -184,7 +196,7 @@ extern "C" fn PAPI_start(number: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_int {
+pub(crate) extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
             set.overflow.disarm();
@@ -216,13 +228,13 @@ unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_read(number: c_int, values: *mut c_longlong) -> c_int {
+pub(crate) extern "C" fn PAPI_read(number: c_int, values: *mut c_longlong) -> c_int {
     // SAFETY: the caller's array has an element for each event of the set.
     done(|| LIBRARY.with(number, |set| unsafe { read_into(set, values) }))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_read_ts(
+pub(crate) extern "C" fn PAPI_read_ts(
     number: c_int,
     values: *mut c_longlong,
     cycles: *mut c_longlong,
@@ -238,7 +250,7 @@ extern "C" fn PAPI_read_ts(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c_int {
+pub(crate) extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
             set.component()?;
@@ -256,12 +268,12 @@ extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_reset(number: c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_reset(number: c_int) -> c_int {
     done(|| LIBRARY.with(number, Set::reset))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_write(number: c_int, values: *mut c_longlong) -> c_int {
+pub(crate) extern "C" fn PAPI_write(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
         LIBRARY.with(number, |set| {
             set.component()?;
@@ -274,7 +286,7 @@ extern "C" fn PAPI_write(number: c_int, values: *mut c_longlong) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn PAPI_state(number: c_int, state: *mut c_int) -> c_int {
+pub(crate) extern "C" fn PAPI_state(number: c_int, state: *mut c_int) -> c_int {
     done(|| {
         if state.is_null() {
             return Err(EINVAL);

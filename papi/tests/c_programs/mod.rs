@@ -72,17 +72,16 @@ impl Library {
     /// Builds a program from a C source, warnings being errors.
     #[allow(dead_code, reason = "not every test builds one")]
     pub(crate) fn build(&self, source: &Path) -> PathBuf {
+        self.build_with(&["cc", "-std=gnu11", "-Wextra", "-pthread"], source)
+    }
+
+    /// Builds a program by a compiler with its options, warnings being errors.
+    #[allow(dead_code, reason = "not every test builds one")]
+    pub(crate) fn build_with(&self, compiler: &[&str], source: &Path) -> PathBuf {
         let program = self.dir.path().join(source.file_stem().expect("a name"));
-        run(Command::new("cc")
-            .args([
-                "-std=gnu11",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-g",
-                "-pthread",
-                "-I",
-            ])
+        run(Command::new(compiler[0])
+            .args(&compiler[1..])
+            .args(["-Wall", "-Werror", "-g", "-I"])
             .arg(root().join("include"))
             .arg(source)
             .arg("-o")
