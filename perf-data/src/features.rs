@@ -5,6 +5,7 @@ use crate::attr::{EventAttr, RecordedEvent};
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u16_at, u64_at, until_nul};
 use crate::compression::Compression;
+use crate::machine_features::{self, CpuCache, CpuTopology, NumaNode};
 use crate::record::{CpuMode, HEADER_LEN, Misc};
 use crate::section::{SectionCursor, push_string};
 use crate::{Error, Result};
@@ -23,7 +24,11 @@ mod number {
     pub(super) const TOTAL_MEMORY: u32 = 10;
     pub(super) const COMMAND_LINE: u32 = 11;
     pub(super) const EVENT_DESC: u32 = 12;
+    pub(super) const CPU_TOPOLOGY: u32 = 13;
+    pub(super) const NUMA_TOPOLOGY: u32 = 14;
+    pub(super) const PMU_MAPPINGS: u32 = 16;
     pub(super) const GROUP_DESC: u32 = 17;
+    pub(super) const CACHE: u32 = 20;
     pub(super) const SAMPLE_TIME: u32 = 21;
     pub(super) const COMPRESSED: u32 = 27;
 }
@@ -54,6 +59,14 @@ pub struct Features {
     pub total_memory: Option<u64>,
     /// The command line that recorded.
     pub command_line: Vec<String>,
+    /// The places of the CPUs.
+    pub cpu_topology: Option<CpuTopology>,
+    /// The nodes of memory.
+    pub numa_nodes: Vec<NumaNode>,
+    /// The kernel's PMUs: the number of each as a type of events, and its name.
+    pub pmus: Vec<(u32, String)>,
+    /// The caches.
+    pub caches: Vec<CpuCache>,
     /// The events that were scheduled together.
     pub groups: Vec<EventGroup>,
     /// The times of the first and the last sample, in ns of the clock of the recording.
@@ -153,7 +166,20 @@ impl Features {
                 command_line_section(&self.command_line),
             ),
             (number::EVENT_DESC, event_section(events)),
+            (
+                number::CPU_TOPOLOGY,
+                self.cpu_topology.as_ref().map(CpuTopology::section),
+            ),
+            (
+                number::NUMA_TOPOLOGY,
+                machine_features::numa_section(&self.numa_nodes),
+            ),
+            (
+                number::PMU_MAPPINGS,
+                machine_features::pmu_section(&self.pmus),
+            ),
             (number::GROUP_DESC, group_section(&self.groups)),
+            (number::CACHE, machine_features::cache_section(&self.caches)),
             (number::SAMPLE_TIME, self.sample_time.map(words)),
             (
                 number::COMPRESSED,
@@ -193,6 +219,13 @@ impl Features {
                 }
             }
             number::EVENT_DESC => read_names(cursor, events, order)?,
+            number::CPU_TOPOLOGY => {
+                let cpus = self.cpus.map_or(0, |(all, _)| all);
+                self.cpu_topology = Some(CpuTopology::read(cursor, cpus)?);
+            }
+            number::NUMA_TOPOLOGY => self.numa_nodes = machine_features::read_numa(cursor)?,
+            number::PMU_MAPPINGS => self.pmus = machine_features::read_pmus(cursor)?,
+            number::CACHE => self.caches = machine_features::read_caches(cursor)?,
             number::GROUP_DESC => {
                 for _ in 0..cursor.u32()? {
                     let (name, leader, len) = (cursor.string()?, cursor.u32()?, cursor.u32()?);
@@ -399,6 +432,23 @@ mod tests {
             cpu_id: text("GenuineIntel,6,1,2"),
             total_memory: Some(1 << 20),
             command_line: vec!["quipu".into(), "record".into(), String::new()],
+            cpu_topology: Some(CpuTopology::default()),
+            numa_nodes: vec![NumaNode {
+                node: 1,
+                total: 2,
+                free: 1,
+                cpus: "0-7".into(),
+            }],
+            pmus: vec![(1, "software".into()), (4, "cpu".into())],
+            caches: vec![CpuCache {
+                level: 1,
+                line_size: 64,
+                sets: 128,
+                ways: 8,
+                kind: "Data".into(),
+                size: "64K".into(),
+                cpus: "0-1".into(),
+            }],
             groups: vec![EventGroup::new(0, 2)],
             sample_time: Some((3, 4)),
             compression: Some(Compression {
@@ -457,6 +507,9 @@ mod tests {
             number::EVENT_DESC,
             number::BUILD_ID,
             number::GROUP_DESC,
+            number::CPU_TOPOLOGY,
+            number::NUMA_TOPOLOGY,
+            number::PMU_MAPPINGS,
         ] {
             let taken = Features::default().take(number, &huge, &mut [], ByteOrder::Native);
             assert!(taken.is_err(), "{number}");

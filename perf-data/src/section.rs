@@ -59,6 +59,10 @@ impl<'a> SectionCursor<'a> {
         self.checked(value).map(|value| self.order.u64(value))
     }
 
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.cursor.rest().is_empty()
+    }
+
     /// Text as [`push_string`] writes it.
     pub(crate) fn string(&mut self) -> Result<String> {
         let len = self.u32()?;

@@ -1,5 +1,7 @@
 //! The description of the machine in a recording.
 
+mod hardware;
+
 use std::fs;
 
 use quipu_hal::text::parse_cpu_list;
@@ -31,6 +33,12 @@ pub(super) fn features() -> Features {
     features.command_line = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    if let Some((cpus, _)) = features.cpus {
+        features.cpu_topology = Some(hardware::cpu_topology(cpus));
+        features.caches = hardware::caches(cpus);
+    }
+    features.numa_nodes = hardware::numa_nodes();
+    features.pmus = hardware::pmus();
     features
 }
 

@@ -35,6 +35,8 @@ const WEIGHTS: [(&str, Column); 4] = [
 pub(super) struct Columns {
     pub(super) keys: Vec<Key>,
     pub(super) list: Vec<Column>,
+    /// The widths that are asked for, from the first column on; 0 where one is as wide as its texts.
+    pub(super) widths: Vec<usize>,
     /// The columns by which rows are in order; those of `--fields` alone are.
     order: Vec<Column>,
 }
@@ -54,7 +56,13 @@ impl Columns {
             list.push(Column::Samples);
             list.extend((0..keys.len()).map(Column::Key));
             let order = Vec::new();
-            return Ok(Self { keys, list, order });
+            let widths = options.column_widths.clone();
+            return Ok(Self {
+                keys,
+                list,
+                widths,
+                order,
+            });
         }
         let mut keys = match options.sort.as_slice() {
             [] => Vec::new(),
@@ -92,12 +100,23 @@ impl Columns {
         let missing = (0..of_sort).map(Column::Key).filter(|c| !list.contains(c));
         let missing: Vec<_> = missing.collect();
         list.extend(missing);
-        Ok(Self { keys, list, order })
+        let widths = options.column_widths.clone();
+        Ok(Self {
+            keys,
+            list,
+            widths,
+            order,
+        })
     }
 
     /// Returns true if rows have the weight of what their functions called.
     pub(super) fn has_children(&self) -> bool {
         self.list.contains(&Column::Children)
+    }
+
+    /// Returns true if the column at a position has a width that was asked for.
+    pub(super) fn is_cut(&self, at: usize) -> bool {
+        self.widths.get(at).is_some_and(|width| *width > 0)
     }
 
     /// Puts rows into the order of the columns that were named.

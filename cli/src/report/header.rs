@@ -1,6 +1,8 @@
 //! The description of the machine and the recording that a file begins with, in the lines of `perf report --header`
 //! (`perf_header__fprintf_info`, `tools/perf/util/header.c`).
 
+mod hardware;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -75,42 +77,47 @@ const BRANCHES: [&str; 20] = [
     "COUNTERS",
 ];
 
-/// Returns the lines; `path` is that of the file, if it is one.
+/// Returns the lines; `path` is that of the file, if it is one, `in_full` is true if the topology is told.
 pub(super) fn text(
-    path: Option<&Path>,
+    (path, in_full): (Option<&Path>, bool),
     (events, features, names): (&[RecordedEvent], &Features, &[String]),
 ) -> String {
     let mut out = "# ========\n".to_owned();
-    let mut line = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = writeln!(out, "# {name}: {}", escaped(&value));
-        }
-    };
     let written = path.and_then(|path| std::fs::metadata(path).ok()?.modified().ok());
     let written = written.and_then(|written| Timestamp::try_from(written).ok());
     line(
+        &mut out,
         "captured on    ",
         written.map(|written| {
             let local = written.to_zoned(TimeZone::system());
             local.strftime("%a %b %e %H:%M:%S %Y").to_string()
         }),
     );
-    line("hostname ", features.host_name.clone());
-    line("os release ", features.os_release.clone());
-    line("perf version ", features.version.clone());
-    line("arch ", features.arch.clone());
+    line(&mut out, "hostname ", features.host_name.clone());
+    line(&mut out, "os release ", features.os_release.clone());
+    line(&mut out, "perf version ", features.version.clone());
+    line(&mut out, "arch ", features.arch.clone());
     let cpus = |number: fn((u32, u32)) -> u32| features.cpus.map(|all| number(all).to_string());
-    line("nrcpus online ", cpus(|(_, online)| online));
-    line("nrcpus avail ", cpus(|(all, _)| all));
-    line("cpudesc ", features.cpu_description.clone());
-    line("cpuid ", features.cpu_id.clone());
+    line(&mut out, "nrcpus online ", cpus(|(_, online)| online));
+    line(&mut out, "nrcpus avail ", cpus(|(all, _)| all));
+    line(&mut out, "cpudesc ", features.cpu_description.clone());
+    line(&mut out, "cpuid ", features.cpu_id.clone());
     let memory = features.total_memory;
-    line("total memory ", memory.map(|kib| format!("{kib} kB")));
+    line(
+        &mut out,
+        "total memory ",
+        memory.map(|kib| format!("{kib} kB")),
+    );
     let command = features.command_line.join(" ");
-    line("cmdline ", (!command.is_empty()).then_some(command));
+    line(
+        &mut out,
+        "cmdline ",
+        (!command.is_empty()).then_some(command),
+    );
     for (event, name) in events.iter().zip(names) {
-        line("event ", Some(description(event, name)));
+        line(&mut out, "event ", Some(description(event, name)));
     }
+    hardware::places(&mut out, features, in_full);
     for group in &features.groups {
         let first = group.leader as usize;
         let members = names.iter().skip(first).take(group.len as usize);
@@ -119,22 +126,38 @@ pub(super) fn text(
             "{anon_group}" => "",
             name => name,
         };
-        line("group", Some(format!("{name}{{{}}}", members.join(","))));
+        line(
+            &mut out,
+            "group",
+            Some(format!("{name}{{{}}}", members.join(","))),
+        );
     }
+    hardware::caches(&mut out, features, in_full);
     if let Some((first, last)) = features.sample_time {
         let seconds = |ns: u64| format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
-        line("time of first sample ", Some(seconds(first)));
-        line("time of last sample ", Some(seconds(last)));
+        line(&mut out, "time of first sample ", Some(seconds(first)));
+        line(&mut out, "time of last sample ", Some(seconds(last)));
         let duration = last.saturating_sub(first) as f64 / 1e6;
-        line("sample duration ", Some(format!("{duration:10.3} ms")));
+        line(
+            &mut out,
+            "sample duration ",
+            Some(format!("{duration:10.3} ms")),
+        );
     }
     if let Some(compression) = features.compression {
         let (level, ratio) = (compression.level, compression.ratio);
         let text = format!("Zstd, level = {level}, ratio = {ratio}");
-        line("compressed ", Some(text));
+        line(&mut out, "compressed ", Some(text));
     }
     out.push_str("# ========\n#\n");
     out
+}
+
+/// Appends a line, if there is something to tell.
+fn line(out: &mut String, name: &str, value: Option<String>) {
+    if let Some(value) = value {
+        let _ = writeln!(out, "# {name}: {}", escaped(&value));
+    }
 }
 
 /// Returns the attributes of an event that are not 0, as `perf_event_attr__fprintf` has them.

@@ -58,9 +58,10 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
             )));
         }
         let mut loading = Loading::new(options, (selection, keys), events, names);
-        if options.header || options.header_only {
+        if options.shows_header() {
             let path = (options.input != Path::new("-")).then_some(&*options.input);
-            loading.profile.header = header::text(path, (events, features, names));
+            loading.profile.header =
+                header::text((path, options.show_info), (events, features, names));
         }
         Ok(loading)
     };

@@ -109,12 +109,19 @@ pub(crate) struct Options {
     #[arg(short = 't', long, value_name = "SEPARATOR", conflicts_with_all = ["call_graph", "flamegraph", "json", "csv"],
           help_heading = "Report")]
     pub(crate) field_separator: Option<String>,
+    /// Make columns as wide as these numbers, in their order, and cut what is longer; 0: as wide as their texts
+    #[arg(short = 'w', long, value_name = "WIDTH,..", value_delimiter = ',',
+          conflicts_with_all = ["field_separator", "flamegraph", "json", "csv"], help_heading = "Report")]
+    pub(crate) column_widths: Vec<usize>,
     /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
     #[arg(long, value_name = "PERCENT", help_heading = "Report")]
     pub(crate) percent_limit: Option<f64>,
     /// Begin with what the file says of the machine, the command and the events
     #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
     pub(crate) header: bool,
+    /// Begin with that and the places of CPUs, caches and memory
+    #[arg(short = 'I', long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
+    pub(crate) show_info: bool,
     /// Show that alone
     #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
     pub(crate) header_only: bool,
@@ -165,6 +172,11 @@ impl Options {
     /// Returns true if the weight of callers is asked for.
     pub(super) fn with_children(&self) -> bool {
         self.children || self.fields.iter().any(|name| name == "overhead_children")
+    }
+
+    /// Returns true if a report begins with what the file says of the machine.
+    pub(super) fn shows_header(&self) -> bool {
+        self.header || self.header_only || self.show_info
     }
 
     pub(super) fn format(&self) -> Format {

@@ -61,7 +61,13 @@ pub(super) fn write(
             } else {
                 0
             };
-            texts.fold(columns.title(*column).len().max(least), usize::max)
+            let natural = texts.fold(columns.title(*column).len().max(least), usize::max);
+            match columns.widths.get(at) {
+                Some(0) | None => natural,
+                // A number that is cut would be another one.
+                Some(width) if column.is_weight() => natural.max(*width),
+                Some(width) => *width,
+            }
         })
         .collect();
     let last = columns.list.len() - 1;
@@ -69,12 +75,12 @@ pub(super) fn write(
     let title = format!("# {}", row(titles, columns, &widths));
     let _ = writeln!(out, "{}", layout.bold(&title));
     let dots = columns.list.iter().zip(&widths).enumerate();
-    let dots = dots.map(
-        |(at, (column, width))| match at == last && !column.is_weight() {
+    let dots = dots.map(|(at, (column, width))| {
+        match at == last && !column.is_weight() && !columns.is_cut(at) {
             true => ".".repeat(columns.title(*column).len()),
             false => ".".repeat(*width),
-        },
-    );
+        }
+    });
     let _ = writeln!(out, "# {}\n#", row(dots, columns, &widths));
     for (entry, cells) in list.iter().zip(&cells) {
         let _ = writeln!(out, "  {}", row(cells.iter(), columns, &widths));
@@ -131,6 +137,8 @@ fn row(
     let mut line = String::new();
     for ((text, column), width) in texts.zip(&columns.list).zip(widths) {
         let text = text.as_ref();
+        let end = text.char_indices().nth(*width).map(|(end, _)| end);
+        let text = &text[..end.unwrap_or(text.len())];
         let _ = match column.is_weight() {
             true => write!(line, "{text:>width$}  "),
             false => write!(line, "{text:<width$}  "),

@@ -1,5 +1,7 @@
 //! The head of a report, its columns and the samples that shares are parts of, as `perf report` has them.
 
+use std::process::Output;
+
 use super::judge::BUSY;
 use super::peer::{perf, recorded_by_perf};
 use super::{Bench, skip, stderr, stdout};
@@ -176,4 +178,94 @@ fn the_head_says_of_the_recording_what_perf_says() {
         whole.starts_with(&ours) && whole.contains("main"),
         "{whole}"
     );
+}
+
+/// Returns the lines on PMUs, CPUs, caches and nodes, without what changes from moment to moment, and PMUs in an order of their
+/// own, as a list of files has none.
+fn of_hardware(text: &str) -> Vec<String> {
+    let begins = [
+        "# sibling",
+        "# CPU",
+        "# node",
+        "# pmu",
+        "#  L",
+        "# NUMA",
+        "# CACHE",
+    ];
+    let lines = text.lines().map(str::trim_end);
+    let lines = lines.filter(|line| begins.iter().any(|begin| line.starts_with(begin)));
+    let lines = lines.map(|line| match line.split_once(": ") {
+        Some(("# pmu mappings", pmus)) => {
+            let mut pmus: Vec<_> = pmus.split(", ").collect();
+            pmus.sort_unstable();
+            pmus.join(", ")
+        }
+        _ => line.split(", free = ").next().unwrap_or(line).to_owned(),
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_hardware_is_told_as_by_perf_in_its_files_and_ours() {
+    const TEST: &str = "the_hardware_is_told_as_by_perf_in_its_files_and_ours";
+    let options = ["-e", "page-faults:u", "-c", "1"];
+    let Some(bench) = recorded(TEST, &options) else {
+        return;
+    };
+    let output = bench.record(&options, &bench.program());
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    for (in_full, option) in [(false, "--header"), (true, "-I")] {
+        let mut told = Vec::new();
+        for file in ["p.data", "perf.data"] {
+            let arguments = ["report", "--header-only", option, "-i", file];
+            let theirs = perf(&bench, &arguments).expect("it recorded");
+            let ours = bench.report(&arguments[1..]);
+            assert_eq!(stderr(&ours), "", "{file}");
+            told.extend([ours, theirs].map(|output| of_hardware(&stdout(&output))));
+        }
+        // Of either file, quipu and perf tell the same, and both files have the same.
+        assert!(told.iter().all(|lines| *lines == told[0]), "{told:#?}");
+        let has = |begin: &str| told[0].iter().any(|line| line.contains(begin));
+        assert!(has("software = 1") && has("breakpoint = 5"), "{told:#?}");
+        assert_eq!(has("# CPU 0: Core ID "), in_full, "{told:#?}");
+        assert_eq!(has("# CPU_TOPOLOGY info available"), !in_full, "{told:#?}");
+    }
+    let whole = stdout(&bench.report(&["-I"]));
+    assert!(
+        whole.contains("# sibling threads : ") && whole.contains("hot"),
+        "{whole}"
+    );
+}
+
+#[test]
+fn columns_are_as_wide_as_they_are_asked_for() {
+    const TEST: &str = "columns_are_as_wide_as_they_are_asked_for";
+    let Some(bench) = recorded(TEST, &["-e", "cpu-clock:u", "-c", "1000000"]) else {
+        return;
+    };
+    for widths in ["12,14,3,8,8", "9,14,30,40,50", "9,14,0,0,7", "9,14"] {
+        let arguments = ["report", "-n", "-i", "p.data", "-w", widths];
+        let theirs = perf(&bench, &[&arguments[..], &["--stdio"]].concat()).expect("it recorded");
+        let ours = bench.report(&arguments[1..]);
+        assert_eq!(stderr(&ours), "", "{widths}");
+        // The titles, the points below them, and the rows of the program, whose functions have names in both.
+        let lines = |output: &Output| -> Vec<String> {
+            let text = stdout(output);
+            let of_program = |line: &str| line.contains(" sho") && line.contains("[.] t");
+            let is_title = |line: &str| line.contains("Overhead") || line.starts_with("# .....");
+            let lines = text
+                .lines()
+                .filter(|line| of_program(line) || is_title(line));
+            lines.map(|line| line.trim_end().to_owned()).collect()
+        };
+        let (ours, mut theirs) = (lines(&ours), lines(&theirs));
+        if !widths.ends_with(['0', '7', '8']) {
+            // The last column has no more points than its title here.
+            theirs.retain(|line| !line.starts_with("# ....."));
+        }
+        assert!(theirs.len() >= 2 && ours.len() >= 3, "{ours:#?}");
+        for line in &theirs {
+            assert!(ours.contains(line), "{widths}: {line}\n{ours:#?}");
+        }
+    }
 }
