@@ -32,12 +32,11 @@ pub(crate) fn by_code(code: c_int) -> Outcome<(usize, &'static str)> {
 
 /// Returns the code of a preset by its name, in any letter case behind `PAPI_`.
 pub(crate) fn code_of(name: &str) -> Option<c_int> {
-    if !name.starts_with("PAPI_") {
-        return None;
-    }
+    const PREFIX: &str = "PAPI_";
+    let name = name.strip_prefix(PREFIX)?;
     let at = PRESETS
         .iter()
-        .position(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        .position(|(known, _)| known[PREFIX.len()..].eq_ignore_ascii_case(name))?;
     Some(c_int::try_from(at).ok()? | PRESET_MASK)
 }
 
