@@ -65,7 +65,7 @@ fn texts() -> &'static [CString; 3] {
 fn to_text(field: &[c_char]) -> CString {
     let bytes: Vec<u8> = field
         .iter()
-        .map(|c| c.cast_unsigned())
+        .map(|c| c.to_ne_bytes()[0])
         .take_while(|c| *c != 0)
         .collect();
     c_text(&String::from_utf8_lossy(&bytes))

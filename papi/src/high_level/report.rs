@@ -100,7 +100,7 @@ fn json(events: &[Counted], threads: &[&Regions]) -> String {
     let text = |field: &[std::ffi::c_char]| {
         let bytes: Vec<u8> = field
             .iter()
-            .map(|c| c.cast_unsigned())
+            .map(|c| c.to_ne_bytes()[0])
             .take_while(|c| *c != 0)
             .collect();
         quoted(&String::from_utf8_lossy(&bytes))
