@@ -48,10 +48,10 @@ impl Files {
 /// Reads a file and shows its functions.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut selection = options.selection.clone();
-    selection.dsos.extend(options.objects.iter().cloned());
+    selection.names.dsos.extend(options.objects.iter().cloned());
     let named = options.symbol.as_ref().or(options.function.as_ref());
-    selection.symbols.extend(named.cloned());
-    let is_named = !selection.symbols.is_empty();
+    selection.names.symbols.extend(named.cloned());
+    let is_named = !selection.names.symbols.is_empty();
     let selection = selection.selection()?;
     let input = Input {
         path: &options.input,

@@ -39,7 +39,7 @@ struct Form<'a> {
 
 /// Reads the files and shows what differs.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let keys = report::keys(&options.sort)?;
+    let keys = report::keys(&options.shown.sort)?;
     let paths = options.paths();
     let order = options.order.unwrap_or(1);
     if order >= paths.len() {
@@ -72,9 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Failure> {
     let of_report = report::Options {
         input: path.clone(),
-        force: options.force,
-        selection: options.selection.clone(),
-        percentage: options.percentage,
+        shown: options.shown.clone(),
         ..report::Options::default()
     };
     let profile = report::load(&of_report, keys)?;
@@ -94,7 +92,7 @@ fn compared(
     let [baseline, others @ ..] = recordings else {
         return Ok(String::new());
     };
-    let wanted = form.options.event.as_deref();
+    let wanted = form.options.shown.event.as_deref();
     let all = baseline.profile.events.iter();
     let events: Vec<_> = all
         .filter(|event| wanted.is_none_or(|name| name == event.name))

@@ -21,7 +21,7 @@ mod tracepoints;
 use std::process::ExitCode;
 
 pub(crate) use live::Live;
-pub(crate) use options::{Frequency, Options};
+pub(crate) use options::{Options, SamplingOptions};
 
 use crate::failure::Failure;
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 pub(crate) use entries::{Entries, Entry};
 pub(crate) use load::load;
-pub(crate) use options::{Options, Percentage};
+pub(crate) use options::{Options, ShownOptions};
 pub(crate) use profile::{EventProfile, Profile, Weight};
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             Err(e) => Err(unwritten(&e)),
         };
     }
-    let wanted = options.event.as_deref();
+    let wanted = options.shown.event.as_deref();
     let events: Vec<_> = profile
         .events
         .iter()

@@ -18,7 +18,7 @@ pub(crate) use options::Options;
 use crate::annotate::{EventHits, Loading};
 use crate::failure::Failure;
 use crate::record::Live;
-use crate::recording::{Replay, Selection};
+use crate::recording::Replay;
 use crate::stat::signals::Signals;
 use crate::terminal;
 
@@ -39,7 +39,7 @@ struct Profile {
 
 impl Profile {
     fn open(options: &Options) -> Result<Self, Failure> {
-        let live = Live::open(&options.recording())?;
+        let live = Live::open(&options.recording()?)?;
         let names = live.events.iter();
         let names: Vec<_> = names
             .map(|event| event.name().unwrap_or_default().to_owned())
@@ -48,7 +48,7 @@ impl Profile {
             replay: Replay::live(&live.events),
             order: TimeOrder::new(),
             records: Vec::new(),
-            hits: Loading::new(Selection::default(), &live.events, &names),
+            hits: Loading::new(options.selection(), &live.events, &names).counting_all(),
             live,
         })
     }
@@ -126,7 +126,7 @@ fn print_tables(
                 &mut text,
                 event,
                 &rows,
-                options.entries,
+                (options.entries, options.show_nr_samples),
                 profile.live.lost(),
             );
         }

@@ -74,6 +74,8 @@ pub(crate) struct EventHits {
 /// State of reading a recording.
 pub(crate) struct Loading {
     selection: Selection,
+    /// True if samples that are not chosen by names are in the total.
+    counts_all: bool,
     periods: Vec<Periods>,
     losses: Losses,
     places: Places,
@@ -88,10 +90,20 @@ impl Loading {
         });
         Self {
             selection,
+            counts_all: false,
             periods: events.iter().map(|e| Periods::new(e.attr())).collect(),
             losses: Losses::new(events),
             places: Places::default(),
             events: named.collect(),
+        }
+    }
+
+    /// Has samples that are not chosen by names be in the totals, which shares are of.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn counting_all(self) -> Self {
+        Self {
+            counts_all: true,
+            ..self
         }
     }
 
@@ -150,21 +162,19 @@ impl Visit for Loading {
         let Some(ip) = sample.ip() else {
             return ControlFlow::Continue(());
         };
-        if !self
+        let mode = sample.misc().cpu_mode();
+        let is_of_thread = self
             .selection
-            .has(sample, name.as_deref().unwrap_or("[unknown]"))
-        {
+            .has(sample, name.as_deref().unwrap_or("[unknown]"));
+        if self.selection.hides(mode) || !(is_of_thread || self.counts_all) {
             return ControlFlow::Continue(());
         }
-        let own = owner(
-            sample.misc().cpu_mode(),
-            thread.map_or(-1, |thread| thread.pid),
-        );
+        let own = owner(mode, thread.map_or(-1, |thread| thread.pid));
         let place = self.places.at(replay, own, ip);
-        if !self
-            .selection
-            .has_function(&place.object, place.symbol.as_deref())
-        {
+        let selection = &self.selection;
+        let is_chosen =
+            is_of_thread && selection.has_function(&place.object, place.symbol.as_deref());
+        if !is_chosen && !self.counts_all {
             return ControlFlow::Continue(());
         }
         let excess = self.periods[event].check_sample(sample);
@@ -175,6 +185,9 @@ impl Visit for Loading {
         }
         let period = sample.period().unwrap_or(1);
         event.total.add(period);
+        if !is_chosen {
+            return ControlFlow::Continue(());
+        }
         let is_named = place.symbol.is_some();
         let function = Function {
             object: place.object.clone(),

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::recording::SelectionOptions;
-use crate::report::Percentage;
+use crate::report::ShownOptions;
 
 use super::compute::Compute;
 
@@ -29,32 +28,17 @@ another file name is another row by dso: -s sym compares its functions.";
     after_help = EXAMPLES,
     mut_arg("cpu", |cpu| cpu.short(None)),
     mut_arg("comms", |comms| comms.short('C')),
-    mut_arg("dsos", |dsos| dsos.short('d'))
+    mut_arg("dsos", |dsos| dsos.short('d')),
+    mut_arg("sort", |sort| sort.default_value("dso,sym"))
 )]
 pub(crate) struct Options {
     /// The baseline and what is compared with it; perf.data.old and perf.data unless named. One file is compared with
     /// perf.data.old
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Read files that belong to other users
-    #[arg(short, long, help_heading = "What")]
-    pub(super) force: bool,
-    /// Compare this event alone
-    #[arg(short, long, value_name = "EVENT", help_heading = "What")]
-    pub(super) event: Option<String>,
-
     #[command(flatten)]
-    pub(super) selection: SelectionOptions,
+    pub(super) shown: ShownOptions,
 
-    /// Take shares of all samples (absolute), or of those that --comms, --dsos and -S choose (relative)
-    #[arg(
-        long,
-        value_name = "HOW",
-        value_enum,
-        default_value_t,
-        help_heading = "Which samples"
-    )]
-    pub(super) percentage: Percentage,
     /// Compare rows by delta-abs and delta (difference of shares, the largest first without or with its sign),
     /// ratio (events of the one by those of the other), wdiff:OLD,NEW (difference of events, each times its weight)
     #[arg(
@@ -69,16 +53,6 @@ pub(crate) struct Options {
     /// Sort by the comparison with this file, counted from 1; 0 sorts by the baseline
     #[arg(short, long, value_name = "N", help_heading = "Report")]
     pub(super) order: Option<usize>,
-    /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline
-    #[arg(
-        short,
-        long,
-        value_name = "KEY,..",
-        value_delimiter = ',',
-        default_value = "dso,sym",
-        help_heading = "Report"
-    )]
-    pub(super) sort: Vec<String>,
     /// Leave out rows that only one file has
     #[arg(short, long, help_heading = "Report")]
     pub(super) baseline_only: bool,

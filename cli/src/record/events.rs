@@ -32,11 +32,11 @@ pub(super) struct Events {
 
 /// Returns the events that are asked for, or the best clock that there is.
 pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events, Failure> {
-    let mut events = if options.event.is_empty() {
+    let mut events = if options.sampling.event.is_empty() {
         let features = Backend::capabilities(backend).features;
         default_event(features.contains(Features::HARDWARE_EVENTS))
     } else {
-        named(&options.event)?
+        named(&options.sampling.event)?
     };
     let most = Rate::most_frequent();
     let mut too_high = None;
@@ -157,7 +157,7 @@ fn own_rate(said: &Said) -> Option<Rate> {
 
 /// Returns the rate that is asked for, which the kernel may not allow.
 fn rate(options: &Options, event: &Event) -> Result<Rate, Failure> {
-    Ok(match (options.count, options.frequency) {
+    Ok(match (options.sampling.count, options.sampling.frequency) {
         (Some(period), _) => Rate::Period(period),
         (None, Some(Frequency::Of(frequency))) => Rate::Frequency(frequency),
         (None, Some(Frequency::Max)) => Rate::most_frequent().map(Rate::Frequency).ok_or_else(|| {
@@ -193,16 +193,20 @@ fn is_single(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SamplingOptions;
 
     fn options(event: &str) -> Options {
         Options {
-            event: vec![event.into()],
+            sampling: SamplingOptions {
+                event: vec![event.into()],
+                ..SamplingOptions::default()
+            },
             ..Options::default()
         }
     }
 
     fn rates(options: &Options) -> Vec<Rate> {
-        let events = named(&options.event).expect("well-formed");
+        let events = named(&options.sampling.event).expect("well-formed");
         let rates = events.list.iter().map(|e| rate(options, &e.event.event));
         rates.map(|rate| rate.expect("a rate")).collect()
     }
@@ -220,10 +224,10 @@ mod tests {
     fn what_happens_singly_is_sampled_singly() {
         let mut options = options("sched:sched_switch,mem:0x1000:x");
         assert_eq!(rates(&options), [Rate::Period(1); 2]);
-        options.count = Some(7);
+        options.sampling.count = Some(7);
         assert_eq!(rates(&options), [Rate::Period(7); 2]);
-        options.count = None;
-        options.frequency = Some(Frequency::Of(10));
+        options.sampling.count = None;
+        options.sampling.frequency = Some(Frequency::Of(10));
         assert_eq!(rates(&options), [Rate::Frequency(10); 2]);
     }
 

@@ -34,14 +34,9 @@ Exit status:
   that of the command (128 + n when signal n ended it); 126 when it cannot be executed, 127 when it
   does not exist; 125 when quipu itself fails; 2 when the command line is wrong; 0 without a command.";
 
-/// Take samples of what a command, a process or the whole machine does
+/// The options of what is sampled and how often, which `record` and `top` share.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = EXAMPLES,
-    override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
-        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
-)]
-pub(crate) struct Options {
+pub(crate) struct SamplingOptions {
     /// Events to sample, with modifiers :u :k :p; cycles unless named, cpu-clock without a PMU
     #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
     pub(crate) event: Vec<String>,
@@ -55,13 +50,29 @@ pub(crate) struct Options {
         help_heading = "What"
     )]
     pub(crate) frequency: Option<Frequency>,
-    /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
-    #[arg(long, help_heading = "What")]
-    pub(crate) strict_freq: bool,
     /// Take a sample every N events; 1 samples every event
     #[arg(short, long, value_name = "N", value_parser = numbers::positive::<u64>, allow_negative_numbers = true,
           help_heading = "What")]
     pub(crate) count: Option<u64>,
+    /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
+    #[arg(short, long, value_name = "PAGES", default_value_t = 128,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
+    pub(crate) mmap_pages: u32,
+}
+
+/// Take samples of what a command, a process or the whole machine does
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
+        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) sampling: SamplingOptions,
+    /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
+    #[arg(long, help_heading = "What")]
+    pub(crate) strict_freq: bool,
     /// Record call chains, by frame pointers
     #[arg(short = 'g', help_heading = "What")]
     pub(crate) callchains: bool,
@@ -103,10 +114,6 @@ pub(crate) struct Options {
     /// Write to FILE; - is standard output, for `| quipu report -i -`
     #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE, help_heading = "How")]
     pub(crate) output: PathBuf,
-    /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
-    #[arg(short, long, value_name = "PAGES", default_value_t = 128,
-          value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
-    pub(crate) mmap_pages: u32,
     /// Start sampling MS milliseconds later than the command; -1: not until --control says so
     #[arg(short = 'D', long, value_name = "MS", value_parser = numbers::delay,
           allow_negative_numbers = true, help_heading = "How")]

@@ -55,10 +55,10 @@ pub(super) struct RecordPlan {
 impl RecordPlan {
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         let scope = scope(options)?;
-        if !options.mmap_pages.is_power_of_two() {
+        if !options.sampling.mmap_pages.is_power_of_two() {
             return Err(Failure::usage(format_args!(
                 "-m {}: the number of pages must be a power of two",
-                options.mmap_pages
+                options.sampling.mmap_pages
             )));
         }
         let backend = quipu::linux_backend()?;
@@ -152,7 +152,7 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         method.ask(&mut spec)?;
     }
     spec.clock = options.clockid.map(super::options::Clock::number);
-    spec.ring_bytes = PAGE * options.mmap_pages as usize;
+    spec.ring_bytes = PAGE * options.sampling.mmap_pages as usize;
     Ok(spec)
 }
 

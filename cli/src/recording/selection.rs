@@ -2,13 +2,13 @@
 
 use clap::Args;
 use quipu_hal::text::parse_cpu_list;
-use quipu_perf_data::Sample;
+use quipu_perf_data::{CpuMode, Sample};
 
 use crate::failure::Failure;
 
-/// The options that choose samples, which `report` and `script` share.
+/// The options that choose samples by names, of recordings and of what runs.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct SelectionOptions {
+pub(crate) struct NameOptions {
     /// Only samples of threads of these names
     #[arg(
         long,
@@ -18,6 +18,31 @@ pub(crate) struct SelectionOptions {
         help_heading = "Which samples"
     )]
     pub(crate) comms: Vec<String>,
+    /// Only samples whose instruction is in these files
+    #[arg(
+        long,
+        alias = "dso",
+        value_name = "FILE,..",
+        value_delimiter = ',',
+        help_heading = "Which samples"
+    )]
+    pub(crate) dsos: Vec<String>,
+    /// Only samples whose instruction is in these functions
+    #[arg(
+        short = 'S',
+        long,
+        value_name = "FUNCTION,..",
+        value_delimiter = ',',
+        help_heading = "Which samples"
+    )]
+    pub(crate) symbols: Vec<String>,
+}
+
+/// The options that choose samples, which subcommands that read recordings share.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SelectionOptions {
+    #[command(flatten)]
+    pub(crate) names: NameOptions,
     /// Only samples of these processes
     #[arg(
         long,
@@ -45,24 +70,6 @@ pub(crate) struct SelectionOptions {
         help_heading = "Which samples"
     )]
     pub(crate) time: Option<String>,
-    /// Only samples whose instruction is in these files
-    #[arg(
-        long,
-        alias = "dso",
-        value_name = "FILE,..",
-        value_delimiter = ',',
-        help_heading = "Which samples"
-    )]
-    pub(crate) dsos: Vec<String>,
-    /// Only samples whose instruction is in these functions
-    #[arg(
-        short = 'S',
-        long,
-        value_name = "FUNCTION,..",
-        value_delimiter = ',',
-        help_heading = "Which samples"
-    )]
-    pub(crate) symbols: Vec<String>,
 }
 
 /// The samples that are shown.
@@ -78,6 +85,8 @@ pub(crate) struct Selection {
     symbols: Vec<String>,
     /// True if functions without names are left out.
     named_only: bool,
+    /// True if what runs in the kernel is left out, and what runs in user mode.
+    hides: (bool, bool),
 }
 
 impl SelectionOptions {
@@ -86,15 +95,24 @@ impl SelectionOptions {
         let cpus = self.cpu.as_deref().map(parse_cpu_list).transpose()?;
         let times = self.time.as_deref().map(parse_times).transpose()?;
         Ok(Selection {
-            comms: self.comms.clone(),
             pids: self.pid.clone(),
             tids: self.tid.clone(),
             cpus,
             times,
+            ..self.names.selection()
+        })
+    }
+}
+
+impl NameOptions {
+    /// Returns the samples that the options choose.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection {
+            comms: self.comms.clone(),
             dsos: self.dsos.clone(),
             symbols: self.symbols.clone(),
-            named_only: false,
-        })
+            ..Selection::default()
+        }
     }
 }
 
@@ -102,6 +120,20 @@ impl Selection {
     /// Leaves out samples of functions without names, or leaves all as it is.
     pub(crate) fn with_named_only(self, named_only: bool) -> Self {
         Self { named_only, ..self }
+    }
+
+    /// Leaves out samples of the kernel, or of user mode.
+    pub(crate) fn with_hidden(self, kernel: bool, user: bool) -> Self {
+        Self {
+            hides: (kernel, user),
+            ..self
+        }
+    }
+
+    /// Returns true if samples of a mode of the CPU are left out.
+    pub(crate) fn hides(&self, mode: CpuMode) -> bool {
+        let (kernel, user) = self.hides;
+        (kernel && mode == CpuMode::Kernel) || (user && mode == CpuMode::User)
     }
 
     /// Returns true if every sample is chosen.
@@ -208,12 +240,12 @@ mod tests {
 
     #[test]
     fn files_are_known_by_path_and_by_name() {
-        let options = SelectionOptions {
+        let options = NameOptions {
             dsos: vec!["libc.so.6".into()],
             symbols: vec!["malloc".into()],
-            ..SelectionOptions::default()
+            ..NameOptions::default()
         };
-        let selection = options.selection().expect("good");
+        let selection = options.selection();
         assert!(selection.has_function("/usr/lib/libc.so.6", Some("malloc")));
         assert!(!selection.has_function("/usr/lib/libc.so.6", Some("free")));
         assert!(!selection.has_function("/usr/lib/libc.so.6", None));

@@ -45,9 +45,9 @@ impl Columns {
     /// Returns the columns that are named, or the usual ones.
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         if options.fields.is_empty() {
-            let keys = match options.branch_stack && options.sort.is_empty() {
+            let keys = match options.branch_stack && options.shown.sort.is_empty() {
                 true => sort::USUAL_OF_BRANCHES.to_vec(),
-                false => sort::keys(&options.sort)?,
+                false => sort::keys(&options.shown.sort)?,
             };
             let mut list = match options.children {
                 true => vec![Column::Children, Column::Overhead],
@@ -64,7 +64,7 @@ impl Columns {
                 order,
             });
         }
-        let mut keys = match options.sort.as_slice() {
+        let mut keys = match options.shown.sort.as_slice() {
             [] => Vec::new(),
             named => sort::keys(named)?,
         };

@@ -87,7 +87,7 @@ impl<'a> Entries<'a> {
                 name.as_deref()
                     .is_some_and(|name| name.contains(part.as_str()))
             });
-            if options.percentage == Percentage::Relative {
+            if options.shown.percentage == Percentage::Relative {
                 total = Weight::default();
                 list.iter().for_each(|entry| total.add(entry.own));
             }

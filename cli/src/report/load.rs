@@ -40,10 +40,10 @@ const NOBODY: (Option<i32>, u32) = (None, 0);
 pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
     let input = Input {
         path: &options.input,
-        force: options.force,
+        force: options.shown.force,
         lines: options.inline || keys.contains(&Key::SourceLine),
     };
-    let selection = options.selection.selection()?;
+    let selection = options.shown.selection.selection()?;
     let selection = selection.with_named_only(options.hide_unresolved);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
         let has_branches = |event: &RecordedEvent| {
@@ -218,7 +218,7 @@ impl Loading {
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
         Self {
             header_only: options.header_only,
-            is_relative: options.percentage == Percentage::Relative,
+            is_relative: options.shown.percentage == Percentage::Relative,
             is_selection: !selection.is_empty(),
             tells_tasks: keys.iter().any(tells_task),
             reads: events.iter().map(reads).collect(),

@@ -23,28 +23,15 @@ Reads what quipu record and perf record wrote. Overhead is the share of the even
 clock. A function without a name is [unknown]: the file has no symbols for it, is gone, or is another one
 by now. A copy in ~/.debug (perf buildid-cache -a FILE) or in the cache of debuginfod-find is read in its place.";
 
-/// Show what was recorded, function by function
+/// The options of what of a recording is shown, which `report` and `diff` share.
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Options {
-    /// Read FILE; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE,
-          help_heading = "What")]
-    pub(crate) input: PathBuf,
+pub(crate) struct ShownOptions {
     /// Read files that belong to other users
     #[arg(short, long, help_heading = "What")]
     pub(crate) force: bool,
-    /// Report this event alone
+    /// Show this event alone
     #[arg(short, long, value_name = "EVENT", help_heading = "What")]
     pub(crate) event: Option<String>,
-    /// Report the branches of samples in place of their instructions, as keys of branches do too; comm, dso_from, symbol_from,
-    /// symbol_to, cycles unless others are named
-    #[arg(short, long, conflicts_with_all = ["children", "call_graph", "flamegraph", "csv"], help_heading = "What")]
-    pub(crate) branch_stack: bool,
-    /// Tell inlined functions apart, where there is debug information
-    #[arg(long, help_heading = "What")]
-    pub(crate) inline: bool,
-
     #[command(flatten)]
     pub(crate) selection: SelectionOptions,
 
@@ -58,13 +45,6 @@ pub(crate) struct Options {
         help_heading = "Which samples"
     )]
     pub(crate) percentage: Percentage,
-    /// Only functions with TEXT in their names
-    #[arg(long, value_name = "TEXT", help_heading = "Which samples")]
-    pub(crate) symbol_filter: Option<String>,
-    /// Only samples whose function has a name
-    #[arg(short = 'U', long, help_heading = "Which samples")]
-    pub(crate) hide_unresolved: bool,
-
     /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; comm,dso,sym unless named; branches by symbol_from,
     /// symbol_to, dso_from, dso_to, mispredict, cycles
     #[arg(
@@ -75,6 +55,33 @@ pub(crate) struct Options {
         help_heading = "Report"
     )]
     pub(crate) sort: Vec<String>,
+}
+
+/// Show what was recorded, function by function
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Read FILE; - is standard input
+    #[arg(short, long, value_name = "FILE", default_value = super::DEFAULT_FILE,
+          help_heading = "What")]
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) shown: ShownOptions,
+    /// Report the branches of samples in place of their instructions, as keys of branches do too; comm, dso_from, symbol_from,
+    /// symbol_to, cycles unless others are named
+    #[arg(short, long, conflicts_with_all = ["children", "call_graph", "flamegraph", "csv"], help_heading = "What")]
+    pub(crate) branch_stack: bool,
+    /// Tell inlined functions apart, where there is debug information
+    #[arg(long, help_heading = "What")]
+    pub(crate) inline: bool,
+
+    /// Only functions with TEXT in their names
+    #[arg(long, value_name = "TEXT", help_heading = "Which samples")]
+    pub(crate) symbol_filter: Option<String>,
+    /// Only samples whose function has a name
+    #[arg(short = 'U', long, help_heading = "Which samples")]
+    pub(crate) hide_unresolved: bool,
+
     /// Show these columns: overhead, overhead_children, sample, period and keys of --sort; rows are in their order
     #[arg(
         short = 'F',

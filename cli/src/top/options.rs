@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::failure::Failure;
 use crate::numbers;
-use crate::record;
+use crate::record::{self, SamplingOptions};
+use crate::recording::{NameOptions, Selection};
 use crate::target::TargetOptions;
 
 const EXAMPLES: &str = "\
@@ -20,47 +22,35 @@ What was sampled before weighs 7/8 after each interval, so that what is hot now 
 
 /// Show the functions that are hot now
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "quipu top [OPTIONS]",
+    mut_arg("command", |command| command.hide(true)),
+    mut_arg("cpus", |cpus| cpus.visible_alias("cpu"))
+)]
 pub(crate) struct Options {
-    /// Events to sample, with modifiers :u :k :p; cycles unless named, cpu-clock without a PMU
-    #[arg(short, long = "event", value_name = "EVENTS", help_heading = "What")]
-    event: Vec<String>,
-    /// Take N samples a second; max: as many as the kernel allows
+    #[command(flatten)]
+    sampling: SamplingOptions,
+    #[command(flatten)]
+    target: TargetOptions,
+
+    #[command(flatten)]
+    names: NameOptions,
+    /// Leave out samples of the kernel
     #[arg(
-        short = 'F',
-        long = "freq",
-        value_name = "N",
-        conflicts_with = "count",
-        allow_negative_numbers = true,
-        help_heading = "What"
+        short = 'K',
+        long = "hide_kernel_symbols",
+        help_heading = "Which samples"
     )]
-    frequency: Option<record::Frequency>,
-    /// Take a sample every N events
-    #[arg(short, long, value_name = "N", value_parser = numbers::positive::<u64>, allow_negative_numbers = true,
-          help_heading = "What")]
-    count: Option<u64>,
-    /// Sample these processes, with all their threads
-    #[arg(short, long, value_name = "PID,..", value_parser = numbers::id, allow_negative_numbers = true,
-          value_delimiter = ',', help_heading = "Where")]
-    pid: Vec<i32>,
-    /// Sample these threads
-    #[arg(short, long, value_name = "TID,..", value_parser = numbers::id, allow_negative_numbers = true,
-          value_delimiter = ',', help_heading = "Where")]
-    tid: Vec<i32>,
-    /// Sample every CPU, as is done unless something else is named
-    #[arg(short, long, conflicts_with_all = ["pid", "tid", "cpus"], help_heading = "Where")]
-    all_cpus: bool,
-    /// Sample these CPUs (0-3,8)
-    #[arg(short = 'C', long, visible_alias = "cpu", value_name = "LIST", conflicts_with_all = ["pid", "tid"],
-          help_heading = "Where")]
-    cpus: Option<String>,
-    /// Leave out the threads and processes that the target starts
-    #[arg(short = 'i', long, help_heading = "Where")]
-    no_inherit: bool,
-    /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
-    #[arg(short, long, value_name = "PAGES", default_value_t = 128,
-          value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
-    mmap_pages: u32,
+    hide_kernel: bool,
+    /// Leave out samples of user mode
+    #[arg(
+        short = 'U',
+        long = "hide_user_symbols",
+        help_heading = "Which samples"
+    )]
+    hide_user: bool,
+
     /// Show what is hot every N seconds
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = numbers::positive::<u32>,
           allow_negative_numbers = true, help_heading = "How")]
@@ -77,6 +67,9 @@ pub(crate) struct Options {
         help_heading = "How"
     )]
     pub(super) entries: usize,
+    /// Show the number of samples of each function
+    #[arg(short = 'n', long, help_heading = "How")]
+    pub(super) show_nr_samples: bool,
     /// Leave out functions with less than PERCENT
     #[arg(
         long,
@@ -96,23 +89,25 @@ impl Options {
         Duration::from_secs(self.delay.into())
     }
 
+    /// Returns the samples that are shown.
+    pub(super) fn selection(&self) -> Selection {
+        let named = self.names.selection();
+        named.with_hidden(self.hide_kernel, self.hide_user)
+    }
+
     /// Returns the options of a recording of the same.
-    pub(super) fn recording(&self) -> record::Options {
-        let is_all = self.pid.is_empty() && self.tid.is_empty() && self.cpus.is_none();
-        record::Options {
-            event: self.event.clone(),
-            frequency: self.frequency,
-            count: self.count,
-            mmap_pages: self.mmap_pages,
-            target: TargetOptions {
-                pid: self.pid.clone(),
-                tid: self.tid.clone(),
-                all_cpus: is_all,
-                cpus: self.cpus.clone(),
-                no_inherit: self.no_inherit,
-                command: Vec::new(),
-            },
-            ..record::Options::default()
+    pub(super) fn recording(&self) -> Result<record::Options, Failure> {
+        let mut target = self.target.clone();
+        if !target.command.is_empty() {
+            return Err(Failure::usage(
+                "top samples what runs already: name processes (-p), threads (-t) or CPUs (-C); quipu record samples a command",
+            ));
         }
+        target.all_cpus |= target.pid.is_empty() && target.tid.is_empty() && target.cpus.is_none();
+        Ok(record::Options {
+            sampling: self.sampling.clone(),
+            target,
+            ..record::Options::default()
+        })
     }
 }

@@ -46,6 +46,7 @@ pub(super) struct Shown<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) percent: f64,
+    pub(super) samples: u64,
     pub(super) object: String,
     pub(super) symbol: String,
     pub(super) function: Function,
@@ -58,6 +59,7 @@ pub(super) fn rows(event: &EventHits, shown: Shown<'_>) -> Vec<Row> {
         let object = function.object.rsplit('/').next().unwrap_or_default();
         Row {
             percent: hits.total.percent_of(event.total),
+            samples: hits.total.samples,
             object: escaped(object).into_owned(),
             symbol: escaped(function.name.as_deref().unwrap_or("[unknown]")).into_owned(),
             function: function.clone(),
@@ -80,23 +82,35 @@ pub(super) fn rows(event: &EventHits, shown: Shown<'_>) -> Vec<Row> {
     rows
 }
 
-/// Appends a table as text.
-pub(super) fn table(out: &mut String, event: &EventHits, rows: &[Row], most: usize, lost: u64) {
+/// Appends a table of at most so many rows as text, with the samples of each if they are asked for.
+pub(super) fn table(
+    out: &mut String,
+    event: &EventHits,
+    rows: &[Row],
+    (most, with_samples): (usize, bool),
+    lost: u64,
+) {
     let name = escaped(&event.name);
     let samples = event.total.samples;
     let _ = writeln!(out, "# {name}: {samples} recent samples, {lost} lost");
     let rows = &rows[..rows.len().min(most)];
     let width = rows.iter().map(|row| row.object.chars().count()).max();
     let width = width.unwrap_or(0).max("Object".len());
-    let _ = writeln!(out, "# Overhead  {:<width$}  Symbol", "Object");
+    let title = if with_samples { "     Samples" } else { "" };
+    let _ = writeln!(out, "# Overhead{title}  {:<width$}  Symbol", "Object");
     for row in rows {
         let Row {
             percent,
+            samples,
             object,
             symbol,
             ..
         } = row;
-        let _ = writeln!(out, "{percent:9.2}%  {object:<width$}  {symbol}");
+        let count = match with_samples {
+            true => format!("{samples:>12}"),
+            false => String::new(),
+        };
+        let _ = writeln!(out, "{percent:9.2}%{count}  {object:<width$}  {symbol}");
     }
     out.push('\n');
 }

@@ -24,7 +24,7 @@ pub(super) fn run(
         ))
     };
     let mut tty = Tty::open().map_err(failed)?;
-    let mut view = View::new(options.percent_limit);
+    let mut view = View::new(options.percent_limit, options.show_nr_samples);
     if !profile.live.notes.is_empty() {
         view.show(profile.live.notes.join("\n"));
     }

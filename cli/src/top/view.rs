@@ -47,13 +47,14 @@ pub(super) struct View {
     filter: String,
     is_typing: bool,
     limit: f64,
+    with_samples: bool,
     pub(super) is_paused: bool,
     event: usize,
     page: Page,
 }
 
 impl View {
-    pub(super) fn new(limit: f64) -> Self {
+    pub(super) fn new(limit: f64, with_samples: bool) -> Self {
         Self {
             rows: Vec::new(),
             state: TableState::default(),
@@ -61,6 +62,7 @@ impl View {
             filter: String::new(),
             is_typing: false,
             limit,
+            with_samples,
             is_paused: false,
             event: 0,
             page: Page::Table,
@@ -175,20 +177,29 @@ impl View {
                 frame.render_widget(Paragraph::new(text.as_str()).scroll((*first, 0)), body);
             }
             Page::Table => {
+                let count = |text: String| self.with_samples.then_some(text);
                 let lines = self.rows.iter().map(|row| {
-                    Line::new([
-                        Cell::new(format!("{:8.2}%", row.percent)),
-                        Cell::new(row.object.as_str()),
-                        Cell::new(row.symbol.as_str()),
-                    ])
+                    let numbers = [
+                        Some(format!("{:8.2}%", row.percent)),
+                        count(format!("{:>8}", row.samples)),
+                    ];
+                    let texts = [&row.object, &row.symbol].map(|text| Cell::new(text.as_str()));
+                    Line::new(numbers.into_iter().flatten().map(Cell::new).chain(texts))
                 });
-                let widths = [
-                    Constraint::Length(9),
-                    Constraint::Max(24),
-                    Constraint::Min(20),
+                let titles = [
+                    Some("Overhead".to_owned()),
+                    count(format!("{:>8}", "Samples")),
+                    Some("Object".to_owned()),
+                    Some("Symbol".to_owned()),
                 ];
-                let table = Table::new(lines, widths)
-                    .header(Line::new(["Overhead", "Object", "Symbol"]).style(bold))
+                let widths = [
+                    Some(Constraint::Length(9)),
+                    self.with_samples.then_some(Constraint::Length(8)),
+                    Some(Constraint::Max(24)),
+                    Some(Constraint::Min(20)),
+                ];
+                let table = Table::new(lines, widths.into_iter().flatten())
+                    .header(Line::new(titles.into_iter().flatten()).style(bold))
                     .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
                 frame.render_stateful_widget(table, body, &mut self.state);
             }
@@ -249,7 +260,7 @@ mod tests {
     #[test]
     fn rows_are_sorted_filtered_and_chosen_by_keys() {
         let events = events();
-        let mut view = View::new(0.0);
+        let mut view = View::new(0.0, false);
         view.update(&events);
         let text = screen(&mut view, &events);
         assert!(
@@ -278,12 +289,17 @@ mod tests {
         press(&mut view, &events, Key::Escape);
         assert!(screen(&mut view, &events).contains("work"));
         assert_eq!(press(&mut view, &events, Key::Char('q')), Action::End);
+        let mut view = View::new(0.0, true);
+        view.update(&events);
+        let text = screen(&mut view, &events);
+        assert!(text.contains("Overhead   Samples Object"), "{text}");
+        assert!(text.contains("75.00%        1 a "), "{text}");
     }
 
     #[test]
     fn pages_of_text_cover_the_table_until_a_key() {
         let events = events();
-        let mut view = View::new(0.0);
+        let mut view = View::new(0.0, false);
         view.update(&events);
         press(&mut view, &events, Key::Char('h'));
         assert!(screen(&mut view, &events).contains("these keys"));

@@ -1,11 +1,11 @@
 //! `quipu top`, as tables and on a terminal, which script(1) makes.
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use super::{Bench, skip};
+use super::{Bench, skip, stderr};
 use crate::interrupted::hangup_is_ignored;
 
 /// Spins in a function of its own until it is killed.
@@ -150,6 +150,118 @@ fn tables_name_what_is_hot_until_a_signal() {
         .expect("a row");
     assert!(row.contains("%  spin  "), "{row}");
     assert!(text.contains("# cpu-clock:u: "), "{text}");
+}
+
+/// Makes system calls until it is killed.
+const CALLS: &str = r"
+#include <unistd.h>
+void calling(void) { for (volatile long i = 0; i < 1000; i++) getppid(); }
+int main(void) { for (;;) calling(); }
+";
+
+/// Runs it for two tables of a process; returns the first.
+fn table(options: &[&str], pid: u32) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    let usual = [
+        "top",
+        "--stdio",
+        "-e",
+        "cpu-clock",
+        "-d",
+        "1",
+        "--percent-limit",
+        "0",
+    ];
+    command
+        .args(usual)
+        .args(["-p", &pid.to_string()])
+        .args(options);
+    let mut running = Running::start(&mut command);
+    while running.seen.matches("# Overhead").count() < 2 {
+        let piece = running.pieces.recv_timeout(PATIENCE).expect("a table");
+        running.seen.push_str(&String::from_utf8_lossy(&piece));
+    }
+    let id = running.child.0.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("kill(1)").success());
+    let (status, text) = running.end();
+    assert_eq!(status, Some(0));
+    text.split("\n\n").next().expect("a table").to_owned()
+}
+
+#[test]
+fn rows_are_those_of_modes_and_names_that_are_chosen() {
+    const TEST: &str = "rows_are_those_of_modes_and_names_that_are_chosen";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.compile("calls", CALLS).expect("it compiled another");
+    let child = Command::new(bench.path("calls")).spawn();
+    let calls = Killed(child.expect("it starts"));
+    let pid = calls.0.id();
+    // The objects of rows and their shares.
+    let rows = |options: &[&str]| -> Vec<(String, f64)> {
+        let text = table(options, pid);
+        let rows = text.lines().filter(|line| line.contains("%  "));
+        let rows = rows.map(|row| {
+            let (share, rest) = row.split_once("%  ").expect("a share");
+            let object = rest.split_whitespace().next().expect("an object");
+            (object.to_owned(), share.trim().parse().expect("a number"))
+        });
+        rows.collect()
+    };
+    let has = |rows: &[(String, f64)], object: &str| rows.iter().any(|row| row.0.contains(object));
+    let all = rows(&[]);
+    if !has(&all, "[kernel") || !has(&all, "libc") {
+        return skip(TEST, format!("samples are of one mode alone: {all:?}"));
+    }
+    let user = rows(&["-K"]);
+    assert!(!has(&user, "[kernel") && has(&user, "calls"), "{user:?}");
+    let kernel = rows(&["-U"]);
+    assert!(
+        has(&kernel, "[kernel") && !has(&kernel, "calls"),
+        "{kernel:?}"
+    );
+    assert!(!has(&kernel, "libc"), "{kernel:?}");
+    // Shares are of all samples, also where names choose some of them.
+    let own = rows(&["-K", "--dsos", "calls"]);
+    assert!(has(&own, "calls") && !has(&own, "libc"), "{own:?}");
+    let whole: f64 = own.iter().map(|row| row.1).sum();
+    assert!(whole < 99.0, "{own:?}");
+    assert!(rows(&["--comms", "nobody"]).is_empty());
+    assert_eq!(rows(&["--symbols", "calling"]).len(), 1);
+}
+
+#[test]
+fn the_samples_of_rows_are_shown_where_they_are_asked_for() {
+    const TEST: &str = "the_samples_of_rows_are_shown_where_they_are_asked_for";
+    let Some((_bench, spin)) = spinning(TEST) else {
+        return;
+    };
+    let text = table(&["-n", "-K", "-z"], spin.0.id());
+    let all = text.lines().find_map(|line| {
+        let (_, rest) = line.split_once("# cpu-clock: ")?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    });
+    let title = text.lines().find(|line| line.starts_with("# Overhead"));
+    let title: Vec<_> = title.expect("a title").split_whitespace().collect();
+    assert_eq!(title[1..], ["Overhead", "Samples", "Object", "Symbol"]);
+    let rows = text.lines().filter(|line| line.contains('%'));
+    let samples = rows.map(|row| {
+        let count = row.split_whitespace().nth(1).expect(row);
+        count.parse::<u64>().expect(row)
+    });
+    assert_eq!(Some(samples.sum()), all, "{text}");
+    // What perf top does not do either.
+    let output = quipu(&["top", "true"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("quipu record samples a command"));
+}
+
+/// Runs quipu to its end.
+fn quipu(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.args(words).output().expect("it starts")
 }
 
 #[test]
