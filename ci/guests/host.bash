@@ -36,27 +36,35 @@ counting_emulator() {
   [ -x "$emulator" ] || skip "no emulator whose CPUs count${emulator:+ at $emulator} (docs/building.md)"
 }
 
-# A kernel with its modules and a static busybox, unpacked into $system.
+# Packages of Debian, unpacked into $cache/NAME/root; of a kernel, the one that the package is of now.
+unpack() { # NAME ARCHITECTURE PACKAGE...
+  local place=$cache/$1 package
+  [ -e "$place/complete" ] && return
+  command -v apt-get >/dev/null || skip "Debian's packages cannot be fetched without apt"
+  rm -rf "${place:?}"
+  mkdir -p "$place"/{packages,root} "$place/lists/partial"
+  local apt=(-oAPT::Architecture="$2" -oAPT::Architectures="$2" -oDir::State::Lists="$place/lists"
+    -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)")
+  # A source that does not answer matters only if it is the one with the packages.
+  apt-get "${apt[@]}" -oAcquire::Retries=1 -qq update >/dev/null 2>&1 || true
+  for package in "${@:3}"; do
+    case $package in linux-image-*)
+      package=$(apt-cache "${apt[@]}" depends "$package" 2>/dev/null |
+        awk '/Depends: linux-image/ && !found { print $2; found = 1 }') && [ -n "$package" ] ||
+        skip "Debian's archive cannot be reached, or has no kernel for $2"
+      ;;
+    esac
+    (cd "$place/packages" && apt-get "${apt[@]}" -qq download "$package") >/dev/null 2>&1 ||
+      skip "Debian's package $package cannot be downloaded"
+  done
+  for package in "$place"/packages/*.deb; do dpkg-deb -x "$package" "$place/root"; done
+  touch "$place/complete"
+}
+
+# A kernel with its modules and a static busybox, in $system.
 debian() { # ARCHITECTURE
   system=$cache/$1/root
-  [ -e "$cache/$1/complete" ] && return
-  command -v apt-get >/dev/null || skip "a Debian kernel cannot be fetched without apt"
-  local packages=$cache/$1/packages lists=$cache/$1/lists
-  rm -rf "${cache:?}/$1"
-  mkdir -p "$packages" "$lists/partial"
-  local apt=(-oAPT::Architecture="$1" -oAPT::Architectures="$1" -oDir::State::Lists="$lists"
-    -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)")
-  # A source that does not answer matters only if it is the one with the kernel.
-  apt-get "${apt[@]}" -oAcquire::Retries=1 -qq update >/dev/null 2>&1 || true
-  local image
-  image=$(apt-cache "${apt[@]}" depends "linux-image-$1" 2>/dev/null |
-    awk '/Depends: linux-image/ && !found { print $2; found = 1 }') && [ -n "$image" ] ||
-    skip "Debian's archive cannot be reached, or has no kernel for $1"
-  (cd "$packages" && apt-get "${apt[@]}" -qq download "$image" busybox-static) >/dev/null 2>&1 ||
-    skip "Debian's kernel cannot be downloaded"
-  local package
-  for package in "$packages"/*.deb; do dpkg-deb -x "$package" "$system"; done
-  touch "$cache/$1/complete"
+  unpack "$1" "$1" "linux-image-$1" busybox-static
 }
 
 kernel() { echo "$system"/boot/vmlinuz-*; }

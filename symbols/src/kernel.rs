@@ -40,9 +40,7 @@ impl Reference {
         let mut found = None;
         for line in kallsyms.lines().take(FIRST_LINES) {
             let line = line.ok()?;
-            let mut fields = line.splitn(3, ' ');
-            let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-            let name = fields.nth(1)?;
+            let (address, _, name) = fields(&line)?;
             if let Some(known) = REFERENCES.into_iter().find(|known| *known == name) {
                 found = Some(Self {
                     name: known,
@@ -69,20 +67,14 @@ impl KernelSymbols {
     pub fn parse(text: &str) -> Option<Self> {
         let mut builder = TableBuilder::default();
         let mut reference: Option<Reference> = None;
-        for line in text.lines() {
-            let mut fields = line.splitn(3, ' ');
-            let (Some(address), Some(kind), Some(name)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let Ok(address @ 1..) = u64::from_str_radix(address, 16) else {
+        for line in text.split('\n') {
+            let Some((address @ 1.., kind, name)) = fields(line) else {
                 continue;
             };
             let rank = match kind {
-                "T" => 2,
-                "t" | "w" => 1,
-                "W" => 0,
+                b'T' => 2,
+                b't' | b'w' => 1,
+                b'W' => 0,
                 _ => continue,
             };
             if let Some(known) = REFERENCES.iter().find(|known| **known == name) {
@@ -135,6 +127,16 @@ impl KernelSymbols {
             module,
         ))
     }
+}
+
+/// Returns the address, the type and the name in a line of `/proc/kallsyms`, with the module of a symbol behind a tab.
+fn fields(line: &str) -> Option<(u64, u8, &str)> {
+    let digits = line.bytes().position(|byte| byte == b' ')?;
+    let [b' ', kind, b' ', ..] = line.as_bytes()[digits..] else {
+        return None;
+    };
+    let address = u64::from_str_radix(&line[..digits], 16).ok()?;
+    Some((address, kind, line.get(digits + 3..)?))
 }
 
 /// The code that the kernel maps into every process as `[vdso]` (vdso(7)), as it is in this one.

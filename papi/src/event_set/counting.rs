@@ -101,8 +101,7 @@ impl Set {
             }
         };
         let mut counts = set.counts();
-        let runs_here = self.state & (ATTACHED | CPU_ATTACHED) == 0;
-        if !apart && runs_here && counted_by_hardware {
+        if !apart && self.runs_here() && counted_by_hardware {
             fits(&mut set, &mut counts)?;
         }
         let scales = set
@@ -120,8 +119,8 @@ impl Set {
     /// Starts counting from zero.
     pub(crate) fn start(&mut self) -> Outcome {
         let component = self.component()?;
-        let master = &self.master.running[component];
-        if master.load(Ordering::Relaxed) || self.is_running() {
+        let taken = self.runs_here() && self.master.running[component].load(Ordering::Relaxed);
+        if taken || self.is_running() {
             return Err(EISRUN);
         }
         if self.events.is_empty() {
@@ -144,10 +143,14 @@ impl Set {
         Ok(())
     }
 
+    /// Returns true if the thread that made the set is what it counts, which one set does at a time.
+    fn runs_here(&self) -> bool {
+        self.state & (ATTACHED | CPU_ATTACHED) == 0
+    }
+
     /// Notes that the thread which made the set counts with it, where that is what it counts.
     fn mark_master(&self, running: bool) {
-        let elsewhere = self.state & (ATTACHED | CPU_ATTACHED) != 0;
-        if let (Some(component), false) = (self.component, elsewhere) {
+        if let (Some(component), true) = (self.component, self.runs_here()) {
             self.master.running[component].store(running, Ordering::Relaxed);
         }
     }

@@ -1,6 +1,8 @@
 /* Event sets: states, values, options, names and enumeration, with page faults as the event that is exact. */
 #include "check.h"
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void values_are_exact(void)
@@ -63,16 +65,29 @@ static void values_are_exact(void)
 
 static void one_set_runs_in_a_thread(void)
 {
-    int first = PAPI_NULL, second = PAPI_NULL;
+    int first = PAPI_NULL, second = PAPI_NULL, elsewhere = PAPI_NULL;
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
     CHECK(PAPI_create_eventset(&first), PAPI_OK);
     CHECK(PAPI_create_eventset(&second), PAPI_OK);
     CHECK(PAPI_add_named_event(first, "perf::PAGE-FAULTS"), PAPI_OK);
     CHECK(PAPI_add_named_event(second, "perf::PAGE-FAULTS"), PAPI_OK);
     CHECK(PAPI_start(first), PAPI_OK);
     CHECK(PAPI_start(second), PAPI_EISRUN);
+    /* One that counts in another process runs beside it. */
+    CHECK(PAPI_create_eventset(&elsewhere), PAPI_OK);
+    CHECK(PAPI_add_named_event(elsewhere, "perf::PAGE-FAULTS"), PAPI_OK);
+    CHECK(PAPI_attach(elsewhere, (unsigned long)child), PAPI_OK);
+    CHECK(PAPI_start(elsewhere), PAPI_OK);
+    CHECK(PAPI_stop(elsewhere, NULL), PAPI_OK);
     CHECK(PAPI_stop(first, NULL), PAPI_OK);
     CHECK(PAPI_start(second), PAPI_OK);
     CHECK(PAPI_stop(second, NULL), PAPI_OK);
+    CHECK(kill(child, SIGKILL), 0);
+    CHECK(waitpid(child, NULL, 0) == child, 1);
 }
 
 static void options_are_kept(void)
