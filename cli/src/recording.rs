@@ -11,5 +11,7 @@ pub(crate) use chain::ChainFrame;
 pub(crate) use open::Input;
 pub(crate) use places::{Place, Places};
 pub(crate) use replay::{Replay, Visit, owner, owner_of_address};
-pub(crate) use selection::{NameOptions, Selection, SelectionOptions};
+#[cfg(target_os = "linux")]
+pub(crate) use selection::NameOptions;
+pub(crate) use selection::{Selection, SelectionOptions};
 pub(crate) use spaces::Spaces;

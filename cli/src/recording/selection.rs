@@ -123,6 +123,7 @@ impl Selection {
     }
 
     /// Leaves out samples of the kernel, or of user mode.
+    #[cfg(target_os = "linux")]
     pub(crate) fn with_hidden(self, kernel: bool, user: bool) -> Self {
         Self {
             hides: (kernel, user),
