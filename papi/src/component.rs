@@ -37,6 +37,8 @@ mod flag {
     pub(super) const KERNEL_MULTIPLEX: u32 = 1 << 4;
     pub(super) const FAST_REAL_TIMER: u32 = 1 << 6;
     pub(super) const ATTACH: u32 = 1 << 8;
+    /// As with PAPI's perf_event, for whose bit programs decide whether they stop and go on with ptrace(2).
+    pub(super) const ATTACH_MUST_PTRACE: u32 = 1 << 9;
     pub(super) const UMASKS: u32 = 1 << 10;
     pub(super) const CPU: u32 = 1 << 11;
     pub(super) const INHERIT: u32 = 1 << 12;
@@ -206,7 +208,7 @@ fn fill(info: &mut ComponentInfo, component: usize) {
     info.flags = flag::ATTACH | flag::CPU | flag::INHERIT | flag::KERNEL_MULTIPLEX;
     if component == CPU {
         info.num_preset_events = clamp(preset::available());
-        info.flags |= flag::UMASKS;
+        info.flags |= flag::UMASKS | flag::ATTACH_MUST_PTRACE;
         if cfg!(target_arch = "x86_64") {
             info.flags |= flag::FAST_REAL_TIMER;
         }

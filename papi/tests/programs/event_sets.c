@@ -68,6 +68,7 @@ static void one_set_runs_in_a_thread(void)
     int first = PAPI_NULL, second = PAPI_NULL, elsewhere = PAPI_NULL;
     pid_t child = fork();
     if (child == 0) {
+        alarm(10);
         pause();
         _exit(0);
     }
@@ -143,6 +144,8 @@ static void names_and_codes_lead_to_each_other(void)
         listed++;
     } while (PAPI_enum_cmp_event(&code, PAPI_ENUM_EVENTS, 0) == PAPI_OK);
     CHECK(listed, PAPI_get_component_info(0)->num_native_events);
+    CHECK(PAPI_get_component_info(0)->attach, 1);
+    CHECK(PAPI_get_component_info(0)->attach_must_ptrace, 1);
     CHECK(listed >= 9, 1);
     int presets = 0;
     code = PAPI_PRESET_MASK;
