@@ -37,7 +37,7 @@ mod flag {
     pub(super) const KERNEL_MULTIPLEX: u32 = 1 << 4;
     pub(super) const FAST_REAL_TIMER: u32 = 1 << 6;
     pub(super) const ATTACH: u32 = 1 << 8;
-    /// As with PAPI's perf_event, for whose bit programs decide whether they stop and go on with ptrace(2).
+    /// Tells programs to stop and continue with ptrace(2) what they attach to, as PAPI's perf_event does.
     pub(super) const ATTACH_MUST_PTRACE: u32 = 1 << 9;
     pub(super) const UMASKS: u32 = 1 << 10;
     pub(super) const CPU: u32 = 1 << 11;

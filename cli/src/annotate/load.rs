@@ -74,7 +74,7 @@ pub(crate) struct EventHits {
 /// State of reading a recording.
 pub(crate) struct Loading {
     selection: Selection,
-    /// True if samples that are not chosen by names are in the total.
+    /// True if samples that names leave out are in the totals.
     counts_all: bool,
     periods: Vec<Periods>,
     losses: Losses,
@@ -98,7 +98,7 @@ impl Loading {
         }
     }
 
-    /// Has samples that are not chosen by names be in the totals, which shares are of.
+    /// Counts samples that names leave out in the totals, of which shares are taken.
     #[cfg(target_os = "linux")]
     pub(crate) fn counting_all(self) -> Self {
         Self {

@@ -50,8 +50,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
             let fields = event.attr().layout().sample_type();
             fields.contains(SampleType::BRANCH_STACK)
         };
-        let wants_branches = options.branch_stack || keys.iter().any(|key| key.is_of_branches());
-        if wants_branches && !events.iter().any(has_branches) {
+        if options.reports_branches(keys) && !events.iter().any(has_branches) {
             return Err(Failure::usage(format_args!(
                 "{} has no branches; record -b records them",
                 options.input.display()
@@ -245,8 +244,7 @@ impl Loading {
             recent: [NOBODY; RECENT],
             lists: FrameLists::new(),
             chains: KnownChains::default(),
-            branches: (options.branch_stack || keys.iter().any(|key| key.is_of_branches()))
-                .then(Branches::default),
+            branches: options.reports_branches(keys).then(Branches::default),
             weights: vec![Weights::default(); events.len()],
             known: HashMap::default(),
             nameless: "[unknown]".into(),

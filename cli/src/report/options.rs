@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 
 use crate::recording::SelectionOptions;
 
+use super::sort::Key;
+
 const EXAMPLES: &str = "\
 Examples:
   quipu report                              hot functions of perf.data
@@ -179,6 +181,11 @@ impl Options {
     /// Returns true if the weight of callers is asked for.
     pub(super) fn with_children(&self) -> bool {
         self.children || self.fields.iter().any(|name| name == "overhead_children")
+    }
+
+    /// Returns true if branches are reported in place of instructions, by the keys too.
+    pub(super) fn reports_branches(&self, keys: &[Key]) -> bool {
+        self.branch_stack || keys.iter().any(|key| key.is_of_branches())
     }
 
     /// Returns true if a report begins with what the file says of the machine.

@@ -102,6 +102,25 @@ impl Running {
         }
         (status.code(), std::mem::take(&mut self.seen))
     }
+
+    /// Returns the number of tables seen.
+    fn tables(&self) -> usize {
+        self.seen.matches("# Overhead").count()
+    }
+
+    /// Interrupts it when so many tables were seen; returns all that it printed.
+    fn interrupted_after(mut self, tables: usize) -> String {
+        while self.tables() < tables {
+            let piece = self.pieces.recv_timeout(PATIENCE).expect("a table");
+            self.seen.push_str(&String::from_utf8_lossy(&piece));
+        }
+        let id = self.child.0.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status();
+        assert!(sent.expect("kill(1)").success());
+        let (status, text) = self.end();
+        assert_eq!(status, Some(0));
+        text
+    }
 }
 
 /// Starts it on a terminal, after a command of the shell and a line with its process id; `None` if there is no
@@ -134,16 +153,8 @@ fn tables_name_what_is_hot_until_a_signal() {
     let mut running = Running::start(&mut command);
     running.wait_for("spinning\n");
     // A second table, in which the first one is still counted.
-    let tables = running.seen.matches("# Overhead").count();
-    while running.seen.matches("# Overhead").count() <= tables {
-        let piece = running.pieces.recv_timeout(PATIENCE).expect("a table");
-        running.seen.push_str(&String::from_utf8_lossy(&piece));
-    }
-    let id = running.child.0.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status();
-    assert!(sent.expect("kill(1)").success());
-    let (status, text) = running.end();
-    assert_eq!(status, Some(0));
+    let tables = running.tables();
+    let text = running.interrupted_after(tables + 1);
     let row = text
         .lines()
         .find(|line| line.ends_with("spinning"))
@@ -176,16 +187,8 @@ fn table(options: &[&str], pid: u32) -> String {
         .args(usual)
         .args(["-p", &pid.to_string()])
         .args(options);
-    let mut running = Running::start(&mut command);
-    while running.seen.matches("# Overhead").count() < 2 {
-        let piece = running.pieces.recv_timeout(PATIENCE).expect("a table");
-        running.seen.push_str(&String::from_utf8_lossy(&piece));
-    }
-    let id = running.child.0.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status();
-    assert!(sent.expect("kill(1)").success());
-    let (status, text) = running.end();
-    assert_eq!(status, Some(0));
+    let running = Running::start(&mut command);
+    let text = running.interrupted_after(2);
     text.split("\n\n").next().expect("a table").to_owned()
 }
 
