@@ -18,8 +18,14 @@ use std::process::ExitCode;
 
 pub(crate) use entries::{Entries, Entry};
 pub(crate) use load::load;
+#[cfg(target_os = "linux")]
+pub(crate) use load::{Loading, whole_samples};
 pub(crate) use options::{Options, ShownOptions};
+#[cfg(target_os = "linux")]
+pub(crate) use profile::Seen;
 pub(crate) use profile::{EventProfile, Profile, Weight};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use profile::{Stack, Task};
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
 
@@ -64,6 +70,13 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
     Some(format!(
         "{periods} beyond what the counter can have counted: it jumped"
     ))
+}
+
+/// Returns the callers of an entry as lines, each under what it called.
+#[cfg(target_os = "linux")]
+pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Vec<String> {
+    let lines = callers::lines(profile, total, entry, callers::Form::default()).into_iter();
+    lines.map(|line| line.text(profile, 7)).collect()
 }
 
 /// Reads a file and reports.

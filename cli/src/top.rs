@@ -11,18 +11,21 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quipu_perf_data::TimeOrder;
+use std::ops::ControlFlow;
+
+use quipu_perf_data::{Error, RawRecord, Record, Sample, TimeOrder};
 
 pub(crate) use options::Options;
 
-use crate::annotate::{EventHits, Loading};
+use crate::annotate::{self, EventHits, Function, Hits};
 use crate::failure::Failure;
 use crate::record::Live;
-use crate::recording::Replay;
+use crate::recording::{Replay, Visit};
+use crate::report::{self, Key, Seen};
 use crate::stat::signals::Signals;
 use crate::terminal;
 
-use rows::{Order, Shown};
+use rows::{Form, Order};
 
 /// The longest time between two readings of the rings.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,23 +35,32 @@ struct Profile {
     live: Live,
     replay: Replay,
     order: TimeOrder,
-    hits: Loading,
+    sums: Sums,
     /// The records of a round, kept for its memory.
     records: Vec<u8>,
 }
 
 impl Profile {
-    fn open(options: &Options) -> Result<Self, Failure> {
+    fn open(options: &Options, form: &Form) -> Result<Self, Failure> {
         let live = Live::open(&options.recording()?)?;
         let names = live.events.iter();
         let names: Vec<_> = names
             .map(|event| event.name().unwrap_or_default().to_owned())
             .collect();
         Ok(Self {
-            replay: Replay::live(&live.events),
+            replay: Replay::live(&live.events, form.keys.contains(&Key::SourceLine)),
             order: TimeOrder::new(),
             records: Vec::new(),
-            hits: Loading::new(options.selection(), &live.events, &names).counting_all(),
+            sums: Sums {
+                hits: annotate::Loading::new(options.selection(), &live.events, &names)
+                    .counting_all(),
+                stacks: report::Loading::live(
+                    &form.report,
+                    (options.selection(), &form.keys),
+                    &live.events,
+                    &names,
+                ),
+            },
             live,
         })
     }
@@ -58,32 +70,80 @@ impl Profile {
         self.records.clear();
         self.live.drain(&mut self.records)?;
         self.replay
-            .round(&mut self.order, &self.records, &mut self.hits)
+            .round(&mut self.order, &self.records, &mut self.sums)
             .map_err(Failure::new)
     }
 
     /// Ends an interval: what was counted before weighs less from now on, or nothing.
     fn age(&mut self, zero: bool) {
-        self.hits.age(zero);
+        self.sums.hits.age(zero);
+        self.sums.stacks.age(zero);
     }
 
-    fn events(&self) -> &[EventHits] {
-        self.hits.events()
+    /// Returns what has been sampled by now, by stack.
+    fn stacks(&mut self) -> &report::Profile {
+        self.sums.stacks.gather();
+        self.sums.stacks.profile()
+    }
+
+    /// Returns an event with the instructions of a function that were sampled; the hottest, where several are the same by name.
+    fn instructions(&self, event: usize, wanted: &Seen) -> Option<(&EventHits, &Function, &Hits)> {
+        let event = self.sums.hits.events().get(event)?;
+        let is_wanted =
+            |function: &Function| function.name == wanted.name && function.object == wanted.object;
+        let found = event.functions.iter().filter(|(one, _)| is_wanted(one));
+        let (function, hits) = found.max_by_key(|(_, hits)| hits.total.period)?;
+        Some((event, function, hits))
+    }
+}
+
+/// Samples, added up by instruction and by stack.
+struct Sums {
+    hits: annotate::Loading,
+    stacks: report::Loading,
+}
+
+impl Visit for Sums {
+    fn record(
+        &mut self,
+        replay: &Replay,
+        event: usize,
+        raw: &RawRecord<'_>,
+        record: &Record<'_>,
+    ) -> Result<(), Error> {
+        self.hits.record(replay, event, raw, record)?;
+        self.stacks.record(replay, event, raw, record)
+    }
+
+    fn sample(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+    ) -> ControlFlow<()> {
+        self.hits.sample(replay, event, sample)?;
+        self.stacks.sample(replay, event, sample)
+    }
+
+    fn forget(&mut self, pid: i32) {
+        self.hits.forget(pid);
+        self.stacks.forget(pid);
     }
 }
 
 /// Shows what is hot until a signal, a key, or the end of what is sampled.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let signals = Signals::watch()?;
-    let mut profile = Profile::open(options)?;
+    let form = options.form()?;
+    let mut profile = Profile::open(options, &form)?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if is_terminal && !options.stdio {
-        screen::run(&mut profile, options, &signals)?;
+        screen::run(&mut profile, (options, form), &signals)?;
     } else {
         for note in &profile.live.notes {
             terminal::warn(note);
         }
-        print_tables(&mut profile, options, &signals)?;
+        print_tables(&mut profile, (options, &form), &signals)?;
     }
     let lost = profile.live.lost();
     if lost > 0 {
@@ -97,7 +157,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// Prints a table after each interval.
 fn print_tables(
     profile: &mut Profile,
-    options: &Options,
+    (options, form): (&Options, &Form),
     signals: &Signals,
 ) -> Result<(), Failure> {
     let mut is_over = false;
@@ -115,20 +175,12 @@ fn print_tables(
         profile.drain()?;
         profile.drain()?;
         let mut text = String::new();
-        for event in profile.events() {
-            let shown = Shown {
-                order: Order::Share,
-                filter: "",
-                limit: options.percent_limit,
-            };
-            let rows = rows::rows(event, shown);
-            rows::table(
-                &mut text,
-                event,
-                &rows,
-                (options.entries, options.show_nr_samples),
-                profile.live.lost(),
-            );
+        let lost = profile.live.lost();
+        let stacks = profile.stacks();
+        for (at, event) in stacks.events.iter().enumerate() {
+            let rows = rows::rows(stacks, at, form, (Order::Share, ""));
+            let title = (&*event.name, event.total.samples);
+            rows::table(&mut text, title, &rows, (form, options.entries), lost);
         }
         terminal::print(&text).map_err(Failure::new)?;
         profile.age(options.zero);

@@ -7,43 +7,7 @@ use std::sync::Arc;
 use quipu_perf_data::{Error, Losses, Periods, RawRecord, Record, RecordedEvent, Sample};
 
 use crate::recording::{Places, Replay, Selection, Visit, owner};
-
-/// Eighths that are left of what was sampled before, when it ages (`hists__decay_entry`, `tools/perf/util/hist.c`).
-#[cfg(target_os = "linux")]
-const AGED: u64 = 7;
-/// Functions with less of an event than one in so many are forgotten when they age.
-#[cfg(target_os = "linux")]
-const FORGOTTEN: u64 = 100_000;
-
-/// Samples, and the events that they stand for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Weight {
-    pub(crate) samples: u64,
-    pub(crate) period: u64,
-}
-
-impl Weight {
-    pub(crate) fn add(&mut self, period: u64) {
-        self.samples += 1;
-        self.period += period;
-    }
-
-    /// Has what was before weigh less, or nothing.
-    #[cfg(target_os = "linux")]
-    fn age(&mut self, zero: bool) {
-        let left = if zero { 0 } else { AGED };
-        self.samples = self.samples * left / 8;
-        self.period = (u128::from(self.period) * u128::from(left) / 8) as u64;
-    }
-
-    /// Returns its share of a whole, in percent.
-    pub(crate) fn percent_of(self, whole: Self) -> f64 {
-        match whole.period {
-            0 => 0.0,
-            whole => 100.0 * self.period as f64 / whole as f64,
-        }
-    }
-}
+use crate::report::Weight;
 
 /// A function: the file it is in, the offset of its start there, its name. All code of a file that has no name is one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,7 +82,7 @@ impl Loading {
     pub(crate) fn age(&mut self, zero: bool) {
         for event in &mut self.events {
             event.total.age(zero);
-            let least = (event.total.period / FORGOTTEN).max(1);
+            let least = event.total.least_remembered();
             event.functions.retain(|_, hits| {
                 hits.total.age(zero);
                 hits.at.retain(|_, weight| {
@@ -183,8 +147,8 @@ impl Visit for Loading {
             event.jumped += 1;
             return ControlFlow::Continue(());
         }
-        let period = sample.period().unwrap_or(1);
-        event.total.add(period);
+        let weight = Weight::of_sample(sample.period().unwrap_or(1));
+        event.total.add(weight);
         if !is_chosen {
             return ControlFlow::Continue(());
         }
@@ -195,9 +159,9 @@ impl Visit for Loading {
             name: place.symbol.clone(),
         };
         let hits = event.functions.entry(function).or_default();
-        hits.total.add(period);
+        hits.total.add(weight);
         if is_named {
-            hits.at.entry(place.offset).or_default().add(period);
+            hits.at.entry(place.offset).or_default().add(weight);
         }
         ControlFlow::Continue(())
     }

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use crate::terminal::{Layout, escaped};
 
 use super::disassembly::Instruction;
-use super::load::{Function, Hits, Weight};
+use super::load::{Function, Hits};
 use super::source::Sources;
+use crate::report::Weight;
 
 /// The share from which on an instruction is hot, in percent.
 const HOT: f64 = 5.0;

@@ -54,6 +54,13 @@ pub(crate) struct SamplingOptions {
     #[arg(short, long, value_name = "N", value_parser = numbers::positive::<u64>, allow_negative_numbers = true,
           help_heading = "What")]
     pub(crate) count: Option<u64>,
+    /// Take call chains, by frame pointers
+    #[arg(short = 'g', help_heading = "What")]
+    pub(crate) callchains: bool,
+    /// Take call chains by frame pointers (fp), by copies of SIZE bytes of the stack, 8192 unless named (dwarf,SIZE),
+    /// or by the CPU's last branch records (lbr)
+    #[arg(long, value_name = "METHOD", help_heading = "What")]
+    pub(crate) call_graph: Option<CallGraph>,
     /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
     #[arg(short, long, value_name = "PAGES", default_value_t = 128,
           value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
@@ -73,13 +80,6 @@ pub(crate) struct Options {
     /// Refuse a rate that the kernel does not allow at present, instead of the highest that it does
     #[arg(long, help_heading = "What")]
     pub(crate) strict_freq: bool,
-    /// Record call chains, by frame pointers
-    #[arg(short = 'g', help_heading = "What")]
-    pub(crate) callchains: bool,
-    /// Record call chains by frame pointers (fp), by copies of SIZE bytes of the stack, 8192 unless named (dwarf,SIZE),
-    /// or by the CPU's last branch records (lbr)
-    #[arg(long, value_name = "METHOD", help_heading = "What")]
-    pub(crate) call_graph: Option<CallGraph>,
     /// Sample in user mode only: every event that can, unless it has a mode of its own
     #[arg(long, conflicts_with = "all_kernel", help_heading = "What")]
     pub(crate) all_user: bool,

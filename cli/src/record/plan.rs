@@ -147,8 +147,13 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
     spec.extra_records
         .set(ExtraRecords::SWITCHES, options.switch_events);
-    let by_default = || options.callchains.then_some(CallGraph::FramePointers);
-    if let Some(method) = options.call_graph.or_else(by_default) {
+    let by_default = || {
+        options
+            .sampling
+            .callchains
+            .then_some(CallGraph::FramePointers)
+    };
+    if let Some(method) = options.sampling.call_graph.or_else(by_default) {
         method.ask(&mut spec)?;
     }
     spec.clock = options.clockid.map(super::options::Clock::number);

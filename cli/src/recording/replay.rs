@@ -161,7 +161,7 @@ impl Replay {
 
     /// Returns the state for records that are taken as they come, on this machine.
     #[cfg(target_os = "linux")]
-    pub(crate) fn live(events: &[RecordedEvent]) -> Self {
+    pub(crate) fn live(events: &[RecordedEvent], with_lines: bool) -> Self {
         let kernel = KernelSymbols::of_this_machine();
         let ids = events.iter().enumerate();
         let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));
@@ -173,9 +173,12 @@ impl Replay {
             begun: u64::MAX,
             processes: Processes::new(),
             has_kernel_symbols: kernel.is_some(),
-            machine: None,
+            machine: Machine::from_name(std::env::consts::ARCH),
             not_unwound: NotUnwound::default(),
-            symbolizer: Symbolizer::new().with_kernel(kernel).of_this_machine(true),
+            symbolizer: Symbolizer::new()
+                .with_kernel(kernel)
+                .of_this_machine(true)
+                .with_lines(with_lines),
             left_out: None,
             notes: Vec::new(),
             is_live: true,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::failure::Failure;
+use crate::terminal::escaped;
 
 use super::entries::Entry;
 use super::profile::{Profile, Weight};
@@ -23,10 +24,7 @@ pub(super) struct Form {
 
 /// Returns the form that a text asks for, as `perf report -g` has it; `None` where no trees are wanted.
 pub(super) fn form(text: &str) -> Result<Option<Form>, Failure> {
-    let mut form = Form {
-        from_outermost: false,
-        smallest: SMALLEST,
-    };
+    let mut form = Form::default();
     for word in text.split(',') {
         match (word, word.parse()) {
             ("none", _) => return Ok(None),
@@ -57,6 +55,29 @@ pub(super) struct Line {
     pub(super) depth: usize,
     pub(super) percent: f64,
     pub(super) function: usize,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self {
+            from_outermost: false,
+            smallest: SMALLEST,
+        }
+    }
+}
+
+impl Line {
+    /// Returns it as text, with the share in so many columns.
+    pub(super) fn text(&self, profile: &Profile, width: usize) -> String {
+        let title = profile.functions.get(self.function).title();
+        let indent = 2 * self.depth;
+        format!(
+            "{:>width$.2}%{:indent$}  {}",
+            self.percent,
+            "",
+            escaped(&title)
+        )
+    }
 }
 
 /// The callers of an entry, in the order to print them. A caller that is the only one stands under

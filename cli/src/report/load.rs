@@ -1,5 +1,8 @@
 //! Reading a recording: its samples, added up by stack.
 
+#[cfg(target_os = "linux")]
+mod live;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +21,14 @@ use crate::recording::{
 
 use super::header;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Functions, Profile, TakenBranch, Weight};
+use super::profile::{EventProfile, Functions, Profile, Seen, TakenBranch, Weight};
 use super::sort::Key;
 use super::stacks::{
     Branches, ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of,
 };
+
+#[cfg(target_os = "linux")]
+pub(crate) use live::whole_samples;
 
 /// As many addresses are known at once.
 const MOST_ADDRESSES: usize = 1 << 19;
@@ -69,7 +75,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
 }
 
 /// State of reading a recording.
-struct Loading {
+pub(crate) struct Loading {
     selection: Selection,
     /// True if only the description of the recording is asked for.
     header_only: bool,
@@ -260,7 +266,9 @@ impl Loading {
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
     ) -> Result<StackKey, NotChosen> {
-        if self.is_selection && !self.selection.is_then_and_there(sample) {
+        let mode = sample.misc().cpu_mode();
+        let is_there = || self.selection.is_then_and_there(sample) && !self.selection.hides(mode);
+        if self.is_selection && !is_there() {
             return Err(NotChosen::LeftOut);
         }
         let thread = sample.thread();
@@ -280,7 +288,7 @@ impl Loading {
         if task.is_none() && !is_of_named {
             return Err(NotChosen::Filtered);
         }
-        let own = owner(sample.misc().cpu_mode(), pid);
+        let own = owner(mode, pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
         if is_of_named && !self.has_name(leaf) {
             return Err(NotChosen::LeftOut);
@@ -346,7 +354,7 @@ impl Loading {
         let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
         event.jumped += u64::from(jumped);
         let period = if jumped { 0 } else { period };
-        let weight = Weight { samples: 1, period };
+        let weight = Weight::of_sample(period);
         event.total.add(weight);
         let Some(stack) = stack else {
             return;
@@ -511,7 +519,7 @@ impl Loading {
         let places: Vec<u32> = found
             .map(|mut function| {
                 function.source = function.source.filter(|_| with_lines);
-                functions.place(function, in_kernel) as u32
+                functions.place(Seen::new(function, in_kernel)) as u32
             })
             .collect();
         self.lists.number(&places)

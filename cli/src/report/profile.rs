@@ -39,10 +39,36 @@ pub(crate) struct Weight {
     pub(crate) period: u64,
 }
 
+/// Eighths that are left of what was sampled before, when it ages (`hists__decay_entry`, `tools/perf/util/hist.c`).
+#[cfg(target_os = "linux")]
+const AGED: u64 = 7;
+/// Parts with less of an event than one in so many are forgotten when it ages.
+#[cfg(target_os = "linux")]
+const FORGOTTEN: u64 = 100_000;
+
 impl Weight {
+    /// Returns that of one sample.
+    pub(crate) fn of_sample(period: u64) -> Self {
+        Self { samples: 1, period }
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.samples += other.samples;
         self.period = self.period.saturating_add(other.period);
+    }
+
+    /// Has what was sampled before weigh less, or nothing.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn age(&mut self, zero: bool) {
+        let left = if zero { 0 } else { AGED };
+        self.samples = self.samples * left / 8;
+        self.period = (u128::from(self.period) * u128::from(left) / 8) as u64;
+    }
+
+    /// Returns the least period that is remembered of parts of it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn least_remembered(self) -> u64 {
+        (self.period / FORGOTTEN).max(1)
     }
 
     /// Its share of a total, in percent.
@@ -103,14 +129,7 @@ pub(crate) struct Seen {
 
 impl Functions {
     /// The position of a function.
-    pub(crate) fn place(&mut self, function: Function, in_kernel: bool) -> usize {
-        let seen = Seen {
-            object: function.object,
-            name: function.name,
-            inlined: function.inlined,
-            in_kernel,
-            source: function.source,
-        };
+    pub(crate) fn place(&mut self, seen: Seen) -> usize {
         if let Some(place) = self.places.get(&seen) {
             return *place;
         }
@@ -127,6 +146,16 @@ impl Functions {
 }
 
 impl Seen {
+    pub(crate) fn new(function: Function, in_kernel: bool) -> Self {
+        Self {
+            object: function.object,
+            name: function.name,
+            inlined: function.inlined,
+            in_kernel,
+            source: function.source,
+        }
+    }
+
     /// Its name, for a person.
     pub(crate) fn title(&self) -> String {
         let name = self.name.as_deref().unwrap_or("[unknown]");

@@ -96,7 +96,7 @@ impl Key {
     }
 
     /// Returns true if it tells branches apart.
-    pub(super) fn is_of_branches(self) -> bool {
+    pub(crate) fn is_of_branches(self) -> bool {
         matches!(
             self,
             Self::ObjectFrom

@@ -57,6 +57,12 @@ impl FrameLists {
         number
     }
 
+    /// Returns the number of lists.
+    #[cfg(target_os = "linux")]
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
     /// Returns the list that has a number.
     pub(super) fn get(&self, number: u32) -> &[u32] {
         let number = number as usize;

@@ -88,10 +88,7 @@ pub(super) fn write(
             continue;
         };
         for line in callers::lines(profile, entries.total, entry, form) {
-            let title = profile.functions.get(line.function).title();
-            let indent = 2 * line.depth;
-            let text = format!("{:>21.2}%{:indent$}  {}", line.percent, "", escaped(&title));
-            let _ = writeln!(out, "{}", layout.dim(&text));
+            let _ = writeln!(out, "{}", layout.dim(&line.text(profile, 21)));
         }
     }
     left_out(out, entries, limit);

@@ -8,7 +8,10 @@ use crate::failure::Failure;
 use crate::numbers;
 use crate::record::{self, SamplingOptions};
 use crate::recording::{NameOptions, Selection};
+use crate::report::{self, Key};
 use crate::target::TargetOptions;
+
+use super::rows::Form;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +19,8 @@ Examples:
   quipu top -p 1234              a process
   quipu top -e page-faults -c 1  where memory is touched for the first time
   quipu top --stdio -d 5         a table every five seconds
+  quipu top -g                   with the callers of functions: key +
+  quipu top -s comm,sym          by command and function
 
 Keys: q ends; h shows all keys; Enter shows the instructions of a function; s sorts; / filters; p pauses.
 What was sampled before weighs 7/8 after each interval, so that what is hot now is on top.";
@@ -51,6 +56,15 @@ pub(crate) struct Options {
     )]
     hide_user: bool,
 
+    /// Tell samples apart by these: comm, pid, tid, dso, sym, cpu, srcline; dso,sym unless named
+    #[arg(
+        short,
+        long,
+        value_name = "KEY,..",
+        value_delimiter = ',',
+        help_heading = "How"
+    )]
+    sort: Vec<String>,
     /// Show what is hot every N seconds
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = numbers::positive::<u32>,
           allow_negative_numbers = true, help_heading = "How")]
@@ -69,7 +83,7 @@ pub(crate) struct Options {
     pub(super) entries: usize,
     /// Show the number of samples of each function
     #[arg(short = 'n', long, help_heading = "How")]
-    pub(super) show_nr_samples: bool,
+    show_nr_samples: bool,
     /// Leave out functions with less than PERCENT
     #[arg(
         long,
@@ -77,7 +91,7 @@ pub(crate) struct Options {
         default_value_t = 0.1,
         help_heading = "How"
     )]
-    pub(super) percent_limit: f64,
+    percent_limit: f64,
     /// Print tables, as is done without a terminal too
     #[arg(long, help_heading = "How")]
     pub(super) stdio: bool,
@@ -93,6 +107,31 @@ impl Options {
     pub(super) fn selection(&self) -> Selection {
         let named = self.names.selection();
         named.with_hidden(self.hide_kernel, self.hide_user)
+    }
+
+    /// Returns the columns of rows, and which rows are shown.
+    pub(super) fn form(&self) -> Result<Form, Failure> {
+        let keys = match self.sort.is_empty() {
+            true => vec![Key::Object, Key::Symbol],
+            false => report::keys(&self.sort)?,
+        };
+        if let Some(at) = keys.iter().position(|key| key.is_of_branches()) {
+            return Err(Failure::usage(format_args!(
+                "--sort {}: top samples no branches; quipu record -b does, for quipu report",
+                self.sort[at]
+            )));
+        }
+        let with_callers = self.sampling.callchains || self.sampling.call_graph.is_some();
+        Ok(Form {
+            keys,
+            report: report::Options {
+                call_graph: with_callers.then(String::new),
+                ..report::Options::default()
+            },
+            with_callers,
+            with_samples: self.show_nr_samples,
+            limit: self.percent_limit,
+        })
     }
 
     /// Returns the options of a recording of the same.

@@ -8,6 +8,7 @@ use crate::stat::signals::Signals;
 use crate::terminal::Layout;
 
 use super::options::Options;
+use super::rows::Form;
 use super::tty::{Input, Tty};
 use super::view::{Action, View};
 use super::{DRAIN_INTERVAL, Profile};
@@ -15,7 +16,7 @@ use super::{DRAIN_INTERVAL, Profile};
 /// Shows what is hot until a signal, a key, the end of the terminal, or that of what is sampled.
 pub(super) fn run(
     profile: &mut Profile,
-    options: &Options,
+    (options, form): (&Options, Form),
     signals: &Signals,
 ) -> Result<(), Failure> {
     let failed = |e| {
@@ -24,7 +25,7 @@ pub(super) fn run(
         ))
     };
     let mut tty = Tty::open().map_err(failed)?;
-    let mut view = View::new(options.percent_limit, options.show_nr_samples);
+    let mut view = View::new(form);
     if !profile.live.notes.is_empty() {
         view.show(profile.live.notes.join("\n"));
     }
@@ -37,15 +38,15 @@ pub(super) fn run(
         if Instant::now() >= next {
             next = Instant::now() + options.interval();
             if !view.is_paused {
-                view.update(profile.events());
+                view.update(profile.stacks());
                 profile.age(options.zero);
                 is_changed = true;
             }
         }
         if is_changed {
             let lost = profile.live.lost();
-            let event = profile.events().get(view.event());
-            let drawn = tty.screen.draw(|frame| view.draw(frame, event, lost));
+            let stacks = profile.stacks();
+            let drawn = tty.screen.draw(|frame| view.draw(frame, stacks, lost));
             // A terminal that is gone has no size; the next wait tells.
             is_changed = drawn.is_err();
         }
@@ -56,16 +57,14 @@ pub(super) fn run(
         };
         for key in keys {
             is_changed = true;
-            match view.key(key, profile.events()) {
+            match view.key(key, profile.stacks()) {
                 Action::None => {}
                 Action::End => return Ok(()),
                 Action::Zero => profile.age(true),
                 Action::Annotate(function) => {
-                    let event = profile.events().get(view.event());
-                    let hits =
-                        event.and_then(|event| Some((event, event.functions.get(&function)?)));
-                    let text = hits.map(|(event, hits)| {
-                        annotator.text(event, (&function, hits), Layout::PLAIN)
+                    let hits = profile.instructions(view.event(), &function);
+                    let text = hits.map(|(event, function, hits)| {
+                        annotator.text(event, (function, hits), Layout::PLAIN)
                     });
                     view.show(match text {
                         Some(Ok(text)) => text.replace('\t', "  "),

@@ -1,20 +1,23 @@
 //! The screen of `quipu top`, and the work of its keys.
 
 use ratatui::Frame;
+use std::collections::HashSet;
+
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Cell, Paragraph, Row as Line, Table, TableState};
 
-use crate::annotate::{EventHits, Function};
+use crate::report::{Profile, Seen};
 
 use super::keys::Key;
-use super::rows::{self, Order, Row, Shown};
+use super::rows::{self, Form, Order, Row};
 
 const KEYS: &str = "\
 Up Down PgUp PgDn Home   choose a function
 Enter                    its instructions, with their shares
-s                        sort by share, object or symbol
-/                        show functions or objects with a text in their names
++                        its callers, where -g is given
+s                        sort by share or another column
+/                        show rows with a text in them
 e                        the next event
 z                        begin anew
 p, Space                 pause and go on
@@ -28,7 +31,7 @@ pub(super) enum Action {
     End,
     Zero,
     /// The instructions of a function of the event.
-    Annotate(Function),
+    Annotate(Seen),
 }
 
 /// A page that covers the table, or the table.
@@ -41,49 +44,41 @@ enum Page {
 /// The state of the screen.
 #[derive(Debug)]
 pub(super) struct View {
+    form: Form,
     rows: Vec<Row>,
+    /// The rows of which the callers are shown, by their cells.
+    open: HashSet<Vec<String>>,
     state: TableState,
     order: Order,
     filter: String,
     is_typing: bool,
-    limit: f64,
-    with_samples: bool,
     pub(super) is_paused: bool,
     event: usize,
     page: Page,
 }
 
 impl View {
-    pub(super) fn new(limit: f64, with_samples: bool) -> Self {
+    pub(super) fn new(form: Form) -> Self {
         Self {
+            form,
             rows: Vec::new(),
+            open: HashSet::new(),
             state: TableState::default(),
             order: Order::Share,
             filter: String::new(),
             is_typing: false,
-            limit,
-            with_samples,
             is_paused: false,
             event: 0,
             page: Page::Table,
         }
     }
 
-    /// Takes the rows of the event that is shown; the chosen function stays chosen.
-    pub(super) fn update(&mut self, events: &[EventHits]) {
-        let Some(event) = events.get(self.event) else {
-            return;
-        };
-        let chosen = self.chosen().map(|row| row.function.clone());
-        self.rows = rows::rows(
-            event,
-            Shown {
-                order: self.order,
-                filter: &self.filter,
-                limit: self.limit,
-            },
-        );
-        let at = chosen.and_then(|chosen| self.rows.iter().position(|row| row.function == chosen));
+    /// Takes the rows of the event that is shown; the chosen one stays chosen.
+    pub(super) fn update(&mut self, profile: &Profile) {
+        let chosen = self.chosen().map(|row| row.cells.clone());
+        let shown = (self.order, &*self.filter);
+        self.rows = rows::rows(profile, self.event, &self.form, shown);
+        let at = chosen.and_then(|chosen| self.rows.iter().position(|row| row.cells == chosen));
         let last = self.rows.len().checked_sub(1);
         let before = self.state.selected().unwrap_or(0);
         self.state.select(at.or(last.map(|last| before.min(last))));
@@ -104,7 +99,7 @@ impl View {
     }
 
     /// Does what a key stands for.
-    pub(super) fn key(&mut self, key: Key, events: &[EventHits]) -> Action {
+    pub(super) fn key(&mut self, key: Key, profile: &Profile) -> Action {
         if key == Key::Interrupt {
             return Action::End;
         }
@@ -119,7 +114,7 @@ impl View {
                 Key::Char(c) => self.filter.push(c),
                 _ => {}
             }
-            self.update(events);
+            self.update(profile);
             return Action::None;
         }
         if let Page::Text { first, .. } = &mut self.page {
@@ -136,28 +131,39 @@ impl View {
         match key {
             Key::Char('q') | Key::Escape => return Action::End,
             Key::Char('h' | '?') => self.show(KEYS.to_owned()),
-            Key::Char('s') => self.order = self.order.next(),
+            Key::Char('s') => self.order = self.order.next(&self.form.keys),
             Key::Char('/') => self.is_typing = true,
             Key::Char('p' | ' ') => self.is_paused = !self.is_paused,
-            Key::Char('e') => self.event = (self.event + 1) % events.len().max(1),
+            Key::Char('e') => self.event = (self.event + 1) % profile.events.len().max(1),
             Key::Char('z') => return Action::Zero,
             Key::Up => self.state.select_previous(),
             Key::Down => self.state.select_next(),
             Key::PageUp => self.state.scroll_up_by(20),
             Key::PageDown => self.state.scroll_down_by(20),
             Key::Home => self.state.select_first(),
-            Key::Enter => {
-                let chosen = self.chosen().map(|row| row.function.clone());
-                return chosen.map_or(Action::None, Action::Annotate);
+            Key::Char('+') => {
+                let chosen = self.chosen().map(|row| row.cells.clone());
+                if let Some(cells) = chosen
+                    && !self.open.remove(&cells)
+                {
+                    self.open.insert(cells);
+                }
             }
+            Key::Enter => match self.chosen().map(|row| row.function.clone()) {
+                Some(Some(function)) => return Action::Annotate(function),
+                Some(None) => {
+                    self.show("no functions are told apart: add sym to --sort".to_owned());
+                }
+                None => {}
+            },
             _ => return Action::None,
         }
-        self.update(events);
+        self.update(profile);
         Action::None
     }
 
     /// Draws.
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, event: Option<&EventHits>, lost: u64) {
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, profile: &Profile, lost: u64) {
         let [head, body, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Min(1),
@@ -165,11 +171,12 @@ impl View {
         ])
         .areas(frame.area());
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let (name, samples) = event.map_or(("", 0), |event| (&event.name, event.total.samples));
+        let event = profile.events.get(self.event);
+        let (name, samples) = event.map_or(("", 0), |event| (&*event.name, event.total.samples));
         let paused = if self.is_paused { ", paused" } else { "" };
         let title = format!(
             "quipu top  {name}: {samples} recent samples, {lost} lost; by {}{paused}",
-            self.order.name()
+            self.order.name(&self.form.keys)
         );
         frame.render_widget(Paragraph::new(title).style(bold), head);
         match &self.page {
@@ -177,29 +184,42 @@ impl View {
                 frame.render_widget(Paragraph::new(text.as_str()).scroll((*first, 0)), body);
             }
             Page::Table => {
-                let count = |text: String| self.with_samples.then_some(text);
+                // One row at least, the heading and the first line of a row stand beside the callers.
+                let most = usize::from(body.height.saturating_sub(2));
+                let count = |text: String| self.form.with_samples.then_some(text);
                 let lines = self.rows.iter().map(|row| {
                     let numbers = [
                         Some(format!("{:8.2}%", row.percent)),
                         count(format!("{:>8}", row.samples)),
                     ];
-                    let texts = [&row.object, &row.symbol].map(|text| Cell::new(text.as_str()));
-                    Line::new(numbers.into_iter().flatten().map(Cell::new).chain(texts))
+                    let is_open = self.open.contains(&row.cells);
+                    let callers = if is_open { &*row.callers } else { &[] };
+                    let callers = &callers[..callers.len().min(most)];
+                    let mut texts = row.cells.clone();
+                    if let Some(last) = texts.last_mut() {
+                        for caller in callers {
+                            *last = format!("{last}\n{caller}");
+                        }
+                    }
+                    let cells = numbers.into_iter().flatten().chain(texts);
+                    Line::new(cells.map(Cell::new)).height(1 + callers.len() as u16)
                 });
+                let keys = &self.form.keys;
                 let titles = [
                     Some("Overhead".to_owned()),
                     count(format!("{:>8}", "Samples")),
-                    Some("Object".to_owned()),
-                    Some("Symbol".to_owned()),
                 ];
-                let widths = [
+                let titles = titles.into_iter().flatten();
+                let titles = titles.chain(keys.iter().map(|key| key.title().to_owned()));
+                let numbers = [
                     Some(Constraint::Length(9)),
-                    self.with_samples.then_some(Constraint::Length(8)),
-                    Some(Constraint::Max(24)),
-                    Some(Constraint::Min(20)),
+                    self.form.with_samples.then_some(Constraint::Length(8)),
                 ];
-                let table = Table::new(lines, widths.into_iter().flatten())
-                    .header(Line::new(titles.into_iter().flatten()).style(bold))
+                let before = keys.len().saturating_sub(1);
+                let texts = std::iter::repeat_n(Constraint::Max(24), before);
+                let texts = texts.chain([Constraint::Min(20)]);
+                let table = Table::new(lines, numbers.into_iter().flatten().chain(texts))
+                    .header(Line::new(titles).style(bold))
                     .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
                 frame.render_stateful_widget(table, body, &mut self.state);
             }
@@ -207,7 +227,14 @@ impl View {
         let foot_line = match (self.is_typing, self.filter.is_empty()) {
             (true, _) => format!("/{}_", self.filter),
             (false, false) => format!("filter: {} (/ changes it)", self.filter),
-            (false, true) => "q: end  h: keys  Enter: instructions".to_owned(),
+            (false, true) => {
+                let callers = if self.form.with_callers {
+                    "  +: callers"
+                } else {
+                    ""
+                };
+                format!("q: end  h: keys  Enter: instructions{callers}")
+            }
         };
         frame.render_widget(Paragraph::new(foot_line), foot);
     }
@@ -219,30 +246,66 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::annotate::Hits;
+    use crate::report::{self, EventProfile, Key as Column, Stack, Task, Weight};
 
-    fn events() -> Vec<EventHits> {
-        let mut event = EventHits {
+    /// Returns 75 ns of work, called by main and by twice as much of other, and 25 ns of malloc.
+    fn profile() -> Profile {
+        let mut profile = Profile::default();
+        let mut event = EventProfile {
             name: "cpu-clock".into(),
-            ..EventHits::default()
+            ..EventProfile::default()
         };
-        for (object, name, period) in [("/lib/libc.so.6", "malloc", 25), ("/bin/a", "work", 75)] {
-            let function = Function {
-                object: object.into(),
-                start: 0,
-                name: Some(name.into()),
+        let of = |object: &str, name: &str| Seen {
+            object: object.into(),
+            name: Some(name.into()),
+            inlined: false,
+            in_kernel: false,
+            source: None,
+        };
+        for (object, name, caller, period) in [
+            ("/lib/libc.so.6", "malloc", "main", 25),
+            ("/bin/a", "work", "main", 25),
+            ("/bin/a", "work", "other", 50),
+        ] {
+            let frames = [of(object, name), of("/bin/a", caller)];
+            let frames = frames.map(|function| profile.functions.place(function));
+            let task = Task {
+                command: "a".into(),
+                pid: None,
+                tid: None,
+                cpu: None,
             };
-            let mut hits = Hits::default();
-            hits.total.add(period);
-            event.total.add(period);
-            event.functions.insert(function, hits);
+            let stack = Stack {
+                task,
+                branch: None,
+                frames: frames.into(),
+            };
+            event.total.add(Weight::of_sample(period));
+            event.stacks.insert(
+                stack,
+                Weight {
+                    samples: 256,
+                    period,
+                },
+            );
         }
-        vec![event]
+        profile.events.push(event);
+        profile
     }
 
-    fn screen(view: &mut View, events: &[EventHits]) -> String {
+    fn view_of(with_samples: bool, with_callers: bool) -> View {
+        View::new(Form {
+            keys: vec![Column::Object, Column::Symbol],
+            report: report::Options::default(),
+            with_callers,
+            with_samples,
+            limit: 0.0,
+        })
+    }
+
+    fn screen(view: &mut View, profile: &Profile) -> String {
         let mut terminal = Terminal::new(TestBackend::new(80, 12)).expect("in memory");
-        let drawn = terminal.draw(|frame| view.draw(frame, events.first(), 3));
+        let drawn = terminal.draw(|frame| view.draw(frame, profile, 3));
         let buffer = drawn.expect("in memory").buffer.clone();
         let cells = buffer.content.chunks(80);
         let lines = cells.map(|line| {
@@ -253,59 +316,84 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    fn press(view: &mut View, events: &[EventHits], key: Key) -> Action {
-        view.key(key, events)
+    fn press(view: &mut View, profile: &Profile, key: Key) -> Action {
+        view.key(key, profile)
     }
 
     #[test]
     fn rows_are_sorted_filtered_and_chosen_by_keys() {
-        let events = events();
-        let mut view = View::new(0.0, false);
-        view.update(&events);
-        let text = screen(&mut view, &events);
+        let profile = profile();
+        let mut view = view_of(false, false);
+        view.update(&profile);
+        let text = screen(&mut view, &profile);
         assert!(
-            text.contains("cpu-clock: 2 recent samples, 3 lost"),
+            text.contains("cpu-clock: 3 recent samples, 3 lost"),
             "{text}"
         );
         assert!(text.contains("75.00% a "), "{text}");
         assert!(text.find("work") < text.find("malloc"), "{text}");
-        press(&mut view, &events, Key::Char('s'));
-        press(&mut view, &events, Key::Char('s'));
-        let text = screen(&mut view, &events);
+        press(&mut view, &profile, Key::Char('s'));
+        press(&mut view, &profile, Key::Char('s'));
+        let text = screen(&mut view, &profile);
         assert!(
-            text.contains("by symbol") && text.find("malloc") < text.find("work"),
+            text.contains("by Symbol") && text.find("malloc") < text.find("work"),
             "{text}"
         );
         // What was chosen stays chosen in another order.
-        let Action::Annotate(function) = press(&mut view, &events, Key::Enter) else {
+        let Action::Annotate(function) = press(&mut view, &profile, Key::Enter) else {
             panic!("a function is chosen");
         };
         assert_eq!(function.name.as_deref(), Some("work"));
         for key in "/LIBC".chars() {
-            assert_eq!(press(&mut view, &events, Key::Char(key)), Action::None);
+            assert_eq!(press(&mut view, &profile, Key::Char(key)), Action::None);
         }
-        let text = screen(&mut view, &events);
+        let text = screen(&mut view, &profile);
         assert!(text.contains("malloc") && !text.contains("work"), "{text}");
-        press(&mut view, &events, Key::Escape);
-        assert!(screen(&mut view, &events).contains("work"));
-        assert_eq!(press(&mut view, &events, Key::Char('q')), Action::End);
-        let mut view = View::new(0.0, true);
-        view.update(&events);
-        let text = screen(&mut view, &events);
-        assert!(text.contains("Overhead   Samples Object"), "{text}");
-        assert!(text.contains("75.00%        1 a "), "{text}");
+        press(&mut view, &profile, Key::Escape);
+        assert!(screen(&mut view, &profile).contains("work"));
+        assert_eq!(press(&mut view, &profile, Key::Char('q')), Action::End);
+        let mut view = view_of(true, false);
+        view.update(&profile);
+        let text = screen(&mut view, &profile);
+        assert!(text.contains("Overhead   Samples Shared Object"), "{text}");
+        assert!(text.contains("75.00%        2 a "), "{text}");
     }
 
     #[test]
     fn pages_of_text_cover_the_table_until_a_key() {
-        let events = events();
-        let mut view = View::new(0.0, false);
-        view.update(&events);
-        press(&mut view, &events, Key::Char('h'));
-        assert!(screen(&mut view, &events).contains("these keys"));
-        assert_eq!(press(&mut view, &events, Key::Char('q')), Action::None);
-        assert!(screen(&mut view, &events).contains("malloc"));
-        press(&mut view, &events, Key::Char('p'));
-        assert!(view.is_paused && screen(&mut view, &events).contains("paused"));
+        let profile = profile();
+        let mut view = view_of(false, false);
+        view.update(&profile);
+        press(&mut view, &profile, Key::Char('h'));
+        assert!(screen(&mut view, &profile).contains("these keys"));
+        assert_eq!(press(&mut view, &profile, Key::Char('q')), Action::None);
+        assert!(screen(&mut view, &profile).contains("malloc"));
+        press(&mut view, &profile, Key::Char('p'));
+        assert!(view.is_paused && screen(&mut view, &profile).contains("paused"));
+    }
+
+    #[test]
+    fn callers_of_a_row_are_shown_under_it_while_it_is_open() {
+        let profile = profile();
+        let mut view = view_of(false, true);
+        view.update(&profile);
+        let text = screen(&mut view, &profile);
+        assert!(
+            text.contains("+: callers") && !text.contains("other"),
+            "{text}"
+        );
+        press(&mut view, &profile, Key::Char('+'));
+        let text = screen(&mut view, &profile);
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        let at = lines.iter().position(|line| line.ends_with("work"));
+        let at = at.expect(&text);
+        assert_eq!(
+            lines[at + 1..at + 3],
+            ["50.00%  other", "25.00%  main"],
+            "{text}"
+        );
+        assert!(lines[at + 3].ends_with("malloc"), "{text}");
+        press(&mut view, &profile, Key::Char('+'));
+        assert!(!screen(&mut view, &profile).contains("other"));
     }
 }

@@ -248,7 +248,10 @@ fn the_samples_of_rows_are_shown_where_they_are_asked_for() {
     });
     let title = text.lines().find(|line| line.starts_with("# Overhead"));
     let title: Vec<_> = title.expect("a title").split_whitespace().collect();
-    assert_eq!(title[1..], ["Overhead", "Samples", "Object", "Symbol"]);
+    assert_eq!(
+        title[1..],
+        ["Overhead", "Samples", "Shared", "Object", "Symbol"]
+    );
     let rows = text.lines().filter(|line| line.contains('%'));
     let samples = rows.map(|row| {
         let count = row.split_whitespace().nth(1).expect(row);
@@ -259,6 +262,48 @@ fn the_samples_of_rows_are_shown_where_they_are_asked_for() {
     let output = quipu(&["top", "true"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("quipu record samples a command"));
+}
+
+/// Spins in a function that another one calls, until it is killed.
+const CALLED: &str = r#"
+__attribute__((noinline)) void inner(void) { for (volatile long i = 0; i < 1000000; i++); }
+__attribute__((noinline)) void outer(void) { inner(); __asm__ volatile(""); }
+int main(void) { for (;;) outer(); }
+"#;
+
+#[test]
+fn rows_are_told_apart_by_the_keys_and_have_their_callers() {
+    const TEST: &str = "rows_are_told_apart_by_the_keys_and_have_their_callers";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench
+        .compile("called", CALLED)
+        .expect("it compiled another");
+    let child = Command::new(bench.path("called")).spawn();
+    let called = Killed(child.expect("it starts"));
+    let pid = called.0.id();
+    let text = table(&["-K", "-g", "-s", "pid,comm,sym", "-n"], pid);
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.ends_with(" [.] inner"));
+    let row: Vec<_> = lines.next().expect(&text).split_whitespace().collect();
+    assert_eq!(
+        row[2..],
+        [&format!("{pid}:called"), "called", "[.]", "inner"]
+    );
+    let callers = lines.map(|line| line.split_once("%  ").expect(&text));
+    let callers: Vec<_> = callers.map(|(_, name)| name).take(2).collect();
+    assert_eq!(callers, ["outer", "main"], "{text}");
+    // As perf has them without -s, and the rows of keys without functions.
+    let objects = table(&["-K", "-s", "dso"], pid);
+    let rows = objects.lines().filter(|line| line.contains("%  called"));
+    assert_eq!(rows.count(), 1, "{objects}");
+    for (key, why) in [("nothing", "no such key"), ("symbol_to", "no branches")] {
+        let output = quipu(&["top", "-s", key]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{output:?}");
+    }
 }
 
 /// Runs quipu to its end.

@@ -1,0 +1,69 @@
+//! Samples that are added up as they are taken.
+
+use quipu_perf_data::RecordedEvent;
+
+use crate::recording::Selection;
+
+use super::super::options::Options;
+use super::super::profile::Profile;
+use super::super::sort::Key;
+use super::super::stacks::{FrameLists, KnownChains, Tasks, stacks_of};
+use super::{Loading, NOBODY, RECENT};
+
+/// As many lists of functions have numbers at once.
+const MOST_LISTS: usize = 1 << 18;
+/// Parts of a sample that are counted, so that few samples age too.
+const PARTS: u64 = 256;
+
+impl Loading {
+    /// Returns the state before the first sample.
+    pub(crate) fn live(
+        options: &Options,
+        chosen: (Selection, &[Key]),
+        events: &[RecordedEvent],
+        names: &[String],
+    ) -> Self {
+        Self::new(options, chosen, events, names)
+    }
+
+    /// Adds what has been sampled since the last time to the stacks.
+    pub(crate) fn gather(&mut self) {
+        for (event, weights) in self.profile.events.iter_mut().zip(&mut self.weights) {
+            let weights = std::mem::take(weights);
+            for (stack, mut weight) in stacks_of(weights, &self.tasks, &self.lists, None) {
+                weight.samples *= PARTS;
+                event.stacks.entry(stack).or_default().add(weight);
+            }
+        }
+        if self.lists.len() > MOST_LISTS {
+            self.lists = FrameLists::new();
+            self.tasks = Tasks::default();
+            self.chains = KnownChains::default();
+            self.recent = [NOBODY; RECENT];
+            self.known.clear();
+        }
+    }
+
+    /// Returns what has been gathered. Stacks have their samples in parts, of which [`whole_samples`] makes samples.
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Has what was sampled so far weigh less, or nothing, and forgets what has no weight.
+    pub(crate) fn age(&mut self, zero: bool) {
+        self.gather();
+        for event in &mut self.profile.events {
+            event.total.age(zero);
+            let least = event.total.least_remembered();
+            event.stacks.retain(|_, weight| {
+                weight.age(zero);
+                weight.period >= least
+            });
+        }
+    }
+}
+
+/// Returns the number of samples that so many parts are.
+pub(crate) fn whole_samples(parts: u64) -> u64 {
+    (parts + PARTS / 2) / PARTS
+}
