@@ -213,7 +213,7 @@ impl fmt::Display for Part {
 /// A buffer for the readings of a group: one [`Reading`] for each part and member, preallocated and reusable.
 ///
 /// Made by [`Group::read_buf`](crate::Group::read_buf). Cloning it keeps a reading for
-/// [`Reading::since`]. An index gives the readings of all members in a part, in member order; it panics, as that
+/// [`Reading::since`]; `clone_from` of a buffer of the same shape allocates nothing. An index gives the readings of all members in a part, in member order; it panics, as that
 /// of a slice does, where there is no such part.
 ///
 /// ```
@@ -225,11 +225,29 @@ impl fmt::Display for Part {
 /// assert_eq!(buf.total(0), Some(Count::Exact(7)));
 /// assert_eq!(buf.get(2, 0), None);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ReadBuf {
     members: usize,
     parts: Box<[Part]>,
     readings: Box<[Reading]>,
+}
+
+impl Clone for ReadBuf {
+    fn clone(&self) -> Self {
+        Self {
+            members: self.members,
+            parts: self.parts.clone(),
+            readings: self.readings.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.members = source.members;
+        if self.parts != source.parts {
+            self.parts.clone_from(&source.parts);
+        }
+        self.readings.clone_from(&source.readings);
+    }
 }
 
 impl ReadBuf {

@@ -1,4 +1,4 @@
-//! Reading and resetting allocate nothing.
+//! Reading, keeping what was read, and resetting allocate nothing.
 
 use crate::machine::{open, skip, user};
 use crate::{alone, counting_allocator};
@@ -38,12 +38,14 @@ fn reading_and_resetting_allocate_nothing() {
             skip(name, target);
             continue;
         };
-        let mut buf = group.read_buf();
+        let [mut buf, mut kept] = [group.read_buf(), group.read_buf()];
         let before = counting_allocator::count();
         for _ in 0..1000 {
             group.read(&mut buf).expect("read");
+            kept.clone_from(&buf);
             group.reset().expect("reset");
         }
+        assert_eq!(kept, buf);
         assert_eq!(counting_allocator::count(), before, "{target}");
     }
 }

@@ -1,5 +1,6 @@
 //! Metrics: what a count means beside the others.
 
+use std::borrow::Cow;
 use std::thread;
 
 use quipu::{Event, Hardware, Software};
@@ -12,7 +13,7 @@ use super::rows::Row;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     pub value: f64,
-    pub unit: String,
+    pub unit: Cow<'static, str>,
     /// True if the value is in percent.
     pub percent: bool,
     /// Decimals worth printing.
@@ -45,18 +46,18 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
         return Some(of_cpu(row, derived, rows, amount));
     }
     let (pmu, event) = generalized(row.event());
-    let beside = |whole: Event| {
+    let beside = |whole: &Event| {
         counted_beside(row, rows, |other| {
-            generalized(other.event()) == (pmu, whole.clone())
-                && other.spec.filter == row.spec.filter
+            let (other_pmu, event) = generalized(other.event());
+            (other_pmu, &*event) == (pmu, whole) && other.spec.filter == row.spec.filter
         })
     };
     let rate = || rate(row, &time_of(row, rows));
-    let percent = |whole: Event, unit: &str| match beside(whole) {
+    let percent = |whole: Event, unit: Cow<'static, str>| match beside(&whole) {
         Some(whole) => against(row, whole, unit, true),
         None => rate(),
     };
-    match event {
+    match &*event {
         Event::Software(Software::TaskClock | Software::CpuClock) => {
             // The clock's amount is in milliseconds.
             let busy = utilized(amount / 1e3, elapsed, sampling_interval(row))?;
@@ -67,7 +68,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
             let gigahertz = plain(row, in_a_nanosecond(amount, &time)?, "GHz");
             Some(gigahertz.with_uncertainty(time.is_uncertain))
         }
-        Event::Hardware(Hardware::Instructions) => match beside(Hardware::Cycles.into()) {
+        Event::Hardware(Hardware::Instructions) => match beside(&Hardware::Cycles.into()) {
             Some(cycles) => against(row, cycles, "insn per cycle", false),
             None => rate(),
         },
@@ -79,7 +80,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
                 Hardware::StalledCyclesBackend => (Hardware::Cycles, "backend cycles idle"),
                 _ => return rate(),
             };
-            percent(whole.into(), unit)
+            percent(whole.into(), unit.into())
         }
         Event::Cache(event) if event.result == CacheResult::Miss => {
             let whole = Event::from(CacheEvent::new(event.cache, event.op, CacheResult::Access));
@@ -87,7 +88,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
                 Some(accesses) => format!("of all {accesses}"),
                 None => format!("of all {whole}"),
             };
-            percent(whole, &unit)
+            percent(whole, unit.into())
         }
         _ => rate(),
     }
@@ -110,7 +111,7 @@ fn of_cpu(row: &Row, derived: &Derived, rows: &[Row], amount: f64) -> Metric {
             .threshold
             .as_ref()
             .and_then(|threshold| threshold.holds(value)),
-        ..plain(row, amount, &format!("{}  {}", derived.unit, derived.name))
+        ..plain(row, amount, format!("{}  {}", derived.unit, derived.name))
     }
 }
 
@@ -129,7 +130,7 @@ fn accesses(cache: Cache) -> Option<&'static str> {
 
 /// Returns the generalized event that an event is another name of, if it is, and the core PMU that it
 /// names, where there are several.
-fn generalized(event: &Event) -> (Option<&str>, Event) {
+fn generalized(event: &Event) -> (Option<&str>, Cow<'_, Event>) {
     let known = match event {
         Event::Named(name) => synonym(name).map(|event| (None, event.into())),
         Event::Pmu(of_pmu) => match of_pmu.terms.as_slice() {
@@ -145,7 +146,10 @@ fn generalized(event: &Event) -> (Option<&str>, Event) {
         },
         _ => None,
     };
-    known.unwrap_or_else(|| (None, event.clone()))
+    match known {
+        Some((pmu, event)) => (pmu, Cow::Owned(event)),
+        None => (None, Cow::Borrowed(event)),
+    }
 }
 
 /// Returns the generalized event that a preset of PAPI or an event of ARM stands for.
@@ -232,10 +236,10 @@ fn in_a_nanosecond(amount: f64, time: &TargetTime) -> Option<f64> {
     ratio(amount, time.nanoseconds).filter(|_| time.nanoseconds >= SHORTEST)
 }
 
-fn plain(row: &Row, value: f64, unit: &str) -> Metric {
+fn plain(row: &Row, value: f64, unit: impl Into<Cow<'static, str>>) -> Metric {
     Metric {
         value,
-        unit: unit.to_owned(),
+        unit: unit.into(),
         percent: false,
         decimals: 3,
         uncertain: row.is_uncertain(),
@@ -243,11 +247,16 @@ fn plain(row: &Row, value: f64, unit: &str) -> Metric {
     }
 }
 
-fn against(row: &Row, whole: &Row, unit: &str, percent: bool) -> Option<Metric> {
+fn against(
+    row: &Row,
+    whole: &Row,
+    unit: impl Into<Cow<'static, str>>,
+    percent: bool,
+) -> Option<Metric> {
     let factor = if percent { 100.0 } else { 1.0 };
     Some(Metric {
         value: ratio(row.amount()?, whole.amount()?)? * factor,
-        unit: unit.to_owned(),
+        unit: unit.into(),
         percent,
         decimals: 2,
         uncertain: row.is_uncertain() || whole.is_uncertain(),

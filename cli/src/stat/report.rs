@@ -176,7 +176,7 @@ impl Output {
     pub fn interval(&mut self, time: f64, rows: &[Row]) {
         let first = !std::mem::replace(&mut self.begun, true);
         let of = Of::Interval(time);
-        let mut out = String::new();
+        let mut out = String::with_capacity(rows.len() * 128);
         match &self.format {
             Format::Text(layout) => {
                 if self.clears && layout.width.is_some() {

@@ -1,7 +1,9 @@
 //! The lines of a report, in any format.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use quipu::{Count, Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading};
@@ -22,8 +24,8 @@ pub struct Row {
     /// The number of CPUs of a core or socket.
     pub cpus: usize,
     pub cgroup: Option<String>,
-    pub name: String,
-    pub spec: EventSpec,
+    pub name: Rc<str>,
+    pub spec: Rc<EventSpec>,
     pub unit: Unit,
     /// The backend that counts it.
     pub backend: Option<&'static str>,
@@ -70,7 +72,7 @@ pub struct TermCount {
 /// The unit a value is shown in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The factor of raw values.
     pub factor: f64,
 }
@@ -78,7 +80,7 @@ pub struct Unit {
 impl Unit {
     pub fn none() -> Self {
         Self {
-            name: String::new(),
+            name: "".into(),
             factor: 1.0,
         }
     }
@@ -95,8 +97,12 @@ impl Unit {
                 name: "msec".into(),
                 factor: scale * 1e-6,
             },
+            "" => Self {
+                name: "".into(),
+                factor: scale,
+            },
             name => Self {
-                name: name.into(),
+                name: name.to_owned().into(),
                 factor: scale,
             },
         }
@@ -119,7 +125,7 @@ impl Unit {
 
 impl Row {
     /// Returns the row of an event of the whole target, of which nothing is known yet.
-    pub fn uncounted(name: String, spec: EventSpec, unit: Unit) -> Self {
+    pub fn uncounted(name: Rc<str>, spec: Rc<EventSpec>, unit: Unit) -> Self {
         Self {
             place: AggregateId::Whole,
             cpus: 0,
@@ -191,7 +197,7 @@ impl Row {
         };
         Some(Note {
             about: about.into(),
-            events: vec![self.name.clone()],
+            events: vec![self.name.to_string()],
             text,
         })
     }
@@ -327,15 +333,19 @@ impl<'a> Counted<'a> {
 
     /// Adds the readings of one target, of every term or of none.
     fn add(&mut self, event: EventCount<'a>, aggregation: &Aggregation) -> quipu::Result<()> {
-        let terms = event.term_readings()?;
         self.preset = event.event().preset();
-        let width = terms.len();
-        for (term, readings) in terms.into_iter().enumerate() {
-            for (part, reading) in readings {
-                let line = (aggregation.id(part), aggregation.unit(part));
-                let line = self.readings.entry(line);
-                line.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
-            }
+        let width = self.preset.map_or(1, |preset| preset.terms().len());
+        let mut add = |term: usize, (part, reading): (&'a Part, &'a Reading)| {
+            let line = (aggregation.id(part), aggregation.unit(part));
+            let line = self.readings.entry(line);
+            line.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
+        };
+        if self.preset.is_none() {
+            event.parts()?.for_each(|reading| add(0, reading));
+            return Ok(());
+        }
+        for (term, readings) in event.term_readings()?.into_iter().enumerate() {
+            readings.into_iter().for_each(|reading| add(term, reading));
         }
         Ok(())
     }
@@ -363,8 +373,8 @@ impl<'a> Counted<'a> {
     ) -> Option<Row> {
         let event = sets.event(index);
         let name = match unit {
-            Some(unit) => format!("{} [{unit}]", event.name),
-            None => event.name.clone(),
+            Some(unit) => format!("{} [{unit}]", event.name).into(),
+            None => Rc::clone(&event.name),
         };
         let mut row = Row {
             place: place.clone(),
@@ -372,7 +382,7 @@ impl<'a> Counted<'a> {
             cgroup: cgroup.map(str::to_owned),
             backend: event.backend,
             derived: event.metric.clone(),
-            ..Row::uncounted(name, event.spec.clone(), event.unit.clone())
+            ..Row::uncounted(name, Rc::clone(&event.spec), event.unit.clone())
         };
         match (self.readings.get(&(place.clone(), unit)), &self.failed) {
             (Some(terms), _) => {

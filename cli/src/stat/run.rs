@@ -1,6 +1,7 @@
 //! Running: attach, release, wait, read, report.
 
 use std::ffi::OsStr;
+use std::mem;
 use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -51,18 +52,47 @@ struct Run {
     aggregation: Aggregation,
     /// When counting started.
     started: Instant,
-    /// The last interval's readings, and their time in seconds.
-    last: Option<(Snapshot, f64)>,
+    intervals: Option<Intervals>,
     /// The lines of intervals in which a counter jumped.
     jumped: Vec<Row>,
 }
 
+/// What is read at the ends of intervals.
+struct Intervals {
+    /// The readings at the end of the last interval, and their time in seconds.
+    last: Snapshot,
+    ended: f64,
+    /// The readings of now, and what they are more than the last.
+    now: Snapshot,
+    difference: Snapshot,
+}
+
+impl Intervals {
+    fn new(sets: &Sets) -> Self {
+        Self {
+            last: sets.snapshot(),
+            ended: 0.0,
+            now: sets.snapshot(),
+            difference: sets.snapshot(),
+        }
+    }
+
+    /// Ends the interval at which it is now.
+    fn end(&mut self, now: f64) {
+        mem::swap(&mut self.last, &mut self.now);
+        self.ended = now;
+    }
+}
+
 impl Run {
-    /// Returns the rows since the last interval, which ended some seconds ago, and keeps those that jumped.
-    fn rows_since(&mut self, last: &Snapshot, snapshot: &Snapshot, seconds: f64) -> Vec<Row> {
+    /// Returns the rows since the last interval, and keeps those that jumped.
+    fn rows_since(&mut self, intervals: &mut Intervals, elapsed: f64) -> Vec<Row> {
+        let Intervals { last, now, .. } = intervals;
+        intervals.difference.set_difference(now, last);
+        let seconds = elapsed - intervals.ended;
         let mut rows = rows(
             &self.sets,
-            &snapshot.since(last),
+            &intervals.difference,
             &self.aggregation,
             seconds,
         );
@@ -212,12 +242,12 @@ impl<'a> Session<'a> {
         if self.plan.scope != Scope::Command && self.plan.delay.is_none() {
             sets.enable()?;
         }
-        let last = self.plan.interval.map(|_| (sets.snapshot(), 0.0));
+        let intervals = self.plan.interval.map(|_| Intervals::new(&sets));
         let mut run = Run {
             sets,
             aggregation,
             started: Instant::now(),
-            last,
+            intervals,
             jumped: Vec::new(),
         };
         let exit = match suspended {
@@ -267,8 +297,9 @@ impl<'a> Session<'a> {
         }
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;
-        if let Some((last, time)) = run.last.take() {
-            let mut rows = run.rows_since(&last, &snapshot, elapsed - time);
+        if let Some(mut intervals) = run.intervals.take() {
+            intervals.now = snapshot.clone();
+            let mut rows = run.rows_since(&mut intervals, elapsed);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
@@ -290,14 +321,15 @@ impl<'a> Session<'a> {
 
     /// Reports what was counted since the last interval.
     fn tick(&mut self, run: &mut Run) -> Result<(), Failure> {
-        let mut snapshot = run.sets.snapshot();
-        run.sets.read(&mut snapshot)?;
+        let Some(mut intervals) = run.intervals.take() else {
+            return Ok(());
+        };
+        run.sets.read(&mut intervals.now)?;
         let now = run.started.elapsed().as_secs_f64();
-        if let Some((last, time)) = run.last.take() {
-            let rows = run.rows_since(&last, &snapshot, now - time);
-            self.output.interval(now, &rows);
-        }
-        run.last = Some((snapshot, now));
+        let rows = run.rows_since(&mut intervals, now);
+        self.output.interval(now, &rows);
+        intervals.end(now);
+        run.intervals = Some(intervals);
         Ok(())
     }
 
@@ -324,7 +356,7 @@ impl<'a> Session<'a> {
                 self.tick(run)?;
             }
             if clock.no_more_intervals() {
-                run.last = None;
+                run.intervals = None;
             }
             if clock.time_is_over() {
                 command::signal(running, SIGTERM);
@@ -379,7 +411,7 @@ impl<'a> Session<'a> {
                 self.tick(run)?;
             }
             if clock.no_more_intervals() {
-                run.last = None;
+                run.intervals = None;
                 break;
             }
             if clock.time_is_over() {

@@ -1,6 +1,7 @@
 //! The open counters: an event set for each target, all with the same events.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ struct Member {
 #[derive(Debug, Clone)]
 pub(super) struct MeasuredEvent {
     /// The name as requested, with `:u` added where a fallback narrowed it.
-    pub(super) name: String,
-    pub(super) spec: EventSpec,
+    pub(super) name: Rc<str>,
+    pub(super) spec: Rc<EventSpec>,
     pub(super) unit: Unit,
     pub(super) is_gauge: bool,
     /// The backend that counts it.
@@ -67,17 +68,16 @@ impl Snapshot {
         Some(how)
     }
 
-    /// Returns the counts since an earlier snapshot of the same sets.
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut difference = self.clone();
-        for (now, then) in difference.counts.iter_mut().zip(&earlier.counts) {
-            now.subtract(then).expect("of the same sets");
+    /// Makes it the counts between two snapshots of the same sets.
+    pub fn set_difference(&mut self, now: &Self, earlier: &Self) {
+        self.counts.clone_from(&now.counts);
+        for (difference, then) in self.counts.iter_mut().zip(&earlier.counts) {
+            difference.subtract(then).expect("of the same sets");
         }
         let times = |snapshot: &Self, event: &usize| snapshot.disturbances.get(event).map(|d| d.0);
-        difference
-            .disturbances
-            .retain(|event, _| times(self, event) != times(earlier, event));
-        difference
+        self.disturbances.clone_from(&now.disturbances);
+        self.disturbances
+            .retain(|event, _| times(now, event) != times(earlier, event));
     }
 }
 
@@ -277,7 +277,10 @@ fn has_ended(set: &EventSet) -> bool {
 
 /// Returns the events that could not be read because other programs changed their registers.
 fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
-    let errors = counts.events().map(|event| event.term_readings().err());
+    let errors = counts.events().map(|event| match event.event().preset() {
+        Some(_) => event.term_readings().err(),
+        None => event.parts().err(),
+    });
     let events = errors
         .enumerate()
         .filter_map(|(e, error)| Some((e, error?)));
@@ -328,11 +331,11 @@ fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {
             let metric = metrics.find(|metric| event.spec().event == metric.event());
             let mut unit = info.map_or_else(Unit::none, Unit::of);
             if let Some(metric) = metric {
-                unit.name.clone_from(&metric.unit);
+                unit.name = metric.unit.clone().into();
             }
             MeasuredEvent {
-                name,
-                spec: event.spec().clone(),
+                name: name.into(),
+                spec: event.spec().clone().into(),
                 metric: metric.cloned(),
                 unit,
                 is_gauge: info.is_some_and(|info| info.kind == ValueKind::Gauge),

@@ -60,7 +60,7 @@ impl ToolEvent {
         let spec = EventSpec::new(Event::Named(self.name().into()));
         Row {
             reason: Some("wait4(2) reports on a command only when it has ended".into()),
-            ..Row::uncounted(label.to_owned(), spec, unit)
+            ..Row::uncounted(label.into(), spec.into(), unit)
         }
     }
 }

@@ -164,7 +164,8 @@ fn a_disturbed_interval_is_followed_by_undisturbed_ones() {
         }
         let mut now = run.sets.snapshot();
         run.sets.read(&mut now).expect("read");
-        let since = now.since(&last);
+        let mut since = run.sets.snapshot();
+        since.set_difference(&now, &last);
         let counted = since
             .counts(0)
             .get(0)

@@ -68,8 +68,8 @@ fn fields(row: &Row, of: Of) -> Vec<String> {
             format!("{:.decimals$}", row.amount().unwrap_or(0.0))
         }
     });
-    fields.push(row.unit.name.clone());
-    fields.push(row.name.clone());
+    fields.push(row.unit.name.to_string());
+    fields.push(row.name.to_string());
     fields.extend(row.cgroup.clone());
     if let Some(spread) = row.spread {
         fields.push(format!("{:.2}%", spread.percent));
@@ -79,7 +79,7 @@ fn fields(row: &Row, of: Of) -> Vec<String> {
     match &row.metric {
         Some(metric) => {
             fields.push(format!("{:.3}", metric.value));
-            fields.push(metric.unit.clone());
+            fields.push(metric.unit.to_string());
         }
         None => fields.extend([String::new(), String::new()]),
     }

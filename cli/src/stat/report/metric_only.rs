@@ -26,11 +26,11 @@ impl<'a> Table<'a> {
         let mut columns: Vec<(&str, &str)> = Vec::new();
         let mut lines: Vec<(&AggregateId, Vec<Option<&Row>>)> = Vec::new();
         for row in rows {
-            let unit = row.metric.as_ref().map(|metric| metric.unit.as_str());
+            let unit = row.metric.as_ref().map(|metric| &*metric.unit);
             let Some(unit) = unit.filter(|u| !u.ends_with("/sec") && *u != "CPUs utilized") else {
                 continue;
             };
-            let column = (row.name.as_str(), unit);
+            let column = (&*row.name, unit);
             let at = columns
                 .iter()
                 .position(|known| *known == column)

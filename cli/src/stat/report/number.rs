@@ -2,19 +2,19 @@
 
 /// Returns a whole number: `1,234,567`.
 pub fn grouped(value: u128) -> String {
-    group(&value.to_string())
+    let text = match u64::try_from(value) {
+        Ok(value) => value.to_string(),
+        Err(_) => value.to_string(),
+    };
+    let digits = text.len();
+    group(text, digits)
 }
 
 /// Returns a number with decimals: `1,234.50`.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let (sign, digits) = match whole.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", whole),
-    };
-    let point = if fraction.is_empty() { "" } else { "." };
-    format!("{sign}{}{point}{fraction}", group(digits))
+    let digits = text.find('.').unwrap_or(text.len());
+    group(text, digits)
 }
 
 /// Returns a size in the largest binary unit that leaves a whole part: `3.4 MiB`.
@@ -32,13 +32,12 @@ pub fn bytes(value: u64) -> String {
     format!("{} {unit}", fixed(size, 1))
 }
 
-fn group(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) && digit.is_ascii_digit() {
-            text.push(',');
-        }
-        text.push(digit);
+/// Separates the digits before the position `end` in threes.
+fn group(mut text: String, end: usize) -> String {
+    let mut at = end;
+    while at > 3 && text.as_bytes()[at - 4].is_ascii_digit() {
+        at -= 3;
+        text.insert(at, ',');
     }
     text
 }

@@ -7,6 +7,7 @@ use quipu::Count;
 
 use crate::terminal::{Layout, escaped};
 
+use super::super::aggregate::AggregateId;
 use super::super::metrics::Metric;
 use super::super::rows::Row;
 use super::metric_only::Table;
@@ -18,6 +19,7 @@ const VALUE_WIDTH: usize = 18;
 const UNIT_WIDTH: usize = 4;
 const NAME_WIDTH: usize = 24;
 const METRIC_WIDTH: usize = 9;
+const METRIC_UNIT_WIDTH: usize = 14;
 const TIMES_WIDTH: usize = 18;
 /// The mark of a metric that is beyond its threshold.
 const ATTENTION: &str = "over the threshold";
@@ -38,8 +40,8 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     if metric_only {
         Table::of(&report.rows).text(out, Of::All, true, layout);
     } else {
-        let widths = Widths::of(&report.rows, layout);
-        for row in &report.rows {
+        let (rows, widths) = laid_out(&report.rows, layout);
+        for row in &rows {
             line(out, "", row, &widths, layout);
         }
     }
@@ -53,9 +55,9 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
 
 /// Appends the rows of an interval, under a heading when they are the first.
 pub fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
-    let widths = Widths::of(rows, layout);
-    let places = rows.first().and_then(|row| row.place.kind());
+    let (laid_out, widths) = laid_out(rows, layout);
     if first {
+        let places = rows.first().and_then(|row| row.place.kind());
         let heading = format!(
             "{:<16} {:<place$}{:>value$} {:<unit$} {}",
             "#           time",
@@ -69,8 +71,9 @@ pub fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: 
         );
         let _ = writeln!(out, "{}", layout.dim(&heading));
     }
-    for row in rows {
-        line(out, &format!("{time:>16.9} "), row, &widths, layout);
+    let time = format!("{time:>16.9} ");
+    for row in &laid_out {
+        line(out, &time, row, &widths, layout);
     }
 }
 
@@ -111,6 +114,32 @@ fn wrapped(out: &mut String, text: &str, layout: Layout) {
     }
 }
 
+/// The texts of a row's columns. They are made once, since the widths of columns depend on all of them.
+struct Cells<'a> {
+    place: Cow<'a, str>,
+    value: String,
+    name: Cow<'a, str>,
+    cgroup: Cow<'a, str>,
+    /// The value of the metric beside the count; none where the row is the metric.
+    metric: Option<String>,
+}
+
+impl<'a> Cells<'a> {
+    fn of(row: &'a Row, layout: Layout) -> Self {
+        Self {
+            place: place(row),
+            value: value(row, layout),
+            name: escaped(&row.name),
+            cgroup: escaped(row.cgroup.as_deref().unwrap_or_default()),
+            metric: row
+                .metric
+                .as_ref()
+                .filter(|_| row.derived.is_none())
+                .map(|metric| metric_value(metric, layout)),
+        }
+    }
+}
+
 /// The widths of columns.
 struct Widths {
     place: usize,
@@ -122,53 +151,68 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(rows: &[Row], layout: Layout) -> Self {
-        let most = |least: usize, width: &dyn Fn(&Row) -> usize| {
-            rows.iter().map(width).max().unwrap_or(0).max(least)
+    fn of(rows: &[(&Row, Cells<'_>)]) -> Self {
+        let mut widths = Self {
+            place: 0,
+            value: VALUE_WIDTH,
+            unit: UNIT_WIDTH,
+            name: NAME_WIDTH,
+            cgroup: 0,
+            metric: METRIC_WIDTH,
         };
-        Self {
-            place: match most(0, &|row| place(row).chars().count()) {
-                0 => 0,
-                width => width + 1,
-            },
-            value: most(VALUE_WIDTH, &|row| value(row, layout).len()),
-            unit: most(UNIT_WIDTH, &|row| row.unit.name.len()),
-            name: most(NAME_WIDTH, &|row| escaped(&row.name).chars().count()),
-            cgroup: match most(0, &|row| cgroup(row).chars().count()) {
-                0 => 0,
-                width => width + 1,
-            },
-            metric: most(METRIC_WIDTH, &|row| {
-                row.metric
-                    .as_ref()
-                    .filter(|_| row.derived.is_none())
-                    .map_or(0, |m| metric_value(m, layout).len())
-            }),
+        for (row, cells) in rows {
+            let columns = [
+                (&mut widths.place, &*cells.place),
+                (&mut widths.value, &cells.value),
+                (&mut widths.unit, &row.unit.name),
+                (&mut widths.name, &cells.name),
+                (&mut widths.cgroup, &cells.cgroup),
+                (
+                    &mut widths.metric,
+                    cells.metric.as_deref().unwrap_or_default(),
+                ),
+            ];
+            for (width, text) in columns {
+                *width = (*width).max(text.chars().count());
+            }
         }
+        for width in [&mut widths.place, &mut widths.cgroup] {
+            *width += usize::from(*width > 0);
+        }
+        widths
     }
 }
 
+/// Returns the rows with their texts, and the widths of the columns.
+fn laid_out(rows: &[Row], layout: Layout) -> (Vec<(&Row, Cells<'_>)>, Widths) {
+    let cells = rows.iter().map(|row| (row, Cells::of(row, layout)));
+    let cells: Vec<_> = cells.collect();
+    let widths = Widths::of(&cells);
+    (cells, widths)
+}
+
 /// Appends a row and, below it, the shares of core types. `time` is a column of its own.
-fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout) {
+fn line(
+    out: &mut String,
+    time: &str,
+    (row, cells): &(&Row, Cells<'_>),
+    widths: &Widths,
+    layout: Layout,
+) {
     let start = out.len();
-    let amount = format!("{:>width$}", value(row, layout), width = widths.value);
-    let amount = match row.count {
-        Count::NotCounted | Count::Jumped => layout.dim(&amount),
-        Count::Exact(_) => layout.bold(&amount),
-        _ => layout.yellow(&amount),
-    };
-    let _ = write!(
-        out,
-        "{time}{:<place$}{amount} {:<unit$} {:<name$}{:>cgroup$}",
-        place(row),
-        row.unit.name,
-        escaped(&row.name),
-        cgroup(row),
-        place = widths.place,
-        unit = widths.unit,
-        name = widths.name,
-        cgroup = widths.cgroup,
-    );
+    out.push_str(time);
+    push_left(out, &cells.place, widths.place);
+    push_spaces(out, widths.value, &cells.value);
+    out.push_str(&match row.count {
+        Count::NotCounted | Count::Jumped => layout.dim(&cells.value),
+        Count::Exact(_) => layout.bold(&cells.value),
+        _ => layout.yellow(&cells.value),
+    });
+    out.push(' ');
+    push_left(out, &row.unit.name, widths.unit);
+    out.push(' ');
+    push_left(out, &cells.name, widths.name);
+    push_right(out, &cells.cgroup, widths.cgroup);
     if row.derived.is_some() {
         if row
             .metric
@@ -177,16 +221,13 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
         {
             let _ = write!(out, " # {}", layout.yellow(ATTENTION));
         }
-    } else if let Some(metric) = &row.metric {
-        let _ = write!(
-            out,
-            " # {:>width$} {:<14}",
-            metric_value(metric, layout),
-            metric.unit,
-            width = widths.metric
-        );
+    } else if let (Some(metric), Some(value)) = (&row.metric, &cells.metric) {
+        out.push_str(" # ");
+        push_right(out, value, widths.metric);
+        out.push(' ');
+        push_left(out, &metric.unit, METRIC_UNIT_WIDTH);
     } else if row.spread.is_some() || row.is_uncertain() {
-        let _ = write!(out, "{:width$}", "", width = widths.metric + 18);
+        push_left(out, "", widths.metric + METRIC_UNIT_WIDTH + " #  ".len());
     }
     if let Some(spread) = row.spread
         && spread.mean != 0.0
@@ -199,48 +240,67 @@ fn line(out: &mut String, time: &str, row: &Row, widths: &Widths, layout: Layout
     if let Count::Partial { missing, parts, .. } = row.count {
         let _ = write!(out, "  ({missing} of {parts} parts missing)");
     }
-    out.truncate(start + out[start..].trim_end().len());
+    out.truncate(start + out[start..].trim_ascii_end().len());
     out.push('\n');
     for (core, count) in &row.cores {
         let share = count
             .value()
             .map_or_else(String::new, |v| raw_value(row, v, layout));
-        let _ = writeln!(
-            out,
-            "{:place$}{share:>value$} {:<unit$}   on {core}",
-            "",
-            row.unit.name,
-            place = time.len() + widths.place,
-            value = widths.value,
-            unit = widths.unit,
-        );
+        push_left(out, "", time.len() + widths.place);
+        push_right(out, &share, widths.value);
+        out.push(' ');
+        push_left(out, &row.unit.name, widths.unit);
+        let _ = writeln!(out, "   on {core}");
     }
 }
 
-fn cgroup(row: &Row) -> Cow<'_, str> {
-    escaped(row.cgroup.as_deref().unwrap_or_default())
+fn push_left(out: &mut String, text: &str, width: usize) {
+    out.push_str(text);
+    push_spaces(out, width, text);
 }
 
-fn place(row: &Row) -> String {
+fn push_right(out: &mut String, text: &str, width: usize) {
+    push_spaces(out, width, text);
+    out.push_str(text);
+}
+
+/// Appends the spaces that a text lacks to a width.
+fn push_spaces(out: &mut String, width: usize, text: &str) {
+    const SPACES: &str = "                                ";
+    let mut missing = width.saturating_sub(text.chars().count());
+    while missing > 0 {
+        let some = missing.min(SPACES.len());
+        out.push_str(&SPACES[..some]);
+        missing -= some;
+    }
+}
+
+fn place(row: &Row) -> Cow<'_, str> {
+    if row.place == AggregateId::Whole {
+        return Cow::Borrowed("");
+    }
     let mut text = escaped(&row.place.to_string()).into_owned();
     if row.place.is_of_cpus() {
         let _ = write!(text, " {:>3}", row.cpus);
     }
-    text
+    Cow::Owned(text)
 }
 
 fn value(row: &Row, layout: Layout) -> String {
     let Some(value) = row.count.value() else {
         return format!("<{}>", row.no_value().unwrap_or_default());
     };
-    let mark = if row.count.is_estimate() { "~" } else { "" };
-    match row.spread {
+    let mut text = match row.spread {
         // A whole number would hide an event that occurs in few of the runs.
         Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
-            format!("{mark}{}", fixed(spread.mean, 2))
+            fixed(spread.mean, 2)
         }
-        _ => format!("{mark}{}", raw_value(row, value, layout)),
+        _ => raw_value(row, value, layout),
+    };
+    if row.count.is_estimate() {
+        text.insert(0, '~');
     }
+    text
 }
 
 fn is_small_fraction(mean: f64) -> bool {
@@ -258,14 +318,18 @@ fn raw_value(row: &Row, value: u128, layout: Layout) -> String {
 }
 
 pub fn metric_value(metric: &Metric, layout: Layout) -> String {
-    let mark = if metric.uncertain { "~" } else { "" };
-    let percent = if metric.percent { "%" } else { "" };
     let (value, decimals) = (metric.value, metric.decimals);
-    let value = match layout.grouped {
+    let mut text = match layout.grouped {
         true => fixed(value, decimals),
         false => format!("{value:.decimals$}"),
     };
-    format!("{mark}{value}{percent}")
+    if metric.uncertain {
+        text.insert(0, '~');
+    }
+    if metric.percent {
+        text.push('%');
+    }
+    text
 }
 
 /// Appends elapsed, user and system time, one below the other; before them the times of each run, if there are

@@ -1,6 +1,6 @@
 //! Metrics: what a count means beside the others.
 
-use quipu::{Count, Event, Filter, Hardware, Software};
+use quipu::{Count, Event, EventSpec, Filter, Hardware, Software};
 use quipu_cli::stat::metrics::attach;
 use quipu_cli::stat::rows::Row;
 use quipu_hal::{Cache, CacheEvent, CacheOp, CacheResult};
@@ -16,7 +16,7 @@ fn metrics(counts: &[(Event, u128)]) -> Vec<Option<(f64, String)>> {
         .collect();
     attach(&mut rows, 1.0);
     rows.into_iter()
-        .map(|row| row.metric.map(|m| (m.value, m.unit)))
+        .map(|row| row.metric.map(|m| (m.value, m.unit.into_owned())))
         .collect()
 }
 
@@ -91,7 +91,8 @@ fn modes_and_places_are_not_mixed() {
         sample::row(Hardware::Cycles.into(), 100, 1_000_000_000),
         sample::row(Hardware::Instructions.into(), 100, 1_000_000_000),
     ];
-    rows[1].spec.filter = Filter::USER_ONLY;
+    let spec = EventSpec::new(Hardware::Instructions).with_filter(Filter::USER_ONLY);
+    rows[1].spec = spec.into();
     attach(&mut rows, 1.0);
     assert_eq!(rows[1].metric.as_ref().expect("a rate").unit, "/sec");
 }
