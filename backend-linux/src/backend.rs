@@ -21,7 +21,7 @@ use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::sys::{OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::user_read::Obstacle;
-use crate::{capabilities, condition, targets};
+use crate::{capabilities, condition, overflow, targets};
 
 /// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
@@ -158,6 +158,7 @@ impl LinuxBackend {
             placements.push(resolved.placement);
             infos.push(resolved.info);
         }
+        overflow::check(spec, targets::is_calling_thread(target))?;
         let dead_counters = self.dead_counters(&placements, &mut infos);
         let stated = infos
             .iter()
@@ -171,6 +172,8 @@ impl LinuxBackend {
             dead_counters,
             user_reads: if !self.user_reads {
                 Err(Obstacle::SwitchedOff)
+            } else if overflow::is_asked_for(spec) {
+                Err(Obstacle::Overflows)
             } else if spec.attributes.inherit || !targets::is_calling_thread(target) {
                 Err(Obstacle::Target)
             } else {
@@ -330,6 +333,7 @@ impl OpenRequest<'_> {
                     {
                         condition::set(fd, member).map_err(|e| e.with_member(i))?;
                     }
+                    group.send_signals(self.spec, &part.bits)?;
                     for (i, (bits, stated)) in part.bits.iter().zip(&self.stated_rates).enumerate()
                     {
                         let rate = stated.unwrap_or_else(|| rates.of(bits, self.events));

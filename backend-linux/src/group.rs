@@ -1,10 +1,11 @@
 //! An open group: its kernel groups, one for each part of the target.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity, UserReads,
-    ValueKind,
+    Error, ErrorKind, EventInfo, Group, Overflows, Part, ReadBuf, Reading, Result, Simultaneity,
+    UserReads, ValueKind,
 };
 
 use crate::counter_test::CountersOpen;
@@ -216,6 +217,11 @@ impl Group for LinuxGroup {
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
         Some(self)
+    }
+
+    fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {
+        let ring = self.kernel_groups.first()?.overflows(member)?;
+        Some(ring)
     }
 }
 

@@ -1,9 +1,12 @@
 //! One kernel group: its counters, and the system call that reads them.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use quipu_hal::{Error, MaxRate, Reading};
+use quipu_hal::{Error, GroupSpec, MaxRate, Reading, Result as HalResult};
 
+use crate::event_bits::EventBits;
+use crate::overflow::OverflowRing;
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
 use crate::user_read::{Obstacle, UserCounters, Way, explain};
@@ -90,6 +93,8 @@ pub(crate) struct KernelGroup {
     counters: Box<[Counter]>,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
+    /// The rings of members that send signals, by their positions.
+    overflows: Box<[(usize, Arc<OverflowRing>)]>,
 }
 
 impl KernelGroup {
@@ -111,6 +116,7 @@ impl KernelGroup {
             fds: fds.into(),
             counters: counters.into(),
             user: Err(Obstacle::SwitchedOff),
+            overflows: Box::default(),
         })
     }
 
@@ -133,6 +139,27 @@ impl KernelGroup {
             true => Err(Obstacle::NoRegister),
             false => UserCounters::map(&self.fds),
         };
+    }
+
+    /// Has signals sent for overflows of the members that ask for them.
+    pub(crate) fn send_signals(&mut self, spec: &GroupSpec, bits: &[EventBits]) -> HalResult<()> {
+        let mut rings = Vec::new();
+        for (i, (fd, member)) in self.fds.iter().zip(&spec.members).enumerate() {
+            if let Some(asked) = member.overflow {
+                let live = bits.get(i).is_some_and(EventBits::is_counted_live);
+                let ring = OverflowRing::new(fd, (i > 0).then_some(&self.fds[0]), asked, live);
+                let ring = ring.map_err(|e| e.with_member(i))?;
+                rings.push((i, Arc::new(ring)));
+            }
+        }
+        self.overflows = rings.into();
+        Ok(())
+    }
+
+    /// Returns the ring of a member that sends signals.
+    pub(crate) fn overflows(&self, member: usize) -> Option<Arc<OverflowRing>> {
+        let ring = self.overflows.iter().find(|(i, _)| *i == member);
+        ring.map(|(_, ring)| Arc::clone(ring))
     }
 
     /// Notes why this group is read by system calls.
@@ -170,14 +197,14 @@ impl KernelGroup {
         self.fds[0].enable()
     }
 
-    /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) may have
-    /// stopped one by one: else the leader is enough, whose members are never stopped by themselves.
+    /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) or an overflow may
+    /// have stopped one by one: else the leader is enough, whose members are never stopped by themselves.
     ///
     /// The leader comes last, and takes the others onto the PMU. `PERF_IOC_FLAG_GROUP` would start
     /// it first; members that are started under a leader that counts already stay off the PMU until
     /// the next context switch, with nothing in the leader's times to show for it (seen on 6.18).
     pub(crate) fn enable(&self) -> Result<(), i32> {
-        match own_counters::were_stopped() {
+        match own_counters::were_stopped() || !self.overflows.is_empty() {
             true => self.fds.iter().rev().try_for_each(CounterFd::enable),
             false => self.start(),
         }
@@ -366,9 +393,13 @@ mod tests {
         let group = KernelGroup {
             plan,
             live: false,
-            fds: ids.iter().map(|_| fd.duplicate()).collect(),
+            fds: ids
+                .iter()
+                .map(|_| fd.duplicate().expect("a free descriptor"))
+                .collect(),
             counters: ids.iter().map(counter).collect(),
             user: Err(Obstacle::SwitchedOff),
+            overflows: Box::default(),
         };
         (writer, group)
     }

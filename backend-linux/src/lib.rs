@@ -20,6 +20,7 @@ cfg_if::cfg_if! {
         mod native;
         mod open;
         mod open_error;
+        mod overflow;
         mod own_counters;
         mod parts;
         pub mod privileges;

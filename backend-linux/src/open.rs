@@ -4,6 +4,7 @@ use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
 use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
@@ -142,11 +143,13 @@ fn attr(
         flags.set(AttrFlags::EXCLUSIVE, attributes.exclusive);
         flags.set(AttrFlags::ENABLE_ON_EXEC, attributes.enable_on_exec);
     }
-    PerfEventAttr {
+    let mut attr = PerfEventAttr {
         read_format: plan.format(),
         flags,
         ..event_attr(bits)
-    }
+    };
+    overflow::request(&mut attr, event);
+    attr
 }
 
 /// An attr that says what is counted, and nothing else.

@@ -197,6 +197,12 @@ fn quantity(member: &EventSpec) -> Result<Quantity, Rejection> {
             "precision is a matter of hardware events",
         ));
     }
+    if member.overflow.is_some() {
+        return Err((
+            ErrorKind::UnsupportedFeature,
+            "what is only read sends no signal for overflows",
+        ));
+    }
     let where_it_counts = quantity
         .info()
         .occurs_in

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Capabilities, Error, EventInfo, GroupSpec, Part, ReadBuf, Result, Simultaneity, Target,
+    Capabilities, Error, EventInfo, GroupSpec, Overflows, Part, ReadBuf, Result, Simultaneity,
+    Target,
 };
 
 /// An interface that counts: an operating system's, or bare registers behind a scheduler.
@@ -175,6 +176,13 @@ pub trait Group: Send + 'static {
 
     /// The two ways in which [`read`](Self::read) reads, where it has two.
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
+        None
+    }
+
+    /// Returns the overflows of a member that was opened with a signal for them
+    /// ([`EventSpec::overflow`](crate::EventSpec::overflow)).
+    fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {
+        let _ = member;
         None
     }
 }

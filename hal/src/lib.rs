@@ -13,6 +13,7 @@ mod event;
 mod event_map;
 mod filter;
 mod max_rate;
+mod overflow;
 mod reading;
 mod scale;
 mod spec;
@@ -34,6 +35,7 @@ pub use event::{
 pub use event_map::{EventInfo, EventMap, ResolvedEvent, SlotSet, UncoreEvent, ValueKind};
 pub use filter::Filter;
 pub use max_rate::MaxRate;
+pub use overflow::{OverflowSignal, Overflows};
 pub use reading::{Part, ReadBuf, Reading};
 pub use scale::{scale, total};
 pub use spec::{Attributes, EventSpec, GroupSpec, Precision};

@@ -1,6 +1,6 @@
 //! Specifications: an event with its filter, and a group of them with its attributes.
 
-use crate::{Event, Filter};
+use crate::{Event, Filter, OverflowSignal};
 
 /// An event, where it is to be counted, and how precisely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,6 +15,8 @@ pub struct EventSpec {
     /// Which occurrences of a tracepoint count, in the language of its fields: `fd == 1 && count >
     /// 100` (`Documentation/trace/events.rst`, event filtering). Other events take none.
     pub condition: Option<String>,
+    /// The signal for its overflows, where there is to be one. Samplers have none.
+    pub overflow: Option<OverflowSignal>,
 }
 
 impl EventSpec {
@@ -25,6 +27,7 @@ impl EventSpec {
             filter: Filter::default(),
             precision: Precision::default(),
             condition: None,
+            overflow: None,
         }
     }
 
@@ -39,6 +42,13 @@ impl EventSpec {
     #[must_use]
     pub fn with_condition(mut self, condition: impl Into<String>) -> Self {
         self.condition = Some(condition.into());
+        self
+    }
+
+    /// Sets the [signal](Self::overflow) for its overflows.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: OverflowSignal) -> Self {
+        self.overflow = Some(overflow);
         self
     }
 

@@ -68,12 +68,21 @@ const TEXTS: [&CStr; 28] = [
     c"the event takes several passes of the program",
 ];
 
+/// The place of a thread, inside or outside of the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    Inside,
+    /// Inside, and overflows are to be handled outside.
+    InsideDeferring,
+}
+
 thread_local! {
     static LAST: Cell<c_int> = const { Cell::new(0) };
     /// The error of the facade, which says what would help.
     static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
-    /// True inside of a function of the library, where the handler of a signal has to keep out.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The place of the thread: handlers of signals have to keep out of the library's functions.
+    static PLACE: Cell<Place> = const { Cell::new(Place::Outside) };
 }
 
 /// The level of `PAPI_set_debug`, and the handler set with it.
@@ -83,7 +92,35 @@ pub(crate) static DEBUG_HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Returns true while this thread is inside of a function of the library.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_inside() -> bool {
-    INSIDE.with(Cell::get)
+    PLACE.with(Cell::get) != Place::Outside
+}
+
+/// Returns true if this thread is inside of a function of the library: overflows are then handled when it leaves.
+#[cfg(target_os = "linux")]
+pub(crate) fn defer() -> bool {
+    let inside = is_inside();
+    if inside {
+        PLACE.with(|place| place.set(Place::InsideDeferring));
+    }
+    inside
+}
+
+/// Leaves a function of the library, and has the overflows handled that came inside.
+#[inline]
+fn leave(outer: Place) {
+    let inner = PLACE.with(|place| place.replace(outer));
+    if inner == Place::InsideDeferring {
+        leave_deferring(outer);
+    }
+}
+
+#[cold]
+fn leave_deferring(outer: Place) {
+    match outer {
+        #[cfg(target_os = "linux")]
+        Place::Outside => crate::overflow::handle_again(),
+        _ => PLACE.with(|place| place.set(Place::InsideDeferring)),
+    }
 }
 
 /// Turns an error of the facade into a code and remembers what it says.
@@ -107,9 +144,9 @@ pub(crate) fn refused(error: &Error) -> Code {
 /// Runs what a function does and returns its value or code.
 #[inline]
 pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
-    let outer = INSIDE.with(|inside| inside.replace(true));
+    let outer = PLACE.with(|place| place.replace(Place::Inside));
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
-    INSIDE.with(|inside| inside.set(outer));
+    leave(outer);
     match outcome {
         Ok(Ok(value)) => value,
         Ok(Err(code)) => failed(code),

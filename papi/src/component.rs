@@ -34,6 +34,9 @@ const MULTIPLEXED: c_int = 384;
 
 /// Bits of the flags of `PAPI_component_info_t`.
 mod flag {
+    /// The counters tell of overflows.
+    #[cfg(target_os = "linux")]
+    pub(super) const HARDWARE_INTERRUPT: u32 = 1;
     pub(super) const KERNEL_MULTIPLEX: u32 = 1 << 4;
     pub(super) const FAST_REAL_TIMER: u32 = 1 << 6;
     pub(super) const ATTACH: u32 = 1 << 8;
@@ -209,6 +212,11 @@ fn fill(info: &mut ComponentInfo, component: usize) {
     if component == CPU {
         info.num_preset_events = clamp(preset::available());
         info.flags |= flag::UMASKS | flag::ATTACH_MUST_PTRACE;
+        #[cfg(target_os = "linux")]
+        {
+            info.flags |= flag::HARDWARE_INTERRUPT;
+            info.hardware_intr_sig = crate::overflow::signal::number();
+        }
         if cfg!(target_arch = "x86_64") {
             info.flags |= flag::FAST_REAL_TIMER;
         }

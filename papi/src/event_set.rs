@@ -135,8 +135,13 @@ impl Set {
         Filter::default().with_levels(levels)
     }
 
-    /// Returns what to count for an event.
+    /// Returns what to count for an event, with a signal if its overflows are looked for.
     fn spec(&self, code: c_int) -> Outcome<EventSpec> {
+        let spec = self.counted(code)?;
+        Ok(self.with_signal(code, spec))
+    }
+
+    fn counted(&self, code: c_int) -> Outcome<EventSpec> {
         if !is_native(code) {
             let (_, name) = preset::by_code(code)?;
             let event = quipu::Event::Named(name.to_owned());

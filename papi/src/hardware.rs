@@ -171,7 +171,8 @@ fn identity(info: &mut HwInfo, cpuinfo: &str) {
     info.revision = info.cpuid_stepping as c_float;
     let name = value("model name").or(value("cpu")).or(value("Processor"));
     put(&mut info.model_string, name.unwrap_or_default());
-    let now = value("cpu MHz").or(value("clock"));
+    // The last is all that 64-bit ARM tells, and what PAPI takes for the rate there.
+    let now = value("cpu MHz").or(value("clock")).or(value("BogoMIPS"));
     let now = now
         .and_then(|mhz| mhz.trim_end_matches("MHz").parse::<f32>().ok())
         .unwrap_or(0.0);

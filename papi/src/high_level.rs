@@ -148,7 +148,7 @@ impl Running {
             set.add(event.code)?;
         }
         for set in sets.values_mut() {
-            set.start()?;
+            set.start(crate::abi::NULL)?;
         }
         let regions = Arc::new(Mutex::new(Regions::default()));
         lock(&THREADS).push(Arc::clone(&regions));

@@ -1,14 +1,27 @@
-//! Overflow: a handler is called when an event passes a threshold, which a timer of the thread's time looks for.
+//! Overflow: a handler is called when an event passes a threshold. The kernel tells of that with a signal; where software
+//! is asked to find it out, a timer of the thread's time looks for it.
 
 use std::ffi::{c_int, c_longlong, c_void};
 
 use crate::code::{ECNFLCT, EINVAL, ENOEVNT, Outcome, done, read, write};
+use quipu::EventSpec;
+#[cfg(target_os = "linux")]
+use quipu::OverflowSignal;
+
+use crate::component::CPU;
 use crate::event_set::{ATTACHED, CPU_ATTACHED, Set};
 use crate::library::LIBRARY;
 use crate::preset::is_preset;
 
 #[cfg(target_os = "linux")]
+mod handling;
+#[cfg(target_os = "linux")]
+pub(crate) mod signal;
+#[cfg(target_os = "linux")]
 mod timer;
+
+#[cfg(target_os = "linux")]
+pub(crate) use signal::again as handle_again;
 
 /// Software finds the overflow, whatever the hardware offers.
 pub(crate) const FORCE_SW: c_int = 0x40;
@@ -17,7 +30,7 @@ pub(crate) const FORCE_SW: c_int = 0x40;
 pub(crate) type Handler = extern "C" fn(c_int, *mut c_void, c_longlong, *mut c_void);
 
 /// An event whose overflow is looked for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Watched {
     code: c_int,
     threshold: c_longlong,
@@ -33,6 +46,8 @@ pub(crate) struct Overflow {
     flags: c_int,
     #[cfg(target_os = "linux")]
     timer: Option<timer::Timer>,
+    #[cfg(target_os = "linux")]
+    listening: Vec<signal::Listening>,
 }
 
 /// An event that passed its threshold, by its position in the set, and by how much.
@@ -54,12 +69,19 @@ impl Overflow {
         self.watched.retain(|watched| watched.code != code);
     }
 
-    /// Stops the timer.
+    /// Looks no longer for overflows. What the kernel has told of is still handled.
     pub(crate) fn disarm(&mut self) {
         #[cfg(target_os = "linux")]
         {
             self.timer = None;
+            self.listening.iter().for_each(signal::Listening::stop);
         }
+    }
+
+    /// Listens to no counter any more, as they are closed.
+    pub(crate) fn forget_counters(&mut self) {
+        #[cfg(target_os = "linux")]
+        self.listening.clear();
     }
 }
 
@@ -87,6 +109,7 @@ impl Set {
             return Err(EINVAL);
         }
         let threshold = c_longlong::from(threshold);
+        let before = (self.overflow.watched.clone(), self.overflow.flags);
         let known = self
             .overflow
             .watched
@@ -114,9 +137,48 @@ impl Set {
                 }
             }
         }
+        // The kernel is told of a threshold when a counter is opened.
+        if before.0 != self.overflow.watched
+            && self.is_told_by_kernel()
+            && let Err(code) = self.reopen_with_signals()
+        {
+            (self.overflow.watched, self.overflow.flags) = before;
+            // It could be opened before.
+            let _ = self.open();
+            return Err(code);
+        }
         self.overflow.handler = handler.filter(|_| !self.overflow.is_empty());
+        // Starting the set allocates nothing then.
+        #[cfg(target_os = "linux")]
+        self.overflow.listening.reserve(self.overflow.watched.len());
         self.note_overflow();
         Ok(())
+    }
+
+    /// Opens the counters anew. Where it is tried out whether they count together, they may overflow already.
+    fn reopen_with_signals(&mut self) -> Outcome {
+        #[cfg(target_os = "linux")]
+        signal::install_handler()?;
+        self.open()
+    }
+
+    /// Returns true if the kernel tells of overflows of the set.
+    fn is_told_by_kernel(&self) -> bool {
+        self.overflow.flags & FORCE_SW == 0 && self.component == Some(CPU)
+    }
+
+    /// Returns an event with a signal for its overflows, if they are looked for and the kernel tells of them.
+    pub(crate) fn with_signal(&self, code: c_int, spec: EventSpec) -> EventSpec {
+        #[cfg(target_os = "linux")]
+        if self.is_told_by_kernel() {
+            let mut watched = self.overflow.watched.iter();
+            if let Some(watched) = watched.find(|watched| watched.code == code) {
+                let period = watched.threshold.unsigned_abs();
+                return spec.with_overflow(OverflowSignal::new(period, signal::number()));
+            }
+        }
+        let _ = code;
+        spec
     }
 
     /// Returns the events that passed their thresholds since the last look, one after the other.
@@ -150,7 +212,7 @@ impl Set {
     }
 }
 
-/// Begins to look for overflows in a set that runs, with the values from zero.
+/// Begins to look for overflows in a set of this number that is about to run, with the values from zero.
 pub(crate) fn arm(set: &mut Set, number: c_int) -> Outcome {
     if set.overflow.is_empty() {
         return Ok(());
@@ -159,11 +221,38 @@ pub(crate) fn arm(set: &mut Set, number: c_int) -> Outcome {
         watched.deadline = watched.threshold;
     }
     #[cfg(target_os = "linux")]
-    {
+    if set.is_told_by_kernel() {
+        listen(set, number)?;
+    } else {
         set.overflow.timer = Some(timer::Timer::start(number)?);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = number;
+    Ok(())
+}
+
+/// Listens to the counters of the events that are looked for.
+#[cfg(target_os = "linux")]
+fn listen(set: &mut Set, number: c_int) -> Outcome {
+    set.overflow.listening.clear();
+    let Some(handler) = set.overflow.handler else {
+        return Ok(());
+    };
+    for at in 0..set.overflow.watched.len() {
+        let code = set.overflow.watched[at].code;
+        let index = set.index(code).ok_or(ENOEVNT)?;
+        let Some(overflows) = set.overflows(index) else {
+            continue;
+        };
+        let call = signal::Call {
+            set: number,
+            vector: 1_i64.checked_shl(index as u32).unwrap_or(0),
+            handler,
+            profile: set.profile.of(code),
+        };
+        let listening = signal::Listening::start(overflows, call)?;
+        set.overflow.listening.push(listening);
+    }
     Ok(())
 }
 

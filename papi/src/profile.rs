@@ -1,6 +1,9 @@
 //! Profiles: buckets of addresses, counted up when an event overflows.
 
 use std::ffi::{c_int, c_longlong, c_uint, c_void};
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::Sprofil;
 use crate::code::{ECNFLCT, EINVAL, ENOEVNT, Outcome, done};
@@ -19,7 +22,7 @@ const BUCKETS: c_int = BUCKET_16 | BUCKET_32 | BUCKET_64;
 const FLAGS: c_int = 0x1ff;
 
 /// A profile of one event.
-struct Profiled {
+pub(crate) struct Profiled {
     code: c_int,
     threshold: c_longlong,
     regions: Vec<Sprofil>,
@@ -28,14 +31,29 @@ struct Profiled {
 /// The profiles of a set.
 #[derive(Default)]
 pub(crate) struct Profile {
-    events: Vec<Profiled>,
+    events: Vec<Arc<Profiled>>,
     flags: c_int,
-    /// The state of the random numbers.
-    random: u32,
 }
 
 // SAFETY: the buckets are the program's, which promises that they may be written by any of its threads.
-unsafe impl Send for Profile {}
+unsafe impl Send for Profiled {}
+// SAFETY: as above; the rest is only read.
+unsafe impl Sync for Profiled {}
+
+/// The state of the random numbers.
+#[cfg(target_os = "linux")]
+static RANDOM_STATE: AtomicU32 = AtomicU32::new(0x2545_f491);
+
+/// Returns a number between 0 and 65535: xorshift, by Marsaglia.
+#[cfg(target_os = "linux")]
+fn random() -> u16 {
+    let mut random = RANDOM_STATE.load(Ordering::Relaxed);
+    random ^= random << 13;
+    random ^= random >> 17;
+    random ^= random << 5;
+    RANDOM_STATE.store(random, Ordering::Relaxed);
+    (random >> 16) as u16
+}
 
 impl Profile {
     /// Returns true if nothing is profiled.
@@ -50,40 +68,48 @@ impl Profile {
 
     /// Counts an address; `false` if the event is not profiled.
     #[cfg(target_os = "linux")]
-    pub(crate) fn count(&mut self, code: c_int, address: usize, excess: c_longlong) -> bool {
-        let Some(event) = self.events.iter().find(|event| event.code == code) else {
+    pub(crate) fn count(&self, code: c_int, address: usize, excess: c_longlong) -> bool {
+        let Some((event, flags)) = self.of(code) else {
             return false;
         };
-        let below = event
-            .regions
-            .iter()
-            .filter(|region| region.offset < address);
+        event.count(flags, address, excess);
+        true
+    }
+
+    /// Returns the profile of an event, and the flags of it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of(&self, code: c_int) -> Option<(Arc<Profiled>, c_int)> {
+        let event = self.events.iter().find(|event| event.code == code)?;
+        Some((Arc::clone(event), self.flags))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Profiled {
+    /// Counts an address.
+    pub(crate) fn count(&self, flags: c_int, address: usize, excess: c_longlong) {
+        let below = self.regions.iter().filter(|region| region.offset < address);
         let region = below
             .max_by_key(|region| region.offset)
-            .or(event.regions.first());
+            .or(self.regions.first());
         let Some(region) = region.filter(|region| region.offset <= address) else {
-            return true;
+            return;
         };
-        // xorshift, by Marsaglia.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 17;
-        self.random ^= self.random << 5;
         let by = Increment {
-            flags: self.flags,
+            flags,
             excess,
-            threshold: event.threshold,
-            random: (self.random >> 16) as u16,
+            threshold: self.threshold,
+            random: random(),
         };
         let index = bucket(region, address);
         // SAFETY: `PAPI_sprofil` was given buckets of as many bytes as the region says.
         unsafe {
-            match self.flags & BUCKETS {
+            match flags & BUCKETS {
                 BUCKET_64 => add::<u64>(region, index, &by),
                 BUCKET_32 => add::<u32>(region, index, &by),
                 _ => add::<u16>(region, index, &by),
             }
         }
-        true
     }
 }
 
@@ -206,18 +232,17 @@ impl Set {
         self.watch(code, threshold, flags & FORCE_SW, Some(nothing))?;
         self.profile.forget(code);
         if threshold > 0 {
-            self.profile.events.push(Profiled {
+            self.profile.events.push(Arc::new(Profiled {
                 code,
                 threshold: c_longlong::from(threshold),
                 regions,
-            });
+            }));
         }
         self.profile.flags = match (self.profile.is_empty(), buckets) {
             (true, _) => 0,
             (_, 0) => flags | BUCKET_16,
             _ => flags,
         };
-        self.profile.random = 0x2545_f491;
         self.note_overflow();
         Ok(())
     }
@@ -284,20 +309,19 @@ mod tests {
 
     fn profile(regions: Vec<Sprofil>, flags: c_int) -> Profile {
         Profile {
-            events: vec![Profiled {
+            events: vec![Arc::new(Profiled {
                 code: 7,
                 threshold: 1000,
                 regions,
-            }],
+            })],
             flags,
-            random: 1,
         }
     }
 
     #[test]
     fn addresses_are_counted_in_their_buckets_and_not_beyond() {
         let mut buckets = [0u16; 4];
-        let mut profile = profile(vec![region(&mut buckets, 65536)], BUCKET_16);
+        let profile = profile(vec![region(&mut buckets, 65536)], BUCKET_16);
         for address in [0x1000, 0x1001, 0x1002, 0x1006, 0x1008, 0xfff] {
             assert!(profile.count(7, address, 0));
         }
@@ -308,7 +332,7 @@ mod tests {
     #[test]
     fn weights_follow_the_excess() {
         let mut buckets = [0u16; 2];
-        let mut profile = profile(vec![region(&mut buckets, 131_072)], BUCKET_16 | WEIGHTED);
+        let profile = profile(vec![region(&mut buckets, 131_072)], BUCKET_16 | WEIGHTED);
         profile.count(7, 0x1000, 500);
         profile.count(7, 0x1001, 5000);
         assert_eq!(buckets, [127, 255]);

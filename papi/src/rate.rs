@@ -56,7 +56,7 @@ fn measure(events: &[c_int], rate: Rate) -> Outcome<Told> {
         for event in events {
             set.add(*event)?;
         }
-        set.start()?;
+        set.start(crate::abi::NULL)?;
         let (real, of_thread) = clock::seconds();
         *measured = Some(Measured {
             set,

@@ -41,6 +41,11 @@ fn handlers_and_profiles_see_overflows() {
 }
 
 #[test]
+fn the_kernel_tells_of_each_overflow() {
+    passes("signals.c");
+}
+
+#[test]
 fn threads_and_children_count_for_themselves() {
     passes("threads.c");
 }

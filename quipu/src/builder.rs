@@ -222,6 +222,18 @@ impl EventSetBuilder {
 
     /// Returns the formula that an event is a name for, if it is one.
     fn formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+        let formula = self.known_formula(spec)?;
+        match &formula {
+            Some(formula) if spec.overflow.is_some() && formula.events().len() > 1 => {
+                let attempted = format!("have a signal sent for overflows of {spec}");
+                Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+                    .with_reason("it is a preset of several events, which no counter counts"))
+            }
+            _ => Ok(formula),
+        }
+    }
+
+    fn known_formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
         let native = match (&self.machine, &self.backends) {
             (Some(machine), _) => Some(&machine.native),
             (None, None) => Some(NativeEvents::this()),

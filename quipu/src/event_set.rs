@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quipu_hal::{Error, ErrorKind, Event, Group, Part, ReadBuf, Result, Target};
+use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, ReadBuf, Result, Target};
 
 use crate::counts::{Counts, of_another_set};
 use crate::open::OpenGroup;
@@ -111,6 +111,13 @@ impl EventSet {
                     .with_reason("the backend offers none"),
             ),
         }
+    }
+
+    /// Returns the overflows of an open event that was asked for with a signal for them
+    /// ([`EventSpec::overflow`](quipu_hal::EventSpec::overflow)).
+    pub fn overflows(&self, event: usize) -> Option<Arc<dyn Overflows>> {
+        let index = self.events.get(event)?.index().ok()?;
+        self.groups[index.group].group.overflows(index.member)
     }
 
     /// Starts counting, group by group. Several groups that count the CPU's events in the calling thread are

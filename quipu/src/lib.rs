@@ -49,7 +49,8 @@ pub use set_event::SetEvent;
 pub use quipu_events_format::Formula;
 pub use quipu_hal::{
     Attributes, Backend, Count, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec,
-    Hardware, Part, ReadBuf, Reading, Result, Simultaneity, Software, Target,
+    Hardware, OverflowSignal, Overflows, Part, ReadBuf, Reading, Result, Simultaneity, Software,
+    Target,
 };
 
 /// Commands whose program waits until counters are attached.

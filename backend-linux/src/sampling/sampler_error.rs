@@ -25,6 +25,12 @@ pub(super) fn check(spec: &SamplerSpec) -> Result<()> {
         if i == 0 && sampled.is_member {
             return Err(invalid("the first event is a member of no group").with_member(i));
         }
+        if sampled.event.overflow.is_some() {
+            return Err(
+                invalid("signals for overflows are those of a group that is counted")
+                    .with_member(i),
+            );
+        }
         if matches!(sampled.rate, Rate::Period(0) | Rate::Frequency(0)) {
             return Err(
                 invalid("a rate of 0 would never sample; say `Never` for that").with_member(i),

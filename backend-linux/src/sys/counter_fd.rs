@@ -109,9 +109,10 @@ impl CounterFd {
     }
 
     /// Another descriptor of the same counter.
-    #[cfg(test)]
-    pub(crate) fn duplicate(&self) -> Self {
-        Self::new(self.fd.try_clone().expect("a free descriptor"))
+    pub(crate) fn duplicate(&self) -> Result<Self, i32> {
+        let clone = self.fd.try_clone();
+        let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EMFILE);
+        clone.map(Self::new).map_err(errno)
     }
 
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.

@@ -136,6 +136,18 @@ impl Mapping {
         self.word(offset).store(value, Ordering::Release);
     }
 
+    /// Replaces a word if it is what it is said to be; false if it is not.
+    ///
+    /// # Panics
+    /// When the mapping is for reading only.
+    #[inline]
+    pub(crate) fn exchange(&self, offset: usize, current: u64, new: u64) -> bool {
+        assert_eq!(self.access, Access::ReadWrite);
+        let (done, otherwise) = (Ordering::AcqRel, Ordering::Relaxed);
+        let word = self.word(offset);
+        word.compare_exchange(current, new, done, otherwise).is_ok()
+    }
+
     /// Some bytes of the mapping.
     ///
     /// # Panics

@@ -38,6 +38,8 @@ pub(crate) enum Obstacle {
     Target,
     /// The kernel itself counts a member, in no register.
     NoRegister,
+    /// A member sends signals, which takes a mapping of more than the page.
+    Overflows,
 }
 
 /// Checks what every counter of this process needs.
@@ -144,6 +146,7 @@ pub(crate) fn explain(obstacle: Obstacle) -> Error {
         Obstacle::NoRegister => {
             error.with_reason("a member is counted by the kernel, not in a register")
         }
+        Obstacle::Overflows => error.with_reason("a member sends signals for its overflows"),
     }
 }
 
@@ -190,6 +193,7 @@ mod tests {
             Obstacle::SwitchedOff,
             Obstacle::Target,
             Obstacle::NoRegister,
+            Obstacle::Overflows,
         ] {
             let error = explain(obstacle);
             assert_eq!(error.kind(), ErrorKind::UnsupportedFeature);

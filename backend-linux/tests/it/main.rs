@@ -7,6 +7,7 @@ mod event_sources;
 mod hardware;
 mod machine;
 mod machine_facts;
+mod overflows;
 mod refusals;
 mod sampling;
 mod software_events;

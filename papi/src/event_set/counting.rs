@@ -1,6 +1,8 @@
 //! Counting: the counters of a set, opened when its events or options change.
 
-use std::ffi::c_longlong;
+use std::ffi::{c_int, c_longlong};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use quipu::{Attributes, Count, Counts, Event, EventSet, GroupSpec};
 use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
 use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
 use crate::component::{CPU, UNCORE};
+use crate::overflow;
 
 /// The counters of a set, and the buffer they are read into.
 pub(super) struct Counting {
@@ -48,6 +51,7 @@ impl Counting {
 impl Set {
     /// Opens the counters of the set as it is now; a set of no events has none.
     pub(crate) fn open(&mut self) -> Outcome {
+        self.overflow.forget_counters();
         self.counting = None;
         self.values.resize(self.events.len(), 0);
         if self.events.is_empty() {
@@ -116,8 +120,14 @@ impl Set {
         })
     }
 
-    /// Starts counting from zero.
-    pub(crate) fn start(&mut self) -> Outcome {
+    /// Returns the overflows of an event, if the kernel tells of them.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn overflows(&self, index: usize) -> Option<Arc<dyn quipu::Overflows>> {
+        self.counting.as_ref()?.set.overflows(index)
+    }
+
+    /// Starts counting from zero; the set has this number.
+    pub(crate) fn start(&mut self, number: c_int) -> Outcome {
         let component = self.component()?;
         let taken = self.runs_here() && self.master.running[component].load(Ordering::Relaxed);
         if taken || self.is_running() {
@@ -129,6 +139,7 @@ impl Set {
         if self.counting.is_none() {
             self.open()?;
         }
+        overflow::arm(self, number)?;
         let Some(counting) = &mut self.counting else {
             return Err(EINVAL);
         };
@@ -136,7 +147,10 @@ impl Set {
             .set
             .reset()
             .and_then(|()| counting.set.enable())
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| {
+                self.overflow.disarm();
+                refused(&error)
+            })?;
         self.values.fill(0);
         self.state = (self.state & !STOPPED) | RUNNING;
         self.mark_master(true);

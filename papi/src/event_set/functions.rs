@@ -7,7 +7,6 @@ use crate::code::{EINVAL, Outcome, call, caller_text, done, read, write};
 use crate::component::valid;
 use crate::library::LIBRARY;
 use crate::native::any_code_of;
-use crate::overflow;
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
@@ -184,15 +183,7 @@ pub(crate) extern "C" fn PAPI_list_events(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_start(number: c_int) -> c_int {
-    done(|| {
-        LIBRARY.with(number, |set| {
-            set.start()?;
-            overflow::arm(set, number).inspect_err(|_| {
-                // The timer's error is what is told.
-                let _ = set.stop();
-            })
-        })
-    })
+    done(|| LIBRARY.with(number, |set| set.start(number)))
 }
 
 #[unsafe(no_mangle)]

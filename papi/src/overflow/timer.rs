@@ -5,6 +5,7 @@ use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::Handler;
+use super::handling::{install, keeping_errno};
 use crate::code::{ESYS, Outcome, is_inside};
 use crate::library::LIBRARY;
 use crate::option::ITIMER;
@@ -19,16 +20,7 @@ impl Timer {
     /// Starts a timer of the calling thread's CPU time for an event set.
     pub(super) fn start(number: c_int) -> Outcome<Self> {
         let signal = ITIMER[1].load(Ordering::Relaxed);
-        // SAFETY: zeros are a value of these structs; the handler has the type that the flags say.
-        let installed = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            libc::sigaction(signal, &action, std::ptr::null_mut())
-        };
-        if installed != 0 {
-            return Err(ESYS);
-        }
+        install(signal, on_signal)?;
         // SAFETY: zeros are a value of the struct.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -100,17 +92,15 @@ extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
     if code != libc::SI_TIMER || is_inside() {
         return;
     }
-    // SAFETY: the address of the thread's own number.
-    let errno = unsafe { *libc::__errno_location() };
     let number = value as usize as c_int;
-    let address = address(context);
-    if let Some((handler, vector)) = look(number, address as usize)
-        && vector != 0
-    {
-        handler(number, address, vector, context);
-    }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    keeping_errno(|| {
+        let address = address(context);
+        if let Some((handler, vector)) = look(number, address as usize)
+            && vector != 0
+        {
+            handler(number, address, vector, context);
+        }
+    });
 }
 
 /// Returns the handler and the events that passed their thresholds, as bits; profiles are counted up here.

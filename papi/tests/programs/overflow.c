@@ -1,4 +1,4 @@
-/* Overflow by the timer: the handler is called in the thread that counts, with an address inside of the program. */
+/* Overflow by the timer and by the clock of the kernel: the handler is called in the thread that counts, with an address inside of the program. */
 #include "check.h"
 #include <string.h>
 

@@ -122,6 +122,11 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
             "a precision was asked for, and these counters take no samples to be precise about",
         ));
     }
+    if asked.overflow.is_some() {
+        return Err(unsupported(format!("count {name}")).with_reason(
+            "a signal for overflows was asked for, and these counters do not interrupt",
+        ));
+    }
     let ignored = Filter::all() - asked.filter - resolved.info.honours;
     if !ignored.is_empty() {
         return Err(unsupported(format!("count {name}"))
