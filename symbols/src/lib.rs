@@ -29,5 +29,5 @@ pub use kernel::{KernelSymbols, Reference};
 pub use left_out::LeftOut;
 pub use maps_line::MapsLine;
 pub use processes::Processes;
-pub use symbolizer::{AddressOwner, Function, Symbolizer};
+pub use symbolizer::{AddressOwner, Function, FunctionId, Symbolizer};
 pub use unwind::{Machine, ThreadState};

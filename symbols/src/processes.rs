@@ -19,6 +19,8 @@ pub struct Processes {
     threads: HashMap<i32, Arc<str>>,
     /// Every name of a thread, once.
     names: HashSet<Arc<str>>,
+    /// Every path of a mapping, once.
+    paths: HashSet<Arc<[u8]>>,
     /// Number of mappings that have been copied or made.
     mappings: usize,
 }
@@ -29,8 +31,12 @@ impl Processes {
         Self::default()
     }
 
-    /// A process maps something.
-    pub fn map(&mut self, pid: i32, mapped: Mapped) {
+    /// A process maps something. Mappings of the same path share it.
+    pub fn map(&mut self, pid: i32, mut mapped: Mapped) {
+        match self.paths.get(&mapped.path) {
+            Some(known) => mapped.path = known.clone(),
+            None => drop(self.paths.insert(mapped.path.clone())),
+        }
         let space = self.spaces.entry(pid).or_default();
         let copied = match Arc::get_mut(space) {
             Some(_) => 0,

@@ -64,6 +64,13 @@ pub struct Function {
     pub offset: Option<u64>,
 }
 
+/// Identity of a function in a file that a [`Symbolizer`] has read, or of all addresses of the file that are in none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FunctionId {
+    image: usize,
+    symbol: Option<usize>,
+}
+
 /// Turns addresses into functions. What it has read it keeps.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
@@ -74,6 +81,8 @@ pub struct Symbolizer {
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     images: Vec<Image>,
     by_path: HashMap<Arc<[u8]>, usize>,
+    /// By the address of the path, which is kept for that: processes share their paths.
+    by_shared_path: HashMap<usize, (Arc<[u8]>, usize)>,
     jit: HashMap<i32, SymbolTable>,
     names: HashMap<String, Arc<str>>,
     changed: BTreeSet<String>,
@@ -85,6 +94,8 @@ pub struct Symbolizer {
 struct Image {
     object: Arc<str>,
     is_vdso: bool,
+    /// True for memory that is of no file.
+    is_anonymous: bool,
     /// The file that is read: what was mapped, or a copy of it.
     file: PathBuf,
     elf: Option<ElfImage>,
@@ -184,6 +195,33 @@ impl Symbolizer {
         }
     }
 
+    /// Returns the identity of the function at an address of a process, where [`resolve`](Self::resolve) appends the same for
+    /// all its addresses but the offset; `None` where it may append something else, as in memory of no file, and in files
+    /// whose lines are read.
+    ///
+    /// It takes less time than to resolve the address.
+    pub fn function_id(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        address: u64,
+    ) -> Option<FunctionId> {
+        let mapped = processes.mapping(pid, address)?;
+        let index = self.image(&mapped.path);
+        let image = self.images.get(index)?;
+        if image.is_anonymous || image.lines.is_some() {
+            return None;
+        }
+        let symbol = image.elf.as_ref().and_then(|elf| {
+            let in_file = elf.address_at(mapped.offset_of(address))?;
+            elf.symbols().position(in_file)
+        });
+        Some(FunctionId {
+            image: index,
+            symbol,
+        })
+    }
+
     /// Appends the call chain of a thread of a process, the innermost function first: the instruction of its registers, and
     /// the last byte of each call, at most `most` frames. Callers are found by the call frame information of the files that
     /// are mapped; the chain ends where there is none for an address, or the copy of the stack does.
@@ -232,9 +270,6 @@ impl Symbolizer {
         address: u64,
     ) -> Option<(Arc<Rules>, u64)> {
         let mapped = processes.mapping(pid, address)?;
-        if is_anonymous(&mapped.path) {
-            return None;
-        }
         let index = self.image(&mapped.path);
         let this_machine = self.this_machine;
         let image = self.images.get_mut(index)?;
@@ -272,19 +307,19 @@ impl Symbolizer {
             });
             return;
         };
-        if is_anonymous(&mapped.path) {
-            let path = String::from_utf8_lossy(&mapped.path);
+        let index = self.image(&mapped.path);
+        let offset = mapped.offset_of(address);
+        let Some(image) = self.images.get_mut(index) else {
+            return;
+        };
+        if image.is_anonymous {
+            let path = image.object.clone();
             out.push(match self.jit_function(pid, address) {
                 Some((name, offset)) => self.named("[jit]", name, offset),
                 None => self.nameless(&path),
             });
             return;
         }
-        let index = self.image(&mapped.path);
-        let offset = mapped.offset_of(address);
-        let Some(image) = self.images.get_mut(index) else {
-            return;
-        };
         let address = image.elf.as_ref().and_then(|elf| elf.address_at(offset));
         let lines = match (address, &image.lines) {
             (Some(address), Some(lines)) => lines.at(address),
@@ -337,11 +372,21 @@ impl Symbolizer {
 
     /// The position of a file that was mapped, read when it is first asked for.
     fn image(&mut self, path: &Arc<[u8]>) -> usize {
-        if let Some(index) = self.by_path.get(path) {
+        let shared = path.as_ptr().addr();
+        if let Some((_, index)) = self.by_shared_path.get(&shared) {
             return *index;
         }
+        let known = self.by_path.get(path).copied();
+        let index = known.unwrap_or_else(|| self.read_image(path));
+        self.by_shared_path.insert(shared, (path.clone(), index));
+        index
+    }
+
+    fn read_image(&mut self, path: &Arc<[u8]>) -> usize {
+        let is_anonymous = is_anonymous(path);
         let object = String::from_utf8_lossy(path).into_owned();
         let mut elf = match &**path {
+            _ if is_anonymous => None,
             VDSO => vdso_of(self.this_machine).and_then(|bytes| ElfImage::read(Cursor::new(bytes))),
             _ => ElfImage::open(as_path(path)).unwrap_or_else(|error| {
                 self.left_out.insert(object.clone(), error.into());
@@ -370,6 +415,7 @@ impl Symbolizer {
         self.images.push(Image {
             object: object.into(),
             is_vdso: &**path == VDSO,
+            is_anonymous,
             file,
             elf,
             lines,

@@ -144,19 +144,26 @@ fn name_at(names: &[u8], at: u32, longest: usize) -> &[u8] {
 impl SymbolTable {
     /// Returns the innermost function that an address belongs to.
     pub(crate) fn find(&self, address: u64) -> Option<Symbol<'_>> {
+        let index = self.position(address)?;
+        let entry = self.entries.get(index)?;
+        let name = name_at(&self.names, entry.name, LONGEST_NAME);
+        let name = Some(name).filter(|name| name.len() < LONGEST_NAME)?;
+        Some(Symbol {
+            index,
+            start: entry.start,
+            end: entry.end,
+            name: std::str::from_utf8(name).ok()?,
+        })
+    }
+
+    /// Returns the position of the innermost function that an address belongs to, whether its name can be told or not.
+    pub(crate) fn position(&self, address: u64) -> Option<usize> {
         let after = self.entries.partition_point(|e| e.start <= address);
         let mut candidate = after.checked_sub(1);
         while let Some(index) = candidate {
             let entry = self.entries.get(index)?;
             if address < entry.end {
-                let name = name_at(&self.names, entry.name, LONGEST_NAME);
-                let name = Some(name).filter(|name| name.len() < LONGEST_NAME)?;
-                return Some(Symbol {
-                    index,
-                    start: entry.start,
-                    end: entry.end,
-                    name: std::str::from_utf8(name).ok()?,
-                });
+                return Some(index);
             }
             candidate = entry.around.map(|i| i as usize);
         }

@@ -1,5 +1,6 @@
 //! Reading a recording: its samples, added up by stack.
 
+mod frames;
 #[cfg(target_os = "linux")]
 mod live;
 
@@ -12,7 +13,7 @@ use quipu_perf_data::{
     Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
     RecordedEvent, Sample, SampleId, SampleType, Throttling,
 };
-use quipu_symbols::{AddressOwner, Function};
+use quipu_symbols::{Function, FunctionId};
 
 use crate::failure::Failure;
 use crate::recording::{
@@ -21,24 +22,15 @@ use crate::recording::{
 
 use super::header;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Functions, Profile, Seen, TakenBranch, Weight};
+use super::profile::{EventProfile, Profile, TakenBranch, Weight};
 use super::sort::Key;
-use super::stacks::{
-    Branches, ChainMode, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of,
-};
+use super::stacks::{Branches, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of};
 
 #[cfg(target_os = "linux")]
 pub(crate) use live::whole_samples;
 
-/// As many addresses are known at once.
-const MOST_ADDRESSES: usize = 1 << 19;
 /// As many threads are known without a look-up.
 const RECENT: usize = 64;
-/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
-/// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
-const CONTEXT_KERNEL: u64 = -128_i64 as u64;
-const CONTEXT_USER: u64 = -512_i64 as u64;
-const FIRST_CONTEXT: u64 = -4095_i64 as u64;
 /// No thread among those.
 const NOBODY: (Option<i32>, u32) = (None, 0);
 
@@ -117,6 +109,8 @@ pub(crate) struct Loading {
     weights: Vec<Weights>,
     /// The lists of functions at addresses.
     known: HashMap<(u32, u64), u32>,
+    /// The lists of functions of which all addresses have the same.
+    by_id: HashMap<FunctionId, u32>,
     nameless: Arc<str>,
     /// The call chain of a sample, the functions at an address and those of a chain, kept for their memory.
     chain: Vec<ChainFrame>,
@@ -253,6 +247,7 @@ impl Loading {
             branches: options.reports_branches(keys).then(Branches::default),
             weights: vec![Weights::default(); events.len()],
             known: HashMap::default(),
+            by_id: HashMap::default(),
             nameless: "[unknown]".into(),
             chain: Vec::new(),
             found: Vec::new(),
@@ -398,131 +393,6 @@ impl Loading {
             self.selection
                 .has_function(&leaf.object, leaf.name.as_deref())
         })
-    }
-
-    /// Returns the lists of the functions at the instruction of a sample and of its callers, the innermost first.
-    fn frames(
-        &mut self,
-        replay: &mut Replay,
-        (event, sample): (usize, &Sample<'_>),
-        own: AddressOwner,
-        pid: i32,
-    ) -> (u32, u32) {
-        let Some(ip) = sample.ip() else {
-            let first = self.read_chain(replay, (event, sample), own, pid);
-            let Some(first) = first else {
-                return (FrameLists::EMPTY, FrameLists::EMPTY);
-            };
-            let leaf = self.functions_at(replay, own, first.address);
-            return (leaf, self.callers(replay, own));
-        };
-        let leaf = self.functions_at(replay, own, ip);
-        if !self.with_callers {
-            return (leaf, FrameLists::EMPTY);
-        }
-        let is_plain = replay.has_plain_chains(event) && own != AddressOwner::Other;
-        let Some(chain) = sample.callchain().filter(|_| is_plain) else {
-            self.read_chain(replay, (event, sample), own, pid);
-            return (leaf, self.callers(replay, own));
-        };
-        let words = chain.entries();
-        // What begins with the sampled instruction or one close by is the same chain for all of them.
-        let marker = match own {
-            AddressOwner::Kernel => CONTEXT_KERNEL,
-            _ => CONTEXT_USER,
-        };
-        let bytes = words.bytes();
-        let (left_out, rest) = match (words.get(0), words.get(1), bytes.get(16..)) {
-            (Some(first), Some(0..FIRST_CONTEXT), Some(rest)) if first == marker => (true, rest),
-            _ => (false, bytes),
-        };
-        let mode = ChainMode {
-            space: self.spaces.of(AddressOwner::Process(pid)),
-            in_kernel: own == AddressOwner::Kernel,
-            left_out,
-        };
-        let (hash, known) = self.chains.find(mode, rest);
-        let callers = known.unwrap_or_else(|| {
-            self.read_chain(replay, (event, sample), own, pid);
-            let callers = self.callers(replay, own);
-            self.chains.insert(hash, mode, rest, callers);
-            callers
-        });
-        (leaf, callers)
-    }
-
-    /// Reads the call chain of a sample, and returns its first frame.
-    fn read_chain(
-        &mut self,
-        replay: &mut Replay,
-        (event, sample): (usize, &Sample<'_>),
-        own: AddressOwner,
-        pid: i32,
-    ) -> Option<ChainFrame> {
-        self.chain.clear();
-        replay.chain(event, sample, (own, pid), &mut self.chain);
-        self.chain.truncate(self.most_frames);
-        self.chain.first().copied()
-    }
-
-    /// Returns the list of the functions of the chain that was read, without that of the sampled instruction.
-    fn callers(&mut self, replay: &mut Replay, own: AddressOwner) -> u32 {
-        if !self.with_callers {
-            return FrameLists::EMPTY;
-        }
-        let chain = std::mem::take(&mut self.chain);
-        let mut callers = std::mem::take(&mut self.callers);
-        callers.clear();
-        // A chain begins with the same instruction or one close by, unless one of the two modes is left
-        // out of it: then with the call into the mode that is.
-        let mut rest = chain.iter().peekable();
-        rest.next_if(|frame| frame.owner == own);
-        for frame in rest {
-            // A return address is behind its call, which may be the last of its function.
-            let address = match frame.may_follow_call {
-                true => frame.address.saturating_sub(1),
-                false => frame.address,
-            };
-            let functions = self.functions_at(replay, frame.owner, address);
-            callers.extend_from_slice(self.lists.get(functions));
-        }
-        let list = self.lists.number(&callers);
-        (self.chain, self.callers) = (chain, callers);
-        list
-    }
-
-    /// Returns the list of the functions at an address.
-    #[inline]
-    fn functions_at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
-        let key = (self.spaces.of(owner), address);
-        if let Some(known) = self.known.get(&key) {
-            return *known;
-        }
-        let list = self.resolve(replay, owner, address);
-        if self.known.len() >= MOST_ADDRESSES {
-            self.known.clear();
-        }
-        self.known.insert(key, list);
-        list
-    }
-
-    fn resolve(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
-        let in_kernel = owner == AddressOwner::Kernel;
-        self.found.clear();
-        replay
-            .symbolizer
-            .resolve(&replay.processes, owner, address, &mut self.found);
-        let with_lines = self.keys.contains(&Key::SourceLine);
-        let functions: &mut Functions = &mut self.profile.functions;
-        let found = self.found.drain(..);
-        let found = found.filter(|function| self.inline || !function.inlined);
-        let places: Vec<u32> = found
-            .map(|mut function| {
-                function.source = function.source.filter(|_| with_lines);
-                functions.place(Seen::new(function, in_kernel)) as u32
-            })
-            .collect();
-        self.lists.number(&places)
     }
 
     fn finish(mut self, replay: &Replay) -> Profile {

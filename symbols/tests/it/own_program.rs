@@ -1,9 +1,11 @@
 //! This program's own functions, found by their addresses in its own mappings.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 
 use quipu_symbols::{
-    AddressOwner, Function, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer, build_id_of,
+    AddressOwner, Function, KernelSymbols, LeftOut, Mapped, MapsLine, Processes, Symbolizer,
+    build_id_of,
 };
 
 /// This process, as one that runs.
@@ -144,4 +146,41 @@ fn a_file_that_cannot_be_opened_is_told() {
     };
     assert_eq!(path, link.to_string_lossy());
     assert_eq!(error.raw_os_error(), Some(40), "ELOOP: {error}");
+}
+
+/// Addresses of this program and of the libraries beside it: those of one identity have one function, and those of one function
+/// one identity.
+#[test]
+fn an_identity_stands_for_one_function() {
+    let processes = own_processes();
+    let mut symbolizer = Symbolizer::new();
+    let program = an_identity_stands_for_one_function as fn() as usize as u64;
+    let maps = std::fs::read("/proc/self/maps").expect("proc is mounted");
+    let files = maps.split(|byte| *byte == b'\n');
+    let files = files.filter_map(MapsLine::parse);
+    let files = files.filter(|line| line.is_executable() && line.path.starts_with(b"/"));
+    let mut by_id = HashMap::new();
+    let mut by_function = HashMap::new();
+    for line in files {
+        for address in (line.start..line.end).step_by(61).take(4000) {
+            let id = symbolizer.function_id(&processes, own_pid(), address);
+            let id = id.expect("of a file");
+            let mut found = Vec::new();
+            let owner = AddressOwner::Process(own_pid());
+            symbolizer.resolve(&processes, owner, address, &mut found);
+            let start = found[0].offset.map(|offset| address - offset);
+            let function = (found[0].object.clone(), found[0].name.clone(), start);
+            let known = by_id.entry(id).or_insert(function.clone());
+            assert_eq!(*known, function);
+            assert_eq!(*by_function.entry(function).or_insert(id), id);
+        }
+    }
+    assert!(by_id.len() > 100, "{}", by_id.len());
+    assert_eq!(symbolizer.function_id(&processes, own_pid(), 1), None);
+    let mut with_lines = Symbolizer::new().with_lines(true);
+    assert_eq!(
+        with_lines.function_id(&processes, own_pid(), program),
+        None,
+        "one of its functions may have others in it"
+    );
 }

@@ -41,6 +41,7 @@ impl Loading {
             self.chains = KnownChains::default();
             self.recent = [NOBODY; RECENT];
             self.known.clear();
+            self.by_id.clear();
         }
     }
 

@@ -1,0 +1,166 @@
+//! The functions of a sample: that of its instruction, and those that called it.
+
+use quipu_perf_data::Sample;
+use quipu_symbols::AddressOwner;
+
+use crate::recording::{ChainFrame, Replay};
+
+use super::super::profile::{Functions, Seen};
+use super::super::sort::Key;
+use super::super::stacks::{ChainMode, FrameLists};
+use super::Loading;
+
+/// As many addresses are known at once.
+const MOST_ADDRESSES: usize = 1 << 19;
+/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
+/// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+const CONTEXT_USER: u64 = -512_i64 as u64;
+const FIRST_CONTEXT: u64 = -4095_i64 as u64;
+
+impl Loading {
+    /// Returns the lists of the functions at the instruction of a sample and of its callers, the innermost first.
+    pub(super) fn frames(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> (u32, u32) {
+        let Some(ip) = sample.ip() else {
+            let first = self.read_chain(replay, (event, sample), own, pid);
+            let Some(first) = first else {
+                return (FrameLists::EMPTY, FrameLists::EMPTY);
+            };
+            let leaf = self.functions_at(replay, own, first.address);
+            return (leaf, self.callers(replay, own));
+        };
+        let leaf = self.functions_at(replay, own, ip);
+        if !self.with_callers {
+            return (leaf, FrameLists::EMPTY);
+        }
+        let is_plain = replay.has_plain_chains(event) && own != AddressOwner::Other;
+        let Some(chain) = sample.callchain().filter(|_| is_plain) else {
+            self.read_chain(replay, (event, sample), own, pid);
+            return (leaf, self.callers(replay, own));
+        };
+        let words = chain.entries();
+        // What begins with the sampled instruction or one close by is the same chain for all of them.
+        let marker = match own {
+            AddressOwner::Kernel => CONTEXT_KERNEL,
+            _ => CONTEXT_USER,
+        };
+        let bytes = words.bytes();
+        let (left_out, rest) = match (words.get(0), words.get(1), bytes.get(16..)) {
+            (Some(first), Some(0..FIRST_CONTEXT), Some(rest)) if first == marker => (true, rest),
+            _ => (false, bytes),
+        };
+        let mode = ChainMode {
+            space: self.spaces.of(AddressOwner::Process(pid)),
+            in_kernel: own == AddressOwner::Kernel,
+            left_out,
+        };
+        let (hash, known) = self.chains.find(mode, rest);
+        let callers = known.unwrap_or_else(|| {
+            self.read_chain(replay, (event, sample), own, pid);
+            let callers = self.callers(replay, own);
+            self.chains.insert(hash, mode, rest, callers);
+            callers
+        });
+        (leaf, callers)
+    }
+
+    /// Reads the call chain of a sample, and returns its first frame.
+    fn read_chain(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> Option<ChainFrame> {
+        self.chain.clear();
+        replay.chain(event, sample, (own, pid), &mut self.chain);
+        self.chain.truncate(self.most_frames);
+        self.chain.first().copied()
+    }
+
+    /// Returns the list of the functions of the chain that was read, without that of the sampled instruction.
+    fn callers(&mut self, replay: &mut Replay, own: AddressOwner) -> u32 {
+        if !self.with_callers {
+            return FrameLists::EMPTY;
+        }
+        let chain = std::mem::take(&mut self.chain);
+        let mut callers = std::mem::take(&mut self.callers);
+        callers.clear();
+        // A chain begins with the same instruction or one close by, unless one of the two modes is left
+        // out of it: then with the call into the mode that is.
+        let mut rest = chain.iter().peekable();
+        rest.next_if(|frame| frame.owner == own);
+        for frame in rest {
+            // A return address is behind its call, which may be the last of its function.
+            let address = match frame.may_follow_call {
+                true => frame.address.saturating_sub(1),
+                false => frame.address,
+            };
+            let functions = self.functions_at(replay, frame.owner, address);
+            callers.extend_from_slice(self.lists.get(functions));
+        }
+        let list = self.lists.number(&callers);
+        (self.chain, self.callers) = (chain, callers);
+        list
+    }
+
+    /// Returns the list of the functions at an address.
+    #[inline]
+    pub(super) fn functions_at(
+        &mut self,
+        replay: &mut Replay,
+        owner: AddressOwner,
+        address: u64,
+    ) -> u32 {
+        let key = (self.spaces.of(owner), address);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let list = self.resolve(replay, owner, address);
+        if self.known.len() >= MOST_ADDRESSES {
+            self.known.clear();
+        }
+        self.known.insert(key, list);
+        list
+    }
+
+    fn resolve(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
+        let id = match owner {
+            AddressOwner::Process(pid) => {
+                replay
+                    .symbolizer
+                    .function_id(&replay.processes, pid, address)
+            }
+            _ => None,
+        };
+        if let Some(known) = id.and_then(|id| self.by_id.get(&id)) {
+            return *known;
+        }
+        let in_kernel = owner == AddressOwner::Kernel;
+        self.found.clear();
+        replay
+            .symbolizer
+            .resolve(&replay.processes, owner, address, &mut self.found);
+        let with_lines = self.keys.contains(&Key::SourceLine);
+        let functions: &mut Functions = &mut self.profile.functions;
+        let found = self.found.drain(..);
+        let found = found.filter(|function| self.inline || !function.inlined);
+        let places: Vec<u32> = found
+            .map(|mut function| {
+                function.source = function.source.filter(|_| with_lines);
+                functions.place(Seen::new(function, in_kernel)) as u32
+            })
+            .collect();
+        let list = self.lists.number(&places);
+        if let Some(id) = id {
+            self.by_id.insert(id, list);
+        }
+        list
+    }
+}
