@@ -57,7 +57,7 @@ struct Run {
     jumped: Vec<Row>,
 }
 
-/// What is read at the ends of intervals.
+/// Readings at the ends of intervals.
 struct Intervals {
     /// The readings at the end of the last interval, and their time in seconds.
     last: Snapshot,
