@@ -37,6 +37,12 @@ fn main() {
     for waiting in [1, 63, 1023] {
         rotate(waiting);
     }
+    println!();
+    println!("what does not grow, as a ratio of times:");
+    let ratio = close(10_000, 100);
+    println!("  close of one of 10,000 waiting groups, of one of 100: {ratio:.2} (at most 2)");
+    let ratio = last_cpu(256);
+    println!("  read on the last of 256 CPUs, on the only one: {ratio:.2} (at most 1.25)");
 }
 
 fn read<C: Clock + Clone>(name: &str, clock: &C) {
@@ -90,6 +96,56 @@ fn rotate(waiting: usize) {
     let mut tick = || backend.tick().expect("any thread");
     let mut times: Vec<f64> = (0..ROUNDS).map(|_| time(&mut tick)).collect();
     println!("| {waiting} | {:.1} ns |", median(&mut times));
+}
+
+/// Returns the time to close the last of `many` waiting groups, as a ratio to that of `few`.
+fn close(many: usize, few: usize) -> f64 {
+    const CLOSED: usize = 50;
+    let time = |waiting: usize| {
+        let clock = ManualClock::new();
+        let pmu = SimPmu::new(clock.clone());
+        let map = Arc::new(pmu.event_map());
+        let backend = VirtualPmu::new(pmu, clock, map).expect("a valid model");
+        let open = |_| backend.open_group(&GroupSpec::new(EVENTS), &Target::Cpu(0));
+        let mut groups: Vec<_> = (0..waiting).map(|i| open(i).expect("it waits")).collect();
+        let begin = Instant::now();
+        groups.truncate(waiting - CLOSED);
+        begin.elapsed().as_secs_f64()
+    };
+    ratio_of_medians(|| time(many), || time(few))
+}
+
+/// Returns the time of a read of bare registers on the last of so many CPUs, as a ratio to that on the only one.
+fn last_cpu(cpus: u32) -> f64 {
+    let on_last_of = |cpus: u32| {
+        let model = SimModel {
+            cpus: (0..cpus).collect(),
+            ..SimModel::default()
+        };
+        let pmu = SimPmu::with_model(model, ManualClock::new());
+        let (cpu, slots) = (cpus - 1, [0, 1, 2, 3]);
+        let mut raw = [0; 4];
+        pmu.acquire(cpu).expect("nobody else has it");
+        for slot in slots {
+            let event = Encoding::Simulated(slot as u64 + 1);
+            pmu.program(cpu, slot, &event).expect("it has four slots");
+        }
+        pmu.start(cpu, &slots, &mut raw).expect("it is programmed");
+        move || {
+            time(&mut || {
+                pmu.read(cpu, black_box(&slots), &mut raw)
+                    .expect("no fault");
+            })
+        }
+    };
+    ratio_of_medians(on_last_of(cpus), on_last_of(1))
+}
+
+/// Returns the ratio of the medians of two times that are taken in turns.
+fn ratio_of_medians(mut a: impl FnMut() -> f64, mut b: impl FnMut() -> f64) -> f64 {
+    const TURNS: usize = 21;
+    let (mut of_a, mut of_b): (Vec<_>, Vec<_>) = (0..TURNS).map(|_| (a(), b())).unzip();
+    median(&mut of_a) / median(&mut of_b)
 }
 
 /// The medians of both, in nanoseconds a call.

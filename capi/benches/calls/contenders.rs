@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::process::Command;
 
 use quipu::{Count, Counts, EventSet};
-use quipu_capi::{quipu_count, quipu_set, quipu_status};
+use quipu_capi::{quipu_count, quipu_reading, quipu_set, quipu_status};
 
 /// The calls that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +19,19 @@ pub(crate) enum Step {
     Read,
     /// Reading, and the total of each event.
     Total,
+    /// Reading, and adding what was counted since the last time.
+    Accumulate,
 }
 
 impl Step {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Nothing,
         Self::FirstCount,
         Self::OpenClose,
         Self::StartStop,
         Self::Read,
         Self::Total,
+        Self::Accumulate,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -45,6 +48,10 @@ pub(crate) trait Contender {
     fn stop(&mut self) -> Result<(), String>;
     fn read(&mut self) -> Result<(), String>;
     fn totals(&mut self) -> Result<(), String>;
+    /// Reads only, where nothing more is offered.
+    fn accumulate(&mut self) -> Result<(), String> {
+        self.read()
+    }
 }
 
 pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
@@ -124,6 +131,8 @@ impl Contender for Facade {
 struct C {
     set: Option<*mut quipu_set>,
     counts: Vec<quipu_count>,
+    sum: Vec<quipu_reading>,
+    last: Vec<quipu_reading>,
 }
 
 impl C {
@@ -152,6 +161,8 @@ impl Contender for C {
         *self = Self {
             set: Some(set),
             counts: vec![quipu_count::default(); events],
+            sum: vec![quipu_reading::default(); events],
+            last: vec![quipu_reading::default(); events],
         };
         Ok(())
     }
@@ -181,6 +192,13 @@ impl Contender for C {
         let (set, counts) = (self.set(), &mut self.counts);
         // SAFETY: the array has room for as many as are said.
         checked(unsafe { quipu_capi::quipu_set_read(set, counts.as_mut_ptr(), counts.len()) })
+    }
+
+    fn accumulate(&mut self) -> Result<(), String> {
+        let (sum, last) = (self.sum.as_mut_ptr(), self.last.as_mut_ptr());
+        let readings = self.sum.len();
+        // SAFETY: both arrays have room for as many as are said.
+        checked(unsafe { quipu_capi::quipu_set_accumulate(self.set(), sum, last, readings) })
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(by: &str, step: &str, events: usize, times: u32) -> Result<(),
 
 fn prepare(contender: &mut dyn Contender, step: Step, events: usize) -> Result<(), String> {
     match step {
-        Step::StartStop | Step::Read | Step::Total => {
+        Step::StartStop | Step::Read | Step::Total | Step::Accumulate => {
             contender.open(events)?;
             contender.start()
         }
@@ -108,6 +108,7 @@ fn make(contender: &mut dyn Contender, step: Step, events: usize) -> Result<(), 
         }
         Step::Read => contender.read(),
         Step::Total => contender.totals(),
+        Step::Accumulate => contender.accumulate(),
     }
 }
 

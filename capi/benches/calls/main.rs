@@ -39,7 +39,7 @@ enum Limit {
 }
 
 #[cfg(target_os = "linux")]
-const ROWS: [Row; 13] = {
+const ROWS: [Row; 15] = {
     const fn row(
         what: &'static str,
         by: &'static str,
@@ -55,7 +55,7 @@ const ROWS: [Row; 13] = {
         }
     }
     use Limit::{BeyondNothing, BeyondReading, Calls, Instructions};
-    use Step::{FirstCount, OpenClose, Read, StartStop, Total};
+    use Step::{Accumulate, FirstCount, OpenClose, Read, StartStop, Total};
     [
         row(
             "first count of a process",
@@ -85,6 +85,8 @@ const ROWS: [Row; 13] = {
         row("read with totals", "C", (Total, 1), Instructions(120.0)),
         row("read with totals", "C", (Total, 5), Instructions(200.0)),
         row("read with totals", "C", (Total, 5), Calls(1.0)),
+        row("accumulate", "C", (Accumulate, 5), Instructions(1000.0)),
+        row("accumulate", "C", (Accumulate, 5), Calls(1.0)),
     ]
 };
 
