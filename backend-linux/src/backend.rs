@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, Features, Group, GroupSpec,
-    MaxRate, Part, Result, Target,
+    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, EventSpec, Features, Group,
+    GroupSpec, MaxRate, Part, Result, Target,
 };
 
 use crate::counter_test::{self, CounterTest};
@@ -15,10 +15,10 @@ use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 use crate::native::NativeNames;
-use crate::open::open_part;
+use crate::open::{event_attr, exclusions, open_part};
 use crate::open_error;
 use crate::parts::{Attachment, Placement, PlannedPart, plan};
-use crate::sys::{OpenFailure, perf_event_open};
+use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::user_read::Obstacle;
 use crate::{capabilities, condition, overflow, targets};
@@ -135,6 +135,26 @@ impl LinuxBackend {
     ) -> Self {
         self.events.set_native(NativeNames::new(make));
         self
+    }
+
+    /// Returns the `struct perf_event_attr` of an event in memory order, as a `perf.data` file stores it: what is
+    /// counted, and in which modes, but nothing that depends on a target. Of several PMUs it is that of the first.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when this kernel has no such event.
+    pub fn attr_bytes(&self, event: &EventSpec) -> Result<Vec<u8>> {
+        let bits = match self.events.resolve(event)?.placement {
+            Placement::Anywhere(bits) | Placement::Probe(bits, _) => Some(bits),
+            Placement::Cores(cores) => cores.first().map(|(_, bits)| *bits),
+            Placement::Units(units) => units.first().map(|unit| unit.bits),
+        };
+        let attr = PerfEventAttr {
+            sample_type: quipu_perf_data::SampleType::IDENTIFIER.bits(),
+            read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
+            flags: exclusions(event.filter) | AttrFlags::DISABLED,
+            ..event_attr(bits.unwrap_or_default())
+        };
+        Ok(attr.bytes())
     }
 
     /// Opens a group, in every part of the target. All members of a part start at the same moment.

@@ -57,7 +57,7 @@ impl Colour {
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
     #[cfg(unix)]
-    Stat(Deferred<stat::Options>),
+    Stat(Deferred<stat::Stat>),
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
     Record(Deferred<record::Options>),

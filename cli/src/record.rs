@@ -21,7 +21,9 @@ mod tracepoints;
 use std::process::ExitCode;
 
 pub(crate) use live::Live;
+pub(crate) use machine::features;
 pub(crate) use options::{Options, SamplingOptions};
+pub(crate) use output::Output;
 
 use crate::failure::Failure;
 

@@ -5,6 +5,7 @@ pub mod backend;
 pub(crate) mod command;
 pub mod derived;
 pub mod events;
+mod file;
 pub mod metrics;
 pub mod notes;
 pub mod options;
@@ -22,10 +23,13 @@ pub mod tool_events;
 
 use std::process::ExitCode;
 
+pub(crate) use file::Stat;
+use file::{Keep, OfFile};
+
 pub use aggregate::{AggregateBy, Aggregation};
 pub use backend::Backends;
 pub use notes::{Note, notes};
-pub use options::Options;
+pub use options::{FormOptions, Options, PlaceOptions};
 pub use plan::Plan;
 pub use report::Output;
 pub use rows::{Row, rows};
@@ -38,14 +42,31 @@ use crate::failure::Failure;
 use crate::terminal;
 
 /// Counts and reports; the exit status is the measured command's.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+pub(crate) fn run(stat: &Stat) -> Result<ExitCode, Failure> {
+    match &stat.file {
+        None => count(&stat.counting, None),
+        Some(OfFile::Record(options)) => {
+            let keeper = file::keeper(options)?;
+            let report = Options {
+                output: None,
+                ..(**options).clone()
+            };
+            count(&report, Some(keeper))
+        }
+        Some(OfFile::Report(options)) => file::report(options),
+    }
+}
+
+fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, Failure> {
     if options.overhead {
         return overhead::run(options);
     }
     let plan = Plan::new(options)?;
     let output = Output::open(options)?;
     let backends = Backends::of(&plan)?;
-    let status = Session::new(&plan, &backends, output)?.run()?;
+    let mut session = Session::new(&plan, &backends, output)?;
+    session.keeper = keeper;
+    let status = session.run()?;
     for line in plan.restore_warnings(&backends) {
         terminal::warn(line);
     }

@@ -70,9 +70,10 @@ pub(crate) fn swap_header(header: &mut [u8; HEADER_LEN]) {
 
 /// Brings a record of the kernel, whose header is in the machine's order already, into it as well. Where
 /// a field does not fit, the rest stays as it is, and decoding it fails. Raw data of tracepoints stays as
-/// it is, and so do perf's own records.
+/// it is, and so do perf's own records but those of counts.
 pub(crate) fn swap_body(of: u32, misc: u16, body: &mut [u8], layout: &RecordLayout) {
     if of >= kind::FIRST_OF_USER {
+        let _ = swap_stat(of, &mut Fields { rest: body });
         return;
     }
     if of == kind::SAMPLE {
@@ -85,6 +86,48 @@ pub(crate) fn swap_body(of: u32, misc: u16, body: &mut [u8], layout: &RecordLayo
     let (body, trailer) = body.split_at_mut(len);
     let _ = swap_fixed(&mut Fields { rest: trailer }, layout, SampleType::empty());
     let _ = swap_other(of, misc, &mut Fields { rest: body }, layout);
+}
+
+/// The records of counts ([`stat`](crate::stat)).
+fn swap_stat(of: u32, fields: &mut Fields<'_>) -> Option<()> {
+    match of {
+        kind::STAT => fields.each(&[8, 4, 4, 8, 8, 8]),
+        kind::STAT_CONFIG | kind::STAT_ROUND => fields.words(fields.rest.len() as u64 / 8),
+        kind::THREAD_MAP => {
+            for _ in 0..fields.u64()? {
+                fields.each(&[8])?;
+                fields.skip(16)?;
+            }
+            Some(())
+        }
+        kind::CPU_MAP => {
+            let form = fields.u16()?;
+            match form {
+                // A list of numbers.
+                0 => fields.each(&vec![2; fields.rest.len() / 2]),
+                // A mask of words.
+                1 => {
+                    fields.u16()?;
+                    let size = usize::from(fields.u16()?);
+                    fields.skip(if size == 8 { 4 } else { 0 })?;
+                    fields.each(&vec![size; fields.rest.len() / size.max(1)])
+                }
+                // Two bytes, and the ends of a range.
+                _ => {
+                    fields.skip(2)?;
+                    fields.each(&[2, 2])
+                }
+            }
+        }
+        kind::EVENT_UPDATE => {
+            /// `PERF_EVENT_UPDATE__SCALE`.
+            const SCALE: u64 = 1;
+            let what = fields.u64()?;
+            fields.u64()?;
+            fields.each(if what == SCALE { &[8] } else { &[] })
+        }
+        _ => Some(()),
+    }
 }
 
 /// Fields of a record, brought into the machine's order one after the other.
@@ -105,6 +148,12 @@ impl<'a> Fields<'a> {
             self.take(*size)?.reverse();
             Some(())
         })
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        let half = self.take(2)?;
+        half.reverse();
+        Some(u16::from_ne_bytes(*half.first_chunk()?))
     }
 
     fn u64(&mut self) -> Option<u64> {

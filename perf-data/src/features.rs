@@ -28,6 +28,7 @@ mod number {
     pub(super) const NUMA_TOPOLOGY: u32 = 14;
     pub(super) const PMU_MAPPINGS: u32 = 16;
     pub(super) const GROUP_DESC: u32 = 17;
+    pub(super) const STAT: u32 = 19;
     pub(super) const CACHE: u32 = 20;
     pub(super) const SAMPLE_TIME: u32 = 21;
     pub(super) const COMPRESSED: u32 = 27;
@@ -69,6 +70,8 @@ pub struct Features {
     pub caches: Vec<CpuCache>,
     /// The events that were scheduled together.
     pub groups: Vec<EventGroup>,
+    /// True for a file of [counts](crate::stat) without samples.
+    pub has_counts: bool,
     /// The times of the first and the last sample, in ns of the clock of the recording.
     pub sample_time: Option<(u64, u64)>,
     /// The compression of the records, where they are compressed.
@@ -179,6 +182,7 @@ impl Features {
                 machine_features::pmu_section(&self.pmus),
             ),
             (number::GROUP_DESC, group_section(&self.groups)),
+            (number::STAT, self.has_counts.then(Vec::new)),
             (number::CACHE, machine_features::cache_section(&self.caches)),
             (number::SAMPLE_TIME, self.sample_time.map(words)),
             (
@@ -226,6 +230,7 @@ impl Features {
             number::NUMA_TOPOLOGY => self.numa_nodes = machine_features::read_numa(cursor)?,
             number::PMU_MAPPINGS => self.pmus = machine_features::read_pmus(cursor)?,
             number::CACHE => self.caches = machine_features::read_caches(cursor)?,
+            number::STAT => self.has_counts = true,
             number::GROUP_DESC => {
                 for _ in 0..cursor.u32()? {
                     let (name, leader, len) = (cursor.string()?, cursor.u32()?, cursor.u32()?);
@@ -450,6 +455,7 @@ mod tests {
                 cpus: "0-1".into(),
             }],
             groups: vec![EventGroup::new(0, 2)],
+            has_counts: true,
             sample_time: Some((3, 4)),
             compression: Some(Compression {
                 level: 1,

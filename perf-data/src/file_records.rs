@@ -16,8 +16,8 @@ const READ_AHEAD: usize = 256 << 10;
 
 /// The records of a file or a stream, one after the other, in this machine's byte order.
 ///
-/// Records of the kernel are brought into it field by field, as far as this crate knows them; those of
-/// perf itself ([`FIRST_OF_USER`](kind::FIRST_OF_USER)) stay as they were written, their headers apart.
+/// Records of the kernel and of [counts](crate::stat) are brought into it field by field, as far as this crate knows
+/// them; others of perf itself ([`FIRST_OF_USER`](kind::FIRST_OF_USER)) stay as they were written, their headers apart.
 #[derive(Debug)]
 pub struct FileRecords<'a, R: Read> {
     source: Source<BufReader<&'a mut R>>,

@@ -24,6 +24,7 @@ mod reader;
 pub mod record;
 mod sample;
 mod section;
+pub mod stat;
 mod stream_writer;
 pub mod synthesized;
 mod throttling;

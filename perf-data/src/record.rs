@@ -106,6 +106,16 @@ pub mod kind {
     pub const FINISHED_ROUND: u32 = 68;
     /// A piece of a trace; the trace itself follows the record.
     pub const AUXTRACE: u32 = 71;
+    /// The threads that were counted.
+    pub const THREAD_MAP: u32 = 73;
+    /// The CPUs that were counted.
+    pub const CPU_MAP: u32 = 74;
+    /// The way it was counted.
+    pub const STAT_CONFIG: u32 = 75;
+    /// The count of a counter.
+    pub const STAT: u32 = 76;
+    /// Every counter has been told once.
+    pub const STAT_ROUND: u32 = 77;
     /// More about an event: its name, its unit.
     pub const EVENT_UPDATE: u32 = 78;
     /// A feature of the recording, in a stream.

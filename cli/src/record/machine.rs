@@ -9,7 +9,7 @@ use quipu_linux::topology::Topology;
 use quipu_perf_data::Features;
 
 /// Returns the machine, and the command line of this process.
-pub(super) fn features() -> Features {
+pub(crate) fn features() -> Features {
     let sysctl = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
         Some(text.trim().to_owned())

@@ -61,7 +61,7 @@ impl StandardOutput {
 }
 
 /// A `perf.data` file or stream that grows.
-pub(super) struct Output {
+pub(crate) struct Output {
     destination: Destination,
     form: Form,
     compressor: Option<Compressor>,
@@ -80,7 +80,7 @@ enum Form {
 impl Output {
     /// Begins a file that only its owner can read, as it tells what others did. One that is there
     /// already is kept under another name.
-    pub(super) fn create(path: &Path, events: Vec<RecordedEvent>) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path, events: Vec<RecordedEvent>) -> Result<Self, Failure> {
         let fail = |e: &dyn fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
         };
@@ -159,7 +159,7 @@ impl Output {
     }
 
     /// Writes records, unless that has failed before.
-    pub(super) fn write(&mut self, pieces: &[&[u8]]) {
+    pub(crate) fn write(&mut self, pieces: &[&[u8]]) {
         if self.broken.is_none() {
             self.broken = self.form.write(pieces).err();
         }
@@ -208,7 +208,7 @@ impl Output {
     }
 
     /// Completes the output; its length. A file that could not be written to its end keeps what is whole.
-    pub(super) fn finish(self, mut features: Features) -> Result<u64, Failure> {
+    pub(crate) fn finish(self, mut features: Features) -> Result<u64, Failure> {
         let (name, len) = (self.destination.to_string(), self.len());
         features.compression = self.compressor.as_ref().map(Compressor::description);
         let (Destination::File(path), Form::File(writer)) = (self.destination, self.form) else {

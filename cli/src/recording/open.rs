@@ -35,18 +35,7 @@ impl Input<'_> {
             let fail = |e| Failure::new(format_args!("cannot read standard input: {e}"));
             return self.replay_stdin(begin, &fail);
         }
-        let file = File::open(self.path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => fail(&match cfg!(target_os = "linux") {
-                true => "there is no such file; `quipu record -- COMMAND` makes one",
-                false => "there is no such file; on Linux `quipu record -- COMMAND` makes one",
-            }),
-            _ => fail(&e),
-        })?;
-        if !self.force && is_of_another_user(&file) {
-            return Err(fail(
-                &"it belongs to another user, who can have written anything: -f reads it all the same",
-            ));
-        }
+        let file = open(self.path, self.force, "record")?;
         let len = file.metadata().ok().map(|file| file.len());
         self.replay_file(file, len, begin, &|e: Error| fail(&e))
     }
@@ -87,6 +76,31 @@ impl Input<'_> {
         let records = reader.records().map_err(fail)?;
         replay.run(records, visit, len).map_err(fail)
     }
+}
+
+/// Opens a file that this user, root, or with `force` anyone wrote; `maker` is the subcommand that makes such files.
+pub(crate) fn open(path: &Path, force: bool, maker: &str) -> Result<File, Failure> {
+    let name = path.display();
+    let fail = |e: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {name}: {e}"));
+    let file = File::open(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => {
+            let on = if cfg!(target_os = "linux") {
+                ""
+            } else {
+                "on Linux "
+            };
+            fail(&format_args!(
+                "there is no such file; {on}`quipu {maker} -- COMMAND` makes one"
+            ))
+        }
+        _ => fail(&e),
+    })?;
+    if !force && is_of_another_user(&file) {
+        return Err(fail(
+            &"it belongs to another user, who can have written anything: -f reads it all the same",
+        ));
+    }
+    Ok(file)
 }
 
 /// Returns true if a file belongs to neither this user nor root.

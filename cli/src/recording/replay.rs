@@ -104,6 +104,12 @@ impl Replay {
         begin: impl Begin<V>,
     ) -> Result<(Self, V), Failure> {
         let features = reader.features();
+        if features.has_counts {
+            return Err(Failure::usage(format_args!(
+                "{} has counts and no samples; quipu stat report shows them",
+                input.path.display()
+            )));
+        }
         let same = |recorded: &Option<String>, name: &str| {
             let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
             own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))

@@ -7,7 +7,7 @@ use quipu::Part;
 
 use crate::failure::Failure;
 
-use super::options::Options;
+use super::options::PlaceOptions;
 use super::system;
 
 /// The unit of aggregation.
@@ -28,7 +28,7 @@ pub enum AggregateBy {
 
 impl AggregateBy {
     /// Returns the unit that options ask for.
-    pub fn of(options: &Options) -> Result<Self, Failure> {
+    pub fn of(options: &PlaceOptions) -> Result<Self, Failure> {
         let level = |text: &str| match text.trim_start_matches(['L', 'l']) {
             "" => Ok(None),
             digits => digits.parse().map(Some).map_err(|_| {

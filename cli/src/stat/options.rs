@@ -25,6 +25,7 @@ Examples:
   quipu stat -p 1234 -- sleep 5              the same, for five seconds
   quipu stat -a -A -I 1000                   every CPU, a line each, every second
   quipu stat -j -o counts.json -- make       one JSON object a line, for programs
+  quipu stat record -- make                  the counts in perf.data too; quipu stat report shows them
 
 The report goes to standard error, so the command's output stays as it is. Numbers marked ~
 are estimates: their counters shared the hardware with others and ran part of the time.
@@ -34,6 +35,71 @@ Exit status:
   126 when it cannot be executed, 127 when it does not exist; 125 when quipu itself fails,
   or the command succeeded and not one of the events was counted; 2 when the command line is
   wrong; 0 when there is no command.";
+
+/// The options of what has a line of its own in a report.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceOptions {
+    /// Report a line for each CPU
+    #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
+    pub no_aggr: bool,
+    /// Report a line for each core
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_core: bool,
+    /// Report a line for each cluster of cores
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_cluster: bool,
+    /// Report a line for each cache of this level, such as L2; the last one unless named
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "", group = "aggregation", help_heading = "How")]
+    pub per_cache: Option<String>,
+    /// Report a line for each die
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_die: bool,
+    /// Report a line for each socket
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_socket: bool,
+    /// Report a line for each NUMA node
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_node: bool,
+    /// Report a line for each thread of -p or -t, or with -a of every thread that runs
+    #[arg(long, group = "aggregation", help_heading = "How")]
+    pub per_thread: bool,
+}
+
+/// The options of the form of a report.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FormOptions {
+    /// Write comma-separated values, in perf's order of columns; the same as `-x ,`
+    #[arg(long, group = "format", help_heading = "Report")]
+    pub csv: bool,
+    /// Separate values with SEP, in perf's order of columns
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "SEP",
+        group = "format",
+        help_heading = "Report"
+    )]
+    pub field_separator: Option<String>,
+    /// Write one JSON object a line, with perf's keys
+    #[arg(
+        short,
+        long,
+        visible_alias = "json-output",
+        group = "format",
+        help_heading = "Report"
+    )]
+    pub json: bool,
+    /// Group digits by threes, which is the default
+    #[arg(short = 'B', long, help_heading = "Report", hide = true)]
+    pub big_num: bool,
+    /// Leave digits without commas
+    #[arg(long, overrides_with = "big_num", help_heading = "Report")]
+    pub no_big_num: bool,
+    /// Report the metrics alone (insn per cycle, misses of all branches), a column each
+    #[arg(long, help_heading = "Report")]
+    pub metric_only: bool,
+}
 
 /// Count what a command, a process or the whole machine does
 #[derive(Debug, Clone, Default, Args)]
@@ -114,35 +180,12 @@ pub struct Options {
     #[arg(long, help_heading = "What")]
     pub all_kernel: bool,
 
-    /// Report a line for each CPU
-    #[arg(short = 'A', long, group = "aggregation", help_heading = "How")]
-    pub no_aggr: bool,
+    #[command(flatten)]
+    pub places: PlaceOptions,
     /// Report a line for each instance of a unit outside of the cores (uncore_imc_0, uncore_imc_1),
     /// not the sum of them
     #[arg(long, help_heading = "How")]
     pub no_merge: bool,
-    /// Report a line for each core
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_core: bool,
-    /// Report a line for each cluster of cores
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_cluster: bool,
-    /// Report a line for each cache of this level, such as L2; the last one unless named
-    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "", group = "aggregation", help_heading = "How")]
-    pub per_cache: Option<String>,
-    /// Report a line for each die
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_die: bool,
-    /// Report a line for each socket
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_socket: bool,
-    /// Report a line for each NUMA node
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_node: bool,
-    /// Report a line for each thread of -p or -t, or with -a of every thread that runs
-    #[arg(long, group = "aggregation", help_heading = "How")]
-    pub per_thread: bool,
     /// Run the command N times; report means, and the standard error of the mean in percent. 0 runs
     /// it until Ctrl-C, with a report of each run
     #[arg(short, long, value_name = "N", value_parser = numbers::times, allow_negative_numbers = true,
@@ -178,27 +221,8 @@ pub struct Options {
           help_heading = "How")]
     pub timeout: Option<u64>,
 
-    /// Write comma-separated values, in perf's order of columns; the same as `-x ,`
-    #[arg(long, group = "format", help_heading = "Report")]
-    pub csv: bool,
-    /// Separate values with SEP, in perf's order of columns
-    #[arg(
-        short = 'x',
-        long,
-        value_name = "SEP",
-        group = "format",
-        help_heading = "Report"
-    )]
-    pub field_separator: Option<String>,
-    /// Write one JSON object a line, with perf's keys
-    #[arg(
-        short,
-        long,
-        visible_alias = "json-output",
-        group = "format",
-        help_heading = "Report"
-    )]
-    pub json: bool,
+    #[command(flatten)]
+    pub form: FormOptions,
     /// Write the report to FILE; - is standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,
@@ -213,12 +237,6 @@ pub struct Options {
         help_heading = "Report"
     )]
     pub log_fd: Option<u32>,
-    /// Group digits by threes, which is the default
-    #[arg(short = 'B', long, help_heading = "Report", hide = true)]
-    pub big_num: bool,
-    /// Leave digits without commas
-    #[arg(long, overrides_with = "big_num", help_heading = "Report")]
-    pub no_big_num: bool,
     /// Write no report
     #[arg(long, help_heading = "Report")]
     pub quiet: bool,
@@ -232,9 +250,6 @@ pub struct Options {
     /// With -x, -I and --summary: leave the column `summary` out of the totals
     #[arg(long, requires = "summary", help_heading = "Report")]
     pub no_csv_summary: bool,
-    /// Report the metrics alone (insn per cycle, misses of all branches), a column each
-    #[arg(long, help_heading = "Report")]
-    pub metric_only: bool,
     /// With -I on a terminal: clear the screen before each interval
     #[arg(long, requires = "interval_print", help_heading = "Report")]
     pub interval_clear: bool,
@@ -246,7 +261,13 @@ pub struct Options {
 impl Options {
     /// Returns true if the report is for programs.
     pub fn is_for_programs(&self) -> bool {
-        self.json || self.csv || self.field_separator.is_some()
+        let FormOptions {
+            json,
+            csv,
+            field_separator,
+            ..
+        } = &self.form;
+        *json || *csv || field_separator.is_some()
     }
 
     /// Returns true if metrics of the CPU are measured.

@@ -71,7 +71,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(options: &Options) -> Result<Self, Failure> {
         system::check_supported(options)?;
-        let by = AggregateBy::of(options)?;
+        let by = AggregateBy::of(&options.places)?;
         let every_thread = by == AggregateBy::Thread && options.target.all_cpus;
         let scope = match every_thread {
             true => Scope::Tasks(system::every_process()?),

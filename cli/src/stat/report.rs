@@ -108,7 +108,7 @@ impl Output {
             .output
             .as_ref()
             .is_some_and(|path| path.as_os_str() != "-");
-        if is_file && !options.json {
+        if is_file && !options.form.json {
             output.write(&started());
         }
         Ok(output)
@@ -138,15 +138,15 @@ impl Output {
             }
             None => (Box::new(io::stderr()), Layout::of_stderr()),
         };
-        let format = if options.json {
+        let format = if options.form.json {
             Format::Json
-        } else if let Some(separator) = &options.field_separator {
+        } else if let Some(separator) = &options.form.field_separator {
             Format::Separated(separator.replace("\\t", "\t"))
-        } else if options.csv {
+        } else if options.form.csv {
             Format::Separated(",".into())
         } else {
             Format::Text(Layout {
-                grouped: !options.no_big_num,
+                grouped: !options.form.no_big_num,
                 ..layout
             })
         };
@@ -156,7 +156,7 @@ impl Output {
             sink,
             extra: options.tells_more(),
             marks_totals: !options.no_csv_summary,
-            metric_only: options.metric_only,
+            metric_only: options.form.metric_only,
             clears: options.interval_clear,
             file,
             failure: None,

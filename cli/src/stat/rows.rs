@@ -462,7 +462,7 @@ impl Row {
         }
     }
 
-    fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
+    pub(super) fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
         self.fill_times(readings);
         if is_gauge {
             match readings {

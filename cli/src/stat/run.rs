@@ -18,6 +18,7 @@ use crate::terminal;
 use super::aggregate::Aggregation;
 use super::backend::Backends;
 use super::command;
+use super::file::Keep;
 use super::metrics;
 use super::notes::notes;
 use super::plan::Plan;
@@ -44,6 +45,9 @@ pub struct Session<'a> {
     output: Output,
     signals: Signals,
     control: Option<Control>,
+    /// Keeper of the counts, if they are kept, and why it has failed.
+    pub(super) keeper: Option<Box<dyn Keep>>,
+    not_kept: Option<Failure>,
 }
 
 /// One measurement.
@@ -137,6 +141,8 @@ impl<'a> Session<'a> {
                 .as_ref()
                 .map(|files| Control::open(files, Purpose::Count))
                 .transpose()?,
+            keeper: None,
+            not_kept: None,
         })
     }
 
@@ -148,10 +154,11 @@ impl<'a> Session<'a> {
             let code = self.measure_and_report()?;
             status = if status == 0 { code } else { status };
         }
-        match self.output.finish() {
-            Err(failure) if status == 0 => return Err(failure),
-            Err(failure) => terminal::warn(failure),
-            Ok(()) => {}
+        for failure in self.output.finish().err().into_iter().chain(self.not_kept) {
+            if status == 0 {
+                return Err(failure);
+            }
+            terminal::warn(failure);
         }
         Ok(ExitCode::from(status))
     }
@@ -235,6 +242,9 @@ impl<'a> Session<'a> {
         }
         let command = suspended.as_ref().map(SuspendedCommand::pid);
         let mut sets = Sets::open(self.plan, self.backends, command)?;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.begin(self.plan, &sets, command)?;
+        }
         let aggregation = Aggregation::new(self.plan.by, sets.all_parts())?;
         let aggregation = aggregation
             .merging_units(self.plan.merges_units)
@@ -304,6 +314,12 @@ impl<'a> Session<'a> {
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
             self.output.interval(elapsed, &rows);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.interval(&run.sets, &snapshot, elapsed);
+            }
+        }
+        if let Some(keeper) = &mut self.keeper {
+            self.not_kept = keeper.finish(&run.sets, &snapshot, elapsed).err();
         }
         let mut rows = run.rows(&snapshot, elapsed);
         let of_command = exit.as_ref().filter(|_| self.plan.scope == Scope::Command);
@@ -328,6 +344,9 @@ impl<'a> Session<'a> {
         let now = run.started.elapsed().as_secs_f64();
         let rows = run.rows_since(&mut intervals, now);
         self.output.interval(now, &rows);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.interval(&run.sets, &intervals.now, now);
+        }
         intervals.end(now);
         run.intervals = Some(intervals);
         Ok(())

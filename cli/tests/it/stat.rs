@@ -3,6 +3,8 @@
 use std::io::Write as _;
 
 mod exit_status;
+#[cfg(target_os = "linux")]
+mod files;
 mod formats;
 mod habits;
 mod intervals;

@@ -160,7 +160,7 @@ fn a_jump_is_not_counted_and_every_form_says_why() {
     assert!(status.contains("(0)"), "{status}");
 
     let (csv, _) = report("{cycles,instructions}", (1, LARGE), |options| {
-        options.csv = true;
+        options.form.csv = true;
     });
     let mut lines = csv.lines().skip(2);
     assert!(
@@ -182,7 +182,7 @@ fn a_jump_is_not_counted_and_every_form_says_why() {
     );
 
     let (json, _) = report("{cycles,instructions}", (1, LARGE), |options| {
-        options.json = true;
+        options.form.json = true;
     });
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("an object");
     let lines: Vec<_> = json.lines().map(object).collect();
@@ -205,7 +205,7 @@ fn a_jump_in_an_interval_is_in_the_total_too() {
     let intervals = |options: &mut Options| {
         options.interval_print = Some(10);
         options.summary = true;
-        options.json = true;
+        options.form.json = true;
     };
     let (json, _) = report("{cycles,instructions}", (2, SMALL), intervals);
     let rows: Vec<serde_json::Value> = json

@@ -172,7 +172,7 @@ fn values(report: &str) -> Vec<(String, String)> {
 
 #[test]
 fn level_1_is_exactly_what_was_counted() {
-    let csv = report("TopdownL1", script(), |options| options.csv = true);
+    let csv = report("TopdownL1", script(), |options| options.form.csv = true);
     let expected = [
         ("backend_bound", "25.00"),
         ("bad_speculation", "5.00"),
@@ -183,7 +183,7 @@ fn level_1_is_exactly_what_was_counted() {
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(values(&csv), expected, "{csv}");
     assert!(csv.contains(",25.000,%  backend_bound\n"), "{csv}");
-    let json = report("retiring", script(), |options| options.json = true);
+    let json = report("retiring", script(), |options| options.form.json = true);
     let line: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!(line["metric-value"], 50.0, "{json}");
     assert_eq!(line["metric-unit"], "%  retiring");
@@ -243,7 +243,7 @@ fn a_value_beyond_its_threshold_is_marked() {
         "{text}"
     );
     assert!(!line("tma_retiring").contains('#'), "{text}");
-    let json = of(|options| options.json = true);
+    let json = of(|options| options.form.json = true);
     let mut lines = json
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

@@ -118,7 +118,7 @@ fn report(event: &str, change: impl FnOnce(&mut Options)) -> String {
 /// Returns the places, values, units and names in comma-separated values.
 fn columns(event: &str, change: impl FnOnce(&mut Options)) -> Vec<String> {
     let csv = report(event, |options| {
-        options.csv = true;
+        options.form.csv = true;
         change(options);
     });
     let lines = csv
@@ -143,13 +143,13 @@ fn instances_are_added_up_or_have_lines_of_their_own() {
             format!("4,,{event} [uncore_imc_10]"),
         ]
     );
-    let cpus = columns(event, |options| options.no_aggr = true);
+    let cpus = columns(event, |options| options.places.no_aggr = true);
     assert_eq!(
         cpus,
         [format!("CPU0,24,,{event}"), format!("CPU8,300,,{event}")]
     );
     let both = columns(event, |options| {
-        (options.no_aggr, options.no_merge) = (true, true);
+        (options.places.no_aggr, options.no_merge) = (true, true);
     });
     assert_eq!(
         both,
@@ -168,7 +168,7 @@ fn energy_is_reported_in_joules_in_every_form() {
     let words: Vec<&str> = line.expect("a line").split_whitespace().collect();
     assert_eq!(words[..3], ["2.50", "Joules", "energy-pkg"], "{text}");
     assert_eq!(columns("energy-pkg", |_| {}), ["2.50,Joules,energy-pkg"]);
-    let json = report("energy-pkg", |options| options.json = true);
+    let json = report("energy-pkg", |options| options.form.json = true);
     let object: serde_json::Value =
         serde_json::from_str(json.lines().next().unwrap_or_default()).expect("an object");
     assert_eq!(object["counter-value"], "2.500000");

@@ -16,13 +16,13 @@ pub(in super::super) fn check_supported(options: &Options) -> Result<(), Failure
         (!options.target.pid.is_empty(), "-p"),
         (!options.target.tid.is_empty(), "-t"),
         (!options.cgroup.is_empty(), "-G"),
-        (options.per_core, "--per-core"),
-        (options.per_cluster, "--per-cluster"),
-        (options.per_cache.is_some(), "--per-cache"),
-        (options.per_die, "--per-die"),
-        (options.per_node, "--per-node"),
-        (options.per_socket, "--per-socket"),
-        (options.per_thread, "--per-thread"),
+        (options.places.per_core, "--per-core"),
+        (options.places.per_cluster, "--per-cluster"),
+        (options.places.per_cache.is_some(), "--per-cache"),
+        (options.places.per_die, "--per-die"),
+        (options.places.per_node, "--per-node"),
+        (options.places.per_socket, "--per-socket"),
+        (options.places.per_thread, "--per-thread"),
     ];
     match of_linux.into_iter().find(|(asked, _)| *asked) {
         Some((_, option)) => Err(Failure::usage(format_args!(

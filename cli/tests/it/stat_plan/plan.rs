@@ -48,14 +48,14 @@ fn contradictions_are_refused_with_what_to_do() {
         (
             |o| {
                 o.target.command = vec!["ls".into()];
-                o.no_aggr = true;
+                o.places.no_aggr = true;
             },
             "add -a",
         ),
         (
             |o| {
                 o.target.command = vec!["ls".into()];
-                o.per_thread = true;
+                o.places.per_thread = true;
             },
             "add -p",
         ),

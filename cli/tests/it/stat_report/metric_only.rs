@@ -9,9 +9,9 @@ fn written(change: fn(&mut Options)) -> String {
     let file = directory.path().join("report");
     let mut options = Options {
         output: Some(file.clone()),
-        metric_only: true,
         ..Options::default()
     };
+    options.form.metric_only = true;
     change(&mut options);
     let mut output = Output::open(&options).expect("a file");
     for time in [0.25, 0.5]
@@ -30,8 +30,8 @@ fn written(change: fn(&mut Options)) -> String {
 fn rates_and_shares_of_the_cpu_are_left_out_as_perf_does() {
     let forms: [fn(&mut Options); 4] = [
         |_| {},
-        |options| options.csv = true,
-        |options| options.json = true,
+        |options| options.form.csv = true,
+        |options| options.form.json = true,
         |options| options.interval_print = Some(250),
     ];
     insta::assert_snapshot!(forms.map(written).join("\n----\n"));

@@ -1,0 +1,224 @@
+//! Counts in files: `quipu stat record` and `report`, beside perf where it is installed.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::{can_count, run, stderr};
+
+/// Runs for some tens of milliseconds and is never idle.
+const BUSY: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+
+/// Options, each with a command.
+const CASES: [&[&str]; 6] = [
+    &[
+        "-e",
+        "page-faults,context-switches,task-clock,cycles",
+        "--",
+        "true",
+    ],
+    &[
+        "-e",
+        "{page-faults:u,minor-faults:u}",
+        "-I",
+        "10",
+        "--",
+        "sh",
+        "-c",
+        BUSY,
+    ],
+    &[
+        "-e",
+        "page-faults,task-clock,cycles",
+        "-a",
+        "-A",
+        "--",
+        "sleep",
+        "0.01",
+    ],
+    &[
+        "-e",
+        "page-faults,task-clock,cycles",
+        "-a",
+        "--",
+        "sleep",
+        "0.01",
+    ],
+    &[
+        "-e",
+        "page-faults,task-clock",
+        "-a",
+        "--per-socket",
+        "--",
+        "sleep",
+        "0.01",
+    ],
+    &[
+        "-e",
+        "page-faults,task-clock",
+        "-a",
+        "--per-core",
+        "--",
+        "sleep",
+        "0.01",
+    ],
+];
+
+/// Returns the lines of events in a report, without what is computed from the counts: time, place, count, unit, name.
+fn lines(report: &str) -> Vec<Vec<String>> {
+    let lines = report.lines().filter(|line| !line.starts_with('#'));
+    let lines = lines.map(|line| {
+        line.split('#')
+            .next()
+            .unwrap_or_default()
+            .replace(',', "")
+            // Of an interval in which the command did not run.
+            .replace("<not counted>", "0")
+    });
+    let events = ["faults", "switches", "clock", "cycles"];
+    let lines = lines.filter(|line| {
+        let last = line.split_whitespace().next_back().unwrap_or_default();
+        line.starts_with([' ', 'C', 'S'])
+            && !line.contains("supported:")
+            && events.iter().any(|event| last.contains(event))
+    });
+    let lines = lines.map(|line| line.split_whitespace().map(str::to_owned).collect());
+    let mut lines: Vec<_> = lines.collect();
+    // Of several CPUs perf has event by event, or CPU by CPU.
+    lines.sort();
+    lines
+}
+
+fn perf(arguments: &[&str]) -> Option<Output> {
+    let output = Command::new("perf")
+        .arg("stat")
+        .args(arguments)
+        .output()
+        .ok()?;
+    (output.status.code() != Some(127)).then_some(output)
+}
+
+fn skip(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIP {test}: {why}");
+}
+
+/// Returns what quipu and perf report of a file; none of perf where it is not installed.
+fn reports(file: &Path) -> (Vec<Vec<String>>, Option<Vec<Vec<String>>>) {
+    let file = file.to_str().expect("text");
+    let ours = run(&["report", "-i", file]);
+    assert!(ours.status.success(), "{ours:?}");
+    let theirs = perf(&["report", "-i", file]).map(|output| {
+        assert!(output.status.success(), "{output:?}");
+        lines(&stderr(&output))
+    });
+    (lines(&stderr(&ours)), theirs)
+}
+
+fn file(directory: &tempfile::TempDir) -> PathBuf {
+    directory.path().join("counts.data")
+}
+
+#[test]
+fn perf_and_quipu_report_what_was_kept() {
+    const TEST: &str = "perf_and_quipu_report_what_was_kept";
+    if !can_count(TEST, &["-e", "page-faults,context-switches", "-a"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(&directory);
+    for case in CASES {
+        let output = ["record", "-o", file.to_str().expect("text")];
+        let recorded = run(&[&output[..], case].concat());
+        assert!(recorded.status.success(), "{recorded:?}");
+        let told = lines(&stderr(&recorded));
+        assert!(told.len() > 1, "{recorded:?}");
+        let (ours, theirs) = reports(&file);
+        assert_eq!(ours, told, "{case:?}");
+        match theirs {
+            Some(theirs) => assert_eq!(theirs, ours, "{case:?}"),
+            None => skip(TEST, "perf is not installed"),
+        }
+    }
+}
+
+#[test]
+fn counts_that_perf_kept_are_reported() {
+    const TEST: &str = "counts_that_perf_kept_are_reported";
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(&directory);
+    for case in CASES {
+        let output = ["record", "-o", file.to_str().expect("text")];
+        let recorded = perf(&[&output[..], case].concat());
+        if !recorded.is_some_and(|output| output.status.success()) {
+            return skip(TEST, "perf is not installed or cannot count");
+        }
+        let (ours, theirs) = reports(&file);
+        assert_eq!(Some(&ours), theirs.as_ref(), "{case:?}");
+        assert!(ours.len() > 1, "{case:?}");
+    }
+    // Other lines than those that were asked for when it was counted.
+    let file = file.to_str().expect("text");
+    let ours = run(&["report", "-i", file, "-A"]);
+    let theirs = perf(&["report", "-i", file, "-A"]).expect("it was there before");
+    assert_eq!(lines(&stderr(&ours)), lines(&stderr(&theirs)));
+}
+
+#[test]
+fn what_a_file_cannot_hold_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(&directory);
+    let name = file.to_str().expect("text");
+    for (options, why) in [
+        (&["-r", "2"][..], "one run"),
+        (&["-M", "IPC"], "a file has counts"),
+        (&["-e", "duration_time"], "it is no counter"),
+        (&["--append"], "begins anew"),
+    ] {
+        let output = run(&[&["record", "-o", name], options, &["--", "true"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(why), "{output:?}");
+    }
+    assert!(!file.exists());
+    let missing = run(&["report", "-i", name]);
+    assert_eq!(missing.status.code(), Some(125), "{missing:?}");
+    assert!(stderr(&missing).contains("quipu stat record -- COMMAND"));
+}
+
+#[test]
+fn samples_and_counts_are_told_apart() {
+    const TEST: &str = "samples_and_counts_are_told_apart";
+    if !can_count(TEST, &["-e", "page-faults:u"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(&directory);
+    let name = file.to_str().expect("text");
+    let quipu = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        command.args(words).output().expect("it starts")
+    };
+    run(&["record", "-o", name, "-e", "page-faults:u", "--", "true"]);
+    for reader in ["report", "script", "annotate"] {
+        let output = quipu(&[reader, "-i", name]);
+        assert!(stderr(&output).contains("quipu stat report"), "{output:?}");
+    }
+    let on_cpus = run(&["report", "-i", name, "-A"]);
+    assert!(
+        stderr(&on_cpus).contains("does not tell CPUs apart"),
+        "{on_cpus:?}"
+    );
+    let output = quipu(&[
+        "record",
+        "-o",
+        name,
+        "-e",
+        "page-faults:u",
+        "-c",
+        "1",
+        "true",
+    ]);
+    if output.status.success() {
+        let output = run(&["report", "-i", name]);
+        assert!(stderr(&output).contains("quipu report shows"), "{output:?}");
+    }
+}
