@@ -5,7 +5,7 @@ use crate::attr::{EventAttr, RecordedEvent};
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u16_at, u64_at, until_nul};
 use crate::compression::Compression;
-use crate::machine_features::{self, CpuCache, CpuTopology, NumaNode};
+use crate::machine_features::{self, CpuCache, CpuTopology, MemoryTopology, NumaNode};
 use crate::record::{CpuMode, HEADER_LEN, Misc};
 use crate::section::{SectionCursor, push_string};
 use crate::{Error, Result};
@@ -31,6 +31,7 @@ mod number {
     pub(super) const STAT: u32 = 19;
     pub(super) const CACHE: u32 = 20;
     pub(super) const SAMPLE_TIME: u32 = 21;
+    pub(super) const MEM_TOPOLOGY: u32 = 22;
     pub(super) const COMPRESSED: u32 = 27;
 }
 
@@ -74,6 +75,8 @@ pub struct Features {
     pub has_counts: bool,
     /// The times of the first and the last sample, in ns of the clock of the recording.
     pub sample_time: Option<(u64, u64)>,
+    /// The blocks of memory.
+    pub memory: Option<MemoryTopology>,
     /// The compression of the records, where they are compressed.
     pub compression: Option<Compression>,
 }
@@ -186,6 +189,10 @@ impl Features {
             (number::CACHE, machine_features::cache_section(&self.caches)),
             (number::SAMPLE_TIME, self.sample_time.map(words)),
             (
+                number::MEM_TOPOLOGY,
+                self.memory.as_ref().map(MemoryTopology::section),
+            ),
+            (
                 number::COMPRESSED,
                 self.compression.map(compression_section),
             ),
@@ -245,6 +252,7 @@ impl Features {
                     longest: longest?,
                 });
             }
+            number::MEM_TOPOLOGY => self.memory = MemoryTopology::read(cursor)?,
             number::SAMPLE_TIME => self.sample_time = Some((cursor.u64()?, cursor.u64()?)),
             _ => {}
         }
@@ -456,6 +464,7 @@ mod tests {
             }],
             groups: vec![EventGroup::new(0, 2)],
             has_counts: true,
+            memory: Some(MemoryTopology::default()),
             sample_time: Some((3, 4)),
             compression: Some(Compression {
                 level: 1,

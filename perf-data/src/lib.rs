@@ -41,7 +41,9 @@ pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
 pub use file_records::FileRecords;
 pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
 pub use losses::Losses;
-pub use machine_features::{CpuCache, CpuNumbers, CpuTopology, NumaNode};
+pub use machine_features::{
+    CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode,
+};
 pub use order::TimeOrder;
 pub use periods::{Excess, Periods};
 pub use read_deltas::ReadDeltas;

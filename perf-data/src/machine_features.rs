@@ -1,11 +1,14 @@
 //! Features that tell of the machine: its PMUs, and how its CPUs, caches and memory lie to each other (`HEADER_PMU_MAPPINGS`,
-//! `HEADER_CPU_TOPOLOGY`, `HEADER_NUMA_TOPOLOGY` and `HEADER_CACHE`, `tools/perf/util/header.c`).
+//! `HEADER_CPU_TOPOLOGY`, `HEADER_NUMA_TOPOLOGY`, `HEADER_CACHE` and `HEADER_MEM_TOPOLOGY`, `tools/perf/util/header.c`).
 
 use crate::Result;
 use crate::section::{SectionCursor, push_string};
 
 /// The version of the description of caches.
 const CACHE_VERSION: u32 = 1;
+
+/// The version of the description of memory's blocks.
+const MEMORY_VERSION: u64 = 1;
 
 /// Places of CPUs in sockets, dies and cores. Lists of CPUs are written as `0-3,8`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,6 +48,26 @@ pub struct NumaNode {
     pub free: u64,
     /// Its CPUs, as `0-3,8`.
     pub cpus: String,
+}
+
+/// The blocks that memory can be added and removed in (`/sys/devices/system/memory`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryTopology {
+    /// Size of a block, in bytes.
+    pub block_size: u64,
+    /// The blocks of each node.
+    pub nodes: Vec<MemoryBlocks>,
+}
+
+/// The blocks of memory of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryBlocks {
+    /// The node's number.
+    pub node: u64,
+    /// A bit for each block that it has, from the lowest bit of the first word on.
+    pub blocks: Vec<u64>,
 }
 
 /// A cache (`/sys/devices/system/cpu/cpu*/cache`).
@@ -157,6 +180,38 @@ pub(crate) fn read_numa(mut cursor: SectionCursor<'_>) -> Result<Vec<NumaNode>> 
     nodes.collect()
 }
 
+impl MemoryTopology {
+    pub(crate) fn section(&self) -> Vec<u8> {
+        let mut words = vec![MEMORY_VERSION, self.block_size, self.nodes.len() as u64];
+        for node in &self.nodes {
+            let size = 64 * node.blocks.len() as u64;
+            let unused = node.blocks.last().map_or(0, |last| last.leading_zeros());
+            let size = size - u64::from(unused);
+            // For the node and for its bits.
+            words.extend([node.node, size, size]);
+            words.extend(&node.blocks);
+        }
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    /// Reads blocks; `None` where they are described in a way that is not known.
+    pub(crate) fn read(mut cursor: SectionCursor<'_>) -> Result<Option<Self>> {
+        if cursor.u64()? != MEMORY_VERSION {
+            return Ok(None);
+        }
+        let block_size = cursor.u64()?;
+        let nodes = (0..cursor.u64()?).map(|_| {
+            let (node, _) = (cursor.u64()?, cursor.u64()?);
+            let words = cursor.u64()?.div_ceil(64);
+            let blocks = (0..words).map(|_| cursor.u64());
+            let blocks = blocks.collect::<Result<_>>()?;
+            Ok(MemoryBlocks { node, blocks })
+        });
+        let nodes = nodes.collect::<Result<_>>()?;
+        Ok(Some(Self { block_size, nodes }))
+    }
+}
+
 /// Returns the section of PMUs, if there are any.
 pub(crate) fn pmu_section(pmus: &[(u32, String)]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -218,6 +273,28 @@ mod tests {
 
     fn read(section: &[u8], cpus: u32) -> Result<CpuTopology> {
         CpuTopology::read(SectionCursor::new(section, "CPUs", ByteOrder::Native), cpus)
+    }
+
+    #[test]
+    fn blocks_of_memory_come_back() {
+        let node = |node, blocks: &[u64]| MemoryBlocks {
+            node,
+            blocks: blocks.to_vec(),
+        };
+        let memory = MemoryTopology {
+            block_size: 1 << 27,
+            nodes: vec![node(0, &[u64::MAX, 0b101]), node(3, &[])],
+        };
+        let section = memory.section();
+        let read = |section: &[u8]| {
+            MemoryTopology::read(SectionCursor::new(section, "memory", ByteOrder::Native))
+        };
+        assert_eq!(section[40..48], 67_u64.to_ne_bytes());
+        assert_eq!(read(&section).expect("whole"), Some(memory));
+        assert!((1..8).all(|cut| read(&section[..section.len() - cut]).is_err()));
+        let mut other = section;
+        other[0] ^= 3;
+        assert_eq!(read(&other).expect("another version"), None);
     }
 
     #[test]

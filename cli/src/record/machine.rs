@@ -38,6 +38,7 @@ pub(crate) fn features() -> Features {
         features.caches = hardware::caches(cpus);
     }
     features.numa_nodes = hardware::numa_nodes();
+    features.memory = hardware::memory();
     features.pmus = hardware::pmus();
     features
 }

@@ -144,6 +144,7 @@ pub(super) fn text(
             Some(format!("{duration:10.3} ms")),
         );
     }
+    hardware::memory(&mut out, features, in_full);
     if let Some(compression) = features.compression {
         let (level, ratio) = (compression.level, compression.ratio);
         let text = format!("Zstd, level = {level}, ratio = {ratio}");

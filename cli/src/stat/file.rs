@@ -40,7 +40,7 @@ pub(crate) struct Stat {
     pub(super) counting: Options,
 }
 
-/// What is done with a file.
+/// Subcommands of `quipu stat` on a file.
 #[derive(Debug, Subcommand)]
 pub(super) enum OfFile {
     /// Count, and keep the counts in a file

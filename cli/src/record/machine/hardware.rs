@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_hal::text::parse_cpu_list;
 use quipu_linux::topology::Topology;
-use quipu_perf_data::{CpuCache, CpuNumbers, CpuTopology, NumaNode};
+use quipu_perf_data::{CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode};
 
 /// Returns the text of a file without the end of its line.
 fn text(path: impl AsRef<Path>) -> Option<String> {
@@ -87,6 +87,35 @@ pub(super) fn numa_nodes() -> Vec<NumaNode> {
         Some(node)
     });
     nodes.collect()
+}
+
+/// Returns the blocks of memory of each node, where the kernel can add and remove memory.
+pub(super) fn memory() -> Option<MemoryTopology> {
+    let size = text("/sys/devices/system/memory/block_size_bytes")?;
+    let mut memory = MemoryTopology::default();
+    memory.block_size = u64::from_str_radix(&size, 16).ok()?;
+    let numbers = |directory: &Path, prefix: &str| -> Option<Vec<u64>> {
+        let names = fs::read_dir(directory).ok()?.flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let numbers = names.filter_map(|name| name.strip_prefix(prefix)?.parse().ok());
+        let mut numbers: Vec<_> = numbers.collect();
+        numbers.sort_unstable();
+        Some(numbers)
+    };
+    let root = Path::new("/sys/devices/system/node");
+    for node in numbers(root, "node")? {
+        let blocks = numbers(&root.join(format!("node{node}")), "memory")?;
+        let mut of_node = MemoryBlocks::default();
+        of_node.node = node;
+        for block in blocks {
+            let word = (block / 64) as usize;
+            let len = of_node.blocks.len().max(word + 1);
+            of_node.blocks.resize(len, 0);
+            of_node.blocks[word] |= 1 << (block % 64);
+        }
+        memory.nodes.push(of_node);
+    }
+    Some(memory)
 }
 
 /// Returns the caches of so many CPUs, each once, those next to the cores first.

@@ -59,6 +59,45 @@ pub(super) fn places(out: &mut String, features: &Features, in_full: bool) {
     );
 }
 
+/// Appends the blocks of memory, if they are told in full.
+pub(super) fn memory(out: &mut String, features: &Features, in_full: bool) {
+    let Some(memory) = &features.memory else {
+        return;
+    };
+    if !in_full {
+        return available(out, "MEM_TOPOLOGY");
+    }
+    let (nodes, size) = (memory.nodes.len(), memory.block_size);
+    let _ = writeln!(out, "# memory nodes (nr {nodes}, block size {size:#x}):");
+    for node in &memory.nodes {
+        let words = node.blocks.iter().zip(0..);
+        let set = words.flat_map(|(word, at)| {
+            let bits = (0..64_u64).filter(move |bit| word >> bit & 1 != 0);
+            bits.map(move |bit| 64 * at + bit)
+        });
+        let (mut ranges, mut blocks) = (Vec::<(u64, u64)>::new(), 0_u64);
+        for block in set {
+            blocks += 1;
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == block => *last = block,
+                _ => ranges.push((block, block)),
+            }
+        }
+        let ranges = ranges.into_iter().map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        // In the largest unit of which there is one.
+        let bytes = blocks.saturating_mul(size);
+        let units = [(30, 'G'), (20, 'M'), (10, 'K')];
+        let unit = units.into_iter().find(|(bits, _)| bytes >> bits > 0);
+        let (bits, unit) = unit.unwrap_or((0, 'B'));
+        let amount = bytes >> bits;
+        let ranges = ranges.collect::<Vec<_>>().join(",");
+        let _ = writeln!(out, "# {:4} [{amount}{unit}]: {ranges}", node.node);
+    }
+}
+
 /// Appends the caches, if they are told in full.
 pub(super) fn caches(out: &mut String, features: &Features, in_full: bool) {
     match features.caches.as_slice() {

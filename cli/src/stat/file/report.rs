@@ -100,7 +100,7 @@ struct Counted {
 /// Place of a counter: its CPU, and the position of its thread.
 type Place = (Option<u32>, u32);
 
-/// What a file has told so far.
+/// Counts and descriptions that a file has told so far.
 struct Counts {
     config: StatConfig,
     threads: Vec<(i32, String)>,

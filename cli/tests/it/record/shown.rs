@@ -191,6 +191,9 @@ fn of_hardware(text: &str) -> Vec<String> {
         "#  L",
         "# NUMA",
         "# CACHE",
+        "# memory",
+        "#    0 [",
+        "# MEM",
     ];
     let lines = text.lines().map(str::trim_end);
     let lines = lines.filter(|line| begins.iter().any(|begin| line.starts_with(begin)));
