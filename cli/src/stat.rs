@@ -47,11 +47,7 @@ pub(crate) fn run(stat: &Stat) -> Result<ExitCode, Failure> {
         None => count(&stat.counting, None),
         Some(OfFile::Record(options)) => {
             let keeper = file::keeper(options)?;
-            let report = Options {
-                output: None,
-                ..(**options).clone()
-            };
-            count(&report, Some(keeper))
+            count(options, Some(keeper))
         }
         Some(OfFile::Report(options)) => file::report(options),
     }
@@ -62,7 +58,9 @@ fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, F
         return overhead::run(options);
     }
     let plan = Plan::new(options)?;
-    let output = Output::open(options)?;
+    // With a keeper, what is named is its file.
+    let file = options.output.clone().filter(|_| keeper.is_none());
+    let output = Output::open_to(options, file)?;
     let backends = Backends::of(&plan)?;
     let mut session = Session::new(&plan, &backends, output)?;
     session.keeper = keeper;

@@ -1,7 +1,7 @@
 //! Opening a file or standard input.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use quipu_perf_data::{Error, Reader};
@@ -21,6 +21,37 @@ pub(crate) struct Input<'a> {
     pub(crate) lines: bool,
 }
 
+/// A file, or what was or is read from standard input: of one type, so that what reads it is compiled once.
+type Source = Box<dyn Seekable>;
+
+/// A reader that can seek.
+trait Seekable: Read + Seek {}
+
+impl<T: Read + Seek> Seekable for T {}
+
+/// A stream, which is read as it comes.
+struct Stream<R>(R);
+
+impl<R: Read> Read for Stream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl<R> Seek for Stream<R> {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::NotSeekable.into())
+    }
+}
+
+/// A recording of which the description has been read.
+struct Opened {
+    reader: Reader<Source>,
+    /// Length of the file, if it is one.
+    len: Option<u64>,
+    is_stream: bool,
+}
+
 impl Input<'_> {
     /// Goes through the records in the order of their times. `begin` is called when the description of the recording has
     /// been read, and makes what the records are given to.
@@ -28,58 +59,78 @@ impl Input<'_> {
         self,
         begin: impl Begin<V>,
     ) -> Result<(Replay, V), Failure> {
-        let name = self.path.display();
-        let fail =
-            |e: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {name}: {e}"));
+        let fail = |e| self.unreadable(&e);
+        let Opened {
+            mut reader,
+            len,
+            is_stream,
+        } = self.open()?;
+        let (replay, visit) = Replay::begin(&reader, self, begin)?;
+        let records = match is_stream {
+            true => reader.stream_records(),
+            false => reader.records().map_err(fail)?,
+        };
+        replay.run(records, visit, len).map_err(fail)
+    }
+
+    fn unreadable(self, error: &Error) -> Failure {
+        match self.path == Path::new("-") {
+            true => Failure::new(format_args!("cannot read standard input: {error}")),
+            false => Failure::new(format_args!("cannot read {}: {error}", self.path.display())),
+        }
+    }
+
+    fn open(self) -> Result<Opened, Failure> {
+        let fail = |e| self.unreadable(&e);
         if self.path == Path::new("-") {
-            let fail = |e| Failure::new(format_args!("cannot read standard input: {e}"));
-            return self.replay_stdin(begin, &fail);
+            return read_stdin().map_err(fail);
         }
         let file = open(self.path, self.force, "record")?;
-        let len = file.metadata().ok().map(|file| file.len());
-        self.replay_file(file, len, begin, &|e: Error| fail(&e))
-    }
-
-    /// Reads a stream as it comes, or a file as a whole, whose records are not last in it.
-    fn replay_stdin<V: super::Visit>(
-        self,
-        begin: impl Begin<V>,
-        fail: &dyn Fn(Error) -> Failure,
-    ) -> Result<(Replay, V), Failure> {
-        let mut stdin = io::stdin().lock();
-        let mut start = Vec::new();
-        let read = stdin.by_ref().take(16).read_to_end(&mut start);
-        read.map_err(|e| fail(e.into()))?;
-        let is_stream = quipu_perf_data::is_stream(&start).map_err(fail)?;
-        let mut input = Cursor::new(start).chain(stdin);
-        if is_stream {
-            let mut reader = Reader::from_stream(input).map_err(fail)?;
-            let (replay, visit) = Replay::begin(&reader, self, begin)?;
-            return replay
-                .run(reader.stream_records(), visit, None)
-                .map_err(fail);
-        }
-        let mut file = Vec::new();
-        input.read_to_end(&mut file).map_err(|e| fail(e.into()))?;
-        self.replay_file(Cursor::new(file), None, begin, fail)
-    }
-
-    fn replay_file<V: super::Visit, R: Read + Seek>(
-        self,
-        file: R,
-        len: Option<u64>,
-        begin: impl Begin<V>,
-        fail: &dyn Fn(Error) -> Failure,
-    ) -> Result<(Replay, V), Failure> {
-        let mut reader = Reader::new(file).map_err(fail)?;
-        let (replay, visit) = Replay::begin(&reader, self, begin)?;
-        let records = reader.records().map_err(fail)?;
-        replay.run(records, visit, len).map_err(fail)
+        Ok(Opened {
+            len: file.metadata().ok().map(|file| file.len()),
+            reader: Reader::new(Box::new(file) as Source).map_err(fail)?,
+            is_stream: false,
+        })
     }
 }
 
+/// Reads the description of a stream, or a file as a whole, whose records are not last in it.
+fn read_stdin() -> quipu_perf_data::Result<Opened> {
+    let mut stdin = io::stdin().lock();
+    let mut start = Vec::new();
+    stdin.by_ref().take(16).read_to_end(&mut start)?;
+    let is_stream = quipu_perf_data::is_stream(&start)?;
+    let reader = match is_stream {
+        true => {
+            let stream = Stream(Cursor::new(start).chain(stdin));
+            Reader::from_stream(Box::new(stream) as Source)?
+        }
+        false => {
+            stdin.read_to_end(&mut start)?;
+            Reader::new(Box::new(Cursor::new(start)) as Source)?
+        }
+    };
+    Ok(Opened {
+        reader,
+        len: None,
+        is_stream,
+    })
+}
+
+/// Opens a file that the subcommand `maker` makes, and reads its description.
+#[cfg(unix)]
+pub(crate) fn reader(
+    path: &Path,
+    force: bool,
+    maker: &str,
+) -> Result<Reader<impl Read + Seek>, Failure> {
+    let file = open(path, force, maker)?;
+    let fail = |e| Failure::new(format_args!("cannot read {}: {e}", path.display()));
+    Reader::new(Box::new(file) as Source).map_err(fail)
+}
+
 /// Opens a file that this user, root, or with `force` anyone wrote; `maker` is the subcommand that makes such files.
-pub(crate) fn open(path: &Path, force: bool, maker: &str) -> Result<File, Failure> {
+fn open(path: &Path, force: bool, maker: &str) -> Result<File, Failure> {
     let name = path.display();
     let fail = |e: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {name}: {e}"));
     let file = File::open(path).map_err(|e| match e.kind() {

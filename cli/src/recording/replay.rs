@@ -98,12 +98,24 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
+    /// Returns the state before the first record of a file, and the visitor.
     pub(super) fn begin<R: Read, V>(
         reader: &Reader<R>,
         input: Input<'_>,
         begin: impl Begin<V>,
     ) -> Result<(Self, V), Failure> {
-        let features = reader.features();
+        let (events, features) = (reader.events(), reader.features());
+        let (replay, names) = Self::of_file(events, features, input)?;
+        let visit = begin(events, features, &names)?;
+        Ok((replay, visit))
+    }
+
+    /// Returns the state before the first record of a file, and the names of its events.
+    fn of_file(
+        events: &[RecordedEvent],
+        features: &Features,
+        input: Input<'_>,
+    ) -> Result<(Self, Vec<String>), Failure> {
         if features.has_counts {
             return Err(Failure::usage(format_args!(
                 "{} has counts and no samples; quipu stat report shows them",
@@ -124,51 +136,46 @@ impl Replay {
         let build_ids: Vec<_> = in_user_mode
             .map(|b| (b.path.clone(), b.id.clone()))
             .collect();
-        let mut events = HashMap::default();
-        let mut names = Vec::new();
-        for (i, event) in reader.events().iter().enumerate() {
-            events.extend(event.ids().iter().map(|id| (*id, i)));
+        let names = events.iter().map(|event| {
             let attr = event.attr();
             let name = event.name().map(str::to_owned);
-            names.push(
-                name.or_else(|| attr.event_name())
-                    .unwrap_or_else(|| numbers(attr)),
-            );
-        }
-        let visit = begin(reader.events(), features, &names)?;
-        let replay = Self {
-            call_stacks: reader
-                .events()
-                .iter()
-                .map(|e| has_call_stacks(e.attr()))
-                .collect(),
-            layouts: reader.events().iter().map(|e| e.attr().layout()).collect(),
-            events,
-            idle: "swapper".into(),
-            begun: u64::MAX,
-            processes: Processes::new(),
-            has_kernel_symbols: kernel.is_some(),
-            machine: features.arch.as_deref().and_then(Machine::from_name),
-            not_unwound: NotUnwound::default(),
-            symbolizer: Symbolizer::new()
-                .with_kernel(kernel)
-                .of_this_machine(this_machine)
-                .with_lines(input.lines)
-                .with_maps_of_others(input.force)
-                .with_build_ids(build_ids),
-            left_out: None,
-            notes: Vec::new(),
-            #[cfg(target_os = "linux")]
-            is_live: false,
-            is_done: false,
-        };
-        Ok((replay, visit))
+            name.or_else(|| attr.event_name())
+                .unwrap_or_else(|| numbers(attr))
+        });
+        let names = names.collect();
+        let has_kernel_symbols = kernel.is_some();
+        let symbolizer = Symbolizer::new()
+            .with_kernel(kernel)
+            .of_this_machine(this_machine)
+            .with_lines(input.lines)
+            .with_maps_of_others(input.force)
+            .with_build_ids(build_ids);
+        let machine = features.arch.as_deref().and_then(Machine::from_name);
+        let replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
+        Ok((replay, names))
     }
 
     /// Returns the state for records that are taken as they come, on this machine.
     #[cfg(target_os = "linux")]
     pub(crate) fn live(events: &[RecordedEvent], with_lines: bool) -> Self {
         let kernel = KernelSymbols::of_this_machine();
+        let has_kernel_symbols = kernel.is_some();
+        let symbolizer = Symbolizer::new()
+            .with_kernel(kernel)
+            .of_this_machine(true)
+            .with_lines(with_lines);
+        let machine = Machine::from_name(std::env::consts::ARCH);
+        Self {
+            is_live: true,
+            ..Self::new(events, (symbolizer, has_kernel_symbols), machine)
+        }
+    }
+
+    fn new(
+        events: &[RecordedEvent],
+        (symbolizer, has_kernel_symbols): (Symbolizer, bool),
+        machine: Option<Machine>,
+    ) -> Self {
         let ids = events.iter().enumerate();
         let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));
         Self {
@@ -178,16 +185,14 @@ impl Replay {
             idle: "swapper".into(),
             begun: u64::MAX,
             processes: Processes::new(),
-            has_kernel_symbols: kernel.is_some(),
-            machine: Machine::from_name(std::env::consts::ARCH),
+            has_kernel_symbols,
+            machine,
             not_unwound: NotUnwound::default(),
-            symbolizer: Symbolizer::new()
-                .with_kernel(kernel)
-                .of_this_machine(true)
-                .with_lines(with_lines),
+            symbolizer,
             left_out: None,
             notes: Vec::new(),
-            is_live: true,
+            #[cfg(target_os = "linux")]
+            is_live: false,
             is_done: false,
         }
     }

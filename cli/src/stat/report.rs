@@ -103,24 +103,26 @@ pub struct Output {
 
 impl Output {
     pub fn open(options: &Options) -> Result<Self, Failure> {
-        let mut output = Self::open_empty(options)?;
-        let is_file = options
-            .output
-            .as_ref()
-            .is_some_and(|path| path.as_os_str() != "-");
+        Self::open_to(options, options.output.clone())
+    }
+
+    /// Opens the output into a file that is another one than the options have.
+    pub(super) fn open_to(options: &Options, file: Option<PathBuf>) -> Result<Self, Failure> {
+        let is_file = file.as_ref().is_some_and(|path| path.as_os_str() != "-");
+        let mut output = Self::open_empty(options, file)?;
         if is_file && !options.form.json {
             output.write(&started());
         }
         Ok(output)
     }
 
-    fn open_empty(options: &Options) -> Result<Self, Failure> {
+    fn open_empty(options: &Options, file: Option<PathBuf>) -> Result<Self, Failure> {
         // Opened anew, so that an offset of its own is not that of others: then at its end.
         let descriptor = options
             .log_fd
             .map(|fd| PathBuf::from(format!("/dev/fd/{fd}")));
         let append = options.append || descriptor.is_some();
-        let file = options.output.clone().or(descriptor);
+        let file = file.or(descriptor);
         let (sink, layout): (Box<dyn Write>, Layout) = match &file {
             _ if options.quiet => (Box::new(io::sink()), Layout::PLAIN),
             Some(path) if path.as_os_str() == "-" => (Box::new(io::stdout()), Layout::of_stdout()),

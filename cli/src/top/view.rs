@@ -1,8 +1,6 @@
 //! The screen of `quipu top`, and the work of its keys.
 
 use ratatui::Frame;
-use std::collections::HashSet;
-
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Cell, Paragraph, Row as Line, Table, TableState};
@@ -47,7 +45,7 @@ pub(super) struct View {
     form: Form,
     rows: Vec<Row>,
     /// The rows of which the callers are shown, by their cells.
-    open: HashSet<Vec<String>>,
+    open: Vec<Vec<String>>,
     state: TableState,
     order: Order,
     filter: String,
@@ -62,7 +60,7 @@ impl View {
         Self {
             form,
             rows: Vec::new(),
-            open: HashSet::new(),
+            open: Vec::new(),
             state: TableState::default(),
             order: Order::Share,
             filter: String::new(),
@@ -143,10 +141,11 @@ impl View {
             Key::Home => self.state.select_first(),
             Key::Char('+') => {
                 let chosen = self.chosen().map(|row| row.cells.clone());
-                if let Some(cells) = chosen
-                    && !self.open.remove(&cells)
-                {
-                    self.open.insert(cells);
+                if let Some(cells) = chosen {
+                    match self.open.iter().position(|open| *open == cells) {
+                        Some(at) => drop(self.open.remove(at)),
+                        None => self.open.push(cells),
+                    }
                 }
             }
             Key::Enter => match self.chosen().map(|row| row.function.clone()) {

@@ -1,14 +1,15 @@
 //! Reporting the counts of a file.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use foldhash::HashMap;
 use quipu::{Event, EventSpec, Part, Reading};
 use quipu_hal::text::parse_cpu_list;
 use quipu_perf_data::stat::{StatConfig, StatCount, StatRecord};
-use quipu_perf_data::{Features, Reader, RecordedEvent};
+use quipu_perf_data::{Features, RecordedEvent};
 
 use crate::failure::Failure;
 use crate::recording;
@@ -23,11 +24,10 @@ use super::{ReportOptions, UNITS};
 /// Reads a file and reports.
 pub(in super::super) fn run(options: &ReportOptions) -> Result<ExitCode, Failure> {
     let name = &*options.input.display().to_string();
-    let file = recording::open(&options.input, options.force, "stat record")?;
+    let mut reader = recording::reader(&options.input, options.force, "stat record")?;
     let unreadable =
         |error: &dyn Display| Failure::new(format_args!("cannot read {name}: {error}"));
     let fail = |error| unreadable(&error);
-    let mut reader = Reader::new(file).map_err(fail)?;
     let features = reader.features().clone();
     if !features.has_counts {
         return Err(unreadable(
@@ -109,8 +109,8 @@ struct Counts {
     /// Events by the ids of their counters.
     by_id: HashMap<u64, usize>,
     /// The counts of each event, and those of the round before.
-    now: Vec<BTreeMap<Place, StatCount>>,
-    before: Vec<BTreeMap<Place, StatCount>>,
+    now: Vec<Vec<StatCount>>,
+    before: Vec<Vec<StatCount>>,
     /// Seconds to the round before.
     last: f64,
 }
@@ -125,8 +125,8 @@ impl Counts {
             cpus: Vec::new(),
             events: events.iter().map(counted).collect(),
             by_id: ids.collect(),
-            now: vec![BTreeMap::new(); events.len()],
-            before: vec![BTreeMap::new(); events.len()],
+            now: vec![Vec::new(); events.len()],
+            before: vec![Vec::new(); events.len()],
             last: 0.0,
         }
     }
@@ -149,7 +149,11 @@ impl Counts {
             }
             StatRecord::Count(count) => {
                 if let Some(event) = event(count.id) {
-                    self.now[event].insert((count.cpu, count.thread), count);
+                    let counts = &mut self.now[event];
+                    match counts.binary_search_by_key(&place(&count), place) {
+                        Ok(at) => counts[at] = count,
+                        Err(at) => counts.insert(at, count),
+                    }
                 }
             }
             _ => {}
@@ -197,7 +201,7 @@ impl Counts {
 
     /// Returns the rows of a round that ended so many seconds after the start, and begins the next one.
     fn rows(&mut self, aggregation: &Aggregation, seconds: f64) -> Vec<Row> {
-        let mut places: BTreeMap<AggregateId, BTreeSet<Option<u32>>> = BTreeMap::new();
+        let mut places: BTreeMap<AggregateId, BTreeSet<u32>> = BTreeMap::new();
         let threads = 0..self.threads.len().max(1) as u32;
         for cpu in self
             .cpus
@@ -208,19 +212,21 @@ impl Counts {
             for thread in threads.clone() {
                 let part = self.part((cpu, thread));
                 let cpus = places.entry(aggregation.id(&part)).or_default();
-                cpus.insert(cpu);
+                cpus.extend(cpu);
             }
         }
         let mut rows = Vec::new();
         for (event, now) in self.now.iter().enumerate() {
-            let readings = now.iter().map(|(place, count)| {
-                let before = self.before[event].get(place).copied().unwrap_or_default();
+            let readings = now.iter().map(|count| {
+                let before = &self.before[event];
+                let known = before.binary_search_by_key(&place(count), place);
+                let before = known.map_or(StatCount::default(), |at| before[at]);
                 let reading = Reading::new(
                     count.value.saturating_sub(before.value),
                     count.enabled.saturating_sub(before.enabled),
                     count.running.saturating_sub(before.running),
                 );
-                (self.part(*place), reading)
+                (self.part(place(count)), reading)
             });
             let readings: Vec<_> = readings.collect();
             for (place, cpus) in &places {
@@ -231,7 +237,7 @@ impl Counts {
                 let Counted { name, spec, unit } = &self.events[event];
                 let mut row = Row {
                     place: place.clone(),
-                    cpus: cpus.iter().flatten().count(),
+                    cpus: cpus.len(),
                     is_unsupported: readings.is_empty(),
                     ..Row::uncounted(name.clone(), spec.clone(), unit.clone())
                 };
@@ -259,6 +265,11 @@ impl Counts {
         part.thread = thread.filter(|id| *id >= 0);
         part
     }
+}
+
+/// Returns the place of a counter.
+fn place(count: &StatCount) -> Place {
+    (count.cpu, count.thread)
 }
 
 /// Returns an event as rows have it.
