@@ -53,8 +53,8 @@ fn every_event_of_a_formula_is_one_that_the_cpu_counts() {
             with_metrics.push(cpu.id);
         }
     }
-    let expected = "amd-zen4 amd-zen5 arm-neoverse-n3 arm-neoverse-v1 arm-neoverse-v2 intel-clx intel-emr intel-gnr \
-        intel-icl intel-icx intel-rkl intel-skl intel-skx intel-spr intel-tgl";
+    let expected = "amd-zen4 amd-zen5 arm-neoverse-n3 arm-neoverse-v1 arm-neoverse-v2 arm-neoverse-v3 intel-clx \
+        intel-emr intel-gnr intel-icl intel-icx intel-rkl intel-skl intel-skx intel-spr intel-tgl";
     with_metrics.sort();
     assert_eq!(with_metrics.join(" "), expected);
 }
@@ -177,6 +177,13 @@ fn levels_add_up_on_zen_and_neoverse() {
         "retiring",
     ];
     for (name, expected) in first.into_iter().zip([19.0, 27.0, 9.0, 45.0]) {
+        assert!(close(share(name), expected), "{name} {}", share(name));
+    }
+    // Ten slots a cycle.
+    let flushes = [("STALL_FRONTEND_FLUSH", 20.0)];
+    let counts = [&counts[..], &flushes].concat();
+    let share = |name: &str| value(&metric("arm-neoverse-v3", name).formula, &counts);
+    for (name, expected) in first.into_iter().zip([14.0, 24.0, 8.0, 54.0]) {
         assert!(close(share(name), expected), "{name} {}", share(name));
     }
 }
