@@ -8,11 +8,7 @@
 # TMPDIR needs room for a tenth more than the recording. Instructions are counted by the CPU, or by valgrind where there are
 # no counters. A recording that is much shorter than 100 MB tells what programs spend before the first sample.
 #
-# On two cores of a Zen 3, a build on all CPUs, 900,000 samples with chains in 113 MB, beside perf 6.1:
-#
-#     report             time 0.24, peak memory 0.42 of perf's (99 MB)        800 instructions a sample (asked: 600)
-#     report -g caller   time 0.12, peak memory 0.28 of perf's (99 MB)      1,040 instructions a sample (asked: 1,000)
-#     script             time 0.28, peak memory 0.43 of perf's (107 MB)
+# docs/performance.md has its last figures.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."

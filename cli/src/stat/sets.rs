@@ -5,9 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{
-    Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Reading, Result, SetEvent,
-};
+use quipu::{Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Result, SetEvent};
 use quipu_hal::ValueKind;
 
 use crate::failure::Failure;
@@ -184,17 +182,19 @@ impl Sets {
     }
 
     /// Returns true for a preset of several events.
+    #[cfg(target_os = "linux")]
     pub(super) fn is_preset(&self, index: usize) -> bool {
         let mut sets = self.members.iter().map(|member| &member.set);
         sets.any(|set| set.events()[index].preset().is_some())
     }
 
     /// Returns the readings of an event of one counter, in every part of every target.
+    #[cfg(target_os = "linux")]
     pub(super) fn readings<'a>(
         &self,
         snapshot: &'a Snapshot,
         index: usize,
-    ) -> impl Iterator<Item = (&'a Part, &'a Reading)> {
+    ) -> impl Iterator<Item = (&'a Part, &'a quipu::Reading)> {
         let counts = snapshot.counts.iter();
         let events = counts.filter_map(move |counts| counts.get(index)?.term_readings().ok());
         events.flatten().flatten()
