@@ -10,8 +10,9 @@ use super::super::sort::Key;
 use super::super::stacks::{ChainMode, FrameLists};
 use super::Loading;
 
-/// As many addresses are known at once.
-const MOST_ADDRESSES: usize = 1 << 19;
+/// As many addresses are known at once: a larger table costs more memory and time than to find some functions again. It fills one
+/// of 2^18 places.
+const MOST_ADDRESSES: usize = 7 << 15;
 /// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
 /// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
