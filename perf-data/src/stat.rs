@@ -244,16 +244,21 @@ fn cpus(mut body: Cursor<'_>) -> Result<Vec<Option<u32>>, Malformed> {
         }
         CPU_MASK => {
             let (words, size) = (body.u16(WHAT)?, body.u16(WHAT)?);
-            if size == 8 {
-                body.bytes(4, WHAT)?;
-            }
+            let width = match size {
+                4 => u32::BITS,
+                8 => {
+                    body.bytes(4, WHAT)?;
+                    u64::BITS
+                }
+                _ => return Err(Malformed(WHAT)),
+            };
             for word in 0..u32::from(words) {
-                let bits = match size {
-                    8 => body.u64(WHAT)?,
+                let bits = match width {
+                    u64::BITS => body.u64(WHAT)?,
                     _ => body.u32(WHAT)?.into(),
                 };
-                let set = (0..8 * u32::from(size)).filter(|bit| bits >> (bit & 63) & 1 != 0);
-                cpus.extend(set.map(|bit| Some(word * 8 * u32::from(size) + bit)));
+                let set = (0..width).filter(|bit| bits >> bit & 1 != 0);
+                cpus.extend(set.map(|bit| Some(word * width + bit)));
             }
         }
         CPU_RANGE => {
@@ -368,6 +373,11 @@ mod tests {
         let mask = 0b110_u64.to_ne_bytes();
         assert_eq!(map(&[1, 1, 8, 0, 0], &mask), cpus(&[1, 2]));
         assert_eq!(map(&[3, 0, 0], &[]), None);
+        // Words of no size that there is would be numbers without end.
+        let words = vec![0xff; 60_000];
+        for size in [0, 1, 16, u16::MAX] {
+            assert_eq!(map(&[1, 15_000, size], &words), None, "{size}");
+        }
         // As long as it says, not longer than it is.
         assert_eq!(map(&[0, u16::MAX, 1], &[]), None);
     }
