@@ -8,10 +8,9 @@ mod tty;
 mod view;
 
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-use std::ops::ControlFlow;
 
 use quipu_perf_data::{Error, RawRecord, Record, Sample, TimeOrder};
 
@@ -54,7 +53,7 @@ impl Profile {
             sums: Sums {
                 hits: annotate::Loading::new(options.selection(), &live.events, &names)
                     .counting_all(),
-                stacks: report::Loading::live(
+                stacks: report::Loading::new(
                     &form.report,
                     (options.selection(), &form.keys),
                     &live.events,

@@ -42,9 +42,9 @@ pub trait Overflows: fmt::Debug + Send + Sync {
     /// The error number of the operating system.
     fn pause(&self) -> Result<(), i32>;
 
-    /// Starts the counter that was paused, or that the system stopped at an overflow; only while the group is enabled. A counter of the CPU may be stopped
-    /// by the system at its next one, until the handler has seen that: else one of a short period would do nothing but
-    /// interrupt.
+    /// Starts the counter that was paused, or that the system stopped at an overflow; only while the group is enabled. A
+    /// counter of the CPU may be stopped by the system at its next overflow, until the handler has seen that: else one of a
+    /// short period would do nothing but interrupt.
     ///
     /// # Errors
     /// The error number of the operating system.

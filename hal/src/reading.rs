@@ -213,8 +213,8 @@ impl fmt::Display for Part {
 /// A buffer for the readings of a group: one [`Reading`] for each part and member, preallocated and reusable.
 ///
 /// Made by [`Group::read_buf`](crate::Group::read_buf). Cloning it keeps a reading for
-/// [`Reading::since`]; `clone_from` of a buffer of the same shape allocates nothing. An index gives the readings of all members in a part, in member order; it panics, as that
-/// of a slice does, where there is no such part.
+/// [`Reading::since`]; `clone_from` of a buffer of the same shape allocates nothing. An index gives the readings of
+/// all members in a part, in member order; it panics, as that of a slice does, where there is no such part.
 ///
 /// ```
 /// use quipu_hal::{Part, ReadBuf, Reading, Count};

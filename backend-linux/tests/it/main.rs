@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod blocked;
 mod breakpoints;
 mod event_sources;
 mod hardware;

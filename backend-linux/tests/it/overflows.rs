@@ -7,41 +7,8 @@ use quipu_hal::{
 };
 use quipu_linux::LinuxGroup;
 
+use crate::blocked::Blocked;
 use crate::machine::{FreshPages, call, calls_of, open, read, user};
-
-/// The real-time signals of these tests, blocked in the calling thread so that they can be counted.
-struct Blocked {
-    set: libc::sigset_t,
-    signal: i32,
-}
-
-impl Blocked {
-    fn new() -> Self {
-        let signal = libc::SIGRTMIN() + 4;
-        // SAFETY: an all-zero sigset_t is made an empty one; the calls write only to it and to the signal mask of
-        // this thread.
-        let set = unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            libc::sigaddset(&raw mut set, signal);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-            set
-        };
-        Self { set, signal }
-    }
-
-    /// Returns true if a signal is pending, which is taken.
-    fn is_pending(&self) -> bool {
-        let no_time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: the kernel reads the set and the time; what the signal says is not asked for.
-        let signal =
-            unsafe { libc::sigtimedwait(&self.set, std::ptr::null_mut(), &raw const no_time) };
-        signal == self.signal
-    }
-}
 
 #[inline(never)]
 extern "C" fn twice(x: u64) -> u64 {
@@ -68,7 +35,7 @@ fn all(overflows: &Arc<dyn Overflows>) -> Vec<u64> {
 #[test]
 fn calls_overflow_at_the_function_once_in_each_period() {
     let name = "calls_overflow_at_the_function_once_in_each_period";
-    let blocked = Blocked::new();
+    let blocked = Blocked::new(4);
     let events = [(user(Software::PageFaults), 0), (calls_of(twice), 3)];
     let Some(mut group) = overflowing(name, &events, blocked.signal) else {
         return;
@@ -77,14 +44,14 @@ fn calls_overflow_at_the_function_once_in_each_period() {
     let overflows = group.overflows(1).expect("a signal was asked for");
     group.enable().expect("it is open");
     call(twice, 2);
-    assert!(!blocked.is_pending());
+    assert_eq!(blocked.take(), None);
     call(twice, 1);
-    assert!(blocked.is_pending());
+    assert!(blocked.take().is_some());
     call(twice, 28);
     group.disable().expect("it is open");
     assert_eq!(read(&mut group)[0][1].value, 31);
     assert_eq!(all(&overflows), vec![twice as *const () as u64; 10]);
-    while blocked.is_pending() {}
+    blocked.take_all();
     // One call was left of the last period, and is forgotten with it.
     overflows.restart().expect("it is stopped");
     group.enable().expect("it is open");
@@ -92,7 +59,7 @@ fn calls_overflow_at_the_function_once_in_each_period() {
     overflows.pause().expect("it is open");
     call(twice, 5);
     overflows.resume().expect("it is open");
-    assert!(!blocked.is_pending());
+    assert_eq!(blocked.take(), None);
     call(twice, 1);
     group.disable().expect("it is open");
     assert_eq!(all(&overflows).len(), 1);
@@ -102,7 +69,7 @@ fn calls_overflow_at_the_function_once_in_each_period() {
 #[test]
 fn overflows_that_nobody_takes_leave_room_again_once_taken() {
     let name = "overflows_that_nobody_takes_leave_room_again_once_taken";
-    let blocked = Blocked::new();
+    let blocked = Blocked::new(4);
     let events = [
         (user(Software::PageFaults), 1),
         (user(Software::MinorFaults), 5),

@@ -203,7 +203,8 @@ enum NotChosen {
 }
 
 impl Loading {
-    fn new(
+    /// Returns the state before the first sample.
+    pub(crate) fn new(
         options: &Options,
         (selection, keys): (Selection, &[Key]),
         events: &[RecordedEvent],

@@ -1,6 +1,6 @@
 //! The lines of a report, in any format.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -226,7 +226,10 @@ pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed
         cgroups.push((None, Vec::new()));
     }
     for (at, (cgroup, members)) in cgroups.into_iter().enumerate() {
-        let places = places(sets, &members, aggregation);
+        let mut places = places(sets.parts(&members), aggregation);
+        if places.is_empty() {
+            places.insert(AggregateId::Whole, BTreeSet::new());
+        }
         for index in 0..=sets.len() {
             // Those of the whole run are told once.
             rows.extend(sets.tools(index).filter(|_| at == 0));
@@ -234,9 +237,10 @@ pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed
                 continue;
             }
             let counted = Counted::gather(snapshot, &members, index, aggregation);
-            for place in &places {
-                for unit in counted.units(&place.0) {
-                    rows.extend(counted.row(sets, snapshot, (place, unit), cgroup, index));
+            for (place, cpus) in &places {
+                for unit in counted.units(place) {
+                    let at = (place, cpus.len(), unit);
+                    rows.extend(counted.row(sets, snapshot, at, cgroup, index));
                 }
             }
         }
@@ -244,9 +248,7 @@ pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed
     if aggregation.every_thread {
         rows = most_active(&rows);
     }
-    if rows.iter().any(|row| row.place.is_of_cpus()) {
-        rows.sort_by(|a, b| a.place.cmp(&b.place));
-    }
+    sort_by_large_places(&mut rows);
     for row in rows.iter_mut().filter(|row| row.cgroup.is_some()) {
         // When a control group has not been counted for a while, the kernel may date its first
         // counter's times back to then.
@@ -280,20 +282,25 @@ fn most_active(rows: &[Row]) -> Vec<Row> {
     active
 }
 
-/// Returns the places that some event was counted in, each with its number of CPUs.
-fn places(sets: &Sets, members: &[usize], aggregation: &Aggregation) -> Vec<(AggregateId, usize)> {
+/// Sorts rows place by place, where places are cores or larger.
+pub(super) fn sort_by_large_places(rows: &mut [Row]) {
+    if rows.iter().any(|row| row.place.is_of_cpus()) {
+        rows.sort_by(|a, b| a.place.cmp(&b.place));
+    }
+}
+
+/// Returns the places of parts, each with its CPUs.
+pub(super) fn places(
+    parts: impl IntoIterator<Item = impl Borrow<Part>>,
+    aggregation: &Aggregation,
+) -> BTreeMap<AggregateId, BTreeSet<u32>> {
     let mut places: BTreeMap<AggregateId, BTreeSet<u32>> = BTreeMap::new();
-    for part in sets.parts(members) {
+    for part in parts {
+        let part = part.borrow();
         let cpus = places.entry(aggregation.id(part)).or_default();
         cpus.extend(part.cpu);
     }
-    if places.is_empty() {
-        return vec![(AggregateId::Whole, 0)];
-    }
     places
-        .into_iter()
-        .map(|(place, cpus)| (place, cpus.len()))
-        .collect()
 }
 
 /// Readings of one event, part by part.
@@ -367,7 +374,7 @@ impl<'a> Counted<'a> {
         &self,
         sets: &Sets,
         snapshot: &Snapshot,
-        ((place, cpus), unit): (&(AggregateId, usize), Option<&'a str>),
+        (place, cpus, unit): (&AggregateId, usize, Option<&'a str>),
         cgroup: Option<&str>,
         index: usize,
     ) -> Option<Row> {
@@ -378,7 +385,7 @@ impl<'a> Counted<'a> {
         };
         let mut row = Row {
             place: place.clone(),
-            cpus: *cpus,
+            cpus,
             cgroup: cgroup.map(str::to_owned),
             backend: event.backend,
             derived: event.metric.clone(),

@@ -1,12 +1,6 @@
 //! Samples that are added up as they are taken.
 
-use quipu_perf_data::RecordedEvent;
-
-use crate::recording::Selection;
-
-use super::super::options::Options;
 use super::super::profile::Profile;
-use super::super::sort::Key;
 use super::super::stacks::{FrameLists, KnownChains, Tasks, stacks_of};
 use super::{Loading, NOBODY, RECENT};
 
@@ -16,16 +10,6 @@ const MOST_LISTS: usize = 1 << 18;
 const PARTS: u64 = 256;
 
 impl Loading {
-    /// Returns the state before the first sample.
-    pub(crate) fn live(
-        options: &Options,
-        chosen: (Selection, &[Key]),
-        events: &[RecordedEvent],
-        names: &[String],
-    ) -> Self {
-        Self::new(options, chosen, events, names)
-    }
-
     /// Adds what has been sampled since the last time to the stacks.
     pub(crate) fn gather(&mut self) {
         for (event, weights) in self.profile.events.iter_mut().zip(&mut self.weights) {

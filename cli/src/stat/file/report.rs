@@ -1,6 +1,6 @@
 //! Reporting the counts of a file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use quipu_perf_data::{Features, RecordedEvent};
 use crate::failure::Failure;
 use crate::recording;
 
-use super::super::aggregate::{AggregateBy, AggregateId, Aggregation, CpuTopology};
+use super::super::aggregate::{AggregateBy, Aggregation, CpuTopology};
 use super::super::metrics;
 use super::super::options::Options;
 use super::super::report::{Output, Report, Times};
-use super::super::rows::{Row, Unit};
+use super::super::rows::{self, Row, Unit, sort_by_large_places};
 use super::{ReportOptions, UNITS};
 
 /// Reads a file and reports.
@@ -201,20 +201,15 @@ impl Counts {
 
     /// Returns the rows of a round that ended so many seconds after the start, and begins the next one.
     fn rows(&mut self, aggregation: &Aggregation, seconds: f64) -> Vec<Row> {
-        let mut places: BTreeMap<AggregateId, BTreeSet<u32>> = BTreeMap::new();
-        let threads = 0..self.threads.len().max(1) as u32;
-        for cpu in self
-            .cpus
-            .iter()
-            .copied()
-            .chain(self.cpus.is_empty().then_some(None))
-        {
-            for thread in threads.clone() {
-                let part = self.part((cpu, thread));
-                let cpus = places.entry(aggregation.id(&part)).or_default();
-                cpus.extend(cpu);
-            }
-        }
+        let this = &*self;
+        let threads = 0..this.threads.len().max(1) as u32;
+        let cpus = this.cpus.iter().copied();
+        let cpus = cpus.chain(this.cpus.is_empty().then_some(None));
+        let parts = cpus.flat_map(|cpu| {
+            let threads = threads.clone();
+            threads.map(move |thread| this.part((cpu, thread)))
+        });
+        let places = rows::places(parts, aggregation);
         let mut rows = Vec::new();
         for (event, now) in self.now.iter().enumerate() {
             let readings = now.iter().map(|count| {
@@ -226,14 +221,13 @@ impl Counts {
                     count.enabled.saturating_sub(before.enabled),
                     count.running.saturating_sub(before.running),
                 );
-                (self.part(place(count)), reading)
+                let part = self.part(place(count));
+                (aggregation.id(&part), part, reading)
             });
             let readings: Vec<_> = readings.collect();
             for (place, cpus) in &places {
-                let of_place = readings
-                    .iter()
-                    .filter(|(part, _)| aggregation.id(part) == *place);
-                let of_place: Vec<_> = of_place.map(|(part, reading)| (part, reading)).collect();
+                let of_place = readings.iter().filter(|(id, ..)| id == place);
+                let of_place: Vec<_> = of_place.map(|(_, part, reading)| (part, reading)).collect();
                 let Counted { name, spec, unit } = &self.events[event];
                 let mut row = Row {
                     place: place.clone(),
@@ -249,9 +243,7 @@ impl Counts {
                 rows.push(row);
             }
         }
-        if rows.iter().any(|row| row.place.is_of_cpus()) {
-            rows.sort_by(|a, b| a.place.cmp(&b.place));
-        }
+        sort_by_large_places(&mut rows);
         metrics::attach(&mut rows, seconds - self.last);
         self.last = seconds;
         self.before.clone_from(&self.now);

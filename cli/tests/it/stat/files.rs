@@ -6,63 +6,36 @@ use std::process::{Command, Output};
 
 use super::{can_count, run, stderr};
 
-/// Runs for some tens of milliseconds and is never idle.
-const BUSY: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-
-/// Options, each with a command.
-const CASES: [&[&str]; 6] = [
-    &[
-        "-e",
-        "page-faults,context-switches,task-clock,cycles",
-        "--",
-        "true",
-    ],
-    &[
-        "-e",
-        "{page-faults:u,minor-faults:u}",
-        "-I",
-        "10",
-        "--",
-        "sh",
-        "-c",
-        BUSY,
-    ],
-    &[
-        "-e",
-        "page-faults,task-clock,cycles",
-        "-a",
-        "-A",
-        "--",
-        "sleep",
-        "0.01",
-    ],
-    &[
-        "-e",
-        "page-faults,task-clock,cycles",
-        "-a",
-        "--",
-        "sleep",
-        "0.01",
-    ],
-    &[
-        "-e",
-        "page-faults,task-clock",
-        "-a",
-        "--per-socket",
-        "--",
-        "sleep",
-        "0.01",
-    ],
-    &[
-        "-e",
-        "page-faults,task-clock",
-        "-a",
-        "--per-core",
-        "--",
-        "sleep",
-        "0.01",
-    ],
+/// Options, and a command.
+const CASES: [(&str, &[&str]); 6] = [
+    (
+        "-e page-faults,context-switches,task-clock,cycles",
+        &["true"],
+    ),
+    // It runs for some tens of milliseconds and is never idle.
+    (
+        "-e {page-faults:u,minor-faults:u} -I 10",
+        &[
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done",
+        ],
+    ),
+    ("-e page-faults,task-clock,cycles -a -A", SLEEP),
+    ("-e page-faults,task-clock,cycles -a", SLEEP),
+    ("-e page-faults,task-clock -a --per-socket", SLEEP),
+    ("-e page-faults,task-clock -a --per-core", SLEEP),
 ];
+const SLEEP: &[&str] = &["sleep", "0.01"];
+
+/// Returns the arguments that record a case into a file.
+fn recording<'a>(file: &'a Path, (options, command): (&'a str, &[&'a str])) -> Vec<&'a str> {
+    let mut arguments = vec!["record", "-o", file.to_str().expect("text")];
+    arguments.extend(options.split(' '));
+    arguments.push("--");
+    arguments.extend(command);
+    arguments
+}
 
 /// Returns the lines of events in a report, without what is computed from the counts: time, place, count, unit, name.
 fn lines(report: &str) -> Vec<Vec<String>> {
@@ -127,8 +100,7 @@ fn perf_and_quipu_report_what_was_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(&directory);
     for case in CASES {
-        let output = ["record", "-o", file.to_str().expect("text")];
-        let recorded = run(&[&output[..], case].concat());
+        let recorded = run(&recording(&file, case));
         assert!(recorded.status.success(), "{recorded:?}");
         let told = lines(&stderr(&recorded));
         assert!(told.len() > 1, "{recorded:?}");
@@ -147,8 +119,7 @@ fn counts_that_perf_kept_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(&directory);
     for case in CASES {
-        let output = ["record", "-o", file.to_str().expect("text")];
-        let recorded = perf(&[&output[..], case].concat());
+        let recorded = perf(&recording(&file, case));
         if !recorded.is_some_and(|output| output.status.success()) {
             return skip(TEST, "perf is not installed or cannot count");
         }
