@@ -23,7 +23,7 @@ use std::process::ExitCode;
 pub(crate) use live::Live;
 pub(crate) use machine::features;
 pub(crate) use options::{Options, SamplingOptions};
-pub(crate) use output::Output;
+pub(crate) use output::{Destination, Output, StandardOutput};
 
 use crate::failure::Failure;
 

@@ -10,7 +10,7 @@ mod spaces;
 pub(crate) use chain::ChainFrame;
 pub(crate) use open::Input;
 #[cfg(unix)]
-pub(crate) use open::reader;
+pub(crate) use open::{name, reader};
 pub(crate) use places::{Place, Places};
 pub(crate) use replay::{Replay, Visit, owner, owner_of_address};
 #[cfg(target_os = "linux")]

@@ -47,7 +47,9 @@ pub(crate) fn run(stat: &Stat) -> Result<ExitCode, Failure> {
         None => count(&stat.counting, None),
         Some(OfFile::Record(options)) => {
             let keeper = file::keeper(options)?;
-            count(options, Some(keeper))
+            let mut options = (**options).clone();
+            options.quiet |= file::is_stream(&options);
+            count(&options, Some(keeper))
         }
         Some(OfFile::Report(options)) => file::report(options),
     }

@@ -1,6 +1,6 @@
 //! The records of a file or a stream, one after the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use crate::byte_order::{ByteOrder, swap_body, swap_header};
@@ -25,8 +25,8 @@ pub struct FileRecords<'a, R: Read> {
     lent: usize,
     /// True if no record can be lent as it was read: of the other byte order, or decompressed.
     is_copied: bool,
-    /// A record that was read before this began.
-    first: Option<Vec<u8>>,
+    /// Records that were read before this began.
+    ahead: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
     foreign: Option<Foreign>,
     cut: Option<Cut>,
@@ -39,7 +39,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
     pub(crate) fn new(
         input: &'a mut R,
         (at, end): (u64, Option<u64>),
-        first: Option<Vec<u8>>,
+        ahead: VecDeque<Vec<u8>>,
         events: &[RecordedEvent],
         order: ByteOrder,
         cut: Option<Cut>,
@@ -52,8 +52,8 @@ impl<'a, R: Read> FileRecords<'a, R> {
                 order,
             },
             lent: 0,
-            is_copied: order == ByteOrder::Swapped || first.is_some(),
-            first,
+            is_copied: order == ByteOrder::Swapped || !ahead.is_empty(),
+            ahead,
             buffer: Vec::new(),
             foreign: (order == ByteOrder::Swapped).then(|| Foreign::new(events)),
             cut,
@@ -110,9 +110,9 @@ impl<'a, R: Read> FileRecords<'a, R> {
                 break;
             }
             let offset = self.source.at;
-            if let Some(first) = self.first.take() {
-                self.is_copied = self.foreign.is_some();
-                self.buffer = first;
+            if let Some(record) = self.ahead.pop_front() {
+                self.is_copied = self.foreign.is_some() || !self.ahead.is_empty();
+                self.buffer = record;
             } else {
                 match (self.source.read(&mut self.buffer), self.cut.take()) {
                     (Ok(true), cut) => self.cut = cut,

@@ -1,5 +1,6 @@
 //! Reader for untrusted perf.data files.
 
+use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::{EventAttr, RecordedEvent};
@@ -77,9 +78,9 @@ impl Cut {
 enum Data {
     /// A section of a file.
     Section(Section),
-    /// The rest of a stream from this offset on, after the first record, which was read to find out
-    /// that the description of the recording has ended.
-    Stream(u64, Option<Vec<u8>>),
+    /// The rest of a stream from this offset on, after the records that were read to find out that the description of the
+    /// recording has ended.
+    Stream(u64, VecDeque<Vec<u8>>),
 }
 
 impl<R: Read + Seek> Reader<R> {
@@ -168,7 +169,7 @@ impl<R: Read> Reader<R> {
             order,
         };
         let (mut events, mut features) = (Vec::new(), Features::default());
-        let (mut room, mut record, mut first) = (LONGEST_SECTION, Vec::new(), None);
+        let (mut room, mut record, mut ahead) = (LONGEST_SECTION, Vec::new(), VecDeque::new());
         while source.read(&mut record)? {
             let wrong = |what| Error::malformed(what, source.at - record.len() as u64);
             room = room
@@ -184,7 +185,16 @@ impl<R: Read> Reader<R> {
                         features.take(number, &body[8..], &mut events, order)?;
                     }
                 }
-                kind::EVENT_UPDATE => take_name(body, &mut events, order),
+                kind::EVENT_UPDATE => {
+                    take_name(body, &mut events, order);
+                    ahead.push_back(std::mem::take(&mut record));
+                }
+                kind::THREAD_MAP | kind::CPU_MAP => ahead.push_back(std::mem::take(&mut record)),
+                kind::STAT_CONFIG => {
+                    // In a file it is a feature.
+                    features.has_counts = true;
+                    ahead.push_back(std::mem::take(&mut record));
+                }
                 kind::HEADER_BUILD_ID => {
                     // Its header is in this machine's order already, and nothing else is a number.
                     let build_ids = read_build_ids(&record, ByteOrder::Native)?;
@@ -204,8 +214,10 @@ impl<R: Read> Reader<R> {
                 | kind::FINISHED_ROUND
                 | kind::AUXTRACE
                 | kind::COMPRESSED
-                | kind::COMPRESSED2 => {
-                    first = Some(std::mem::take(&mut record));
+                | kind::COMPRESSED2
+                | kind::STAT
+                | kind::STAT_ROUND => {
+                    ahead.push_back(std::mem::take(&mut record));
                     break;
                 }
                 _ => {}
@@ -215,7 +227,7 @@ impl<R: Read> Reader<R> {
             return Err(Error::malformed(EVENTS, Start::LEN as u64));
         }
         Ok(Self {
-            data: Data::Stream(source.at, first),
+            data: Data::Stream(source.at, ahead),
             input: source.input,
             order,
             events,
@@ -236,12 +248,14 @@ impl<R: Read> Reader<R> {
 
     /// The records of a [stream](Self::from_stream), which can be read once only.
     pub fn stream_records(&mut self) -> FileRecords<'_, R> {
-        let (range, first) = match &mut self.data {
-            Data::Section(Section { offset, size }) => ((*offset, Some(*offset + *size)), None),
-            Data::Stream(at, first) => ((*at, None), first.take()),
+        let (range, ahead) = match &mut self.data {
+            Data::Section(Section { offset, size }) => {
+                ((*offset, Some(*offset + *size)), VecDeque::new())
+            }
+            Data::Stream(at, ahead) => ((*at, None), std::mem::take(ahead)),
         };
         let input = &mut self.input;
-        FileRecords::new(input, range, first, &self.events, self.order, self.cut)
+        FileRecords::new(input, range, ahead, &self.events, self.order, self.cut)
     }
 }
 

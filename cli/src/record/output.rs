@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// The place that a recording is written to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     File(PathBuf),
     /// Standard output, as a stream.
     Stream,
@@ -23,7 +23,7 @@ pub(super) enum Destination {
 
 impl Destination {
     /// Returns the destination of `-o`, where `-` is standard output.
-    pub(super) fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         match path.as_os_str() == "-" {
             true => Self::Stream,
             false => Self::File(path.to_owned()),
@@ -42,10 +42,10 @@ impl fmt::Display for Destination {
 
 /// Standard output, taken away from this process and the command, which have standard error in its place: nothing else gets
 /// into the stream.
-pub(super) struct StandardOutput(File);
+pub(crate) struct StandardOutput(File);
 
 impl StandardOutput {
-    pub(super) fn take() -> Result<Self, Failure> {
+    pub(crate) fn take() -> Result<Self, Failure> {
         let stdout = io::stdout();
         if stdout.is_terminal() {
             return Err(Failure::usage(
@@ -117,7 +117,7 @@ impl Output {
     }
 
     /// Begins a stream, of which the description has to be known from the start.
-    pub(super) fn stream(
+    pub(crate) fn stream(
         output: StandardOutput,
         events: &[RecordedEvent],
         features: &Features,

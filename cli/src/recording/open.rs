@@ -74,10 +74,7 @@ impl Input<'_> {
     }
 
     fn unreadable(self, error: &Error) -> Failure {
-        match self.path == Path::new("-") {
-            true => Failure::new(format_args!("cannot read standard input: {error}")),
-            false => Failure::new(format_args!("cannot read {}: {error}", self.path.display())),
-        }
+        Failure::new(format_args!("cannot read {}: {error}", name(self.path)))
     }
 
     fn open(self) -> Result<Opened, Failure> {
@@ -117,16 +114,27 @@ fn read_stdin() -> quipu_perf_data::Result<Opened> {
     })
 }
 
-/// Opens a file that the subcommand `maker` makes, and reads its description.
+/// Opens a file that the subcommand `maker` makes, or standard input, and reads its description.
 #[cfg(unix)]
 pub(crate) fn reader(
     path: &Path,
     force: bool,
     maker: &str,
 ) -> Result<Reader<impl Read + Seek>, Failure> {
+    let fail = |e| Failure::new(format_args!("cannot read {}: {e}", name(path)));
+    if path == Path::new("-") {
+        return Ok(read_stdin().map_err(fail)?.reader);
+    }
     let file = open(path, force, maker)?;
-    let fail = |e| Failure::new(format_args!("cannot read {}: {e}", path.display()));
     Reader::new(Box::new(file) as Source).map_err(fail)
+}
+
+/// Returns the name of an input in messages.
+pub(crate) fn name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
 }
 
 /// Opens a file that this user, root, or with `force` anyone wrote; `maker` is the subcommand that makes such files.

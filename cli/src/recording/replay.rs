@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 
 use super::chain::NotUnwound;
-use super::open::Input;
+use super::open::{Input, name};
 
 /// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
@@ -119,7 +119,7 @@ impl Replay {
         if features.has_counts {
             return Err(Failure::usage(format_args!(
                 "{} has counts and no samples; quipu stat report shows them",
-                input.path.display()
+                name(input.path)
             )));
         }
         let same = |recorded: &Option<String>, name: &str| {

@@ -23,6 +23,7 @@ Examples:
   quipu stat record -a -o all.data -- sleep 5
   quipu stat report -i all.data -A      a line for each CPU
   quipu stat report -j                  one JSON object a line
+  quipu stat record -o - -- make | quipu stat report -i -
 
 Reads what quipu stat record and perf stat record wrote.";
 
@@ -45,7 +46,7 @@ pub(crate) struct Stat {
 pub(super) enum OfFile {
     /// Count, and keep the counts in a file
     #[command(
-        mut_arg("output", |output| output.help("Write the counts to FILE; perf.data unless named")),
+        mut_arg("output", |output| output.help("Write the counts to FILE; perf.data unless named; - is a stream on standard output")),
         override_usage = "quipu stat record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
             quipu stat record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
     )]
@@ -58,7 +59,7 @@ pub(super) enum OfFile {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportOptions {
-    /// Read FILE
+    /// Read FILE; - is standard input
     #[arg(short, long, value_name = "FILE", default_value = crate::report::DEFAULT_FILE, help_heading = "What")]
     pub(super) input: PathBuf,
     /// Read files that belong to other users
@@ -90,13 +91,21 @@ pub(super) fn keeper(options: &Options) -> Result<Box<dyn Keep>, Failure> {
         if #[cfg(target_os = "linux")] {
             let path = options.output.as_deref();
             let path = path.unwrap_or(std::path::Path::new(crate::report::DEFAULT_FILE));
-            Ok(Box::new(record::Recording::new(path)))
+            Ok(Box::new(record::Recording::new(path)?))
         } else {
             Err(Failure::usage(
                 "stat record keeps what perf_event_open counts, which only Linux has; stat report shows such a file",
             ))
         }
     }
+}
+
+/// Returns true if counts are kept in a stream, whose reader reports them.
+pub(super) fn is_stream(options: &Options) -> bool {
+    options
+        .output
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-")
 }
 
 /// Units of aggregation by their numbers in files, which differ between versions of perf (`enum aggr_mode`,
@@ -145,14 +154,6 @@ fn check(options: &Options) -> Result<(), Failure> {
             "-G: a file does not tell control groups apart",
         ),
     ];
-    let is_stream = options
-        .output
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
-    let refusals = refusals.into_iter().chain([(
-        is_stream,
-        "-o -: counts are kept in a file, and its head is written last; name one",
-    )]);
     match refusals.into_iter().find(|(is_asked, _)| *is_asked) {
         Some((_, why)) => Err(Failure::usage(format_args!("stat record {why}"))),
         None => Ok(()),

@@ -3,6 +3,7 @@
 use std::io::{Cursor, Read};
 
 use quipu_perf_data::record::kind;
+use quipu_perf_data::stat::{StatConfig, StatCount, StatRecord, StatRound};
 use quipu_perf_data::{Error, FileRecords, Reader, Record, RecordedEvent, is_stream};
 
 /// Numbers in the byte order of a machine.
@@ -248,6 +249,68 @@ fn compressed_records_are_read_alike() {
             check(&file(swapped, &data), &form);
             check(&stream(swapped, &data), &form);
         }
+    }
+}
+
+/// Reads what comes between the description of a stream and the first count.
+#[test]
+fn counts_of_streams_have_all_that_was_told_of_them() {
+    for swapped in [false, true] {
+        let new = || Out::new(swapped);
+        let records = [
+            (
+                kind::EVENT_UPDATE,
+                new().words(&[0, 41]).bytes(b"msec\0\0\0\0"),
+            ),
+            (
+                kind::EVENT_UPDATE,
+                new().words(&[2, 41]).bytes(b"clock\0\0\0"),
+            ),
+            (
+                kind::THREAD_MAP,
+                new().words(&[1, 12]).bytes(b"sleep").bytes(&[0; 11]),
+            ),
+            (kind::CPU_MAP, new().u16(0).u16(1).u16(u16::MAX).u16(0)),
+            (kind::STAT_CONFIG, new().words(&[3, 0, 1, 1, 0, 2, 1])),
+            (
+                kind::STAT,
+                new().u64(41).u32(u32::MAX).u32(0).words(&[5, 7, 6]),
+            ),
+            (kind::STAT_ROUND, new().words(&[1, 9])),
+        ];
+        let data: Vec<u8> = records
+            .iter()
+            .flat_map(|(of, body)| record(swapped, *of, 0, body))
+            .collect();
+        let bytes = stream(swapped, &data);
+        let mut reader = Reader::from_stream(bytes.as_slice()).expect("good");
+        assert!(reader.features().has_counts);
+        assert_eq!(reader.events()[0].name(), Some("clock"));
+        let mut records = reader.stream_records();
+        let mut all = Vec::new();
+        while let Some(record) = records.next_record().expect("good") {
+            all.extend(StatRecord::decode(&record).expect("good"));
+        }
+        let count = StatCount {
+            id: 41,
+            value: 5,
+            enabled: 7,
+            running: 6,
+            ..StatCount::default()
+        };
+        let round = StatRound {
+            is_final: true,
+            time: 9,
+        };
+        let expected = [
+            StatRecord::Unit(41, "msec".into()),
+            StatRecord::Threads(vec![(12, "sleep".into())]),
+            StatRecord::Cpus(vec![None]),
+            StatRecord::Config(StatConfig::new(1, 0)),
+            StatRecord::Count(count),
+            StatRecord::Round(round),
+        ];
+        assert_eq!(all, expected, "swapped: {swapped}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! Keeping counts in a file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use quipu::{Part, Reading};
 use quipu_perf_data::stat::{StatConfig, StatCount, StatRecord, StatRound};
-use quipu_perf_data::{EventAttr, RecordedEvent};
+use quipu_perf_data::{EventAttr, Features, RecordedEvent};
 
 use crate::failure::Failure;
-use crate::record::{Output, features};
+use crate::record::{Destination, Output, StandardOutput, features};
 use crate::target::Scope;
 
 use super::super::plan::Plan;
@@ -15,9 +15,11 @@ use super::super::sets::{Sets, Snapshot};
 use super::super::system;
 use super::{Keep, UNITS};
 
-/// Counts that are being written to a file.
+/// Counts that are being written to a file or stream.
 pub(super) struct Recording {
-    path: PathBuf,
+    destination: Destination,
+    /// Standard output, if it is the stream.
+    stdout: Option<StandardOutput>,
     open: Option<Open>,
 }
 
@@ -30,11 +32,27 @@ struct Open {
 }
 
 impl Recording {
-    /// Returns a recording into a file that begins when the counters are open.
-    pub(super) fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
+    /// Returns a recording into a file that begins when the counters are open. Standard output is taken at once.
+    pub(super) fn new(path: &Path) -> Result<Self, Failure> {
+        let destination = Destination::of(path);
+        let stdout = match destination {
+            Destination::Stream => Some(StandardOutput::take()?),
+            Destination::File(_) => None,
+        };
+        Ok(Self {
+            destination,
+            stdout,
             open: None,
+        })
+    }
+
+    fn create(&mut self, events: Vec<RecordedEvent>) -> Result<Output, Failure> {
+        match (&self.destination, self.stdout.take()) {
+            (Destination::File(path), _) => Output::create(path, events),
+            (Destination::Stream, Some(stdout)) => {
+                Output::stream(stdout, &events, &features_of_counts())
+            }
+            (Destination::Stream, None) => Err(Failure::new("standard output is closed")),
         }
     }
 }
@@ -88,7 +106,7 @@ impl Keep for Recording {
             StatRecord::Cpus(cpus),
             StatRecord::Config(StatConfig::new(aggregation as u64, interval)),
         ]);
-        let mut output = Output::create(&self.path, events)?;
+        let mut output = self.create(events)?;
         for record in records {
             output.write(&[&record.to_bytes()]);
         }
@@ -116,9 +134,7 @@ impl Keep for Recording {
             open.counts(sets, snapshot);
             open.round(true, seconds);
         }
-        let mut features = features();
-        features.has_counts = true;
-        open.output.finish(features).map(drop)
+        open.output.finish(features_of_counts()).map(drop)
     }
 }
 
@@ -168,6 +184,13 @@ impl Open {
     }
 }
 
+/// Returns the description of this machine, and that the records are counts.
+fn features_of_counts() -> Features {
+    let mut features = features();
+    features.has_counts = true;
+    features
+}
+
 /// Returns the number of an event's counters in the file. The kernel has one for each; readers tell events apart by them.
 fn id(event: usize) -> u64 {
     event as u64 + 1
@@ -189,11 +212,8 @@ fn events(sets: &Sets) -> Result<Vec<RecordedEvent>, Failure> {
         let attr = backend.attr_bytes(&event.spec)?;
         let attr = EventAttr::from_bytes(&attr)
             .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
-        let ids = match event.backend {
-            Some(_) => vec![id(index)],
-            None => Vec::new(),
-        };
-        events.push(RecordedEvent::new(attr, ids, &**name));
+        // One that no backend counts too: its name is found by it.
+        events.push(RecordedEvent::new(attr, vec![id(index)], &**name));
     }
     Ok(events)
 }

@@ -23,15 +23,18 @@ use super::{ReportOptions, UNITS};
 
 /// Reads a file and reports.
 pub(in super::super) fn run(options: &ReportOptions) -> Result<ExitCode, Failure> {
-    let name = &*options.input.display().to_string();
+    let name = &*recording::name(&options.input);
     let mut reader = recording::reader(&options.input, options.force, "stat record")?;
     let unreadable =
         |error: &dyn Display| Failure::new(format_args!("cannot read {name}: {error}"));
     let fail = |error| unreadable(&error);
-    let features = reader.features().clone();
+    let mut features = reader.features().clone();
+    if features.cpu_topology.is_none() {
+        take_places(&mut features);
+    }
     if !features.has_counts {
         return Err(unreadable(
-            &"it has no counts, or is a stream of them, which is not read; quipu report shows what was sampled",
+            &"it has no counts; quipu report shows what was sampled",
         ));
     }
     let mut counts = Counts::of(reader.events());
@@ -70,6 +73,19 @@ pub(in super::super) fn run(options: &ReportOptions) -> Result<ExitCode, Failure
     match output {
         Some(output) => output.finish().map(|()| ExitCode::SUCCESS),
         None => Err(unreadable(&"it ends before the first counts")),
+    }
+}
+
+/// Takes the places of this machine's CPUs for a stream of perf, which has none, as perf does.
+fn take_places(features: &mut Features) {
+    cfg_if::cfg_if! {
+        if #[cfg(target_os = "linux")] {
+            let own = crate::record::features();
+            features.cpu_topology = own.cpu_topology;
+            features.numa_nodes = own.numa_nodes;
+        } else {
+            let _ = features;
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Counts in files: `quipu stat record` and `report`, beside perf where it is installed.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use super::{can_count, run, stderr};
 
@@ -132,6 +133,52 @@ fn counts_that_perf_kept_are_reported() {
     let ours = run(&["report", "-i", file, "-A"]);
     let theirs = perf(&["report", "-i", file, "-A"]).expect("it was there before");
     assert_eq!(lines(&stderr(&ours)), lines(&stderr(&theirs)));
+}
+
+/// Returns what the report of a stream has, by `stat report -i -` of a program; none where it is not installed.
+fn of_stream(program: &str, stream: &Path) -> Option<Vec<Vec<String>>> {
+    let mut report = Command::new(program);
+    report.args(["stat", "report", "-i", "-"]);
+    report.stdin(File::open(stream).expect("it was made"));
+    let output = report.output().ok()?;
+    if output.status.code() == Some(127) {
+        return None;
+    }
+    assert!(output.status.success(), "{output:?}");
+    Some(lines(&stderr(&output)))
+}
+
+#[test]
+fn streams_of_perf_and_quipu_are_reported_by_both() {
+    const TEST: &str = "streams_of_perf_and_quipu_are_reported_by_both";
+    if !can_count(TEST, &["-e", "page-faults,context-switches", "-a"]) {
+        return;
+    }
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(&directory);
+    for case in CASES {
+        for recorder in [quipu, "perf"] {
+            let mut record = Command::new(recorder);
+            record.arg("stat").args(recording(Path::new("-"), case));
+            record.stdout(File::create(&file).expect("a new file"));
+            let recorded = record.stderr(Stdio::piped()).output();
+            if recorder == "perf" && !recorded.as_ref().is_ok_and(|o| o.status.success()) {
+                skip(TEST, "perf is not installed or cannot count");
+                continue;
+            }
+            // Whatever reads the stream reports it.
+            let recorded = recorded.expect("it starts");
+            assert_eq!(lines(&stderr(&recorded)), Vec::<Vec<String>>::new());
+            let ours = of_stream(quipu, &file).expect("it is built");
+            assert!(ours.len() > 1, "{recorder} {case:?}");
+            assert_eq!(reports(&file).0, ours, "{recorder} {case:?}");
+            match of_stream("perf", &file) {
+                Some(theirs) => assert_eq!(theirs, ours, "{recorder} {case:?}"),
+                None => skip(TEST, "perf is not installed"),
+            }
+        }
+    }
 }
 
 #[test]
