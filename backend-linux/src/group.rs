@@ -43,7 +43,7 @@ use crate::kernel_group::{KernelGroup, ReadFailure};
 #[derive(Debug)]
 pub struct LinuxGroup {
     members: Box<[EventInfo]>,
-    parts: Box<[Part]>,
+    parts: Arc<[Part]>,
     kernel_groups: Box<[KernelGroup]>,
     /// The buffer that the kernel writes to; as long as the longest read.
     words: Box<[u64]>,
@@ -134,16 +134,6 @@ impl LinuxGroup {
         Ok(())
     }
 
-    /// Refuses a buffer that another group made.
-    #[inline(always)]
-    fn check_shape(&self, out: &ReadBuf) -> Result<()> {
-        if out.members() == self.members.len() && are_same(out.parts(), &self.parts) {
-            Ok(())
-        } else {
-            Err(other_shape())
-        }
-    }
-
     #[cold]
     fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
         let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
@@ -183,6 +173,10 @@ impl Group for LinuxGroup {
         }
     }
 
+    fn read_buf(&self) -> ReadBuf {
+        ReadBuf::new(self.members.len(), Arc::clone(&self.parts))
+    }
+
     fn enable(&mut self) -> Result<()> {
         self.for_each("start the counters", KernelGroup::enable)
     }
@@ -206,13 +200,19 @@ impl Group for LinuxGroup {
     // kernels every return after a system call is mispredicted, and costs as much as all else here.
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        self.check_shape(out)?;
-        for (i, group) in self.kernel_groups.iter_mut().enumerate() {
-            if let Err(failure) = group.read(&mut self.words, &mut out[i]) {
-                return Err(self.read_error(i, failure));
-            }
-        }
-        Ok(())
+        out.check_shape(self.members.len(), &self.parts)?;
+        let mut read = |part: usize, group: &mut KernelGroup| {
+            let read = group.read(&mut self.words, &mut out[part]);
+            read.map_err(|failure| (part, failure))
+        };
+        let read = match &mut *self.kernel_groups {
+            // Most often there is one, and no loop.
+            [group] => read(0, group),
+            groups => (0..)
+                .zip(groups)
+                .try_for_each(|(part, group)| read(part, group)),
+        };
+        read.map_err(|(part, failure)| self.read_error(part, failure))
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
@@ -233,13 +233,13 @@ impl UserReads for LinuxGroup {
     }
 
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
-        self.check_shape(out)?;
+        out.check_shape(self.members.len(), &self.parts)?;
         let mut groups = self.kernel_groups.iter_mut().enumerate();
         Ok(groups.all(|(i, group)| group.try_user_space(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
-        self.check_shape(out)?;
+        out.check_shape(self.members.len(), &self.parts)?;
         for (i, group) in self.kernel_groups.iter_mut().enumerate() {
             if let Err(failure) = group.read_by_system_call(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
@@ -247,22 +247,4 @@ impl UserReads for LinuxGroup {
         }
         Ok(())
     }
-}
-
-/// Returns true if two lists have the same parts; of a whole target, which is read most often, without a call.
-#[inline(always)]
-fn are_same(some: &[Part], others: &[Part]) -> bool {
-    let is_whole = |part: &Part| {
-        (part.cpu, part.thread) == (None, None) && part.core.is_none() && part.pmu.is_none()
-    };
-    match (some, others) {
-        ([some], [other]) if is_whole(some) && is_whole(other) => true,
-        _ => some == others,
-    }
-}
-
-#[cold]
-fn other_shape() -> Error {
-    Error::new(ErrorKind::InvalidConfiguration, "read the counters")
-        .with_reason("the buffer was made by another group")
 }

@@ -1,5 +1,6 @@
 //! An open group: a meter of this thread or process, or a child.
 
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use quipu_hal::{Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity};
@@ -16,7 +17,7 @@ use crate::sys;
 pub struct PosixGroup {
     quantities: Box<[Quantity]>,
     infos: Box<[EventInfo]>,
-    parts: [Part; 1],
+    parts: Arc<[Part]>,
     kind: Kind,
 }
 
@@ -57,7 +58,7 @@ impl PosixGroup {
         Self {
             quantities: quantities.into(),
             infos: infos.into(),
-            parts: [Part::whole()],
+            parts: [Part::whole()].into(),
             kind,
         }
     }
@@ -114,6 +115,10 @@ impl Group for PosixGroup {
             Kind::Own(meter, _) if !meter.is_one_snapshot() => Simultaneity::Sequential,
             _ => Simultaneity::Atomic,
         }
+    }
+
+    fn read_buf(&self) -> ReadBuf {
+        ReadBuf::new(self.quantities.len(), Arc::clone(&self.parts))
     }
 
     fn enable(&mut self) -> Result<()> {

@@ -8,7 +8,7 @@ use quipu_hal::{Count, MaxRate, Reading, total};
 use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{Form, OpenEvent, OpenSet, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, Run, quipu_set, with_open};
 
 /// Kinds of values.
 #[repr(u32)]
@@ -200,11 +200,15 @@ impl From<&Reading> for quipu_reading {
 }
 
 impl OpenSet {
-    /// The readings of a group in its only part, as it was last read; none where it could not be.
+    /// The readings of the events of a run, as they were last read; none of an event of another form, and where
+    /// they could not be read.
     #[inline]
-    fn only_part(&self, group: usize) -> &[Reading] {
-        match self.counts.buffer(group) {
-            Some(Ok(buffer)) => &buffer[0],
+    fn readings_of(&self, run: &Run) -> &[Reading] {
+        let Some(first) = run.first else {
+            return &[];
+        };
+        match self.counts.buffer(first.group) {
+            Some(Ok(buffer)) => &buffer[0][first.member..][..run.events.len()],
             _ => &[],
         }
     }
@@ -350,22 +354,18 @@ pub unsafe extern "C" fn quipu_set_read(
         open.set.read(&mut open.counts)?;
         // SAFETY: `out` has as many elements as there are events, by the caller's promise.
         let write = |index, count| unsafe { out.add(index).write(count) };
-        // Events of one group are neighbours: its readings are looked up once for them.
-        let (mut group, mut readings) = (usize::MAX, &[][..]);
-        for (index, event) in open.events.iter().enumerate() {
-            let reading = event.index.and_then(|at| {
-                if at.group != group {
-                    group = at.group;
-                    readings = open.only_part(group);
+        for run in &open.runs {
+            let events = run.events.clone();
+            match open.readings_of(run) {
+                [] => events.for_each(|index| write(index, open.composed(index))),
+                readings => {
+                    for (index, reading) in events.zip(readings) {
+                        match quipu_count::exact(reading) {
+                            Some(count) => write(index, count),
+                            None => write(index, quipu_count::of(reading)),
+                        }
+                    }
                 }
-                readings.get(at.member)
-            });
-            match reading.map(quipu_count::exact) {
-                Some(Some(count)) => write(index, count),
-                _ => write(
-                    index,
-                    reading.map_or_else(|| open.composed(index), quipu_count::of),
-                ),
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::last_error::Failure;
 use crate::quipu_status;
 
 pub use events::*;
-pub(crate) use open::{Form, OpenEvent, OpenSet};
+pub(crate) use open::{Form, OpenEvent, OpenSet, Run};
 pub use overhead::*;
 
 /// An event set: several events and groups on one target, possibly on several backends. A handle, not

@@ -143,7 +143,7 @@ pub trait Group: Send + 'static {
         None
     }
 
-    /// A buffer to read this group into.
+    /// Returns a buffer to read this group into. One that shares its parts with the group is checked sooner.
     fn read_buf(&self) -> ReadBuf {
         ReadBuf::new(self.members().len(), self.parts())
     }

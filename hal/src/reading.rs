@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
+use std::ptr;
+use std::sync::Arc;
 
 use crate::{Count, Error, ErrorKind, MaxRate, Result, scale, total};
 
@@ -228,7 +230,7 @@ impl fmt::Display for Part {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReadBuf {
     members: usize,
-    parts: Box<[Part]>,
+    parts: Arc<[Part]>,
     readings: Box<[Reading]>,
 }
 
@@ -236,23 +238,21 @@ impl Clone for ReadBuf {
     fn clone(&self) -> Self {
         Self {
             members: self.members,
-            parts: self.parts.clone(),
+            parts: Arc::clone(&self.parts),
             readings: self.readings.clone(),
         }
     }
 
     fn clone_from(&mut self, source: &Self) {
         self.members = source.members;
-        if self.parts != source.parts {
-            self.parts.clone_from(&source.parts);
-        }
+        self.parts.clone_from(&source.parts);
         self.readings.clone_from(&source.readings);
     }
 }
 
 impl ReadBuf {
-    /// Returns a buffer of zeros for `members` counters in each of `parts`.
-    pub fn new(members: usize, parts: impl Into<Box<[Part]>>) -> Self {
+    /// Returns a buffer of zeros for `members` counters in each of `parts`, which it may share with the group.
+    pub fn new(members: usize, parts: impl Into<Arc<[Part]>>) -> Self {
         let parts = parts.into();
         Self {
             members,
@@ -274,12 +274,20 @@ impl ReadBuf {
     }
 
     /// Checks that the buffer was made for a group of `members` in `parts`, as a group does before it
-    /// fills the buffer.
+    /// fills the buffer. Parts that the group shares with the buffer are not compared one by one.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it was made by another group.
     #[inline]
     pub fn check_shape(&self, members: usize, parts: &[Part]) -> Result<()> {
+        if self.members == members && ptr::eq(&*self.parts, parts) {
+            return Ok(());
+        }
+        self.compare_shape(members, parts)
+    }
+
+    #[cold]
+    fn compare_shape(&self, members: usize, parts: &[Part]) -> Result<()> {
         if self.members == members && *self.parts == *parts {
             return Ok(());
         }

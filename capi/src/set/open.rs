@@ -1,6 +1,7 @@
 //! Open event sets: their counts, and the positions of the readings of each event.
 
 use std::ffi::CString;
+use std::ops::Range;
 use std::slice;
 
 use quipu::{Counts, EventCount, EventSet, MemberIndex, Part, SetEvent};
@@ -14,10 +15,19 @@ pub(crate) struct OpenSet {
     pub(crate) set: EventSet,
     pub(crate) counts: Counts,
     pub(crate) events: Vec<OpenEvent>,
+    /// The sources of the totals, in the order of the events.
+    pub(crate) runs: Vec<Run>,
     /// The sources of the readings: a list for each group that is read.
     pub(crate) spans: Vec<Vec<Span>>,
     /// The number of readings: one for each part of each event.
     pub(crate) readings: usize,
+}
+
+/// Events in a row that are members in a row of one group, each with one reading; or one event of another form.
+pub(crate) struct Run {
+    /// The group and the member of the first, unless it is of another form.
+    pub(crate) first: Option<MemberIndex>,
+    pub(crate) events: Range<usize>,
 }
 
 /// The readings of one thing that is counted: an event, or a term of a preset.
@@ -40,8 +50,6 @@ pub(crate) struct OpenEvent {
     pub(crate) terms: Vec<Vec<Part>>,
     /// The number of all these parts.
     pub(crate) readings: usize,
-    /// The position of its only reading, if it has just one.
-    pub(crate) index: Option<MemberIndex>,
     pub(super) name: CString,
     pub(super) opened_as: Option<CString>,
     pub(super) backend: Option<CString>,
@@ -96,6 +104,7 @@ impl OpenSet {
             events.push(event);
         }
         Self {
+            runs: runs(&set, &events),
             counts,
             events,
             spans,
@@ -113,6 +122,30 @@ impl OpenSet {
             )
         })
     }
+}
+
+/// Returns the runs that the events of a set make.
+fn runs(set: &EventSet, events: &[OpenEvent]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (at, (asked, event)) in set.events().iter().zip(events).enumerate() {
+        let index = asked.index().ok().filter(|_| event.form == Form::OnePart);
+        match (runs.last_mut(), index) {
+            (
+                Some(Run {
+                    first: Some(first),
+                    events,
+                }),
+                Some(index),
+            ) if first.group == index.group && first.member + events.len() == index.member => {
+                events.end = at + 1;
+            }
+            _ => runs.push(Run {
+                first: index,
+                events: at..at + 1,
+            }),
+        }
+    }
+    runs
 }
 
 impl OpenEvent {
@@ -146,7 +179,6 @@ impl OpenEvent {
             form,
             first_reading,
             readings: cores.len(),
-            index: event.index().ok().filter(|_| form == Form::OnePart),
             terms,
             name: text(event.name()),
             opened_as: info.map(|info| text(&info.name)),

@@ -23,7 +23,7 @@ use crate::Pmu;
 pub struct VirtualGroup<P: Pmu> {
     engine: Arc<Engine<P>>,
     members: Vec<EventInfo>,
-    parts: Vec<Part>,
+    parts: Arc<[Part]>,
     scheduled: Vec<Arc<ScheduledGroup>>,
     reader: Reader,
     thread: Option<ThreadId>,
@@ -43,15 +43,13 @@ impl<P: Pmu> VirtualGroup<P> {
             reader: Reader::new(infos.len(), cpus.len()),
             engine: Arc::clone(engine),
             members: infos,
-            parts: Vec::with_capacity(cpus.len()),
+            parts: cpus.iter().map(|&cpu| Part::on_cpu(cpu)).collect(),
             scheduled: Vec::with_capacity(cpus.len()),
         };
         let together = core.pmu.sets_all_cpus();
         for cpus in cpus.chunks(if together { cpus.len() } else { 1 }) {
             let schedule = core.position(cpus[0]).unwrap_or(0);
             engine.open(schedule)?;
-            let parts = cpus.iter().map(|&cpu| Part::on_cpu(cpu));
-            group.parts.extend(parts);
             let members = Arc::clone(members);
             let (pinned, exclusive) = (attributes.pinned, attributes.exclusive);
             let scheduled = ScheduledGroup::new(schedule, cpus, members, pinned, exclusive);
@@ -103,6 +101,10 @@ impl<P: Pmu> Group for VirtualGroup<P> {
         let core = &self.engine.core;
         let intervals = self.scheduled.iter().map(|group| core.interval(group.cpu));
         intervals.max().map(Duration::from_nanos)
+    }
+
+    fn read_buf(&self) -> ReadBuf {
+        ReadBuf::new(self.members.len(), Arc::clone(&self.parts))
     }
 
     fn enable(&mut self) -> Result<()> {
