@@ -7,6 +7,7 @@ mod events;
 mod existing;
 mod live;
 mod machine;
+mod off_cpu;
 mod opening;
 mod options;
 mod output;

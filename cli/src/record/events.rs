@@ -8,6 +8,7 @@ use quipu_linux::sampling::{Rate, SampledEvent};
 use crate::event_text::{self, EventText, Said};
 use crate::failure::Failure;
 
+use super::off_cpu;
 use super::options::{Frequency, Options};
 use super::tracepoints;
 
@@ -62,6 +63,14 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
             .iter_mut()
             .filter(|sampled| has_levels(&sampled.event));
         narrowed.for_each(|sampled| sampled.event.filter = sampled.event.filter.with_levels(level));
+    }
+    if options.off_cpu {
+        events.list.push(off_cpu::event());
+        events.said.push(Said {
+            name: Some(off_cpu::NAME.to_owned()),
+            ..Said::default()
+        });
+        events.weak.push(false);
     }
     if let Some((wanted, most)) = too_high {
         let limit = format!(

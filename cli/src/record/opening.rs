@@ -49,6 +49,13 @@ impl Opened {
                 denied = Some(refused);
                 continue;
             }
+            if plan.off_cpu && refused.kind() == ErrorKind::NoPermission {
+                let most = i32::from(!matches!(plan.scope, Scope::Cpus(_)));
+                return Err(Failure::new(format_args!(
+                    "--off-cpu samples threads in the kernel, where they leave their CPUs, and that is not permitted: it takes \
+                     kernel.perf_event_paranoid at {most} or less, CAP_PERFMON or root ({refused})"
+                )));
+            }
             let less = without_inheritance(&mut spec, &refused)
                 .or_else(|| without_weak_groups(&mut spec, &plan.weak, &refused));
             notes.push(less.ok_or(refused)?);

@@ -22,6 +22,7 @@ Examples:
   quipu record -a -- sleep 10              every CPU for ten seconds
   quipu record -e page-faults -c 1 -d ls   every page fault, with its address
   quipu record -e '{cycles,instructions}:S' ./bench   where cycles go, and what they retire
+  quipu record --off-cpu -- ./server       and where its threads sleep, and for how long
   quipu report                             what was recorded
   quipu record -o - make | quipu report -i -   without a file
   quipu report --flamegraph out.svg        the same as a picture
@@ -101,6 +102,10 @@ pub(crate) struct Options {
     /// Record context switches too
     #[arg(long, help_heading = "What")]
     pub(crate) switch_events: bool,
+    /// Sample the time off the CPU too: offcpu-time, by the nanoseconds that threads slept, with the call chains of where
+    /// they went to sleep; other samples have chains as well, as with -g
+    #[arg(long, conflicts_with = "overwrite", help_heading = "What")]
+    pub(crate) off_cpu: bool,
     /// Record the addresses of data: of page faults, breakpoints and memory events
     #[arg(short, long, help_heading = "What")]
     pub(crate) data: bool,

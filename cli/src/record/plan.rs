@@ -47,6 +47,9 @@ pub(super) struct RecordPlan {
     pub(super) control: Option<ControlFiles>,
     /// Length at which the recording ends, in bytes.
     pub(super) max_size: Option<u64>,
+    /// True if the last event is that of times off the CPU, and if the records of switches are wanted beside it.
+    pub(super) off_cpu: bool,
+    pub(super) switch_events: bool,
     pub(super) notes: Vec<String>,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
@@ -90,6 +93,8 @@ impl RecordPlan {
             is_stamped: options.timestamp_filename || options.switch_output.is_some(),
             most_files: options.switch_max_files.unwrap_or(0),
             compression: options.compression_level.filter(|level| *level > 0),
+            off_cpu: options.off_cpu,
+            switch_events: options.switch_events,
             notes,
             quiet: options.quiet,
             verbose: options.verbose,
@@ -140,18 +145,23 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     };
     spec.sample_type
         .set(SampleType::BRANCH_STACK, !spec.branches.is_empty());
+    if events.reads_groups && options.off_cpu {
+        return Err(Failure::usage(
+            "--off-cpu: samples with the values of a group (:S) do not tell times; leave out :S, or record them apart",
+        ));
+    }
     if events.reads_groups {
         spec.sample_type |= SampleType::READ;
         spec.read_format |= ReadFormat::GROUP;
     }
     spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
-    spec.extra_records
-        .set(ExtraRecords::SWITCHES, options.switch_events);
+    spec.extra_records.set(
+        ExtraRecords::SWITCHES,
+        options.switch_events || options.off_cpu,
+    );
     let by_default = || {
-        options
-            .sampling
-            .callchains
-            .then_some(CallGraph::FramePointers)
+        let takes_chains = options.sampling.callchains || options.off_cpu;
+        takes_chains.then_some(CallGraph::FramePointers)
     };
     if let Some(method) = options.sampling.call_graph.or_else(by_default) {
         method.ask(&mut spec)?;

@@ -245,7 +245,11 @@ impl<'a> Recorder<'a> {
     /// Stops, writes the remaining records, and reports.
     fn finish(&mut self, mut recording: Recording) -> Result<(), Failure> {
         recording.stop();
-        let drained = recording.drain_all();
+        let mut drained = recording.drain_all();
+        if drained.is_ok() && self.plan.off_cpu {
+            // What came in the last round is put in order in the next.
+            drained = recording.drain();
+        }
         let losses = statistics::losses(&recording.samplers, recording.spec.events.len());
         for (record, count) in losses.counted {
             let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);

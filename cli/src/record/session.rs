@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quipu::Target;
-use quipu_linux::sampling::{SampleType, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{RawRecord, SampleType, Sampler, SamplerSpec, WhenFull};
 use quipu_perf_data::{Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized};
 
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use crate::target::Scope;
 
 use super::existing;
 use super::machine;
+use super::off_cpu::OffCpu;
 use super::opening::Opened;
 use super::output::{Destination, Output, StandardOutput};
 use super::plan::RecordPlan;
@@ -32,6 +33,8 @@ pub(super) struct Recording {
     overwrites: bool,
     /// The time of the newest record that was written of each ring that is written over.
     written: HashMap<(usize, usize), u64>,
+    /// The times off the CPU, if they are sampled.
+    off_cpu: Option<OffCpu>,
     pub(super) output: Output,
     pub(super) statistics: Statistics,
     /// The time of the last progress message.
@@ -66,7 +69,12 @@ impl Recording {
                 samplers.iter().try_for_each(Sampler::enable)?;
             }
         }
+        let last = spec.events.len() - 1;
+        let off_cpu = plan
+            .off_cpu
+            .then(|| OffCpu::new(&samplers, last, plan.switch_events));
         let mut recording = Self {
+            off_cpu,
             overwrites: spec.when_full == WhenFull::Overwrite,
             spec,
             statistics,
@@ -106,17 +114,47 @@ impl Recording {
                 if batch.remaining() == 0 {
                     continue;
                 }
-                self.output.write_records(&batch.bytes());
+                let mut kept = Vec::new();
+                if self.off_cpu.is_none() {
+                    self.output.write_records(&batch.bytes());
+                }
                 for record in &mut batch {
                     let record = record?;
+                    if let Some(off_cpu) = &mut self.off_cpu {
+                        if !off_cpu.take(&record, &layout)? {
+                            continue;
+                        }
+                        kept.extend_from_slice(record.bytes());
+                    }
                     if !self.output.is_broken() {
                         self.statistics.note(&record, &layout)?;
                     }
                 }
+                if !kept.is_empty() {
+                    self.output.write_records(&[&kept]);
+                }
             }
         }
+        self.write_times_off_cpu()?;
         if !self.overwrites {
             self.output.finish_round();
+        }
+        Ok(())
+    }
+
+    /// Writes the samples of threads that are on a CPU again.
+    fn write_times_off_cpu(&mut self) -> Result<(), Failure> {
+        let Some(off_cpu) = &mut self.off_cpu else {
+            return Ok(());
+        };
+        let layout = *self.samplers[0].layout();
+        for sample in off_cpu.finish_round(layout.sample_type()) {
+            self.output.write_records(&[&sample]);
+            if let Some(record) = RawRecord::at_start(&sample)
+                && !self.output.is_broken()
+            {
+                self.statistics.note(&record, &layout)?;
+            }
         }
         Ok(())
     }

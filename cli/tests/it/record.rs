@@ -18,6 +18,7 @@ mod files;
 mod groups;
 mod judge;
 mod levels;
+mod off_cpu;
 mod peer;
 mod privileges;
 mod script;

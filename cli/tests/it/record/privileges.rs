@@ -49,6 +49,13 @@ fn user_mode_is_sampled_and_that_is_said() {
             (&"page-faults:u".into(), &false.into())
         );
     }
+    let output = run_unprivileged(&bench, &["--off-cpu"]).expect("it ran before");
+    let text = stderr(&output);
+    let reason = "--off-cpu samples threads in the kernel";
+    assert!(
+        text.contains(reason) && text.contains("perf_event_paranoid at 1 or less"),
+        "{text}"
+    );
     for refused in [&["-e", "cs:k"][..], &["-e", "page-faults", "-a"]] {
         let output = run_unprivileged(&bench, refused).expect("it ran before");
         assert_eq!(output.status.code(), Some(125));

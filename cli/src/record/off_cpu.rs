@@ -1,0 +1,306 @@
+//! Times off the CPU: samples that the kernel takes where a thread leaves its CPU are kept until the thread is on one again, and
+//! then stand for the nanoseconds between.
+
+use std::collections::{HashMap, HashSet};
+
+use quipu::{EventSpec, Filter, Software};
+use quipu_linux::sampling::record::kind;
+use quipu_linux::sampling::{
+    Rate, RawRecord, Record, RecordLayout, Sample, SampleType, SampledEvent, Sampler,
+};
+use quipu_perf_data::Context;
+use quipu_perf_data::record::SwitchDirection;
+
+/// The name of the event, as perf has it.
+pub(super) const NAME: &str = "offcpu-time";
+
+/// Returns the event that has the kernel take a sample of each thread that leaves its CPU, in the scheduler.
+pub(super) fn event() -> SampledEvent {
+    let event = EventSpec::new(Software::ContextSwitches)
+        .with_filter(Filter::USER_ONLY.with_levels(Filter::KERNEL));
+    SampledEvent::new(event, Rate::Period(1))
+}
+
+/// The threads that are off their CPUs, and what is known of others but not yet in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct OffCpu {
+    /// The ids of the counters of the event.
+    ids: HashSet<u64>,
+    /// True if the records of context switches are wanted too.
+    keeps_switches: bool,
+    /// Sleeping threads by their ids: the time at which each left its CPU, and the sample of it.
+    sleeping: HashMap<u32, (u64, Vec<u8>)>,
+    seen: Vec<Seen>,
+    /// The newest time of this round. Whatever comes in the next one is newer than that of the round before.
+    newest: u64,
+    newest_before: u64,
+}
+
+/// What happened to a thread.
+#[derive(Debug)]
+struct Seen {
+    time: u64,
+    thread: u32,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// It left its CPU, with this sample.
+    Left(Vec<u8>),
+    /// It is on a CPU.
+    Back,
+    /// It did not sleep: it could have gone on, or has begun just now.
+    Runnable,
+    /// Nothing is known of any thread: records were lost.
+    Lost,
+}
+
+impl OffCpu {
+    /// Begins with the samplers that are open, whose event number `event` it is.
+    pub(super) fn new(samplers: &[Sampler], event: usize, keeps_switches: bool) -> Self {
+        let counters = samplers.iter().flat_map(Sampler::counters);
+        let own = counters.filter(|counter| counter.event() == event);
+        Self {
+            ids: own.map(|counter| counter.id()).collect(),
+            keeps_switches,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of a record; returns true if it is part of the recording as it is.
+    ///
+    /// # Errors
+    /// When it is none that the kernel can have written.
+    pub(super) fn take(
+        &mut self,
+        record: &RawRecord<'_>,
+        layout: &RecordLayout,
+    ) -> quipu::Result<bool> {
+        let (time, thread, what, is_kept) = match record.kind() {
+            kind::SAMPLE => {
+                let is_own = record.identifier().is_some_and(|id| self.ids.contains(&id));
+                if !is_own {
+                    return Ok(true);
+                }
+                let Record::Sample(sample) = record.decode(layout)? else {
+                    return Ok(true);
+                };
+                if !is_of_user(&sample) {
+                    return Ok(false);
+                }
+                let thread = sample.thread().map(|thread| thread.tid);
+                let left = What::Left(record.bytes().to_vec());
+                (sample.time(), thread, left, false)
+            }
+            kind::SWITCH | kind::SWITCH_CPU_WIDE | kind::FORK | kind::LOST => {
+                let trailer = record.sample_id(layout).unwrap_or_default();
+                let of = trailer.thread.map(|thread| thread.tid);
+                let (thread, what) = match record.decode(layout)? {
+                    Record::Switch(switch) => match switch.direction {
+                        SwitchDirection::In => (of, What::Back),
+                        SwitchDirection::OutPreempted => (of, What::Runnable),
+                        _ => return Ok(self.keeps_switches),
+                    },
+                    Record::Fork(task) => (Some(task.thread.tid), What::Runnable),
+                    _ => (of, What::Lost),
+                };
+                let is_switch = matches!(record.kind(), kind::SWITCH | kind::SWITCH_CPU_WIDE);
+                (
+                    trailer.time,
+                    thread,
+                    what,
+                    self.keeps_switches || !is_switch,
+                )
+            }
+            _ => return Ok(true),
+        };
+        if let (Some(time), Some(thread)) = (time, thread) {
+            self.newest = self.newest.max(time);
+            let thread = thread.cast_unsigned();
+            self.seen.push(Seen { time, thread, what });
+        }
+        Ok(is_kept)
+    }
+
+    /// Ends a round, in which every ring was read once; returns the samples of threads that were back before the end of the
+    /// round before it. A further round, in which nothing is read, gives the others.
+    pub(super) fn finish_round(&mut self, sample_type: SampleType) -> Vec<Vec<u8>> {
+        let mut samples = Vec::new();
+        self.seen.sort_by_key(|seen| seen.time);
+        let known = self
+            .seen
+            .partition_point(|seen| seen.time <= self.newest_before);
+        for Seen { time, thread, what } in self.seen.drain(..known) {
+            match what {
+                What::Left(sample) => {
+                    self.sleeping.insert(thread, (time, sample));
+                }
+                What::Back => {
+                    if let Some((left, mut sample)) = self.sleeping.remove(&thread) {
+                        set(&mut sample, sample_type, SampleType::TIME, time);
+                        set(&mut sample, sample_type, SampleType::PERIOD, time - left);
+                        samples.push(sample);
+                    }
+                }
+                What::Runnable => {
+                    self.sleeping.remove(&thread);
+                }
+                What::Lost => self.sleeping.clear(),
+            }
+        }
+        self.newest_before = self.newest;
+        samples
+    }
+}
+
+/// Returns true for a sample of a thread of a program, false for one of the kernel's own.
+fn is_of_user(sample: &Sample<'_>) -> bool {
+    let frames = sample
+        .callchain()
+        .into_iter()
+        .flat_map(|chain| chain.frames());
+    let has_registers = sample.user_registers().is_some_and(|all| all.mask() != 0);
+    has_registers
+        || frames
+            .into_iter()
+            .any(|frame| frame.context == Context::User)
+}
+
+/// Sets one of the fields that every sample of a type has at the same place.
+fn set(sample: &mut [u8], sample_type: SampleType, field: SampleType, value: u64) {
+    const HEADER: usize = 8;
+    /// The order of the fields (`perf_event_open(2)`), 8 bytes each.
+    const FIELDS: [SampleType; 9] = [
+        SampleType::IDENTIFIER,
+        SampleType::IP,
+        SampleType::TID,
+        SampleType::TIME,
+        SampleType::ADDR,
+        SampleType::ID,
+        SampleType::STREAM_ID,
+        SampleType::CPU,
+        SampleType::PERIOD,
+    ];
+    let before = FIELDS.into_iter().take_while(|other| *other != field);
+    let at = HEADER + 8 * before.filter(|other| sample_type.contains(*other)).count();
+    if let Some(place) = sample.get_mut(at..at + 8) {
+        place.copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: u64 = 5;
+    const USER: u64 = -512_i64 as u64;
+    const OUT: u16 = 1 << 13;
+    const PREEMPTED: u16 = OUT | 1 << 14;
+
+    fn layout() -> RecordLayout {
+        use SampleType as S;
+        RecordLayout::new(S::IDENTIFIER | S::TID | S::TIME | S::PERIOD | S::CALLCHAIN)
+            .with_sample_id_all(true)
+    }
+
+    fn record(of: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+        let mut bytes = of.to_ne_bytes().to_vec();
+        bytes.extend(misc.to_ne_bytes());
+        bytes.extend((8 + 8 * words.len() as u16).to_ne_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    }
+
+    /// Two numbers of 32 bits in one word.
+    fn pair(first: u32, second: u32) -> u64 {
+        let [a, b] = [first, second].map(u32::to_ne_bytes);
+        u64::from_ne_bytes([a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]])
+    }
+
+    fn left(thread: u32, time: u64) -> Vec<u8> {
+        record(
+            kind::SAMPLE,
+            1,
+            &[ID, pair(1, thread), time, 1, 2, USER, 0x1000],
+        )
+    }
+
+    fn switch(thread: u32, time: u64, misc: u16) -> Vec<u8> {
+        record(kind::SWITCH, misc, &[pair(1, thread), time, ID])
+    }
+
+    /// Returns the thread, the time and the period of each sample that rounds of records give.
+    fn times(rounds: &[&[Vec<u8>]]) -> Vec<(i32, u64, u64)> {
+        let layout = layout();
+        let mut off_cpu = OffCpu {
+            ids: HashSet::from([ID]),
+            ..OffCpu::default()
+        };
+        let mut all = Vec::new();
+        for round in rounds.iter().chain([&&[][..]]) {
+            for bytes in *round {
+                let record = RawRecord::at_start(bytes).expect("whole");
+                off_cpu.take(&record, &layout).expect("of the layout");
+            }
+            for bytes in off_cpu.finish_round(layout.sample_type()) {
+                let record = RawRecord::at_start(&bytes).expect("whole");
+                let sample = record.decode_sample(&layout).expect("of the layout");
+                let sample = sample.expect("a sample");
+                let numbers = (sample.thread(), sample.time(), sample.period());
+                let (Some(thread), Some(time), Some(period)) = numbers else {
+                    panic!("{sample:?}");
+                };
+                all.push((thread.tid, time, period));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn threads_are_off_their_cpu_until_they_are_back() {
+        let asleep = [left(7, 100), switch(7, 101, OUT), left(8, 110)];
+        let awake = [switch(8, 150, 0), switch(7, 400, 0)];
+        let expected = [(8, 150, 40), (7, 400, 300)];
+        assert_eq!(times(&[&asleep, &awake]), expected);
+        // The ring of the CPU that it woke up on was read first.
+        assert_eq!(times(&[&awake, &asleep]), expected);
+        assert_eq!(times(&[&[&awake[..], &asleep].concat()]), expected);
+        // It was on a CPU when the recording began, or is off to its end.
+        assert_eq!(times(&[&awake]), []);
+        assert_eq!(times(&[&asleep]), []);
+    }
+
+    #[test]
+    fn no_time_is_told_of_what_did_not_sleep_or_is_not_known() {
+        let back = switch(7, 400, 0);
+        let preempted = [left(7, 100), switch(7, 100, PREEMPTED), back.clone()];
+        assert_eq!(times(&[&preempted]), []);
+        let body = [pair(1, 1), pair(7, 7), 300, pair(1, 1), 300, ID];
+        let begun = [left(7, 100), record(kind::FORK, 0, &body), back.clone()];
+        assert_eq!(times(&[&begun]), []);
+        let lost = record(kind::LOST, 0, &[ID, 1, pair(1, 9), 300, ID]);
+        assert_eq!(times(&[&[left(7, 100), lost, back.clone()]]), []);
+        let kernel = [ID, pair(0, 7), 100, 1, 2, -128_i64 as u64, 0x1000];
+        let of_kernel = [record(kind::SAMPLE, 1, &kernel), back];
+        assert_eq!(times(&[&of_kernel]), []);
+    }
+
+    #[test]
+    fn other_records_stay_in_the_recording() {
+        let layout = layout();
+        let mut off_cpu = OffCpu {
+            ids: HashSet::from([ID]),
+            ..OffCpu::default()
+        };
+        let mut kept = |bytes: &[u8]| {
+            let record = RawRecord::at_start(bytes).expect("whole");
+            off_cpu.take(&record, &layout).expect("of the layout")
+        };
+        let other = [6, pair(1, 7), 100, 1, 2, USER, 0x1000];
+        assert!(kept(&record(kind::SAMPLE, 2, &other)));
+        assert!(kept(&record(kind::LOST, 0, &[ID, 1, pair(1, 9), 300, ID])));
+        assert!(!kept(&left(7, 100)));
+        assert!(!kept(&switch(7, 100, 0)) && !kept(&switch(7, 100, OUT)));
+    }
+}
