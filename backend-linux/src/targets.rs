@@ -1,7 +1,7 @@
 //! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -91,10 +91,16 @@ fn current_tid() -> i32 {
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
 pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
-    let mut threads: Vec<i32> = kernel_file::names(Path::new(&format!("/proc/{pid}/task")))?
-        .iter()
-        .filter_map(|name| name.parse().ok())
-        .collect();
+    let mut threads: Vec<i32> = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // The kernel makes no other names than numbers.
+        threads.extend(
+            entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<i32>().ok()),
+        );
+    }
     threads.sort_unstable();
     Ok(threads)
 }

@@ -1,5 +1,6 @@
 //! The contenders: the same five events, user mode only, by every library.
 
+use std::fs::DirEntry;
 use std::hint::black_box;
 
 use peer_perf_event as pe1;
@@ -55,6 +56,30 @@ const PEO: [peo::event::sw::Software; 5] = {
         S::MinorPageFault,
     ]
 };
+
+/// Opening a counter on each thread of this process, and closing all.
+pub(crate) const ATTACHERS: [(&str, fn()); 2] = [("raw", attach_raw), ("quipu", attach_quipu)];
+
+/// Lists the threads once more afterwards, as whoever wants all of them has to, because meanwhile there may be new ones.
+fn attach_raw() {
+    let threads = || {
+        let entries = std::fs::read_dir("/proc/self/task").expect("procfs is there");
+        let number =
+            |entry: std::io::Result<DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        entries.filter_map(number).collect::<Vec<i32>>()
+    };
+    let first = threads();
+    let attached = Raw::attach(NUMBERS[1], first.iter().copied());
+    assert_eq!(threads(), first);
+    black_box(attached);
+}
+
+fn attach_quipu() {
+    let event = EventSpec::new(EVENTS[1]).with_filter(Filter::USER_ONLY);
+    let target = Target::Process(std::process::id() as i32);
+    let backend = LinuxBackend::new().expect("this process may count");
+    black_box(backend.open_group(&GroupSpec::new([event]), &target)).expect("it opens");
+}
 
 /// One counter.
 pub(crate) const SINGLES: Contenders = [

@@ -44,8 +44,9 @@ fn main() {
             ],
         ),
         timing::opens(),
+        timing::attachments(),
     ];
-    if met != [true; 3] {
+    if met != [true; 4] {
         println!("\nnot every target was met in this run");
     }
 }

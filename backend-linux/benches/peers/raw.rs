@@ -30,29 +30,48 @@ const ENABLE: libc::Ioctl = 0x2400;
 pub(crate) struct Raw(Vec<OwnedFd>);
 
 impl Raw {
-    /// Opens software events by number, user mode only, the first leading, not counting.
+    /// Opens software events of this thread by number, the first leading, not counting.
     pub(crate) fn open(events: &[u64]) -> Self {
         let mut fds: Vec<OwnedFd> = Vec::with_capacity(events.len());
         for &config in events {
             let group = if events.len() > 1 { ID_AND_GROUP } else { 0 };
-            let attr = Attr {
-                type_: 1,
-                size: size_of::<Attr>() as u32,
-                config,
-                read_format: TIMES | group,
-                flags: USER_ONLY | if fds.is_empty() { DISABLED } else { 0 },
-                ..Attr::default()
-            };
+            let flags = if fds.is_empty() { DISABLED } else { 0 };
             let leader = fds.first().map_or(-1, AsRawFd::as_raw_fd);
-            // SAFETY: the attr is live and as long as its size says.
-            let fd = unsafe {
-                libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, leader, 8)
-            };
-            assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-            // SAFETY: the call succeeded, so the descriptor is new and nobody else's.
-            fds.push(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+            fds.push(Self::open_one(config, group, flags, 0, leader));
         }
         Self(fds)
+    }
+
+    /// Opens a software event by number on each thread, not counting.
+    pub(crate) fn attach(config: u64, threads: impl Iterator<Item = i32>) -> Self {
+        let open = |thread| Self::open_one(config, 0, DISABLED, thread, -1);
+        Self(threads.map(open).collect())
+    }
+
+    /// Opens a software event by number, user mode only.
+    fn open_one(config: u64, format: u64, flags: u64, thread: i32, leader: i32) -> OwnedFd {
+        let attr = Attr {
+            type_: 1,
+            size: size_of::<Attr>() as u32,
+            config,
+            read_format: TIMES | format,
+            flags: USER_ONLY | flags,
+            ..Attr::default()
+        };
+        // SAFETY: the attr is live and as long as its size says.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attr,
+                thread,
+                -1,
+                leader,
+                8,
+            )
+        };
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: the call succeeded, so the descriptor is new and nobody else's.
+        unsafe { OwnedFd::from_raw_fd(fd as i32) }
     }
 
     /// Starts the group.

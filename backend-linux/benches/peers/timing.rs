@@ -1,9 +1,10 @@
 //! Timing in turns, and the tables.
 
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
-use crate::contenders::{Contenders, OPENERS, Reader, opener};
+use crate::contenders::{ATTACHERS, Contenders, OPENERS, Reader, opener};
 use crate::counting_allocator;
 
 /// The rounds; each opens everything again.
@@ -16,6 +17,9 @@ const READS: u32 = 300;
 const PROCESSES: usize = 5;
 /// The openings in each of those processes.
 const OPENS: usize = 200;
+/// The threads that counters are opened on, and how often.
+const THREADS: usize = 200;
+const ATTACHMENTS: usize = 100;
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
@@ -121,6 +125,29 @@ pub(crate) fn opens() -> bool {
         met &= row(&name, &format!("{:8}", ""), anchored / time, Some(0.2));
     }
     met
+}
+
+/// Times opening and closing a counter on each of many threads; whether the target is met.
+pub(crate) fn attachments() -> bool {
+    for _ in 0..THREADS {
+        // Until the end of this process.
+        thread::spawn(|| {
+            loop {
+                thread::park();
+            }
+        });
+    }
+    let mut times = ATTACHERS.map(|_| Vec::new());
+    for _ in 0..ATTACHMENTS {
+        for ((_, attach), times) in ATTACHERS.iter().zip(&mut times) {
+            times.push(nanoseconds(attach));
+        }
+    }
+    let [raw, quipu] = times.map(|mut times| median(&mut times));
+    println!("\nopen and close on {THREADS} threads: us, share of raw");
+    let figures = |time: f64| format!("{:8.1}", time / 1000.0);
+    row("raw", &figures(raw), 1.0, None);
+    row("quipu", &figures(quipu), quipu / raw, Some(1.5))
 }
 
 /// Prints the median nanoseconds of opening and closing, in a process of its own.
