@@ -5,7 +5,6 @@ mod open;
 mod places;
 mod replay;
 mod selection;
-mod spaces;
 
 pub(crate) use chain::ChainFrame;
 pub(crate) use open::Input;
@@ -16,4 +15,3 @@ pub(crate) use replay::{Replay, Visit, owner, owner_of_address};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{Selection, SelectionOptions};
-pub(crate) use spaces::Spaces;

@@ -123,11 +123,6 @@ impl Visit for Sums {
         self.hits.sample(replay, event, sample)?;
         self.stacks.sample(replay, event, sample)
     }
-
-    fn forget(&mut self, pid: i32) {
-        self.hits.forget(pid);
-        self.stacks.forget(pid);
-    }
 }
 
 /// Shows what is hot until a signal, a key, or the end of what is sampled.

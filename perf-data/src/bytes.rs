@@ -36,27 +36,32 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// The bytes not yet taken.
+    #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed(field))?;
         self.rest = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Malformed(field))?;
         self.rest = rest;
         Ok(*taken)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
         self.array(field).map(u64::from_ne_bytes)
     }
@@ -74,6 +79,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `count` words.
+    #[inline]
     pub(crate) fn words(
         &mut self,
         count: u64,
@@ -96,6 +102,7 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
 }
 
 /// Returns the bytes that `count` things of `size` bytes take, if memory can hold so many at all.
+#[inline]
 pub(crate) fn bytes_of(count: u64, size: usize) -> Option<usize> {
     usize::try_from(count).ok()?.checked_mul(size)
 }

@@ -45,6 +45,8 @@ impl Mapped {
 /// The mappings of a process. A new one takes the place of what it covers, as mmap(2) does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressSpace {
+    /// Number, the same for all that were made of the same mappings in the same order.
+    pub(crate) number: u32,
     by_start: BTreeMap<u64, Mapped>,
 }
 

@@ -10,6 +10,8 @@ use crate::maps_line::MapsLine;
 /// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
 /// A recording that makes more is not believed.
 const MOST_MAPPINGS: usize = 64 << 20;
+/// As many changes of address spaces are known at once: what comes after another one has a number of its own.
+const MOST_NUMBERS: usize = 7 << 13;
 
 /// All processes and threads.
 #[derive(Debug, Default)]
@@ -23,6 +25,19 @@ pub struct Processes {
     paths: HashSet<Arc<[u8]>>,
     /// Number of mappings that have been copied or made.
     mappings: usize,
+    /// The numbers of the address spaces that came of others by a mapping.
+    numbers: HashMap<Change, u32>,
+    last_number: u32,
+}
+
+/// A mapping that was added to the address space with a number; its path is that at an address, which `paths` keeps alive.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Change {
+    before: u32,
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: usize,
 }
 
 impl Processes {
@@ -44,7 +59,22 @@ impl Processes {
         };
         self.mappings = self.mappings.saturating_add(copied + 1);
         if self.mappings <= MOST_MAPPINGS {
-            Arc::make_mut(space).map(mapped);
+            let space = Arc::make_mut(space);
+            let change = Change {
+                before: space.number,
+                start: mapped.start,
+                end: mapped.end,
+                offset: mapped.offset,
+                path: mapped.path.as_ptr().addr(),
+            };
+            if self.numbers.len() >= MOST_NUMBERS {
+                self.numbers.clear();
+            }
+            space.number = *self.numbers.entry(change).or_insert_with(|| {
+                self.last_number = self.last_number.wrapping_add(1).max(1);
+                self.last_number
+            });
+            space.map(mapped);
         }
     }
 
@@ -104,6 +134,12 @@ impl Processes {
         self.spaces.contains_key(&pid)
     }
 
+    /// Returns the number of what a process has mapped, which changes with it: processes that have the same number have the
+    /// same mappings. Nothing has 0.
+    pub fn space(&self, pid: i32) -> u32 {
+        self.spaces.get(&pid).map_or(0, |space| space.number)
+    }
+
     /// Returns the mapping of a process that an address is in.
     pub fn mapping(&self, pid: i32, address: u64) -> Option<&Mapped> {
         self.spaces.get(&pid)?.find(address)
@@ -147,6 +183,34 @@ mod tests {
         assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
         assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/ls"));
         assert_eq!(processes.thread_name(2).map(|n| &**n), Some("ls"));
+    }
+
+    #[test]
+    fn processes_have_one_number_as_long_as_they_have_the_same_mappings() {
+        let mut processes = Processes::new();
+        assert_eq!(processes.space(1), 0);
+        processes.map(1, mapped("/bin/sh"));
+        let of_sh = processes.space(1);
+        assert_ne!(of_sh, 0);
+        processes.fork(2, 2, 1, 1);
+        assert_eq!(processes.space(2), of_sh);
+        processes.map(2, mapped("/bin/ls"));
+        let of_both = processes.space(2);
+        assert!(![0, of_sh].contains(&of_both));
+        assert_eq!(processes.space(1), of_sh);
+        // Another place in the same file.
+        let moved = Mapped {
+            offset: 4096,
+            ..mapped("/bin/ls")
+        };
+        processes.map(1, moved);
+        assert!(![0, of_sh, of_both].contains(&processes.space(1)));
+        processes.name(2, 2, b"sh", true);
+        assert_eq!(processes.space(2), 0);
+        processes.map(2, mapped("/bin/sh"));
+        assert_eq!(processes.space(2), of_sh);
+        processes.map(2, mapped("/bin/ls"));
+        assert_eq!(processes.space(2), of_both);
     }
 
     #[test]

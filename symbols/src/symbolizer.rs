@@ -195,6 +195,12 @@ impl Symbolizer {
         }
     }
 
+    /// Returns true if a process may have functions that are in none of its files, of which [`resolve`](Self::resolve) reads in
+    /// `/tmp/perf-PID.map`. Of others, those with the same mappings ([`Processes::space`]) have the same functions.
+    pub fn may_have_own_functions(&self, pid: i32) -> bool {
+        self.this_machine && jit::path_of(pid).exists()
+    }
+
     /// Returns the identity of the function at an address of a process, where [`resolve`](Self::resolve) appends the same for
     /// all its addresses but the offset; `None` where it may append something else, as in memory of no file, and in files
     /// whose lines are read.

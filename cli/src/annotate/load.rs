@@ -136,8 +136,8 @@ impl Visit for Loading {
         let own = owner(mode, thread.map_or(-1, |thread| thread.pid));
         let place = self.places.at(replay, own, ip);
         let selection = &self.selection;
-        let is_chosen =
-            is_of_thread && selection.has_function(&place.object, place.symbol.as_deref());
+        let is_chosen = is_of_thread
+            && selection.has_function(&place.code.object, place.code.symbol.as_deref());
         if !is_chosen && !self.counts_all {
             return ControlFlow::Continue(());
         }
@@ -152,11 +152,11 @@ impl Visit for Loading {
         if !is_chosen {
             return ControlFlow::Continue(());
         }
-        let is_named = place.symbol.is_some();
+        let is_named = place.code.symbol.is_some();
         let function = Function {
-            object: place.object.clone(),
+            object: place.code.object.clone(),
             start: place.in_file.wrapping_sub(place.offset) * u64::from(is_named),
-            name: place.symbol.clone(),
+            name: place.code.symbol.clone(),
         };
         let hits = event.functions.entry(function).or_default();
         hits.total.add(weight);
@@ -164,9 +164,5 @@ impl Visit for Loading {
             hits.at.entry(place.offset).or_default().add(weight);
         }
         ControlFlow::Continue(())
-    }
-
-    fn forget(&mut self, pid: i32) {
-        self.places.forget(pid);
     }
 }

@@ -71,8 +71,6 @@ impl Visit for CutChains {
     fn is_shown_as_it_comes(&self) -> bool {
         true
     }
-
-    fn forget(&mut self, _pid: i32) {}
 }
 
 /// Returns the library without a frame pointer that a sample's chain of user mode ends in.

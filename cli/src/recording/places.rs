@@ -3,88 +3,100 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use quipu_symbols::{AddressOwner, Function};
 
 use super::replay::Replay;
-use super::spaces::Spaces;
 
 /// An address and what is there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The address in its file; that in memory in the kernel, and where no file is.
     pub(crate) in_file: u64,
-    pub(crate) symbol: Option<Arc<str>>,
     /// Bytes from the start of the symbol.
     pub(crate) offset: u64,
+    pub(crate) code: Rc<Code>,
+}
+
+/// Function and file, which many addresses share.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Code {
+    pub(crate) symbol: Option<Arc<str>>,
     pub(crate) object: Arc<str>,
     pub(crate) source: Option<(Arc<str>, u32)>,
 }
 
-/// Places by their addresses, until mappings change.
+/// Places by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    spaces: Spaces,
-    known: HashMap<(u32, u64), Rc<Place>>,
+    known: HashMap<(u64, u64), Place>,
+    code: HashSet<Rc<Code>>,
+    /// The functions at an address, kept for their memory.
+    found: Vec<Function>,
 }
 
 impl Places {
-    /// As many places are known at once.
-    const MOST: usize = 1 << 18;
-
-    /// Forgets those of a process.
-    pub(crate) fn forget(&mut self, pid: i32) {
-        self.spaces.forget(pid);
-    }
+    /// As many places are known at once: they fill a table of 2^18.
+    const MOST: usize = 7 << 15;
 
     /// Returns what is at an address.
-    pub(crate) fn at(
-        &mut self,
-        replay: &mut Replay,
-        owner: AddressOwner,
-        address: u64,
-    ) -> Rc<Place> {
-        let key = (self.spaces.of(owner), address);
+    pub(crate) fn at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> Place {
+        // What is in no file is named by its process.
+        let key = (replay.own_space(owner), address);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
         if self.known.len() >= Self::MOST {
             self.known.clear();
+            self.code.clear();
         }
-        let place = Rc::new(found(replay, owner, address));
+        let place = self.found(replay, owner, address);
         self.known.insert(key, place.clone());
         place
     }
-}
 
-fn found(replay: &mut Replay, owner: AddressOwner, address: u64) -> Place {
-    let mut functions: Vec<Function> = Vec::new();
-    let processes = &replay.processes;
-    replay
-        .symbolizer
-        .resolve(processes, owner, address, &mut functions);
-    // The source line is that of the innermost function, the symbol that of the outermost.
-    let source = functions.first().and_then(|inner| inner.source.clone());
-    let mapping = match owner {
-        AddressOwner::Process(pid) => processes.mapping(pid, address),
-        _ => None,
-    };
-    let in_file = mapping.map_or(address, |mapping| mapping.offset_of(address));
-    let function = functions.pop();
-    let object = function.as_ref().map_or("[unknown]", |f| &*f.object);
-    let is_without_file = object == "[jit]"
-        || ["//anon", "/dev/zero", "/anon_hugepage"]
-            .iter()
-            .any(|anon| object.starts_with(anon));
-    let object = match owner {
-        AddressOwner::Process(pid) if is_without_file => format!("/tmp/perf-{pid}.map").into(),
-        _ => object.into(),
-    };
-    Place {
-        in_file,
-        offset: function.as_ref().and_then(|f| f.offset).unwrap_or(0),
-        symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
-        object,
-        source,
+    fn found(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> Place {
+        self.found.clear();
+        let processes = &replay.processes;
+        replay
+            .symbolizer
+            .resolve(processes, owner, address, &mut self.found);
+        // The source line is that of the innermost function, the symbol that of the outermost.
+        let source = self.found.first().and_then(|inner| inner.source.clone());
+        let mapping = match owner {
+            AddressOwner::Process(pid) => processes.mapping(pid, address),
+            _ => None,
+        };
+        let in_file = mapping.map_or(address, |mapping| mapping.offset_of(address));
+        let function = self.found.pop();
+        let object = match &function {
+            Some(function) => function.object.clone(),
+            None => "[unknown]".into(),
+        };
+        let is_without_file = &*object == "[jit]"
+            || ["//anon", "/dev/zero", "/anon_hugepage"]
+                .iter()
+                .any(|anon| object.starts_with(anon));
+        let object = match owner {
+            AddressOwner::Process(pid) if is_without_file => format!("/tmp/perf-{pid}.map").into(),
+            _ => object,
+        };
+        let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
+        let code = Code {
+            symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
+            object,
+            source,
+        };
+        let known = self.code.get(&code).cloned();
+        let code = known.unwrap_or_else(|| {
+            let code = Rc::new(code);
+            self.code.insert(code.clone());
+            code
+        });
+        Place {
+            in_file,
+            offset,
+            code,
+        }
     }
 }

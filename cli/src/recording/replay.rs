@@ -57,9 +57,6 @@ pub(crate) trait Visit {
     fn is_shown_as_it_comes(&self) -> bool {
         false
     }
-
-    /// Forgets what is at addresses of a process: its mappings changed.
-    fn forget(&mut self, pid: i32);
 }
 
 /// Makes the visitor of a recording from its events and its description.
@@ -83,6 +80,10 @@ pub(crate) struct Replay {
     pub(crate) begun: u64,
     pub(crate) processes: Processes,
     pub(crate) symbolizer: Symbolizer,
+    /// True for processes that are told apart from others with the same mappings.
+    told_apart: HashMap<i32, bool>,
+    /// The process whose address space was asked for last, and its number.
+    last_space: Option<(i32, u64)>,
     pub(crate) has_kernel_symbols: bool,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Machine>,
@@ -185,6 +186,8 @@ impl Replay {
             idle: "swapper".into(),
             begun: u64::MAX,
             processes: Processes::new(),
+            told_apart: HashMap::default(),
+            last_space: None,
             has_kernel_symbols,
             machine,
             not_unwound: NotUnwound::default(),
@@ -277,6 +280,47 @@ impl Replay {
     /// Returns the event of a counter by its id.
     pub(crate) fn event_with_id(&self, id: u64) -> Option<usize> {
         self.events.get(&id).copied()
+    }
+
+    /// Returns the number of the address space of an owner: what is at an address in it stays, as another one has another number.
+    /// Processes with the same functions have the same.
+    #[inline]
+    pub(crate) fn space(&mut self, owner: AddressOwner) -> u64 {
+        let AddressOwner::Process(pid) = owner else {
+            return space_of_no_process(owner);
+        };
+        match self.last_space.filter(|(last, _)| *last == pid) {
+            Some((_, space)) => space,
+            None => self.find_space(pid),
+        }
+    }
+
+    fn find_space(&mut self, pid: i32) -> u64 {
+        let is_told_apart = match self.told_apart.get(&pid) {
+            Some(told_apart) => *told_apart,
+            None => self.tell_apart(pid),
+        };
+        let space = space_of_process(&self.processes, pid, is_told_apart);
+        self.last_space = Some((pid, space));
+        space
+    }
+
+    /// Finds out whether a process has functions that another one with the same mappings has not.
+    #[cold]
+    fn tell_apart(&mut self, pid: i32) -> bool {
+        let has_own = self.symbolizer.may_have_own_functions(pid);
+        #[cfg(target_os = "linux")]
+        let has_own = has_own || self.is_live;
+        self.told_apart.insert(pid, has_own);
+        has_own
+    }
+
+    /// Returns the number of the address space of an owner, which no other process has.
+    pub(crate) fn own_space(&self, owner: AddressOwner) -> u64 {
+        match owner {
+            AddressOwner::Process(pid) => space_of_process(&self.processes, pid, true),
+            other => space_of_no_process(other),
+        }
     }
 
     /// Returns the layout of the records of an event.
@@ -388,30 +432,22 @@ impl Replay {
             self.is_done = visit.sample(self, event, &sample).is_break();
             return Ok(());
         }
+        self.last_space = None;
         let decoded = record.decode(layout)?;
         visit.record(self, event, &record, &decoded)?;
         match &decoded {
             Record::Mapping(mapping) => {
-                let changes = self.map(mapping, record.misc().cpu_mode());
-                if changes {
-                    visit.forget(mapping.thread.pid);
-                }
+                self.map(mapping, record.misc().cpu_mode());
             }
             Record::Comm(comm) => {
                 let thread = comm.thread;
                 self.processes
                     .name(thread.pid, thread.tid, comm.name, comm.is_exec);
-                if comm.is_exec {
-                    visit.forget(thread.pid);
-                }
             }
             Record::Fork(task) => {
                 let (new, parent) = (task.thread, task.parent);
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
-                if new.pid != parent.pid {
-                    visit.forget(new.pid);
-                }
             }
             #[cfg(target_os = "linux")]
             Record::Exit(task) if self.is_live => {
@@ -422,17 +458,17 @@ impl Replay {
         Ok(())
     }
 
-    /// Takes a mapping; true if it is one of a process.
-    fn map(&mut self, mapping: &Mapping<'_>, mode: CpuMode) -> bool {
+    /// Takes a mapping.
+    fn map(&mut self, mapping: &Mapping<'_>, mode: CpuMode) {
         if mapping.is_data {
-            return false;
+            return;
         }
         if mode == CpuMode::Kernel {
             if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
                 self.symbolizer
                     .set_kernel_reference(symbol, mapping.file_offset);
             }
-            return false;
+            return;
         }
         if let Some(FileIdentity::BuildId(id)) = mapping.file {
             self.symbolizer.add_build_id(mapping.path, id);
@@ -443,8 +479,23 @@ impl Replay {
             mapping.path,
         );
         self.processes.map(mapping.thread.pid, mapped);
-        true
     }
+}
+
+/// Returns the number of the address space of the kernel, or of guests and the hypervisor, of which nothing is known.
+fn space_of_no_process(owner: AddressOwner) -> u64 {
+    u64::from(owner != AddressOwner::Kernel)
+}
+
+/// Returns the number of the address space of a process, which it alone has if it is told apart.
+fn space_of_process(processes: &Processes, pid: i32, is_told_apart: bool) -> u64 {
+    let own = if is_told_apart {
+        pid.cast_unsigned()
+    } else {
+        0
+    };
+    // The first two are of no process.
+    u64::from(own) << 32 | (u64::from(processes.space(pid)) + 2)
 }
 
 /// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.

@@ -16,9 +16,7 @@ use quipu_perf_data::{
 use quipu_symbols::{Function, FunctionId};
 
 use crate::failure::Failure;
-use crate::recording::{
-    ChainFrame, Input, Replay, Selection, Spaces, Visit, owner, owner_of_address,
-};
+use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner, owner_of_address};
 
 use super::header;
 use super::options::{Options, Percentage};
@@ -97,7 +95,6 @@ pub(crate) struct Loading {
     /// True for events that are there for records beside samples.
     dummies: Vec<bool>,
     profile: Profile,
-    spaces: Spaces,
     tasks: Tasks,
     /// The tasks of threads that were seen of late, each at its number modulo the length, until a thread is named.
     recent: [(Option<i32>, u32); RECENT],
@@ -108,7 +105,7 @@ pub(crate) struct Loading {
     /// The weights of the stacks of each event.
     weights: Vec<Weights>,
     /// The lists of functions at addresses.
-    known: HashMap<(u32, u64), u32>,
+    known: HashMap<(u64, u64), u32>,
     /// The lists of functions of which all addresses have the same.
     by_id: HashMap<FunctionId, u32>,
     nameless: Arc<str>,
@@ -188,10 +185,6 @@ impl Visit for Loading {
     fn needs_records(&self) -> bool {
         !self.header_only
     }
-
-    fn forget(&mut self, pid: i32) {
-        self.spaces.forget(pid);
-    }
 }
 
 /// Why a sample is not in a report, as `perf report` has it (`tools/perf/builtin-report.c`).
@@ -240,7 +233,6 @@ impl Loading {
                 events: named.collect(),
                 ..Profile::default()
             },
-            spaces: Spaces::default(),
             tasks: Tasks::default(),
             recent: [NOBODY; RECENT],
             lists: FrameLists::new(),

@@ -91,7 +91,7 @@ struct KnownChain {
 /// begins in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChainMode {
-    pub(super) space: u32,
+    pub(super) space: u64,
     pub(super) in_kernel: bool,
     /// True if the sampled instruction is left out at its beginning.
     pub(super) left_out: bool,
@@ -100,7 +100,7 @@ pub(super) struct ChainMode {
 impl Hash for ChainMode {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let modes = u64::from(self.in_kernel) << 1 | u64::from(self.left_out);
-        state.write_u64(modes << 32 | u64::from(self.space));
+        state.write_u128(u128::from(modes) << 64 | u128::from(self.space));
     }
 }
 

@@ -31,13 +31,13 @@ pub(super) fn push(
         }
         let place = places.at(replay, owner_of_address(address, pid), address);
         if with_symbols {
-            let _ = match &place.symbol {
+            let _ = match &place.code.symbol {
                 Some(name) => write!(text, "{}+{:#x}", escaped(name), place.offset),
                 None => write!(text, "[unknown]"),
             };
         }
         if fields.has(Field::Object) {
-            let _ = write!(text, "({})", escaped(&place.object));
+            let _ = write!(text, "({})", escaped(&place.code.object));
         }
     };
     for branch in sample.branches().iter().flat_map(BranchStack::iter) {

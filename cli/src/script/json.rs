@@ -66,9 +66,9 @@ impl Frame {
     pub(super) fn new(address: u64, place: &Place) -> Self {
         Self {
             ip: format!("{address:#x}"),
-            symbol: place.symbol.as_deref().map(str::to_owned),
-            offset: place.symbol.is_some().then_some(place.offset),
-            object: place.object.as_ref().to_owned(),
+            symbol: place.code.symbol.as_deref().map(str::to_owned),
+            offset: place.code.symbol.is_some().then_some(place.offset),
+            object: place.code.object.as_ref().to_owned(),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Visit for Script {
             let place = self.places.at(replay, own, ip);
             if !self
                 .selection
-                .has_function(&place.object, place.symbol.as_deref())
+                .has_function(&place.code.object, place.code.symbol.as_deref())
             {
                 return ControlFlow::Continue(());
             }
@@ -115,10 +115,6 @@ impl Visit for Script {
 
     fn is_shown_as_it_comes(&self) -> bool {
         io::stdout().is_terminal()
-    }
-
-    fn forget(&mut self, pid: i32) {
-        self.places.forget(pid);
     }
 }
 
@@ -204,7 +200,7 @@ impl Script {
         {
             let mut symbols = |address| {
                 let place = places.at(replay, AddressOwner::Kernel, address);
-                let name = place.symbol.as_deref()?.to_owned();
+                let name = place.code.symbol.as_deref()?.to_owned();
                 Some((name, address - place.offset))
             };
             let from = text.len();
@@ -365,17 +361,17 @@ fn begin(
 /// Appends the symbol and the file, as far as they are asked for.
 fn symbol(text: &mut String, fields: FieldSet, place: &Place) {
     if fields.has(Field::Symbol) {
-        let name = place.symbol.as_deref().unwrap_or("[unknown]");
+        let name = place.code.symbol.as_deref().unwrap_or("[unknown]");
         text.push(' ');
         text.push_str(&escaped(name));
-        if fields.has(Field::Offset) && place.symbol.is_some() {
+        if fields.has(Field::Offset) && place.code.symbol.is_some() {
             text.push_str("+0x");
             numbers::push_hex(text, place.offset, 0);
         }
     }
     if fields.has(Field::Object) {
         text.push_str(" (");
-        text.push_str(&escaped(&place.object));
+        text.push_str(&escaped(&place.code.object));
         text.push(')');
     }
 }
@@ -386,10 +382,14 @@ fn source_line(text: &mut String, fields: FieldSet, address: u64, place: &Place)
         return;
     }
     let short = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let _ = match &place.source {
+    let _ = match &place.code.source {
         Some((file, line)) => write!(text, "\n  {}:{line}", escaped(&short(file))),
-        None if &*place.object == "[unknown]" => Ok(()),
-        None => write!(text, "\n  {}[{address:x}]", escaped(&short(&place.object))),
+        None if &*place.code.object == "[unknown]" => Ok(()),
+        None => write!(
+            text,
+            "\n  {}[{address:x}]",
+            escaped(&short(&place.code.object))
+        ),
     };
 }
 

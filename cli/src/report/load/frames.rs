@@ -57,7 +57,7 @@ impl Loading {
             _ => (false, bytes),
         };
         let mode = ChainMode {
-            space: self.spaces.of(AddressOwner::Process(pid)),
+            space: replay.space(AddressOwner::Process(pid)),
             in_kernel: own == AddressOwner::Kernel,
             left_out,
         };
@@ -119,7 +119,7 @@ impl Loading {
         owner: AddressOwner,
         address: u64,
     ) -> u32 {
-        let key = (self.spaces.of(owner), address);
+        let key = (replay.space(owner), address);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }

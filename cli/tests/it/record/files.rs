@@ -342,3 +342,63 @@ fn names_that_another_user_wrote_are_left_out_and_told() {
     assert!(!stderr(&forced).contains(&note), "{}", stderr(&forced));
     assert!(String::from_utf8_lossy(&forced.stdout).contains("made_up"));
 }
+
+/// Code at one address of two processes, which have made it for functions of different names.
+#[cfg(target_arch = "x86_64")]
+const FORKED: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void) {
+    /* mov $400000000, %ecx; 1: dec %ecx; jnz 1b; ret */
+    static const unsigned char code[] = {0xb9, 0x00, 0x84, 0xd7, 0x17, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    void *at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return 1;
+    memcpy(at, code, sizeof code);
+    pid_t child = fork();
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    FILE *map = fopen(path, "w");
+    if (!map)
+        return 1;
+    fprintf(map, "%lx %zx %s\n", (unsigned long)at, sizeof code, child ? "of_parent" : "of_child");
+    fclose(map);
+    ((void (*)(void))at)();
+    printf("%s\n", path);
+    fflush(stdout);
+    if (child)
+        waitpid(child, 0, 0);
+    return 0;
+}
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn processes_that_share_their_mappings_have_functions_of_their_own() {
+    const TEST: &str = "processes_that_share_their_mappings_have_functions_of_their_own";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.compile("forked", FORKED).expect("a C compiler");
+    let output = bench.record(&["-q", "-g", "-e", "cpu-clock:u", "-F", "199"], "./forked");
+    let report = bench.report(&["--sort", "sym", "-j"]);
+    let maps = String::from_utf8_lossy(&output.stdout).into_owned();
+    for map in maps.lines() {
+        let _ = fs::remove_file(map);
+    }
+    assert_eq!(maps.lines().count(), 2, "{output:?}");
+    let rows = String::from_utf8_lossy(&report.stdout).into_owned();
+    for name in ["of_parent", "of_child"] {
+        let row = rows.lines().find(|row| row.contains(name));
+        let row = row.unwrap_or_else(|| panic!("{name} is missing: {rows}"));
+        let row: serde_json::Value = serde_json::from_str(row).expect("JSON");
+        // Each runs for as long as the other.
+        let share = row["overhead"].as_f64().expect("a share");
+        assert!((25.0..75.0).contains(&share), "{name}: {share}");
+    }
+}
