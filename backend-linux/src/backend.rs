@@ -1,5 +1,6 @@
 //! The backend: opening groups on targets.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,14 +11,14 @@ use quipu_hal::{
 };
 
 use crate::counter_test::{self, CounterTest};
-use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 use crate::native::NativeNames;
-use crate::open::{event_attr, exclusions, open_part};
+use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
 use crate::parts::{Attachment, Placement, PlannedPart, plan};
+use crate::rates::Rates;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::user_read::Obstacle;
@@ -45,6 +46,7 @@ const MOST_LISTINGS: usize = 100;
 /// ```
 pub struct LinuxBackend {
     pub(crate) events: EventSource,
+    rates: Rates,
     capabilities: OnceLock<Capabilities>,
     user_reads: bool,
     counter_test: bool,
@@ -61,6 +63,7 @@ impl LinuxBackend {
         capabilities::check_usable()?;
         Ok(Self {
             events: EventSource::new(SysfsPmus::new()),
+            rates: Rates::default(),
             capabilities: OnceLock::new(),
             user_reads: true,
             counter_test: true,
@@ -171,6 +174,20 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
+        let (request, infos) = self.request(spec, target)?;
+        let group = LinuxGroup::new(infos, request.open_everywhere()?);
+        if !spec.attributes.disabled {
+            group.start()?;
+        }
+        Ok(group)
+    }
+
+    /// Resolves the members of a group.
+    fn request<'a>(
+        &'a self,
+        spec: &'a GroupSpec,
+        target: &'a Target,
+    ) -> Result<(OpenRequest<'a>, Vec<EventInfo>)> {
         let mut placements = Vec::with_capacity(spec.members.len());
         let mut infos = Vec::with_capacity(spec.members.len());
         for (i, member) in spec.members.iter().enumerate() {
@@ -188,6 +205,7 @@ impl LinuxBackend {
             stated_rates: stated.collect(),
             target,
             events: &self.events,
+            rates: &self.rates,
             placements,
             dead_counters,
             user_reads: if !self.user_reads {
@@ -200,11 +218,7 @@ impl LinuxBackend {
                 Ok(())
             },
         };
-        let group = LinuxGroup::new(infos, request.open_everywhere()?);
-        if !spec.attributes.disabled {
-            group.start()?;
-        }
-        Ok(group)
+        Ok((request, infos))
     }
 }
 
@@ -237,6 +251,27 @@ impl Backend for LinuxBackend {
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
         Ok(Box::new(self.open_group(spec, target)?))
     }
+
+    /// Keeps the counters of a group of several events in one part, and opens those that it lacks beside them.
+    fn extend(
+        &self,
+        group: Box<dyn Group>,
+        spec: &GroupSpec,
+        target: &Target,
+    ) -> Result<Box<dyn Group>> {
+        let group: Box<dyn Any> = group;
+        if let Ok(mut group) = group.downcast::<LinuxGroup>()
+            && group.only_kernel_group().is_some()
+            && spec.attributes.disabled
+        {
+            let (request, infos) = self.request(spec, target)?;
+            if let Some(extended) = request.extend(*group, infos) {
+                return Ok(Box::new(extended));
+            }
+        }
+        // Where that is not possible, opening all anew tells why.
+        self.open(spec, target)
+    }
 }
 
 impl fmt::Debug for LinuxBackend {
@@ -254,6 +289,7 @@ struct OpenRequest<'a> {
     spec: &'a GroupSpec,
     target: &'a Target,
     events: &'a EventSource,
+    rates: &'a Rates,
     placements: Vec<Placement>,
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
@@ -341,7 +377,6 @@ impl OpenRequest<'_> {
             attachments,
         );
         let count = parts.len();
-        let mut rates = Rates::default();
         for mut part in parts {
             self.check_counters(&part)?;
             if self.user_reads.is_ok() {
@@ -349,16 +384,7 @@ impl OpenRequest<'_> {
             }
             match open_part(self.spec, &part, perf_event_open) {
                 Ok(mut group) => {
-                    for (i, (fd, member)) in group.fds().iter().zip(&self.spec.members).enumerate()
-                    {
-                        condition::set(fd, member).map_err(|e| e.with_member(i))?;
-                    }
-                    group.send_signals(self.spec, &part.bits)?;
-                    for (i, (bits, stated)) in part.bits.iter().zip(&self.stated_rates).enumerate()
-                    {
-                        let rate = stated.unwrap_or_else(|| rates.of(bits, self.events));
-                        group.set_max_rate(i, rate);
-                    }
+                    self.set_up(&mut group, &part, 0)?;
                     match self.user_reads {
                         Ok(()) => group.read_in_user_space(),
                         Err(obstacle) => group.read_by_calls(obstacle),
@@ -383,20 +409,40 @@ impl OpenRequest<'_> {
         }
         Ok(count)
     }
-}
 
-/// The most that events can count, each looked up once for all parts of a target.
-#[derive(Default)]
-struct Rates(Vec<(EventBits, MaxRate)>);
-
-impl Rates {
-    fn of(&mut self, bits: &EventBits, events: &EventSource) -> MaxRate {
-        if let Some((_, rate)) = self.0.iter().find(|(known, _)| known == bits) {
-            return *rate;
+    /// Sets up the counters of a part from this member on, which have just been opened.
+    fn set_up(&self, group: &mut KernelGroup, part: &PlannedPart, first: usize) -> Result<()> {
+        let opened = group.fds().iter().zip(&self.spec.members).enumerate();
+        for (i, (fd, member)) in opened.skip(first) {
+            condition::set(fd, member).map_err(|e| e.with_member(i))?;
         }
-        let rate = events.max_rate(bits);
-        self.0.push((*bits, rate));
-        rate
+        group.send_signals(self.spec, &part.bits)?;
+        let rates = part.bits.iter().zip(&self.stated_rates).enumerate();
+        for (i, (bits, stated)) in rates.skip(first) {
+            let rate = stated.unwrap_or_else(|| self.rates.of(bits, self.events));
+            group.set_max_rate(i, rate);
+        }
+        Ok(())
+    }
+
+    /// Opens the members that a group lacks, where all are in the one part that it has.
+    fn extend(&self, mut group: LinuxGroup, infos: Vec<EventInfo>) -> Option<LinuxGroup> {
+        let attachments = targets::attachments(self.target).ok()?;
+        let cores = self.events.cores_of(&self.placements);
+        let mut parts = plan(&self.placements, cores, &attachments.list);
+        let mut part = parts.pop_if(|part| group.parts() == [part.part.clone()])?;
+        if !parts.is_empty() || overflow::is_asked_for(self.spec) {
+            return None;
+        }
+        self.check_counters(&part).ok()?;
+        if self.user_reads.is_ok() {
+            part.request_user_reads();
+        }
+        let first = group.members().len();
+        let kernel_group = group.only_kernel_group()?;
+        extend_part(kernel_group, self.spec, &part, perf_event_open).ok()?;
+        self.set_up(kernel_group, &part, first).ok()?;
+        Some(group.with_members(infos))
     }
 }
 
@@ -433,6 +479,7 @@ mod tests {
                 spec: &GroupSpec::new(members.clone()),
                 target: &Target::CurrentThread,
                 events: &hybrid.source,
+                rates: &Rates::default(),
                 dead_counters: vec![dead],
                 stated_rates: Vec::new(),
                 user_reads: Ok(()),

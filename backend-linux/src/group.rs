@@ -9,7 +9,7 @@ use quipu_hal::{
 };
 
 use crate::counter_test::CountersOpen;
-use crate::kernel_group::{KernelGroup, ReadFailure};
+use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -68,6 +68,20 @@ impl LinuxGroup {
             words: vec![0; longest].into(),
             _open: CountersOpen::new(),
         }
+    }
+
+    /// Returns the kernel group, if there is one alone and its leader reads all members.
+    pub(crate) fn only_kernel_group(&mut self) -> Option<&mut KernelGroup> {
+        match &mut *self.kernel_groups {
+            [group] if group.plan() == ReadPlan::Snapshot => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Returns the group with these members, after counters were added to its kernel groups.
+    pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
+        let parts = Vec::from(self.parts).into_iter();
+        Self::new(members, parts.zip(Vec::from(self.kernel_groups)).collect())
     }
 
     /// Starts a group that has just been opened.

@@ -120,6 +120,34 @@ impl KernelGroup {
         })
     }
 
+    /// Adds counters that were opened under the leader. `live` is as for [`new`](Self::new), of all counters.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refused to tell a counter's id; nothing is added then.
+    pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
+        let mut added = Vec::with_capacity(more.len());
+        for fd in &more {
+            added.push(Counter {
+                id: fd.id()?,
+                ..Counter::default()
+            });
+        }
+        if let Ok(user) = &mut self.user {
+            let mapped = match live {
+                true => Err(Obstacle::NoRegister),
+                false => user.add(&more),
+            };
+            if let Err(obstacle) = mapped {
+                self.user = Err(obstacle);
+            }
+        }
+        self.live = live;
+        self.counters = [&self.counters, &*added].concat().into();
+        let fds = Vec::from(std::mem::take(&mut self.fds));
+        self.fds = fds.into_iter().chain(more).collect();
+        Ok(())
+    }
+
     /// The counters in member order.
     pub(crate) fn fds(&self) -> &[CounterFd] {
         &self.fds

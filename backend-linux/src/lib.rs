@@ -25,6 +25,7 @@ cfg_if::cfg_if! {
         mod parts;
         pub mod privileges;
         mod probes;
+        mod rates;
         mod sys;
         pub mod sysfs;
         mod targets;

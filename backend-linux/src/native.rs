@@ -1,7 +1,8 @@
 //! Native names: events that a database knows, for each kind of core of the machine.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use quipu_hal::{
     CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, MaxRate, PerfConfig,
@@ -21,6 +22,8 @@ type Maps = Vec<Arc<dyn EventMap>>;
 pub(crate) struct NativeNames {
     make: Box<dyn Fn() -> Result<Maps> + Send + Sync>,
     maps: OnceLock<Result<Maps>>,
+    /// The events that maps had a name for, each looked up once.
+    resolved: RwLock<HashMap<(Event, Filter), Resolved>>,
     /// `/sys/devices/system/cpu`.
     cpus: PathBuf,
 }
@@ -30,6 +33,7 @@ impl NativeNames {
         Self {
             make: Box::new(make),
             maps: OnceLock::new(),
+            resolved: RwLock::default(),
             cpus: PathBuf::from("/sys/devices/system/cpu"),
         }
     }
@@ -69,6 +73,27 @@ impl NativeNames {
     ///
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
     pub(crate) fn resolve(
+        &self,
+        event: &Event,
+        filter: Filter,
+        source: &EventSource,
+    ) -> Result<Resolved> {
+        let key = (event.clone(), filter);
+        let known = self.resolved.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(resolved) = known.get(&key) {
+            return Ok(resolved.clone());
+        }
+        drop(known);
+        let resolved = self.resolve_anew(event, filter, source)?;
+        let mut known = self
+            .resolved
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(key, resolved.clone());
+        Ok(resolved)
+    }
+
+    fn resolve_anew(
         &self,
         event: &Event,
         filter: Filter,

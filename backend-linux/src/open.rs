@@ -52,20 +52,61 @@ pub(crate) fn open_part(
     }
 }
 
+/// Opens the counters that a kernel group, whose leader reads all members, lacks of a part. When a member is refused, the
+/// group is as it was.
+pub(crate) fn extend_part(
+    group: &mut KernelGroup,
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+) -> Result<(), OpenFailure> {
+    let more = open_members(group.plan(), spec, planned, group.fds(), &mut open);
+    let live = planned.bits.iter().any(EventBits::is_counted_live);
+    group
+        .add(more.map_err(|refused| refused.failure)?, live)
+        .map_err(OpenFailure::NoId)
+}
+
 fn open_as(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
 ) -> Result<KernelGroup, RefusedMember> {
+    let fds = open_members(plan, spec, planned, &[], open)?;
+    let live = planned.bits.iter().any(EventBits::is_counted_live);
+    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
+        member: 0,
+        attr: Box::new(attr(
+            &spec.members[0],
+            planned.bits[0],
+            spec.attributes,
+            plan,
+            true,
+            0,
+        )),
+        attach: planned.attach,
+        failure: OpenFailure::NoId(errno),
+    })
+}
+
+/// Opens the members behind those that are there, the first of which is the leader.
+fn open_members(
+    plan: ReadPlan,
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    there: &[CounterFd],
+    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+) -> Result<Vec<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len());
-    let mut last = PerfEventAttr::default();
-    for (member, (event, bits)) in spec.members.iter().zip(&planned.bits).enumerate() {
+    let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len() - there.len());
+    let members = spec.members.iter().zip(&planned.bits).enumerate();
+    for (member, (event, bits)) in members.skip(there.len()) {
+        let mut last = PerfEventAttr::default();
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
         for level in precise_levels(event.precision) {
             last = attr(event, *bits, spec.attributes, plan, member == 0, *level);
-            opened = open(&last, attach, fds.first());
+            opened = open(&last, attach, there.first().or(fds.first()));
             if opened.is_ok() {
                 break;
             }
@@ -81,23 +122,19 @@ fn open_as(
         && let [leader, .., bits] = planned.bits.as_slice()
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
+        && let Some(group) = there.first().or(fds.first())
     {
         let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
         let stand_in = again(&spec.members[0], leader);
-        fits(&stand_in, attach, &fds, open).map_err(|failure| RefusedMember {
-            member: fds.len() - 1,
-            attr: Box::new(again(&spec.members[fds.len() - 1], bits)),
+        let last = spec.members.len() - 1;
+        fits(&stand_in, attach, group, open).map_err(|failure| RefusedMember {
+            member: last,
+            attr: Box::new(again(&spec.members[last], bits)),
             attach,
             failure,
         })?;
     }
-    let live = planned.bits.iter().any(EventBits::is_counted_live);
-    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
-        member: 0,
-        attr: Box::new(last),
-        attach,
-        failure: OpenFailure::NoId(errno),
-    })
+    Ok(fds)
 }
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
@@ -105,10 +142,10 @@ fn open_as(
 pub(crate) fn fits(
     leader: &PerfEventAttr,
     attach: Attach,
-    group: &[CounterFd],
+    group: &CounterFd,
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
 ) -> Result<(), OpenFailure> {
-    match open(leader, attach, group.first()) {
+    match open(leader, attach, Some(group)) {
         Err(failure) if failure == OpenFailure::Errno(libc::EINVAL) => Err(failure),
         _ => Ok(()),
     }
@@ -284,7 +321,7 @@ mod tests {
                 assert!(group.is_some(), "it stands in as a member");
                 Err(OpenFailure::Errno(errno))
             };
-            fits(&leader, Attach::thread(0), &[some_fd()], &mut open).is_err()
+            fits(&leader, Attach::thread(0), &some_fd(), &mut open).is_err()
         };
         assert!(refused(libc::EINVAL));
         assert!(!refused(libc::EMFILE));

@@ -108,26 +108,32 @@ impl UserCounters {
     pub(crate) fn map(counters: &[CounterFd]) -> Result<Self, Obstacle> {
         availability::on_this_machine()?;
         let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
-        // Whole from the first page on, so that those mapped so far go when one is refused.
         let mut mapped = Self {
             pages: Vec::with_capacity(counters.len()),
             owner,
             call_times: None,
             cost: Cost::new(),
         };
+        mapped.add(counters)?;
+        Ok(mapped)
+    }
+
+    /// Maps the pages of further counters of the calling thread.
+    pub(crate) fn add(&mut self, counters: &[CounterFd]) -> Result<(), Obstacle> {
         for counter in counters {
             let page = CounterPage::map(counter).map_err(Obstacle::Mapping)?;
-            mapped.pages.push(page);
+            self.pages.push(page);
         }
         let mut times = true;
-        for page in &mapped.pages {
+        for page in &self.pages {
             // SAFETY: this process has just mapped it.
             let capabilities = unsafe { page.get() }.capabilities();
             availability::of_page(capabilities)?;
             times &= capabilities.contains(PageCapabilities::USER_TIME);
         }
-        mapped.call_times = (!times).then(CallTimes::new);
-        Ok(mapped)
+        self.call_times = (!times).then(CallTimes::new);
+        self.cost = Cost::new();
+        Ok(())
     }
 
     /// Returns the way in which the next read is made.

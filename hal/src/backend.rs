@@ -1,5 +1,6 @@
 //! The traits a backend implements: [`Backend`] opens groups, [`Group`] counts and is read.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,12 +50,29 @@ pub trait Backend: Send + Sync {
 
     /// Opens a group of counters on a target, in every part of it or not at all.
     ///
-    /// Membership is fixed from here on. Dropping the group closes it and gives everything back.
+    /// Membership is fixed from here on, but for [`extend`](Self::extend). Dropping the group closes it and gives everything back.
     ///
     /// # Errors
     /// Any [`ErrorKind`](crate::ErrorKind); the error names the member that was refused
     /// ([`Error::member`](crate::Error::member)), and nothing is left open.
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>>;
+
+    /// Opens a group as [`open`](Self::open) does in the place of one that is stopped and counts its first members on
+    /// the same target, with the same attributes. Counters of that group may be kept, with their values.
+    ///
+    /// By default the group is closed, and the other opened.
+    ///
+    /// # Errors
+    /// As `open`; the group is closed then.
+    fn extend(
+        &self,
+        group: Box<dyn Group>,
+        spec: &GroupSpec,
+        target: &Target,
+    ) -> Result<Box<dyn Group>> {
+        drop(group);
+        self.open(spec, target)
+    }
 
     /// Returns an error for each register or counter that closed groups could not put back: of kind
     /// [`Interference`](crate::ErrorKind::Interference) if another process has set it since, and
@@ -78,6 +96,15 @@ macro_rules! backend_behind_pointer {
 
             fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
                 (**self).open(spec, target)
+            }
+
+            fn extend(
+                &self,
+                group: Box<dyn Group>,
+                spec: &GroupSpec,
+                target: &Target,
+            ) -> Result<Box<dyn Group>> {
+                (**self).extend(group, spec, target)
             }
 
             fn restore_failures(&self) -> Vec<Error> {
@@ -124,7 +151,7 @@ impl fmt::Debug for dyn Backend + '_ {
 ///     Ok(readings.total(0))
 /// }
 /// ```
-pub trait Group: Send + 'static {
+pub trait Group: Any + Send {
     /// Returns descriptions of the counted events, in the order of the [`GroupSpec`].
     fn members(&self) -> &[EventInfo];
 

@@ -56,10 +56,10 @@ fn of_preset(code: c_int) -> Outcome<EventInfo> {
         put(&mut info.derived, "NOT_DERIVED");
         return Ok(info);
     };
-    let derived = preset::derived(&formula);
+    let derived = preset::derived(formula);
     put(&mut info.derived, derived);
     if derived == "DERIVED_POSTFIX" {
-        put(&mut info.postfix, &preset::postfix(&formula));
+        put(&mut info.postfix, &preset::postfix(formula));
     }
     let terms = formula.events().iter().take(MAX_INFO_TERMS).enumerate();
     for (at, term) in terms {

@@ -188,7 +188,7 @@ impl Set {
         }
         crate::native::query(code)?;
         self.events.push(code);
-        if let Err(code) = self.open() {
+        if let Err(code) = self.open_added() {
             self.events.pop();
             // What was there before counts again; it did so before.
             let _ = self.open();

@@ -51,14 +51,18 @@ pub(crate) fn has_counters() -> bool {
     })
 }
 
-/// Returns the formula of a preset, if it can be counted here.
-pub(crate) fn formula(index: usize) -> Option<Formula> {
+/// Returns the formula of a preset, if it can be counted here. It is looked up once.
+pub(crate) fn formula(index: usize) -> Option<&'static Formula> {
+    static FORMULAS: [OnceLock<Option<Formula>>; CODES] = [const { OnceLock::new() }; CODES];
     let (name, _) = PRESETS.get(index)?;
+    let find = || {
+        let tables = NativeEvents::this().tables().ok()?;
+        tables.first()?.preset(name)?.formula.ok()
+    };
     if !has_counters() {
         return None;
     }
-    let tables = NativeEvents::this().tables().ok()?;
-    tables.first()?.preset(name)?.formula.ok()
+    FORMULAS.get(index)?.get_or_init(find).as_ref()
 }
 
 /// Returns the number of presets that can be counted here.

@@ -1,6 +1,7 @@
 //! Descriptions of event sets.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use quipu_events_format::Formula;
@@ -9,7 +10,7 @@ use quipu_hal::{
 };
 
 use crate::expansion::ExpandedGroup;
-use crate::open::{Opener, may_open_apart};
+use crate::open::{OpenGroup, Opener, may_open_apart};
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
@@ -173,22 +174,7 @@ impl EventSetBuilder {
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) if there is no backend at all. Groups that cannot be
     /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
     pub fn open(&self) -> Result<EventSet> {
-        let given = self.machine.as_deref();
-        let (backends, machine) = match self.backends.clone() {
-            Some(backends) => (backends, None),
-            None => {
-                let machine = given.unwrap_or_else(|| Machine::this());
-                (machine.require()?, Some(machine))
-            }
-        };
-        let opener = Opener {
-            backends,
-            machine,
-            child: self.child,
-            target: &self.target,
-            user_mode_fallback: self.user_mode_fallback,
-            cpu_fallback: self.cpu_fallback,
-        };
+        let opener = self.opener()?;
         let mut events = Vec::new();
         let mut groups = Vec::new();
         for (request, asked) in self.requests.iter().enumerate() {
@@ -218,6 +204,71 @@ impl EventSetBuilder {
             groups.extend(outcome.into_iter().flatten());
         }
         Ok(EventSet::new(events, groups, &self.target))
+    }
+
+    /// Opens the events as [`open`](Self::open) does, in the place of a set that is stopped, has the first of them and was
+    /// opened with the same settings. A backend may keep the counters of that set, so that a group which grows event
+    /// by event is not opened as often; values go on from where they are, or from zero.
+    ///
+    /// ```
+    /// use quipu::{EventSet, GroupSpec, Software};
+    ///
+    /// let [clock, faults] = [Software::TaskClock, Software::PageFaults];
+    /// let set = EventSet::builder().events(GroupSpec::new([clock]))?.open()?;
+    /// let set = EventSet::builder().events(GroupSpec::new([clock, faults]))?.extend(set)?;
+    /// assert_eq!(set.events().len(), 2);
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `open`; the set is closed then.
+    pub fn extend(&self, set: EventSet) -> Result<EventSet> {
+        match self.extended(set)? {
+            Some(set) => Ok(set),
+            None => self.open(),
+        }
+    }
+
+    /// Extends a set of one group, if its backend can count the group that is asked for.
+    fn extended(&self, set: EventSet) -> Result<Option<EventSet>> {
+        let opener = self.opener()?;
+        let ([asked], Some((before, open))) = (&self.requests[..], set.into_only_group()) else {
+            return Ok(None);
+        };
+        let is_first = before.len() <= asked.members.len()
+            && iter::zip(&*before, &asked.members).all(|(before, asked)| before.spec() == asked);
+        let formulas: Result<Vec<_>> = asked.members.iter().map(|m| self.formula(m)).collect();
+        let mut backends = opener.backends.iter();
+        let backend = backends.find(|backend| backend.name() == open.backend);
+        let (true, Ok(formulas), Some(backend)) = (is_first, formulas, backend) else {
+            return Ok(None);
+        };
+        let expanded = ExpandedGroup::new(asked, formulas, self.attributes);
+        let Ok(group) = backend.extend(open.group, expanded.spec(), &self.target) else {
+            return Ok(None);
+        };
+        let groups = vec![OpenGroup { group, ..open }];
+        let events = expanded.events(0, 0, Ok(&groups));
+        Ok(Some(EventSet::new(events, groups, &self.target)))
+    }
+
+    fn opener(&self) -> Result<Opener<'_>> {
+        let given = self.machine.as_deref();
+        let (backends, machine) = match self.backends.clone() {
+            Some(backends) => (backends, None),
+            None => {
+                let machine = given.unwrap_or_else(|| Machine::this());
+                (machine.require()?, Some(machine))
+            }
+        };
+        Ok(Opener {
+            backends,
+            machine,
+            child: self.child,
+            target: &self.target,
+            user_mode_fallback: self.user_mode_fallback,
+            cpu_fallback: self.cpu_fallback,
+        })
     }
 
     /// Returns the formula that an event is a name for, if it is one.

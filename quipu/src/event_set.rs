@@ -75,6 +75,13 @@ impl EventSet {
         }
     }
 
+    /// Returns the events and their group, if they are one group that counts its target in the modes asked for.
+    pub(crate) fn into_only_group(mut self) -> Option<(Arc<[SetEvent]>, OpenGroup)> {
+        let open = self.groups.pop()?;
+        let is_as_asked = self.groups.is_empty() && open.on_cpus.is_none() && !open.in_user_mode;
+        is_as_asked.then_some((self.events, open))
+    }
+
     /// Returns every event asked for, in request order, whether it could be opened or not.
     pub fn events(&self) -> &[SetEvent] {
         &self.events

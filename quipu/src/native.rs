@@ -1,7 +1,8 @@
 //! The native events of a machine: its tables of the event database, opened when first needed.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use quipu_events::identify::this_machine;
 use quipu_events::{CpuTable, Database, Formula, Interface};
@@ -25,6 +26,8 @@ pub struct NativeEvents {
     cpu: Option<String>,
     file: Option<PathBuf>,
     opened: OnceLock<Result<Opened>>,
+    /// The formulas that names stand for, each looked up once; `None` for an event that maps resolve by themselves.
+    formulas: RwLock<HashMap<String, Option<Formula>>>,
     /// True if this system or user has event files.
     system_files: OnceLock<bool>,
 }
@@ -115,6 +118,21 @@ impl NativeEvents {
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the kinds of core of a hybrid CPU have
     /// different formulas for it.
     pub(crate) fn formula(&self, name: &str) -> Result<Option<Formula>> {
+        let known = self.formulas.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(formula) = known.get(name) {
+            return Ok(formula.clone());
+        }
+        drop(known);
+        let formula = self.find_formula(name)?;
+        let mut known = self
+            .formulas
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(name.to_owned(), formula.clone());
+        Ok(formula)
+    }
+
+    fn find_formula(&self, name: &str) -> Result<Option<Formula>> {
         let mut formulas = self
             .tables()
             .unwrap_or_default()

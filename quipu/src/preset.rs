@@ -68,14 +68,17 @@ impl Preset {
         R: Iterator<Item = (&'r Part, &'r Reading)>,
     {
         with_room(self.terms.len(), |sums: &mut [u128]| {
-            self.evaluate_into(sums, readings)
+            with_room(sums.len(), |of_part: &mut [u128]| {
+                self.evaluate_into(sums, of_part, readings)
+            })
         })
     }
 
-    /// Adds up each term, and returns the value of the formula for the sums.
+    /// Adds up each term by way of its values in a part, and returns the value of the formula for the sums.
     fn evaluate_into<'r, R>(
         &self,
         sums: &mut [u128],
+        of_part: &mut [u128],
         readings: impl Fn(usize) -> R,
     ) -> Result<Count, NoValue>
     where
@@ -106,17 +109,22 @@ impl Preset {
                     None => Count::NotCounted,
                 }
             };
-            let mut totals = terms.clone().map(|term| (term, total_of(term)));
-            if let Some(of_term) = totals.find(|(_, total)| !total.is_complete()) {
+            let mut is_estimate = false;
+            let incomplete = terms.clone().find_map(|term| {
+                let total = total_of(term);
+                of_part[term] = total.value().unwrap_or(0);
+                is_estimate |= total.is_estimate();
+                (!total.is_complete()).then_some((term, total))
+            });
+            if let Some(of_term) = incomplete {
                 missing += 1;
                 uncounted.get_or_insert(of_term);
                 continue;
             }
             counted += 1;
-            for (term, sum) in sums.iter_mut().enumerate() {
-                let total = total_of(term);
-                *sum = sum.saturating_add(total.value().unwrap_or(0));
-                estimated |= total.is_estimate();
+            estimated |= is_estimate;
+            for (sum, value) in sums.iter_mut().zip(&*of_part) {
+                *sum = sum.saturating_add(*value);
             }
         }
         if counted == 0 {

@@ -1,5 +1,7 @@
 //! The events of a set, each with its state.
 
+use std::sync::OnceLock;
+
 use quipu_hal::{
     Error, EventInfo, EventSpec, Filter, Part, Result, Simultaneity, Target, ValueKind,
 };
@@ -12,10 +14,12 @@ use crate::preset::Preset;
 /// or the reason why there is none.
 #[derive(Debug)]
 pub struct SetEvent {
-    name: Box<str>,
+    /// Made when it is first asked for.
+    name: OnceLock<Box<str>>,
     spec: EventSpec,
     request: usize,
-    fell_back: bool,
+    /// The levels asked for, if it fell back to user mode.
+    asked_levels: Option<Filter>,
     /// The position of the one reading that is all there is of it, or [`NO_READING`](Self::NO_READING).
     only_reading: MemberIndex,
     state: Result<OpenEvent>,
@@ -73,10 +77,10 @@ impl SetEvent {
             spec.filter = spec.filter.with_levels(Filter::USER);
         }
         Self {
-            name: asked.to_string().into(),
+            name: OnceLock::new(),
             spec,
             request,
-            fell_back,
+            asked_levels: fell_back.then_some(asked.filter & Filter::LEVELS),
             only_reading: match &state {
                 Ok(open) if open.is_one_reading && open.info.kind != ValueKind::Gauge => open.index,
                 _ => Self::NO_READING,
@@ -86,13 +90,22 @@ impl SetEvent {
     }
 
     pub(crate) fn with_name(mut self, name: &str) -> Self {
-        self.name = name.into();
+        self.name = OnceLock::from(Box::from(name));
         self
     }
 
     /// Returns the event as it was asked for, as text: `page-faults:u`.
     pub fn name(&self) -> &str {
-        &self.name
+        self.name.get_or_init(|| {
+            let asked = match self.asked_levels {
+                Some(levels) => &self
+                    .spec
+                    .clone()
+                    .with_filter(self.spec.filter.with_levels(levels)),
+                None => &self.spec,
+            };
+            asked.to_string().into()
+        })
     }
 
     /// Returns the event with the filter in force, which a fallback may have narrowed.
@@ -108,7 +121,7 @@ impl SetEvent {
     /// Returns true if it counts user mode only because kernel mode is not permitted
     /// ([`EventSetBuilder::user_mode_fallback`](crate::EventSetBuilder::user_mode_fallback)).
     pub fn fell_back_to_user(&self) -> bool {
-        self.fell_back
+        self.asked_levels.is_some()
     }
 
     /// Returns the reason why it cannot be counted, or `None` if it is open.

@@ -305,7 +305,7 @@ fn open(
     {
         fds.push(next);
     }
-    if LEADERS_ARE_OVERLOOKED && fits(&sibling, attach, &fds, &mut perf_event_open).is_err() {
+    if LEADERS_ARE_OVERLOOKED && fits(&sibling, attach, &fds[0], &mut perf_event_open).is_err() {
         fds.pop();
     }
     let members = fds.len();

@@ -5,6 +5,7 @@
 mod blocked;
 mod breakpoints;
 mod event_sources;
+mod extending;
 mod hardware;
 mod machine;
 mod machine_facts;

@@ -51,17 +51,23 @@ impl Counting {
 impl Set {
     /// Opens the counters of the set as it is now; a set of no events has none.
     pub(crate) fn open(&mut self) -> Outcome {
-        self.overflow.forget_counters();
         self.counting = None;
+        self.open_added()
+    }
+
+    /// Opens the counters of the set as it is now; those of its first events may be open.
+    pub(crate) fn open_added(&mut self) -> Outcome {
+        self.overflow.forget_counters();
+        let before = self.counting.take();
         self.values.resize(self.events.len(), 0);
         if self.events.is_empty() {
             return Ok(());
         }
-        self.counting = Some(self.opened()?);
+        self.counting = Some(self.opened(before)?);
         Ok(())
     }
 
-    fn opened(&self) -> Outcome<Counting> {
+    fn opened(&self, before: Option<Counting>) -> Outcome<Counting> {
         let mut specs = Vec::with_capacity(self.events.len());
         for code in &self.events {
             specs.push(self.spec(*code)?);
@@ -84,7 +90,11 @@ impl Set {
             false => builder.events(GroupSpec::new(specs)),
         };
         added.map_err(|error| refused(&error))?;
-        let mut set = builder.open().map_err(|error| refused(&error))?;
+        let opened = match before {
+            Some(before) => builder.extend(before.set),
+            None => builder.open(),
+        };
+        let mut set = opened.map_err(|error| refused(&error))?;
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
             return Err(refused(error));
         }
@@ -93,10 +103,7 @@ impl Set {
             set.enable().map_err(|error| refused(&error))?;
             std::thread::sleep(Duration::ZERO);
             let read = set.read(counts);
-            set.disable()
-                .and_then(|()| set.reset())
-                .and(read)
-                .map_err(|error| refused(&error))?;
+            set.disable().and(read).map_err(|error| refused(&error))?;
             let never =
                 |event: quipu::EventCount<'_>| matches!(event.total(), Ok(Count::NotCounted));
             match counts.events().any(never) {

@@ -7,6 +7,7 @@ mod children;
 mod commands;
 mod cpu_fallback;
 mod event_set;
+mod extending;
 #[cfg(unix)]
 mod msr;
 mod presets;

@@ -1,0 +1,25 @@
+//! The most that events can count in a time, which maps find by looking at all of their events.
+
+use std::sync::{Mutex, PoisonError};
+
+use quipu_hal::MaxRate;
+
+use crate::event_bits::EventBits;
+use crate::event_source::EventSource;
+
+/// The rates of the events that were opened, each looked up once.
+#[derive(Default)]
+pub(crate) struct Rates(Mutex<Vec<(EventBits, MaxRate)>>);
+
+impl Rates {
+    /// Returns the most that an event can count in a time ([`EventSource::max_rate`]).
+    pub(crate) fn of(&self, bits: &EventBits, events: &EventSource) -> MaxRate {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rate)) = known.iter().find(|(known, _)| known == bits) {
+            return *rate;
+        }
+        let rate = events.max_rate(bits);
+        known.push((*bits, rate));
+        rate
+    }
+}
