@@ -83,11 +83,26 @@ thread_local! {
     static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
     /// The place of the thread: handlers of signals have to keep out of the library's functions.
     static PLACE: Cell<Place> = const { Cell::new(Place::Outside) };
+    /// True while a handler of overflows runs, which may have interrupted an allocation.
+    static HANDLING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The level of `PAPI_set_debug`, and the handler set with it.
 pub(crate) static DEBUG_LEVEL: AtomicI32 = AtomicI32::new(0);
 pub(crate) static DEBUG_HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns true while this thread handles an overflow: nothing may be allocated or freed.
+pub(crate) fn is_handling() -> bool {
+    HANDLING.with(Cell::get)
+}
+
+/// Calls the program's handler of overflows.
+#[cfg(target_os = "linux")]
+pub(crate) fn handling(handler: impl FnOnce()) {
+    let outer = HANDLING.with(|handling| handling.replace(true));
+    handler();
+    HANDLING.with(|handling| handling.set(outer));
+}
 
 /// Returns true while this thread is inside of a function of the library.
 #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use quipu::{EventSpec, Filter, Target};
 
 use crate::abi::NULL;
-use crate::code::{ECMP_DISABLED, ECNFLCT, EINVAL, EISRUN, ENOCMP, ENOEVNT, Outcome};
+use crate::code::{ECMP_DISABLED, ECNFLCT, EINVAL, EISRUN, ENOCMP, ENOEVNT, Outcome, is_handling};
 use crate::component::{
     CPU, DEFAULTS, DOM_KERNEL, DOM_SUPERVISOR, DOM_USER, GRN_SYS, UNCORE, disabled,
 };
@@ -92,11 +92,11 @@ impl Set {
         self.state & RUNNING != 0
     }
 
-    /// Returns a code if it is running.
+    /// Returns a code if it may not be changed: it is running, or a handler of overflows asks, which may stop it only.
     pub(crate) fn require_stopped(&self) -> Outcome {
-        match self.state & STOPPED {
-            0 => Err(EISRUN),
-            _ => Ok(()),
+        match self.state & STOPPED != 0 && !is_handling() {
+            true => Ok(()),
+            false => Err(EISRUN),
         }
     }
 
@@ -168,9 +168,7 @@ impl Set {
                 ENOEVNT
             });
         }
-        if self.is_running() {
-            return Err(EISRUN);
-        }
+        self.require_stopped()?;
         let component = match is_native(code) {
             true => native(code).map_err(|_| ENOCMP)?.component,
             false => CPU,
@@ -241,9 +239,7 @@ impl Set {
         if self.component.is_none() {
             return Ok(());
         }
-        if self.is_running() {
-            return Err(EISRUN);
-        }
+        self.require_stopped()?;
         let master = Arc::clone(&self.master);
         *self = Self::new(master);
         Ok(())

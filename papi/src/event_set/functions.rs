@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_longlong};
 
 use super::Set;
-use crate::code::{EINVAL, Outcome, call, caller_text, done, read, write};
+use crate::code::{EINVAL, EISRUN, Outcome, call, caller_text, done, is_handling, read, write};
 use crate::component::valid;
 use crate::library::LIBRARY;
 use crate::native::any_code_of;
@@ -15,6 +15,9 @@ pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
         // SAFETY: null, or the caller's number.
         if unsafe { read(number) }? != crate::abi::NULL {
             return Err(EINVAL);
+        }
+        if is_handling() {
+            return Err(EISRUN);
         }
         let set = Set::for_this_thread()?;
         // SAFETY: as it was read.

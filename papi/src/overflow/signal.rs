@@ -8,7 +8,7 @@ use quipu::Overflows;
 
 use super::Handler;
 use super::handling::{install, keeping_errno};
-use crate::code::{ENOMEM, Outcome, defer};
+use crate::code::{ENOMEM, Outcome, defer, handling};
 use crate::library::lock;
 use crate::profile::Profiled;
 
@@ -170,7 +170,7 @@ fn handle(place: &Place, context: *mut c_void) {
             Some((profile, flags)) => profile.count(*flags, address as usize, 0),
             None => {
                 let address = address as usize as *mut c_void;
-                (call.handler)(call.set, address, call.vector, context);
+                handling(|| (call.handler)(call.set, address, call.vector, context));
             }
         }
         taken = overflows.take();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::Handler;
 use super::handling::{install, keeping_errno};
-use crate::code::{ESYS, Outcome, is_inside};
+use crate::code::{ESYS, Outcome, handling, is_inside};
 use crate::library::LIBRARY;
 use crate::option::ITIMER;
 
@@ -98,7 +98,7 @@ extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
         if let Some((handler, vector)) = look(number, address as usize)
             && vector != 0
         {
-            handler(number, address, vector, context);
+            handling(|| handler(number, address, vector, context));
         }
     });
 }

@@ -43,6 +43,12 @@ static void handler(int set, void *address, long long vector, void *context)
     vectors |= vector;
     if (stops && PAPI_stop(set, NULL) != PAPI_OK)
         wrong++;
+    /* Memory is neither allocated nor freed here, also of a set that the handler has stopped. */
+    int own = set, none = PAPI_NULL;
+    if (PAPI_cleanup_eventset(set) != PAPI_EISRUN || PAPI_destroy_eventset(&own) != PAPI_EISRUN ||
+        PAPI_add_named_event(set, "perf::MAJOR-FAULTS") != PAPI_EISRUN || PAPI_remove_event(set, faults) != PAPI_EISRUN ||
+        PAPI_create_eventset(&none) != PAPI_EISRUN || none != PAPI_NULL)
+        wrong++;
     errno = saved + 1;
 }
 
