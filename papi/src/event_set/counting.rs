@@ -276,3 +276,92 @@ impl Set {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quipu_hal::{
+        Backend, Capabilities, EventInfo, Group, ReadBuf, Reading, Result, Simultaneity, Target,
+    };
+
+    use super::*;
+
+    /// Counts 7 of the first member in the whole time, 5 of the second in half of it, and was never able to count others.
+    struct Busy(Capabilities);
+
+    struct Turns(Vec<EventInfo>);
+
+    impl Backend for Busy {
+        fn name(&self) -> &'static str {
+            "busy"
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            &self.0
+        }
+
+        fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
+            let info = |_| EventInfo::counter("event");
+            Ok(Box::new(Turns(spec.members.iter().map(info).collect())))
+        }
+    }
+
+    impl Group for Turns {
+        fn members(&self) -> &[EventInfo] {
+            &self.0
+        }
+
+        fn simultaneity(&self) -> Simultaneity {
+            Simultaneity::Sequential
+        }
+
+        fn enable(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn disable(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn reset(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
+            let readings = [
+                Reading::new(7, 100, 100),
+                Reading::new(5, 100, 50),
+                Reading::new(0, 100, 0),
+            ];
+            for (to, reading) in out[0].iter_mut().zip(readings) {
+                *to = reading;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_event_that_was_never_counted_is_lost_and_the_others_have_their_values() {
+        let values_of = |events: usize| {
+            let backend: Arc<dyn Backend> = Arc::new(Busy(Capabilities::none()));
+            let event = quipu::Software::PageFaults;
+            let mut builder = EventSet::builder();
+            let group = GroupSpec::new(std::iter::repeat_n(event, events));
+            let set = builder
+                .backends([backend])
+                .events(group)
+                .and_then(|builder| builder.open())
+                .expect("it opens everything");
+            let mut counting = Counting {
+                counts: set.counts(),
+                scales: vec![1.0; events],
+                set,
+            };
+            let mut values = vec![-1; events];
+            (counting.read(&mut values), values)
+        };
+        assert_eq!(values_of(2), (Ok(()), vec![7, 10]));
+        assert_eq!(values_of(3), (Err(ECLOST), vec![7, 10, 0]));
+    }
+}
