@@ -15,6 +15,31 @@ pub(crate) fn positive<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result
     })
 }
 
+/// Reads a number of at least zero.
+pub(crate) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    number(text, "a whole number", |_| true)
+}
+
+/// Reads a share of it all.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    number(text, "a number of percent", |percent: &f64| {
+        percent.is_finite() && *percent >= 0.0
+    })
+}
+
+/// Reads a level of top-down analysis.
+pub(crate) fn level_of_topdown(text: &str) -> Result<u8, String> {
+    number(text, "1 or 2", |level| matches!(level, 1 | 2))
+}
+
+/// Reads the number of pages of a ring.
+#[cfg(target_os = "linux")]
+pub(crate) fn pages(text: &str) -> Result<u32, String> {
+    number(text, "a power of two, at most 1048576", |pages: &u32| {
+        pages.is_power_of_two() && *pages <= 1 << 20
+    })
+}
+
 /// Reads a number of milliseconds, at least one.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     number(text, "a positive number of milliseconds", |ms| *ms > 0)
@@ -69,6 +94,11 @@ pub(crate) fn id(text: &str) -> Result<i32, String> {
     number(text, "the number of a process or thread", |id| *id > 0)
 }
 
+/// Reads the id of a process or thread of a recording, where 0 is idle.
+pub(crate) fn recorded_id(text: &str) -> Result<i32, String> {
+    number(text, "the number of a process or thread", |_| true)
+}
+
 /// Reads a counter of pctr(4).
 pub(crate) fn counter(text: &str) -> Result<u8, String> {
     number(text, "a counter from 0 to 3", |counter| *counter < 4)
@@ -76,7 +106,10 @@ pub(crate) fn counter(text: &str) -> Result<u8, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn what_is_expected_is_said_in_words() {
@@ -91,6 +124,63 @@ mod tests {
         }
         assert!(positive::<u32>("0").is_err() && positive::<u64>("1").is_ok());
         assert!(id("-1").is_err() && counter("4").is_err() && delay("-2").is_err());
+    }
+
+    /// Words of Rust's own parsers, and of clap's ranges.
+    const FOREIGN: [&str; 5] = [
+        "invalid digit",
+        "invalid float",
+        "is not in",
+        "too large",
+        "empty string",
+    ];
+
+    /// Tries every option that takes a value with what is no number, and with one that is too large.
+    #[test]
+    fn every_option_refuses_numbers_in_plain_words() {
+        let mut cli = Cli::command();
+        cli.build();
+        let (mut refused, mut offending) = (0, Vec::new());
+        for of in cli.get_subcommands() {
+            let arguments = of.get_arguments();
+            let with_value = arguments.filter(|argument| argument.get_action().takes_values());
+            for argument in with_value.filter(|argument| argument.get_possible_values().is_empty())
+            {
+                let Some(long) = argument.get_long() else {
+                    continue;
+                };
+                for value in ["abc", "99999999999999999999999"] {
+                    let option = format!("--{long}={value}");
+                    let told = of.clone().try_get_matches_from(["quipu", &option]);
+                    let Err(told) = told else { continue };
+                    let told = told.to_string();
+                    refused += usize::from(told.contains("expected"));
+                    if FOREIGN.iter().any(|words| told.contains(words)) {
+                        offending.push(format!("{} {option}: {told}", of.get_name()));
+                    }
+                }
+            }
+        }
+        assert!(offending.is_empty(), "{offending:#?}");
+        assert!(refused > 20, "{refused}");
+    }
+
+    #[test]
+    fn shares_levels_and_pages_have_bounds() {
+        assert_eq!((percent("0.5"), level_of_topdown("2")), (Ok(0.5), Ok(2)));
+        assert!(percent("-1").is_err() && percent("nan").is_err() && percent("inf").is_err());
+        assert!(level_of_topdown("0").is_err() && level_of_topdown("3").is_err());
+        assert!(whole::<usize>("0").is_ok() && whole::<usize>("-1").is_err());
+        #[cfg(target_os = "linux")]
+        for (text, is_fine) in [
+            ("1", true),
+            ("1048576", true),
+            ("0", false),
+            ("3", false),
+            ("2097152", false),
+        ] {
+            assert_eq!(pages(text).is_ok(), is_fine, "{text}");
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::numbers;
 use crate::recording::SelectionOptions;
 
 const EXAMPLES: &str = "\
@@ -48,7 +49,7 @@ pub(crate) struct Options {
     pub(crate) selection: SelectionOptions,
 
     /// Leave out functions with less than PERCENT of the samples; 1 unless a function is named
-    #[arg(long, value_name = "PERCENT", help_heading = "How")]
+    #[arg(long, value_name = "PERCENT", value_parser = numbers::percent, allow_negative_numbers = true, help_heading = "How")]
     pub(crate) percent_limit: Option<f64>,
     /// Print the source line behind each hot instruction, and the lines by their shares
     #[arg(short = 'l', long, help_heading = "How")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::numbers;
 use crate::report::ShownOptions;
 
 use super::compute::Compute;
@@ -51,7 +52,7 @@ pub(crate) struct Options {
     )]
     pub(super) compute: Compute,
     /// Sort by the comparison with this file, counted from 1; 0 sorts by the baseline
-    #[arg(short, long, value_name = "N", help_heading = "Report")]
+    #[arg(short, long, value_name = "N", value_parser = numbers::whole::<usize>, allow_negative_numbers = true, help_heading = "Report")]
     pub(super) order: Option<usize>,
     /// Leave out rows that only one file has
     #[arg(short, long, help_heading = "Report")]

@@ -64,7 +64,7 @@ pub(crate) struct SamplingOptions {
     pub(crate) call_graph: Option<CallGraph>,
     /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
     #[arg(short, long, value_name = "PAGES", default_value_t = 128,
-          value_parser = clap::value_parser!(u32).range(1..=1 << 20), help_heading = "How")]
+          value_parser = numbers::pages, allow_negative_numbers = true, help_heading = "How")]
     pub(crate) mmap_pages: u32,
 }
 

@@ -58,12 +58,6 @@ pub(super) struct RecordPlan {
 impl RecordPlan {
     pub(super) fn new(options: &Options) -> Result<Self, Failure> {
         let scope = scope(options)?;
-        if !options.sampling.mmap_pages.is_power_of_two() {
-            return Err(Failure::usage(format_args!(
-                "-m {}: the number of pages must be a power of two",
-                options.sampling.mmap_pages
-            )));
-        }
         let backend = quipu::linux_backend()?;
         let mut events = events::events(options, &backend)?;
         let notes = std::mem::take(&mut events.notes);

@@ -5,6 +5,7 @@ use quipu_hal::text::parse_cpu_list;
 use quipu_perf_data::{CpuMode, Sample};
 
 use crate::failure::Failure;
+use crate::numbers;
 
 /// The options that choose samples by names, of recordings and of what runs.
 #[derive(Debug, Clone, Default, Args)]
@@ -47,7 +48,7 @@ pub(crate) struct SelectionOptions {
     #[arg(
         long,
         value_name = "PID,..",
-        value_delimiter = ',',
+        value_delimiter = ',', value_parser = numbers::recorded_id,
         help_heading = "Which samples"
     )]
     pub(crate) pid: Vec<i32>,
@@ -55,7 +56,7 @@ pub(crate) struct SelectionOptions {
     #[arg(
         long,
         value_name = "TID,..",
-        value_delimiter = ',',
+        value_delimiter = ',', value_parser = numbers::recorded_id,
         help_heading = "Which samples"
     )]
     pub(crate) tid: Vec<i32>,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::numbers;
 use crate::recording::SelectionOptions;
 
 use super::sort::Key;
@@ -100,7 +101,7 @@ pub(crate) struct Options {
           help_heading = "Report")]
     pub(crate) call_graph: Option<String>,
     /// Follow call chains for COUNT frames at most, the sampled function included
-    #[arg(long, value_name = "COUNT", help_heading = "Report")]
+    #[arg(long, value_name = "COUNT", value_parser = numbers::whole::<usize>, allow_negative_numbers = true, help_heading = "Report")]
     pub(crate) max_stack: Option<usize>,
     /// Add to each function what it called, and sort by that
     #[arg(long, help_heading = "Report")]
@@ -119,11 +120,11 @@ pub(crate) struct Options {
           help_heading = "Report")]
     pub(crate) field_separator: Option<String>,
     /// Make columns as wide as these numbers, in their order, and cut what is longer; 0: as wide as their texts
-    #[arg(short = 'w', long, value_name = "WIDTH,..", value_delimiter = ',',
+    #[arg(short = 'w', long, value_name = "WIDTH,..", value_delimiter = ',', value_parser = numbers::whole::<usize>,
           conflicts_with_all = ["field_separator", "flamegraph", "json", "csv"], help_heading = "Report")]
     pub(crate) column_widths: Vec<usize>,
     /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
-    #[arg(long, value_name = "PERCENT", help_heading = "Report")]
+    #[arg(long, value_name = "PERCENT", value_parser = numbers::percent, allow_negative_numbers = true, help_heading = "Report")]
     pub(crate) percent_limit: Option<f64>,
     /// Begin with what the file says of the machine, the command and the events
     #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::numbers;
 use crate::recording::SelectionOptions;
 
 const EXAMPLES: &str = "\
@@ -47,7 +48,7 @@ pub(crate) struct Options {
     #[arg(short = 'G', long, help_heading = "How")]
     pub(crate) hide_call_graph: bool,
     /// Print at most N functions of a call chain
-    #[arg(long, value_name = "N", default_value_t = 127, help_heading = "How")]
+    #[arg(long, value_name = "N", default_value_t = 127, value_parser = numbers::whole::<usize>, allow_negative_numbers = true, help_heading = "How")]
     pub(crate) max_stack: usize,
     /// Print times in nanoseconds
     #[arg(long, help_heading = "How")]

@@ -128,8 +128,8 @@ pub struct Options {
     #[arg(long, help_heading = "What")]
     pub topdown: bool,
     /// With --topdown: the levels to measure, 1 or 2
-    #[arg(long, value_name = "N", requires = "topdown", value_parser = clap::value_parser!(u8).range(1..=2),
-          help_heading = "What")]
+    #[arg(long, value_name = "N", requires = "topdown", value_parser = numbers::level_of_topdown,
+          allow_negative_numbers = true, help_heading = "What")]
     pub td_level: Option<u8>,
     #[command(flatten)]
     pub names: NameOptions,
@@ -233,6 +233,8 @@ pub struct Options {
     #[arg(
         long,
         value_name = "FD",
+        value_parser = numbers::whole::<u32>,
+        allow_negative_numbers = true,
         conflicts_with = "output",
         help_heading = "Report"
     )]

@@ -78,6 +78,8 @@ pub(crate) struct Options {
         long,
         value_name = "N",
         default_value_t = 20,
+        value_parser = numbers::whole::<usize>,
+        allow_negative_numbers = true,
         help_heading = "How"
     )]
     pub(super) entries: usize,
@@ -89,6 +91,8 @@ pub(crate) struct Options {
         long,
         value_name = "PERCENT",
         default_value_t = 0.1,
+        value_parser = numbers::percent,
+        allow_negative_numbers = true,
         help_heading = "How"
     )]
     percent_limit: f64,
