@@ -36,7 +36,7 @@ pub(super) struct OffCpu {
     newest_before: u64,
 }
 
-/// What happened to a thread.
+/// Change of a thread at a time.
 #[derive(Debug)]
 struct Seen {
     time: u64,

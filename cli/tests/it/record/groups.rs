@@ -8,7 +8,7 @@ use super::{Bench, skip, stderr, stdout};
 fn recorded(bench: &Bench, events: &str) -> Option<String> {
     bench.compile("busy", BUSY).expect("it compiled before");
     let program = bench.path("busy");
-    let output = bench.record(&["-e", events, "-F", "500"], &program.to_string_lossy());
+    let output = bench.record(&["-e", events, "-F", "4000"], &program.to_string_lossy());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     Some(stdout(&perf(bench, &["evlist", "-v"])?))
 }
