@@ -80,7 +80,7 @@ impl LinuxGroup {
 
     /// Returns the group with these members, after counters were added to its kernel groups.
     pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
-        let parts = Vec::from(self.parts).into_iter();
+        let parts = self.parts.iter().cloned();
         Self::new(members, parts.zip(Vec::from(self.kernel_groups)).collect())
     }
 

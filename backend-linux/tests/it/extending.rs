@@ -82,7 +82,7 @@ fn a_refusal_names_the_member_that_was_added() {
     let mut spec = faults(3);
     spec.members[2].event = Event::Named("no-such-event-anywhere".into());
     let refused = backend.extend(group, &spec, &Target::CurrentThread);
-    let error = refused.err().expect("there is no such event");
+    let error = refused.expect_err("there is no such event");
     assert_eq!(
         (error.kind(), error.member()),
         (ErrorKind::UnsupportedEvent, Some(2))
