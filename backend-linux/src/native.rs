@@ -1,6 +1,6 @@
 //! Native names: events that a database knows, for each kind of core of the machine.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -22,8 +22,8 @@ type Maps = Vec<Arc<dyn EventMap>>;
 pub(crate) struct NativeNames {
     make: Box<dyn Fn() -> Result<Maps> + Send + Sync>,
     maps: OnceLock<Result<Maps>>,
-    /// The events that maps had a name for, each looked up once.
-    resolved: RwLock<HashMap<(Event, Filter), Resolved>>,
+    /// The events of names that maps know, each looked up once for the bits of a filter.
+    resolved: RwLock<BTreeMap<(String, u8), Resolved>>,
     /// `/sys/devices/system/cpu`.
     cpus: PathBuf,
 }
@@ -78,7 +78,10 @@ impl NativeNames {
         filter: Filter,
         source: &EventSource,
     ) -> Result<Resolved> {
-        let key = (event.clone(), filter);
+        let Event::Named(name) = event else {
+            return self.resolve_anew(event, filter, source);
+        };
+        let key = (name.clone(), filter.bits());
         let known = self.resolved.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(resolved) = known.get(&key) {
             return Ok(resolved.clone());

@@ -1,6 +1,6 @@
 //! The native events of a machine: its tables of the event database, opened when first needed.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -26,8 +26,8 @@ pub struct NativeEvents {
     cpu: Option<String>,
     file: Option<PathBuf>,
     opened: OnceLock<Result<Opened>>,
-    /// The formulas that names stand for, each looked up once; `None` for an event that maps resolve by themselves.
-    formulas: RwLock<HashMap<String, Option<Formula>>>,
+    /// The formulas of presets that were asked for, each parsed once.
+    formulas: RwLock<BTreeMap<String, Formula>>,
     /// True if this system or user has event files.
     system_files: OnceLock<bool>,
 }
@@ -120,16 +120,18 @@ impl NativeEvents {
     pub(crate) fn formula(&self, name: &str) -> Result<Option<Formula>> {
         let known = self.formulas.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(formula) = known.get(name) {
-            return Ok(formula.clone());
+            return Ok(Some(formula.clone()));
         }
         drop(known);
-        let formula = self.find_formula(name)?;
+        let Some(formula) = self.find_formula(name)? else {
+            return Ok(None);
+        };
         let mut known = self
             .formulas
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         known.insert(name.to_owned(), formula.clone());
-        Ok(formula)
+        Ok(Some(formula))
     }
 
     fn find_formula(&self, name: &str) -> Result<Option<Formula>> {
