@@ -7,7 +7,7 @@ pub(crate) struct Malformed(pub(crate) &'static str);
 /// The `u64` at an offset.
 #[inline(always)]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..)?.first_chunk()?;
+    let word = bytes.get(at..at.checked_add(8)?)?.first_chunk()?;
     Some(u64::from_ne_bytes(*word))
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 /// The two `u32` at an offset.
 #[inline(always)]
 pub(crate) fn u32_pair_at(bytes: &[u8], at: usize) -> Option<(u32, u32)> {
-    let [a, b, c, d, e, f, g, h] = *bytes.get(at..)?.first_chunk()?;
+    let [a, b, c, d, e, f, g, h] = *bytes.get(at..at.checked_add(8)?)?.first_chunk()?;
     let (first, second) = ([a, b, c, d], [e, f, g, h]);
     Some((u32::from_ne_bytes(first), u32::from_ne_bytes(second)))
 }

@@ -72,7 +72,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
     /// compressed data are damaged; [`Truncated`](Error::Truncated) when the input ends too early;
     /// [`Unsupported`](Error::Unsupported) when it is compressed and this crate was built without the
     /// feature `zstd`; [`Io`](Error::Io).
-    #[inline]
+    #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<RawRecord<'_>>> {
         self.source.input.consume(std::mem::take(&mut self.lent));
         if let Some(len) = self.len_of_next() {

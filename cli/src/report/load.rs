@@ -22,7 +22,9 @@ use super::header;
 use super::options::{Options, Percentage};
 use super::profile::{EventProfile, Profile, TakenBranch, Weight};
 use super::sort::Key;
-use super::stacks::{Branches, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of};
+use super::stacks::{
+    AtAddress, Branches, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of,
+};
 
 #[cfg(target_os = "linux")]
 pub(crate) use live::whole_samples;
@@ -105,7 +107,7 @@ pub(crate) struct Loading {
     /// The weights of the stacks of each event.
     weights: Vec<Weights>,
     /// The lists of functions at addresses.
-    known: HashMap<(u64, u64), u32>,
+    known: HashMap<AtAddress, u32>,
     /// The lists of functions of which all addresses have the same.
     by_id: HashMap<FunctionId, u32>,
     nameless: Arc<str>,
@@ -150,13 +152,11 @@ impl Visit for Loading {
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
         self.throttling[event].note_sample(sample);
-        let read: Vec<_> = match self.reads[event] {
-            true => {
-                let is_inherited = self.inherited[event];
-                self.deltas.of_sample(sample, is_inherited).collect()
-            }
-            false => Vec::new(),
-        };
+        let reads = self.reads[event];
+        let read: Option<Vec<_>> = reads.then(|| {
+            let is_inherited = self.inherited[event];
+            self.deltas.of_sample(sample, is_inherited).collect()
+        });
         let stack = match self.stack(replay, (event, sample)) {
             Ok(stack) => Some(stack),
             Err(NotChosen::Filtered) if !self.is_relative => None,
@@ -166,13 +166,13 @@ impl Visit for Loading {
             self.count_branches(replay, (event, sample), stack);
             return ControlFlow::Continue(());
         }
-        if read.is_empty() {
+        let Some(read) = read.filter(|read| !read.is_empty()) else {
             let period = sample.period();
             self.without_period |= period.is_none();
             let excess = self.periods[event].check_sample(sample);
             self.count(replay.begun, event, stack, period.unwrap_or(1), excess);
             return ControlFlow::Continue(());
-        }
+        };
         for (id, count) in read {
             if let (Some(event), 1..) = (replay.event_with_id(id), count) {
                 let excess = self.periods[event].check_read(id, sample.time(), count);

@@ -70,6 +70,19 @@ impl FrameLists {
     }
 }
 
+/// An address in an address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AtAddress {
+    pub(super) space: u64,
+    pub(super) address: u64,
+}
+
+impl Hash for AtAddress {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(u128::from(self.space) << 64 | u128::from(self.address));
+    }
+}
+
 /// Call chains as they were recorded, and the list of functions that each became.
 #[derive(Debug, Default)]
 pub(super) struct KnownChains {
@@ -111,10 +124,15 @@ impl KnownChains {
     /// Returns the list of functions that a chain became, and the hash of the chain.
     #[inline]
     pub(super) fn find(&self, mode: ChainMode, words: &[u8]) -> (u64, Option<u32>) {
-        let hash = self.hasher.hash_one((mode, words));
+        let mut hasher = self.hasher.build_hasher();
+        mode.hash(&mut hasher);
+        hasher.write(words);
+        let hash = hasher.finish();
         let found = self.known.find(hash, |known| {
             let start = known.start as usize;
-            known.mode == mode && self.words.get(start..start + known.len as usize) == Some(words)
+            known.hash == hash
+                && known.mode == mode
+                && self.words.get(start..start + known.len as usize) == Some(words)
         });
         (hash, found.map(|known| known.list))
     }

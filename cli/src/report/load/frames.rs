@@ -7,7 +7,7 @@ use crate::recording::{ChainFrame, Replay};
 
 use super::super::profile::{Functions, Seen};
 use super::super::sort::Key;
-use super::super::stacks::{ChainMode, FrameLists};
+use super::super::stacks::{AtAddress, ChainMode, FrameLists};
 use super::Loading;
 
 /// As many addresses are known at once: a larger table costs more memory and time than to find some functions again. It fills one
@@ -119,7 +119,10 @@ impl Loading {
         owner: AddressOwner,
         address: u64,
     ) -> u32 {
-        let key = (replay.space(owner), address);
+        let key = AtAddress {
+            space: replay.space(owner),
+            address,
+        };
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
