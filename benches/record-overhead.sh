@@ -18,17 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 perf record -q -e cpu-clock:u -o "$work/perf.data" true >/dev/null 2>&1 || { echo "SKIP record-overhead: perf record does not work here"; exit 0; }
 
-# Appends the microseconds a command takes to a file; the clock is bash's own, to fork nothing else.
-clock() {
-    local file=$1 start end
-    shift
-    start=${EPOCHREALTIME/./}
-    "$@" >/dev/null 2>&1
-    end=${EPOCHREALTIME/./}
-    echo $((end - start)) >>"$work/$file"
-}
-
-median() { sort -n "$work/$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+. benches/turns.bash
 
 loop=(awk 'BEGIN { for (i = 0; i < 3000000; i++) sum += i }')
 options=(-e cpu-clock:u -F 4000 -g)

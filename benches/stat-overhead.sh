@@ -17,17 +17,7 @@ quipu=${CARGO_TARGET_DIR:-target}/release/quipu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Appends the microseconds a command takes to a file; the clock is bash's own, to fork nothing else.
-clock() {
-    local file=$1 start end
-    shift
-    start=${EPOCHREALTIME/./}
-    "$@" >/dev/null 2>&1
-    end=${EPOCHREALTIME/./}
-    echo $((end - start)) >>"$work/$file"
-}
-
-median() { sort -n "$work/$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+. benches/turns.bash
 
 true=$(type -P true)
 for ((round = 0; round < rounds; round++)); do
