@@ -49,7 +49,21 @@ pub struct LinuxGroup {
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
     at_reset: Box<[Reading]>,
+    way: Way,
     _open: CountersOpen,
+}
+
+/// The way a group is read, of which the first three are the most frequent ones and have code of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// One part of one counter, by read(2).
+    Counter,
+    /// One part whose leader reads all members, by read(2).
+    Snapshot,
+    /// One part whose counters are mapped.
+    Mapped,
+    /// Any other.
+    Parts,
 }
 
 impl LinuxGroup {
@@ -60,7 +74,14 @@ impl LinuxGroup {
             .max()
             .unwrap_or(0);
         let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        let way = match &*kernel_groups {
+            [group] if group.is_mapped() => Way::Mapped,
+            [group] if group.plan() == ReadPlan::Single => Way::Counter,
+            [group] if group.plan() == ReadPlan::Snapshot => Way::Snapshot,
+            _ => Way::Parts,
+        };
         Self {
+            way,
             at_reset: vec![Reading::default(); members.len()].into(),
             members: members.into(),
             parts: parts.into(),
@@ -148,6 +169,52 @@ impl LinuxGroup {
         Ok(())
     }
 
+    #[inline(always)]
+    fn read_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if let [group] = &*self.kernel_groups
+            && let Some([reading]) = out.shared_readings(&self.parts)
+            && group.try_counter(reading)
+        {
+            return Ok(());
+        }
+        self.read_parts(out)
+    }
+
+    #[inline(never)]
+    fn read_snapshot(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if let [group] = &*self.kernel_groups
+            && let Some(readings) = out.shared_readings(&self.parts)
+            && group.try_snapshot(&mut self.words, readings)
+        {
+            return Ok(());
+        }
+        self.read_parts(out)
+    }
+
+    #[inline(never)]
+    fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if self.way == Way::Mapped
+            && let [group] = &mut *self.kernel_groups
+            && let Some(readings) = out.shared_readings(&self.parts)
+            && group.try_mapped(&mut self.words, readings)
+        {
+            return Ok(());
+        }
+        self.read_parts(out)
+    }
+
+    /// Reads any group into any buffer of its shape, or tells why that is not possible.
+    #[cold]
+    fn read_parts(&mut self, out: &mut ReadBuf) -> Result<()> {
+        out.check_shape(self.members.len(), &self.parts)?;
+        for (part, group) in self.kernel_groups.iter_mut().enumerate() {
+            if let Err(failure) = group.read(&mut self.words, &mut out[part]) {
+                return Err(self.read_error(part, failure));
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
         let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
@@ -210,23 +277,17 @@ impl Group for LinuxGroup {
         Ok(())
     }
 
-    // Inlined to the caller's loop, as is everything below it: with the mitigations of today's
-    // kernels every return after a system call is mispredicted, and costs as much as all else here.
+    // Each way ends in the code of that way, which returns to the caller: with the mitigations of today's kernels
+    // every return after a system call is mispredicted, and costs as much as all else here.
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        out.check_shape(self.members.len(), &self.parts)?;
-        let mut read = |part: usize, group: &mut KernelGroup| {
-            let read = group.read(&mut self.words, &mut out[part]);
-            read.map_err(|failure| (part, failure))
-        };
-        let read = match &mut *self.kernel_groups {
-            // Most often there is one, and no loop.
-            [group] => read(0, group),
-            groups => (0..)
-                .zip(groups)
-                .try_for_each(|(part, group)| read(part, group)),
-        };
-        read.map_err(|(part, failure)| self.read_error(part, failure))
+        if self.way == Way::Counter {
+            self.read_counter(out)
+        } else if self.way == Way::Snapshot {
+            self.read_snapshot(out)
+        } else {
+            self.read_mapped(out)
+        }
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {

@@ -69,6 +69,15 @@ struct Counter {
 }
 
 impl Counter {
+    /// Returns a counter that was reset at the same time as this one, when it had counted nothing.
+    fn at_times(&self) -> Self {
+        Self {
+            enabled: self.enabled,
+            running: self.running,
+            ..Self::default()
+        }
+    }
+
     /// Returns the reading since the last reset. The kernel's times may go backwards by a little
     /// between CPUs; they stop at zero here.
     #[inline(always)]
@@ -129,7 +138,7 @@ impl KernelGroup {
         for fd in &more {
             added.push(Counter {
                 id: fd.id()?,
-                ..Counter::default()
+                ..self.counters[0].at_times()
             });
         }
         if let Ok(user) = &mut self.user {
@@ -195,6 +204,11 @@ impl KernelGroup {
         self.user = Err(obstacle);
     }
 
+    /// Returns true if this group has mapped pages, and may be read in user space.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.user.is_ok()
+    }
+
     /// Returns the reason why this group is read by system calls, if it is.
     pub(crate) fn no_user_reads(&self) -> Option<Error> {
         match &self.user {
@@ -244,9 +258,41 @@ impl KernelGroup {
         self.fds[0].disable()
     }
 
+    /// Reads the only member, if the first call succeeds.
+    #[inline(always)]
+    pub(crate) fn try_counter(&self, out: &mut Reading) -> bool {
+        let ([fd], [counter]) = (&*self.fds, &*self.counters) else {
+            return false;
+        };
+        let mut words = [0; SINGLE];
+        if !fd.fills(&mut words) {
+            return false;
+        }
+        *out = counter.since_reset(words[0], words[1], words[2]);
+        true
+    }
+
+    /// Reads every member in a call of the leader into `out`, which has one reading for each, if the first call
+    /// succeeds and the kernel lists them in their order. `words` are the plan's.
+    #[inline(always)]
+    pub(crate) fn try_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> bool {
+        matches!(self.fds.first(), Some(leader) if leader.fills(words))
+            && self.take_snapshot(words, out) == Ok(true)
+    }
+
+    /// Reads every member into `out` in the way that is known to be quicker, if it is known and possible at this moment
+    /// on this thread; otherwise what is in `out` means nothing.
+    #[inline(always)]
+    pub(crate) fn try_mapped(&mut self, words: &mut [u64], out: &mut [Reading]) -> bool {
+        match self.user.as_ref().map(UserCounters::way) {
+            Ok(Way::UserSpace) => self.try_user_space(out),
+            Ok(Way::SystemCall) => self.read_by_system_call(words, out).is_ok(),
+            Ok(Way::Both) | Err(_) => false,
+        }
+    }
+
     /// Reads every member into `out`, which has one reading for each, by way of `words`, which has
     /// room for the plan's words.
-    #[inline(always)]
     pub(crate) fn read(
         &mut self,
         words: &mut [u64],
@@ -345,37 +391,51 @@ impl KernelGroup {
     fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let words = &mut words[..self.plan.words(self.fds.len())];
         read_exactly(&self.fds[0], words)?;
-        let (header, entries) = words.split_at(GROUP_HEADER);
-        let (enabled, running) = (header[1], header[2]);
-        if header[0] != self.fds.len() as u64 {
+        match self.take_snapshot(words, out)? {
+            true => Ok(()),
+            false => self.match_by_id(words, out),
+        }
+    }
+
+    /// Takes the members in their order, in which the kernel lists them; false where it does not.
+    #[inline(always)]
+    fn take_snapshot(&self, words: &[u64], out: &mut [Reading]) -> Result<bool, ReadFailure> {
+        let members = self.counters.len();
+        let [listed, enabled, running, entries @ ..] = words else {
+            return Err(ReadFailure::Malformed);
+        };
+        let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
+        let (Some(leader), Some(entries), Some(out)) = (
+            self.counters.first(),
+            entries.get(..members),
+            out.get_mut(..members),
+        ) else {
+            return Err(ReadFailure::Malformed);
+        };
+        if *listed != members as u64 {
             return Err(ReadFailure::Malformed);
         }
-        let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
+        // The times are those of all, now and at the last reset.
+        let times = leader.since_reset(0, *enabled, *running);
         let mut id_mismatch = 0;
-        for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(&mut *out) {
+        for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(out) {
             id_mismatch |= id ^ counter.id;
-            *out = counter.since_reset(value, enabled, running);
+            let mut reading = times.with_max_rate(counter.max_rate);
+            reading.value = value.saturating_sub(counter.value);
+            *out = reading;
         }
-        if id_mismatch == 0 {
-            // The kernel lists members in the order they joined, so it is always this way.
-            return Ok(());
-        }
-        self.match_by_id(entries, enabled, running, out)
+        Ok(id_mismatch == 0)
     }
 
     /// Takes the members as the kernel lists them in another order.
     #[cold]
-    fn match_by_id(
-        &self,
-        entries: &[[u64; GROUP_ENTRY]],
-        enabled: u64,
-        running: u64,
-        out: &mut [Reading],
-    ) -> Result<(), ReadFailure> {
+    fn match_by_id(&self, words: &[u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+        let (header, entries) = words.split_at(GROUP_HEADER);
+        let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
         for (counter, out) in self.counters.iter().zip(out) {
             let entry = entries.iter().find(|entry| entry[1] == counter.id);
             let &[value, _] = entry.ok_or(ReadFailure::Malformed)?;
-            *out = counter.since_reset(value, enabled, running);
+            *out = counter.since_reset(value, header[1], header[2]);
         }
         Ok(())
     }
@@ -404,174 +464,4 @@ fn read_exactly(fd: &CounterFd, words: &mut [u64]) -> Result<(), ReadFailure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use quipu_hal::Count;
-    use std::io::Write;
-    use std::os::fd::OwnedFd;
-
-    /// A kernel group of `ids` that reads what is written into the pipe.
-    fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        let fd = CounterFd::new(OwnedFd::from(reader));
-        let counter = |id: &u64| Counter {
-            id: *id,
-            ..Counter::default()
-        };
-        let group = KernelGroup {
-            plan,
-            live: false,
-            fds: ids
-                .iter()
-                .map(|_| fd.duplicate().expect("a free descriptor"))
-                .collect(),
-            counters: ids.iter().map(counter).collect(),
-            user: Err(Obstacle::SwitchedOff),
-            overflows: Box::default(),
-        };
-        (writer, group)
-    }
-
-    fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
-        pipe.write_all(&bytes).expect("room in the pipe");
-    }
-
-    fn read(group: &mut KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
-        let mut out = vec![Reading::default(); group.fds.len()];
-        group.read(&mut [0; 16], &mut out)?;
-        Ok(out)
-    }
-
-    #[test]
-    fn members_are_matched_by_id_in_any_order() {
-        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[10, 11, 12]);
-        let expected: Vec<_> = [5, 6, 7].map(|v| Reading::new(v, 100, 90)).into();
-        write(&mut pipe, &[3, 100, 90, 5, 10, 6, 11, 7, 12]);
-        assert_eq!(read(&mut group).as_ref(), Ok(&expected));
-        write(&mut pipe, &[3, 100, 90, 7, 12, 5, 10, 6, 11]);
-        assert_eq!(read(&mut group).as_ref(), Ok(&expected));
-    }
-
-    /// One system call: what a second one would find stays in the pipe.
-    #[test]
-    fn one_syscall_per_read() {
-        for (plan, ids, words) in [
-            (ReadPlan::Single, &[1][..], &[5, 100, 90][..]),
-            (ReadPlan::Snapshot, &[1, 2], &[2, 100, 90, 5, 1, 6, 2]),
-        ] {
-            let (mut pipe, mut group) = from_pipe(plan, ids);
-            // A pipe gives what it holds, so a read that asked again would block or find this.
-            write(&mut pipe, words);
-            write(&mut pipe, words);
-            assert_eq!(read(&mut group).map(|r| r[0].value), Ok(5));
-            assert_eq!(read(&mut group).map(|r| r[0].value), Ok(5));
-            drop(pipe);
-            assert_eq!(read(&mut group), Err(ReadFailure::ErrorState));
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_should_not_write_is_an_error() {
-        use ReadPlan::{OneByOne, Single, Snapshot};
-        for (plan, ids, words, failure) in [
-            // Too short.
-            (Single, &[1][..], &[2, 100][..], ReadFailure::Malformed),
-            (Snapshot, &[1, 2], &[2, 100], ReadFailure::Malformed),
-            // Members of another group: too many, and one that is not this group's.
-            (
-                Snapshot,
-                &[1, 2],
-                &[3, 100, 90, 5, 1, 6, 2],
-                ReadFailure::Malformed,
-            ),
-            (
-                Snapshot,
-                &[1, 2],
-                &[2, 100, 90, 5, 1, 6, 9],
-                ReadFailure::Malformed,
-            ),
-            (Single, &[1], &[], ReadFailure::ErrorState),
-            (Snapshot, &[1], &[], ReadFailure::ErrorState),
-            (OneByOne, &[1], &[], ReadFailure::ErrorState),
-        ] {
-            let (mut pipe, mut group) = from_pipe(plan, ids);
-            write(&mut pipe, words);
-            drop(pipe);
-            assert_eq!(read(&mut group), Err(failure), "{plan:?} {words:?}");
-        }
-    }
-
-    #[test]
-    fn running_longer_than_enabled_never_panics() {
-        let (mut pipe, mut group) = from_pipe(ReadPlan::Single, &[1]);
-        write(&mut pipe, &[5, 90, 100]);
-        assert_eq!(read(&mut group), Ok(vec![Reading::new(5, 90, 100)]));
-        write(&mut pipe, &[5, 90, 100]);
-        let mut out = [Reading::default()];
-        assert_eq!(group.reset(&mut [0; 3], &mut out, |_| false), Ok(()));
-        // Everything runs backwards.
-        write(&mut pipe, &[4, 80, 99]);
-        let after = read(&mut group).expect("a reading")[0];
-        assert_eq!(
-            (after.value, after.time_enabled, after.time_running),
-            (0, 0, 0)
-        );
-        assert_eq!((after.raw_time_enabled, after.raw_time_running), (80, 99));
-    }
-
-    #[test]
-    fn resets_add_up_and_gauges_keep_their_value() {
-        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
-        let mut out = [Reading::default(); 2];
-        for round in 1..=2 {
-            write(
-                &mut pipe,
-                &[2, round * 100, round * 50, round * 10, 1, 40, 2],
-            );
-            let reset = group.reset(&mut [0; 7], &mut out, |member| member == 1);
-            assert_eq!(reset, Ok(()));
-        }
-        write(&mut pipe, &[2, 230, 110, 27, 1, 40, 2]);
-        let after = read(&mut group).expect("a reading");
-        assert_eq!((after[0].value, after[1].value), (7, 40));
-        assert_eq!((after[0].time_enabled, after[0].time_running), (30, 10));
-        assert_eq!(after[0].raw_time_enabled, 230);
-    }
-
-    /// A group read tells from what was counted: by the time running, member by member, and in
-    /// intervals, whatever the counter was before.
-    #[test]
-    fn a_counter_that_jumped_has_no_count() {
-        let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
-        group.set_max_rate(0, MaxRate::EVENTS);
-        group.set_max_rate(1, MaxRate::EVENTS);
-        write(
-            &mut pipe,
-            &[2, 100, 100, 1_600_004 + (10 << 47), 1, 71_173_696, 2],
-        );
-        let jumped = read(&mut group).expect("a reading");
-        assert_eq!(
-            [jumped[0].scaled(), jumped[1].scaled()],
-            [Count::Jumped, Count::Exact(71_173_696)]
-        );
-        write(
-            &mut pipe,
-            &[2, 200, 200, 1_600_008 + (10 << 47), 1, 71_173_700, 2],
-        );
-        let later = read(&mut group).expect("a reading");
-        assert_eq!(later[0].since(&jumped[0]).scaled(), Count::Exact(4));
-        write(
-            &mut pipe,
-            &[2, 300, 300, 1_600_009 + (10 << 47), 1, 71_173_701, 2],
-        );
-        let mut out = [Reading::default(); 2];
-        assert_eq!(group.reset(&mut [0; 7], &mut out, |_| false), Ok(()));
-        write(
-            &mut pipe,
-            &[2, 400, 400, 1_600_012 + (10 << 47), 1, 71_173_702, 2],
-        );
-        let since_reset = read(&mut group).expect("a reading");
-        assert_eq!(since_reset[0].scaled(), Count::Exact(3));
-    }
-}
+mod tests;

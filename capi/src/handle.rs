@@ -9,22 +9,21 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::{self, MaybeUninit};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The low bits of a handle say what it is of. They are odd, which addresses of C objects are not.
 const TAG_BITS: u32 = 4;
 const INDEX_BITS: u32 = if usize::BITS == 64 { 20 } else { 12 };
-const GENERATIONS: u32 = match usize::BITS - TAG_BITS - INDEX_BITS {
-    bits @ 0..32 => (1 << bits) - 1,
-    _ => u32::MAX,
-};
+const GENERATION_BITS: u32 = usize::BITS - TAG_BITS - INDEX_BITS;
 
-/// The first chunk has so many slots, each other as many as all before it and these once more.
-const FIRST_CHUNK: usize = 64;
-const CHUNKS: usize = (INDEX_BITS - FIRST_CHUNK.trailing_zeros()) as usize;
+/// The slots of a table are allocated so many at a time.
+const CHUNK_BITS: u32 = 6;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNKS: usize = 1 << (INDEX_BITS - CHUNK_BITS);
 
 /// The longest wait for a lock that threads hold for some instructions.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Table<T> {
     tag: usize,
     kind: &'static str,
-    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    /// Null before the first slot of the chunk was taken. What they point to is never freed.
+    chunks: [AtomicPtr<[Slot<T>; CHUNK]>; CHUNKS],
     vacancies: Mutex<Vacancies>,
 }
 
@@ -44,18 +44,21 @@ struct Vacancies {
 }
 
 struct Slot<T> {
-    /// The generation in the high half; in the low half how many share the object, or [`ALONE`], or
-    /// [`VACANT`].
+    /// The generation above the low [`USER_BITS`]; in these how many share the object, or [`ALONE`], or [`VACANT`].
     state: AtomicU64,
     object: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// In the low half of a slot's state: there is no object.
-const VACANT: u64 = u32::MAX as u64;
-/// In the low half of a slot's state: one has the object to itself.
+/// As many as there are below the generation of a handle where that has 64 bits, so that it need not be moved.
+const USER_BITS: u32 = 24;
+/// The low bits of a slot's state.
+const USERS: u64 = (1 << USER_BITS) - 1;
+/// In the low bits of a slot's state: there is no object.
+const VACANT: u64 = USERS;
+/// In the low bits of a slot's state: one has the object to itself.
 const ALONE: u64 = VACANT - 1;
-/// The low half of a slot's state.
-const USERS: u64 = u32::MAX as u64;
+
+const _: () = assert!(GENERATION_BITS + USER_BITS <= u64::BITS);
 
 // SAFETY: the object is reached through `Borrowed`, of which there is one at a time (for that `T` need only
 // be `Send`), or through `Shared`, which is made only where `T` is `Sync`.
@@ -92,7 +95,7 @@ impl<T> Table<T> {
         Self {
             tag,
             kind,
-            chunks: [const { OnceLock::new() }; CHUNKS],
+            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
             vacancies: Mutex::new(Vacancies {
                 vacated: VecDeque::new(),
                 never_used: 0,
@@ -108,17 +111,12 @@ impl<T> Table<T> {
     /// Keeps an object and returns its handle, or `None` if there are too many.
     pub(crate) fn insert(&self, object: T) -> Option<usize> {
         let index = self.take_vacancy()?;
-        let (chunk, at) = place(index);
-        let slots = self.chunks[chunk].get_or_init(|| {
-            let slots = FIRST_CHUNK << chunk;
-            (0..slots).map(|_| Slot::vacant()).collect()
-        });
-        let slot = &slots[at];
+        let slot = self.slot(index)?;
         // SAFETY: the slot is vacant, so no other thread can reach its object, and the vacancy is ours.
         unsafe { (*slot.object.get()).write(object) };
         let state = slot.state.load(Ordering::Relaxed) & !USERS;
         slot.state.store(state, Ordering::Release);
-        let generation = (state >> 32) as usize;
+        let generation = (state >> USER_BITS) as usize;
         Some(generation << (TAG_BITS + INDEX_BITS) | index << TAG_BITS | self.tag)
     }
 
@@ -131,10 +129,10 @@ impl<T> Table<T> {
         // SAFETY: the slot was borrowed, so there is an object that no other thread uses; it is not read
         // again before `insert` has written another.
         let object = unsafe { (*slot.object.get()).assume_init_read() };
-        let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
-        let generation = generation & u64::from(GENERATIONS);
+        let generation = (slot.state.load(Ordering::Relaxed) >> USER_BITS) + 1;
+        let generation = generation & ((1 << GENERATION_BITS) - 1);
         slot.state
-            .store(generation << 32 | VACANT, Ordering::Relaxed);
+            .store(generation << USER_BITS | VACANT, Ordering::Relaxed);
         if let Some(mut vacancies) = self.vacancies_soon() {
             vacancies.vacated.push_back(index(handle));
         }
@@ -160,26 +158,32 @@ impl<T> Table<T> {
         if handle & ((1 << TAG_BITS) - 1) != self.tag {
             return Err(LookupError::Stale);
         }
-        let (chunk, at) = place(index(handle));
-        let slots = self.chunks.get(chunk).and_then(OnceLock::get);
-        let slot = slots
-            .and_then(|slots| slots.get(at))
-            .ok_or(LookupError::Stale)?;
+        let slot = self.slot(index(handle)).ok_or(LookupError::Stale)?;
         let generation = (handle >> (TAG_BITS + INDEX_BITS)) as u64;
-        if generation > u64::from(GENERATIONS) {
-            return Err(LookupError::Stale);
-        }
-        Ok((slot, generation << 32))
+        Ok((slot, generation << USER_BITS))
     }
 
+    /// Returns a slot that was taken once, or is in the chunk of one that was.
+    #[inline(always)]
+    fn slot(&self, index: usize) -> Option<&Slot<T>> {
+        let chunk = self.chunks.get(index / CHUNK)?.load(Ordering::Acquire);
+        // SAFETY: null, or a chunk that `take_vacancy` has made, published, and left where it is.
+        let chunk = unsafe { chunk.as_ref() }?;
+        Some(&chunk[index % CHUNK])
+    }
+
+    /// Takes a slot that is vacant, in a chunk that is there.
     fn take_vacancy(&self) -> Option<usize> {
         let mut vacancies = self.vacancies();
         if let Some(index) = vacancies.vacated.pop_front() {
             return Some(index);
         }
         let index = vacancies.never_used;
-        if place(index).0 == CHUNKS {
-            return None;
+        let chunk = self.chunks.get(index / CHUNK)?;
+        if index.is_multiple_of(CHUNK) {
+            // The vacancies are locked: no other thread makes it.
+            let slots = Box::new([const { Slot::vacant() }; CHUNK]);
+            chunk.store(Box::into_raw(slots), Ordering::Release);
         }
         vacancies.never_used += 1;
         Some(index)
@@ -211,7 +215,7 @@ impl<T: Sync> Table<T> {
     pub(crate) fn share(&self, handle: usize) -> Result<Shared<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
         let one_more = |state: u64| {
-            let shared = state >> 32 == unused >> 32 && state & USERS < ALONE - 1;
+            let shared = state & !USERS == unused && state & USERS < ALONE - 1;
             shared.then_some(state + 1)
         };
         match slot
@@ -229,15 +233,9 @@ fn index(handle: usize) -> usize {
     handle >> TAG_BITS & ((1 << INDEX_BITS) - 1)
 }
 
-/// Returns the chunk that a slot is in, and its position there.
-fn place(index: usize) -> (usize, usize) {
-    let chunk = (index / FIRST_CHUNK + 1).ilog2() as usize;
-    (chunk, index - FIRST_CHUNK * ((1 << chunk) - 1))
-}
-
 /// Returns the reason why a slot in state `state` has no object for a handle that expects `expected`.
 fn lookup_error(state: u64, expected: u64) -> LookupError {
-    if state >> 32 == expected >> 32 && state & USERS != VACANT {
+    if state & !USERS == expected && state & USERS != VACANT {
         LookupError::Busy
     } else {
         LookupError::Stale
@@ -245,7 +243,7 @@ fn lookup_error(state: u64, expected: u64) -> LookupError {
 }
 
 impl<T> Slot<T> {
-    fn vacant() -> Self {
+    const fn vacant() -> Self {
         Self {
             state: AtomicU64::new(VACANT),
             object: UnsafeCell::new(MaybeUninit::uninit()),
@@ -366,15 +364,20 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_numbered_without_gaps() {
-        let mut next = (0, 0);
-        for index in 0..1000 {
-            assert_eq!(place(index), next);
-            next.1 += 1;
-            if next.1 == FIRST_CHUNK << next.0 {
-                next = (next.0 + 1, 0);
-            }
+    fn there_are_as_many_objects_as_slots() {
+        const MOST: usize = 1 << INDEX_BITS;
+        let table = Box::new(Table::new(3, "number"));
+        let handles: Vec<usize> = (0..MOST).map(|i| table.insert(i).unwrap()).collect();
+        assert_eq!(table.insert(MOST), None);
+        for (i, handle) in handles.iter().enumerate() {
+            assert_eq!(*table.borrow(*handle).unwrap(), i);
         }
+        assert_eq!(table.remove(handles[MOST / 2]), Ok(MOST / 2));
+        assert!(
+            table
+                .insert(0)
+                .is_some_and(|again| index(again) == MOST / 2)
+        );
     }
 
     #[test]

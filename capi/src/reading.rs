@@ -89,9 +89,8 @@ impl quipu_count {
     /// Returns the count of one reading that was counted all the time, or `None`.
     #[inline(always)]
     fn exact(reading: &Reading) -> Option<Self> {
-        let is_exact = reading.time_running >= reading.time_enabled && !reading.has_jumped();
-        is_exact.then(|| Self {
-            value: reading.value,
+        reading.exact().map(|value| Self {
+            value,
             time_enabled: reading.time_enabled,
             time_running: reading.time_running,
             state: quipu_state::QUIPU_EXACT as u32,
@@ -100,8 +99,12 @@ impl quipu_count {
     }
 
     /// Returns the count that one reading means by itself.
-    #[cold]
     fn of(reading: &Reading) -> Self {
+        Self::exact(reading).unwrap_or_else(|| Self::inexact(reading))
+    }
+
+    #[cold]
+    fn inexact(reading: &Reading) -> Self {
         Self::new(reading.scaled(), reading.time_enabled, reading.time_running)
     }
 
@@ -200,17 +203,52 @@ impl From<&Reading> for quipu_reading {
 }
 
 impl OpenSet {
+    /// Writes the counts of all events as they were last read.
+    ///
+    /// # Safety
+    /// `out` points to as many as the set has events.
+    #[inline(never)]
+    unsafe fn write_counts(&self, out: *mut quipu_count) {
+        // SAFETY: positions are those of events, by the caller's promise.
+        let write = |index, count| unsafe { out.add(index).write(count) };
+        for run in &self.runs {
+            let first = run.events.start;
+            let readings = self.readings_of(run);
+            for (at, reading) in readings.iter().enumerate() {
+                write(first + at, quipu_count::of(reading));
+            }
+            if readings.is_empty() {
+                (run.events.clone()).for_each(|index| write(index, self.composed(index)));
+            }
+        }
+    }
+
+    /// Writes the counts of all events as they were last read, as long as they are exact and their readings in a row.
+    ///
+    /// # Safety
+    /// As [`write_counts`](Self::write_counts).
+    #[inline(always)]
+    unsafe fn write_exact(&self, out: *mut quipu_count) -> bool {
+        let Some(readings) = self.counts.readings() else {
+            return false;
+        };
+        for (at, reading) in readings.iter().enumerate() {
+            let Some(count) = quipu_count::exact(reading) else {
+                return false;
+            };
+            // SAFETY: a reading for each event, and the caller's promise.
+            unsafe { out.add(at).write(count) };
+        }
+        true
+    }
+
     /// The readings of the events of a run, as they were last read; none of an event of another form, and where
     /// they could not be read.
     #[inline]
     fn readings_of(&self, run: &Run) -> &[Reading] {
-        let Some(first) = run.first else {
-            return &[];
-        };
-        match self.counts.buffer(first.group) {
-            Some(Ok(buffer)) => &buffer[0][first.member..][..run.events.len()],
-            _ => &[],
-        }
+        let buffer = self.counts.buffer(run.group).and_then(Result::ok);
+        let readings = buffer.and_then(|buffer| buffer[0].get(run.members.clone()));
+        readings.unwrap_or_default()
     }
 
     /// The total of an event that is not one reading.
@@ -353,19 +391,9 @@ pub unsafe extern "C" fn quipu_set_read(
         check_array(out, count, "out")?;
         open.set.read(&mut open.counts)?;
         // SAFETY: `out` has as many elements as there are events, by the caller's promise.
-        let write = |index, count| unsafe { out.add(index).write(count) };
-        for run in &open.runs {
-            let events = run.events.clone();
-            match open.readings_of(run) {
-                [] => events.for_each(|index| write(index, open.composed(index))),
-                readings => {
-                    for (index, reading) in events.zip(readings) {
-                        match quipu_count::exact(reading) {
-                            Some(count) => write(index, count),
-                            None => write(index, quipu_count::of(reading)),
-                        }
-                    }
-                }
+        unsafe {
+            if !open.write_exact(out) {
+                open.write_counts(out);
             }
         }
         Ok(())

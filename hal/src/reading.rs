@@ -62,6 +62,17 @@ impl Reading {
         !self.max_rate.allows(self.value, self.time_running)
     }
 
+    /// Returns the value if it is a fact: counted all the time enabled, by a counter that has not jumped. It is what
+    /// [`scaled`](Self::scaled) most often comes to.
+    #[must_use]
+    #[inline]
+    pub const fn exact(&self) -> Option<u64> {
+        match self.time_running >= self.time_enabled && !self.has_jumped() {
+            true => Some(self.value),
+            false => None,
+        }
+    }
+
     /// Sets the times since opening, of a counter that was reset.
     #[must_use]
     #[inline]
@@ -284,6 +295,27 @@ impl ReadBuf {
             return Ok(());
         }
         self.compare_shape(members, parts)
+    }
+
+    /// Returns the readings of all members in each of `parts`, one part after the other, if the buffer shares these
+    /// parts with the group ([`Group::read_buf`](crate::Group::read_buf)): a group may fill one of its own with less
+    /// ado than [`check_shape`](Self::check_shape) and an index take.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use quipu_hal::{Part, ReadBuf, Reading};
+    ///
+    /// let parts: Arc<[Part]> = vec![Part::whole()].into();
+    /// let mut buf = ReadBuf::new(1, Arc::clone(&parts));
+    /// if let Some([reading]) = buf.shared_readings(&parts) {
+    ///     *reading = Reading::new(7, 100, 100);
+    /// }
+    /// assert_eq!(buf[0][0].value, 7);
+    /// assert!(buf.shared_readings(&[Part::whole()]).is_none());
+    /// ```
+    #[inline]
+    pub fn shared_readings(&mut self, parts: &[Part]) -> Option<&mut [Reading]> {
+        ptr::addr_eq(self.parts.as_ptr(), parts.as_ptr()).then_some(&mut *self.readings)
     }
 
     #[cold]

@@ -27,13 +27,15 @@ pub struct MemberIndex {
 pub struct Counts {
     events: Arc<[SetEvent]>,
     groups: Vec<GroupCounts>,
+    /// True if each event is one reading, and all are the members of one group in their order.
+    is_one_row: bool,
 }
 
 /// The readings of a group, and the reason why it could not be read if it could not.
 #[derive(Debug)]
-struct GroupCounts {
-    buf: ReadBuf,
-    error: Option<Error>,
+pub(crate) struct GroupCounts {
+    pub(crate) buf: ReadBuf,
+    pub(crate) error: Option<Error>,
 }
 
 impl Clone for Counts {
@@ -41,12 +43,14 @@ impl Clone for Counts {
         Self {
             events: Arc::clone(&self.events),
             groups: self.groups.clone(),
+            is_one_row: self.is_one_row,
         }
     }
 
     fn clone_from(&mut self, source: &Self) {
         self.events.clone_from(&source.events);
         self.groups.clone_from(&source.groups);
+        self.is_one_row = source.is_one_row;
     }
 }
 
@@ -69,17 +73,22 @@ impl Clone for GroupCounts {
 pub struct EventCount<'a> {
     event: &'a SetEvent,
     counts: &'a Counts,
-    /// The readings in the first part, among which is the one that the total may be of alone; none if they could
-    /// not be read.
-    readings: &'a [Reading],
+    /// The reading that is all there is of it, if that is so and it could be read.
+    reading: Option<&'a Reading>,
 }
 
 impl Counts {
     pub(crate) fn new(events: Arc<[SetEvent]>, bufs: Vec<ReadBuf>) -> Self {
         let groups = bufs.into_iter().map(|buf| GroupCounts { buf, error: None });
+        let groups: Vec<_> = groups.collect();
+        let in_order = |(member, event): (usize, &SetEvent)| {
+            event.only_reading() == MemberIndex { group: 0, member }
+        };
         Self {
+            is_one_row: matches!(&*groups, [only] if only.buf.members() == events.len())
+                && events.iter().enumerate().all(in_order),
             events,
-            groups: groups.collect(),
+            groups,
         }
     }
 
@@ -89,12 +98,8 @@ impl Counts {
     }
 
     #[inline]
-    pub(crate) fn groups_mut(
-        &mut self,
-    ) -> impl Iterator<Item = (&mut ReadBuf, &mut Option<Error>)> {
-        self.groups
-            .iter_mut()
-            .map(|group| (&mut group.buf, &mut group.error))
+    pub(crate) fn groups_mut(&mut self) -> &mut [GroupCounts] {
+        &mut self.groups
     }
 
     /// Returns the buffer that a group was read into, or the reason why it could not be read; `None` if
@@ -109,18 +114,41 @@ impl Counts {
         })
     }
 
+    /// Returns the readings of all events in request order, if each event is one reading, all are the members of one
+    /// group, and that could be read: the shortest way to exact counts ([`Reading::exact`]). Where it gives none, or a
+    /// reading is not exact, [`events`](Self::events) tells more.
+    ///
+    /// ```
+    /// use quipu::{EventSet, Reading};
+    ///
+    /// let mut set = EventSet::builder().events("{task-clock,page-faults}")?.open()?;
+    /// let mut counts = set.counts();
+    /// set.read(&mut counts)?;
+    /// if let Some([clock, faults]) = counts.readings() {
+    ///     println!("{:?} ns, {:?} faults", clock.exact(), faults.exact());
+    /// }
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    #[inline]
+    pub fn readings(&self) -> Option<&[Reading]> {
+        match (self.is_one_row, &*self.groups) {
+            (true, [GroupCounts { buf, error: None }]) => Some(&buf[0]),
+            _ => None,
+        }
+    }
+
     /// Returns the counts of an event of this set, or of a term of one.
     #[inline(always)]
     fn of<'a>(&'a self, event: &'a SetEvent, last: &mut LastGroup<'a>) -> EventCount<'a> {
-        let group = event.only_reading().group;
-        if last.group != group {
-            last.group = group;
-            last.readings = self.only_part(group);
+        let at = event.only_reading();
+        if last.group != at.group {
+            last.group = at.group;
+            last.readings = self.only_part(at.group);
         }
         EventCount {
             event,
             counts: self,
-            readings: last.readings,
+            reading: last.readings.get(at.member),
         }
     }
 
@@ -233,13 +261,9 @@ impl<'a> EventCount<'a> {
     #[inline]
     pub fn total(&self) -> Result<Count> {
         // By far the most frequent: of one reading, which was counted all the time.
-        match self.readings.get(self.event.only_reading().member) {
-            Some(reading)
-                if reading.time_running >= reading.time_enabled && !reading.has_jumped() =>
-            {
-                Ok(Count::Exact(reading.value.into()))
-            }
-            _ => self.any_total(),
+        match self.reading.and_then(Reading::exact) {
+            Some(value) => Ok(Count::Exact(value.into())),
+            None => self.any_total(),
         }
     }
 

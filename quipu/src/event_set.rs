@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, ReadBuf, Result, Target};
 
-use crate::counts::{Counts, of_another_set};
+use crate::counts::{Counts, GroupCounts, of_another_set};
 use crate::open::OpenGroup;
 use crate::{EventSetBuilder, SetEvent};
 
@@ -210,15 +210,17 @@ impl EventSet {
     ///
     /// # Errors
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) if `out` was made by another set.
-    // Inlined to the caller's loop, as is what it is made of: with the mitigations of today's kernels
-    // every return after a system call is mispredicted.
+    // Inlined to the caller's loop: with the mitigations of today's kernels every return after a system call is
+    // mispredicted.
     #[inline(always)]
     pub fn read(&mut self, out: &mut Counts) -> Result<()> {
         if !out.belongs_to(&self.events) {
             return Err(of_another_set("read an event set"));
         }
-        for (open, (buf, error)) in self.groups.iter_mut().zip(out.groups_mut()) {
-            *error = open.group.read(buf).err();
+        match (&mut *self.groups, out.groups_mut()) {
+            // Most often there is one, and no loop.
+            ([open], [counts]) => counts.error = open.group.read(&mut counts.buf).err(),
+            (groups, counts) => read_groups(groups, counts),
         }
         Ok(())
     }
@@ -232,6 +234,13 @@ impl EventSet {
             }
         }
         first
+    }
+}
+
+#[inline(never)]
+fn read_groups(groups: &mut [OpenGroup], counts: &mut [GroupCounts]) {
+    for (open, counts) in groups.iter_mut().zip(counts) {
+        counts.error = open.group.read(&mut counts.buf).err();
     }
 }
 

@@ -121,6 +121,12 @@ impl CounterFd {
         again(|| read_call::read(self.as_fd(), words, self.leaves_returns))
     }
 
+    /// Reads the counter or its group into `words` once; true if the kernel filled them.
+    #[inline(always)]
+    pub(crate) fn fills(&self, words: &mut [u64]) -> bool {
+        read_call::read(self.as_fd(), words, self.leaves_returns) == Ok(size_of_val(words))
+    }
+
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU
     /// with it.
     pub(crate) fn enable(&self) -> Result<(), i32> {

@@ -19,18 +19,21 @@ pub(crate) enum Step {
     Read,
     /// Reading, and the total of each event.
     Total,
+    /// Reading, and the total of each event twice.
+    TotalTwice,
     /// Reading, and adding what was counted since the last time.
     Accumulate,
 }
 
 impl Step {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Nothing,
         Self::FirstCount,
         Self::OpenClose,
         Self::StartStop,
         Self::Read,
         Self::Total,
+        Self::TotalTwice,
         Self::Accumulate,
     ];
 
@@ -40,14 +43,26 @@ impl Step {
     }
 }
 
+/// Events of user mode.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Software,
+    /// Of the CPU's PMU.
+    Hardware,
+}
+
 /// One way to count some events of the calling thread, in one group.
 pub(crate) trait Contender {
-    fn open(&mut self, events: usize) -> Result<(), String>;
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String>;
     fn close(&mut self);
     fn start(&mut self) -> Result<(), String>;
     fn stop(&mut self) -> Result<(), String>;
     fn read(&mut self) -> Result<(), String>;
     fn totals(&mut self) -> Result<(), String>;
+    /// Totals only, where those of an event that was looked up are not asked for by themselves.
+    fn totals_twice(&mut self) -> Result<(), String> {
+        self.totals()
+    }
     /// Reads only, where nothing more is offered.
     fn accumulate(&mut self) -> Result<(), String> {
         self.read()
@@ -58,16 +73,58 @@ pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
     match name {
         "EventSet" => Ok(Box::<Facade>::default()),
         "C" => Ok(Box::<C>::default()),
+        "idle" => Ok(Box::new(Idle)),
+        "mapped" => Ok(Box::new(Mapped(Raw::load()?))),
         _ => Ok(Box::new(Raw::load()?)),
     }
 }
 
-/// The group of so many events, as text.
-fn text(events: usize) -> &'static str {
-    match events {
-        1 => "page-faults:u",
-        _ => "{page-faults:u,task-clock:u,context-switches:u,cpu-migrations:u,minor-faults:u}",
+/// One that does nothing, whose figures are the cost of calling a contender.
+struct Idle;
+
+impl Contender for Idle {
+    fn open(&mut self, _events: usize) -> Result<(), String> {
+        Ok(())
     }
+
+    fn close(&mut self) {}
+
+    fn start(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The group of so many events, as text.
+fn text(kind: Kind, events: usize) -> String {
+    let names = match kind {
+        Kind::Software => [
+            "page-faults",
+            "task-clock",
+            "context-switches",
+            "cpu-migrations",
+            "minor-faults",
+        ],
+        Kind::Hardware => [
+            "instructions",
+            "cycles",
+            "branches",
+            "branch-misses",
+            "cache-references",
+        ],
+    };
+    format!("{{{}}}:u", names[..events].join(","))
 }
 
 #[derive(Default)]
@@ -84,9 +141,9 @@ fn told<T>(result: quipu::Result<T>) -> Result<T, String> {
 }
 
 impl Contender for Facade {
-    fn open(&mut self, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
         let mut builder = EventSet::builder();
-        told(builder.events(text(events)))?;
+        told(builder.events(&*text(kind, events)))?;
         let set = told(builder.open())?;
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
             return Err(error.to_string());
@@ -116,14 +173,27 @@ impl Contender for Facade {
     fn totals(&mut self) -> Result<(), String> {
         let (set, counts) = self.parts()?;
         told(set.read(counts))?;
-        for event in counts.events() {
-            match event.total() {
-                Ok(Count::Exact(value)) => black_box(value),
-                total => return Err(format!("it is not exact: {total:?}")),
-            };
-        }
-        Ok(())
+        counts.events().try_for_each(|event| exact(event.total()))
     }
+
+    fn totals_twice(&mut self) -> Result<(), String> {
+        let (set, counts) = self.parts()?;
+        told(set.read(counts))?;
+        counts.events().try_for_each(|event| {
+            exact(event.total())?;
+            exact(event.total())
+        })
+    }
+}
+
+/// Takes an exact total, as a program does that goes on with the number.
+#[inline(always)]
+fn exact(total: quipu::Result<Count>) -> Result<(), String> {
+    match total {
+        Ok(Count::Exact(value)) => black_box(value as u64),
+        total => return Err(format!("it is not exact: {total:?}")),
+    };
+    Ok(())
 }
 
 /// The functions of the C library, as a program of C calls them.
@@ -149,8 +219,8 @@ fn checked(status: quipu_status) -> Result<(), String> {
 }
 
 impl Contender for C {
-    fn open(&mut self, events: usize) -> Result<(), String> {
-        let names = CString::new(text(events)).map_err(|error| error.to_string())?;
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+        let names = CString::new(text(kind, events)).map_err(|error| error.to_string())?;
         let mut set = std::ptr::null_mut();
         // SAFETY: pointers to live values, and a set that the library has made.
         unsafe {
@@ -203,17 +273,19 @@ impl Contender for C {
 }
 
 /// The functions of `raw.c`.
-struct Raw {
-    open: extern "C" fn(c_int) -> c_int,
+pub(crate) struct Raw {
+    open: extern "C" fn(c_int, c_int) -> c_int,
     start: extern "C" fn() -> c_int,
     stop: extern "C" fn() -> c_int,
     read: extern "C" fn() -> c_int,
+    read_mapped: extern "C" fn() -> c_int,
+    has_times: extern "C" fn() -> c_int,
     close: extern "C" fn(),
 }
 
 impl Raw {
     /// Compiles `raw.c` if that was not done yet, and loads it.
-    fn load() -> Result<Self, String> {
+    pub(crate) fn load() -> Result<Self, String> {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/calls/raw.c");
         let bench = std::env::current_exe().map_err(|error| error.to_string())?;
         let object = bench.with_extension("raw.so");
@@ -248,15 +320,24 @@ impl Raw {
         // SAFETY: the types of these two in that source.
         unsafe {
             Ok(Self {
-                open: std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> c_int>(find(
-                    c"raw_open",
-                )?),
+                open: std::mem::transmute::<*mut c_void, extern "C" fn(c_int, c_int) -> c_int>(
+                    find(c"raw_open")?,
+                ),
                 close: std::mem::transmute::<*mut c_void, extern "C" fn()>(find(c"raw_close")?),
                 start: call(c"raw_start")?,
                 stop: call(c"raw_stop")?,
                 read: call(c"raw_read")?,
+                read_mapped: call(c"raw_read_mapped")?,
+                has_times: call(c"raw_has_times")?,
             })
         }
+    }
+}
+
+impl Raw {
+    /// Returns true if the mapped pages of the open counters tell times.
+    pub(crate) fn has_times(&self) -> bool {
+        (self.has_times)() != 0
     }
 }
 
@@ -268,8 +349,11 @@ fn made(returned: c_int) -> Result<(), String> {
 }
 
 impl Contender for Raw {
-    fn open(&mut self, events: usize) -> Result<(), String> {
-        made((self.open)(events as c_int))
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+        made((self.open)(
+            matches!(kind, Kind::Hardware).into(),
+            events as c_int,
+        ))
     }
 
     fn close(&mut self) {
@@ -286,6 +370,38 @@ impl Contender for Raw {
 
     fn read(&mut self) -> Result<(), String> {
         made((self.read)())
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        self.read()
+    }
+}
+
+/// The bare loop over the mapped pages, in the place of reads.
+struct Mapped(Raw);
+
+impl Contender for Mapped {
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+        self.0.open(kind, events)
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.0.start()
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        self.0.stop()
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        match (self.0.read_mapped)() {
+            0 => Ok(()),
+            _ => Err("the counters cannot be read in user space".into()),
+        }
     }
 
     fn totals(&mut self) -> Result<(), String> {

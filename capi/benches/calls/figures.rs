@@ -7,16 +7,19 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use quipu::EventSet;
 
-use crate::contenders::{Contender, Step, named};
+use crate::contenders::{Contender, Kind, Step, named};
 
 /// Two runs differ by so many steps.
 const STEPS: u32 = 1000;
+
+/// The contender that does nothing.
+const IDLE: &str = "idle";
 
 /// The argument by which the program counts itself.
 pub(crate) const ARGUMENT: &str = "--steps-of";
 
 /// Returns the user instructions of a step: the difference of a run with many and a run with one, divided by
-/// their number.
+/// their number, without what calling a contender takes.
 pub(crate) fn instructions(by: &str, step: Step, events: usize) -> Result<f64, String> {
     type Known = Mutex<HashMap<(String, String, usize), f64>>;
     static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
@@ -26,7 +29,13 @@ pub(crate) fn instructions(by: &str, step: Step, events: usize) -> Result<f64, S
         return Ok(*figure);
     }
     let [few, many] = [1, STEPS + 1].map(|steps| collected(by, step, events, steps));
-    let figure = (many? - few?) / f64::from(STEPS);
+    let mut figure = (many? - few?) / f64::from(STEPS);
+    if by != IDLE {
+        // Lets go of the lock.
+        drop(known);
+        figure -= instructions(IDLE, step, events)?;
+        known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    }
     known.insert(key, figure);
     Ok(figure)
 }
@@ -49,7 +58,7 @@ pub(crate) fn calls(by: &str, step: Step, events: usize) -> Result<f64, String> 
     }
     let mut counts = set.counts();
     set.enable().map_err(|error| error.to_string())?;
-    prepare(&mut *contender, step, events)?;
+    prepare(&mut *contender, Kind::Software, step, events)?;
     let mut count = |times| -> Result<u128, String> {
         let mut read = || {
             set.read(&mut counts).map_err(|error| error.to_string())?;
@@ -59,7 +68,7 @@ pub(crate) fn calls(by: &str, step: Step, events: usize) -> Result<f64, String> 
         };
         let before = read()?;
         for _ in 0..times {
-            make(&mut *contender, step, events)?;
+            make(&mut *contender, Kind::Software, step, events)?;
         }
         // One of the calls is that of the second reading.
         Ok(read()? - before - 1)
@@ -75,30 +84,42 @@ pub(crate) fn calls(by: &str, step: Step, events: usize) -> Result<f64, String> 
 pub(crate) fn run(by: &str, step: &str, events: usize, times: u32) -> Result<(), String> {
     let step = Step::named(step).ok_or("there is no such step")?;
     let mut contender = named(by)?;
-    prepare(&mut *contender, step, events)?;
-    (0..times).try_for_each(|_| make(&mut *contender, step, events))
+    prepare(&mut *contender, Kind::Software, step, events)?;
+    (0..times).try_for_each(|_| make(&mut *contender, Kind::Software, step, events))
 }
 
-fn prepare(contender: &mut dyn Contender, step: Step, events: usize) -> Result<(), String> {
+/// Opens and starts what a step is made on.
+pub(crate) fn prepare(
+    contender: &mut dyn Contender,
+    kind: Kind,
+    step: Step,
+    events: usize,
+) -> Result<(), String> {
     match step {
-        Step::StartStop | Step::Read | Step::Total | Step::Accumulate => {
-            contender.open(events)?;
+        Step::StartStop | Step::Read | Step::Total | Step::TotalTwice | Step::Accumulate => {
+            contender.open(kind, events)?;
             contender.start()
         }
         Step::Nothing | Step::FirstCount | Step::OpenClose => Ok(()),
     }
 }
 
-fn make(contender: &mut dyn Contender, step: Step, events: usize) -> Result<(), String> {
+/// Makes a step.
+pub(crate) fn make(
+    contender: &mut dyn Contender,
+    kind: Kind,
+    step: Step,
+    events: usize,
+) -> Result<(), String> {
     match step {
         Step::Nothing => Ok(()),
         Step::FirstCount => {
-            contender.open(events)?;
+            contender.open(kind, events)?;
             contender.start()?;
             contender.totals()
         }
         Step::OpenClose => {
-            contender.open(events)?;
+            contender.open(kind, events)?;
             contender.close();
             Ok(())
         }
@@ -108,6 +129,7 @@ fn make(contender: &mut dyn Contender, step: Step, events: usize) -> Result<(), 
         }
         Step::Read => contender.read(),
         Step::Total => contender.totals(),
+        Step::TotalTwice => contender.totals_twice(),
         Step::Accumulate => contender.accumulate(),
     }
 }

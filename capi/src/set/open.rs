@@ -25,8 +25,9 @@ pub(crate) struct OpenSet {
 
 /// Events in a row that are members in a row of one group, each with one reading; or one event of another form.
 pub(crate) struct Run {
-    /// The group and the member of the first, unless it is of another form.
-    pub(crate) first: Option<MemberIndex>,
+    /// The group, and the members there; none of an event of another form.
+    pub(crate) group: usize,
+    pub(crate) members: Range<usize>,
     pub(crate) events: Range<usize>,
 }
 
@@ -128,19 +129,21 @@ impl OpenSet {
 fn runs(set: &EventSet, events: &[OpenEvent]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, (asked, event)) in set.events().iter().zip(events).enumerate() {
-        let index = asked.index().ok().filter(|_| event.form == Form::OnePart);
-        match (runs.last_mut(), index) {
-            (
-                Some(Run {
-                    first: Some(first),
-                    events,
+        match asked.index().ok().filter(|_| event.form == Form::OnePart) {
+            Some(MemberIndex { group, member, .. }) => match runs.last_mut() {
+                Some(run) if (run.group, run.members.end) == (group, member) => {
+                    run.members.end += 1;
+                    run.events.end += 1;
+                }
+                _ => runs.push(Run {
+                    group,
+                    members: member..member + 1,
+                    events: at..at + 1,
                 }),
-                Some(index),
-            ) if first.group == index.group && first.member + events.len() == index.member => {
-                events.end = at + 1;
-            }
-            _ => runs.push(Run {
-                first: index,
+            },
+            None => runs.push(Run {
+                group: usize::MAX,
+                members: 0..0,
                 events: at..at + 1,
             }),
         }

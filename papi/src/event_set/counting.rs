@@ -19,14 +19,33 @@ pub(super) struct Counting {
     counts: Counts,
     /// The factor from counts to values, event by event: presets with fractions count in millionths.
     scales: Vec<f64>,
+    /// True if all factors are 1.
+    is_unscaled: bool,
 }
 
 impl Counting {
     /// Reads the counters into values.
+    #[inline]
     fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
         self.set
             .read(&mut self.counts)
             .map_err(|error| refused(&error))?;
+        let readings = self.counts.readings().filter(|_| self.is_unscaled);
+        let Some(readings) = readings else {
+            return self.take_any(values);
+        };
+        for (reading, value) in readings.iter().zip(&mut *values) {
+            let Some(number) = reading.exact() else {
+                return self.take_any(values);
+            };
+            *value = c_longlong::try_from(number).unwrap_or(c_longlong::MAX);
+        }
+        Ok(())
+    }
+
+    /// Takes the values that were read, of any events.
+    #[inline(never)]
+    fn take_any(&self, values: &mut [c_longlong]) -> Outcome {
         let mut lost = Ok(());
         for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
             let count = event.total().map_err(|error| refused(&error))?;
@@ -119,10 +138,11 @@ impl Set {
             .events()
             .iter()
             .map(|event| event.info().map_or(1.0, |info| info.scale));
-        let scales = scales.collect();
+        let scales: Vec<f64> = scales.collect();
         Ok(Counting {
             set,
             counts,
+            is_unscaled: scales.iter().all(|scale| *scale == 1.0),
             scales,
         })
     }
@@ -356,6 +376,7 @@ mod tests {
             let mut counting = Counting {
                 counts: set.counts(),
                 scales: vec![1.0; events],
+                is_unscaled: true,
                 set,
             };
             let mut values = vec![-1; events];

@@ -171,3 +171,38 @@ fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
     assert!(kinds.iter().all(|met| *met > 0), "{kinds:?}");
     Ok(())
 }
+
+/// Readings are those of all events in their order, or there are none.
+#[test]
+fn readings_are_of_all_events_in_a_row() -> Result<()> {
+    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
+    let values = |events: &str| -> Result<Option<Vec<u64>>> {
+        let backend = Given {
+            reading: Arc::clone(&reading),
+            capabilities: Capabilities::none(),
+        };
+        let mut builder = EventSet::builder();
+        builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+        builder.preset("sum", "a + b")?;
+        let mut set = builder.events(events)?.open()?;
+        let mut counts = set.counts();
+        set.read(&mut counts)?;
+        let readings = counts.clone();
+        let readings = readings.readings();
+        Ok(readings.map(|all| all.iter().map(|reading| reading.value).collect()))
+    };
+    assert_eq!(values("a")?, Some(vec![7]));
+    assert_eq!(values("{a,b,c}")?, Some(vec![7, 8, 9]));
+    for events in [
+        "a,b",
+        "{a,b},c",
+        "refused",
+        "refused,a",
+        "{a,gauge}",
+        "failing",
+        "sum",
+    ] {
+        assert_eq!(values(events)?, None, "{events}");
+    }
+    Ok(())
+}
