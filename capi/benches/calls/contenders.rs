@@ -83,7 +83,7 @@ pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
 struct Idle;
 
 impl Contender for Idle {
-    fn open(&mut self, _events: usize) -> Result<(), String> {
+    fn open(&mut self, _: Kind, _: usize) -> Result<(), String> {
         Ok(())
     }
 
