@@ -196,7 +196,7 @@ impl LinuxGroup {
         if self.way == Way::Mapped
             && let [group] = &mut *self.kernel_groups
             && let Some(readings) = out.shared_readings(&self.parts)
-            && group.try_mapped(&mut self.words, readings)
+            && group.try_mapped(readings)
         {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl LinuxGroup {
     }
 
     /// Reads any group into any buffer of its shape, or tells why that is not possible.
-    #[cold]
+    #[inline(never)]
     fn read_parts(&mut self, out: &mut ReadBuf) -> Result<()> {
         out.check_shape(self.members.len(), &self.parts)?;
         for (part, group) in self.kernel_groups.iter_mut().enumerate() {

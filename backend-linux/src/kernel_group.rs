@@ -280,15 +280,11 @@ impl KernelGroup {
             && self.take_snapshot(words, out) == Ok(true)
     }
 
-    /// Reads every member into `out` in the way that is known to be quicker, if it is known and possible at this moment
+    /// Reads every member into `out` without a system call, if that is known to be quicker, and possible at this moment
     /// on this thread; otherwise what is in `out` means nothing.
     #[inline(always)]
-    pub(crate) fn try_mapped(&mut self, words: &mut [u64], out: &mut [Reading]) -> bool {
-        match self.user.as_ref().map(UserCounters::way) {
-            Ok(Way::UserSpace) => self.try_user_space(out),
-            Ok(Way::SystemCall) => self.read_by_system_call(words, out).is_ok(),
-            Ok(Way::Both) | Err(_) => false,
-        }
+    pub(crate) fn try_mapped(&mut self, out: &mut [Reading]) -> bool {
+        matches!(&self.user, Ok(user) if user.way() == Way::UserSpace) && self.try_user_space(out)
     }
 
     /// Reads every member into `out`, which has one reading for each, by way of `words`, which has

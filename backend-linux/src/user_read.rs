@@ -92,6 +92,7 @@ pub(crate) struct UserCounters {
     /// The times, where the pages give none.
     call_times: Option<CallTimes>,
     cost: Cost,
+    way: Way,
 }
 
 /// The way in which the next read is made.
@@ -113,6 +114,7 @@ impl UserCounters {
             owner,
             call_times: None,
             cost: Cost::new(),
+            way: Way::Both,
         };
         mapped.add(counters)?;
         Ok(mapped)
@@ -133,25 +135,26 @@ impl UserCounters {
         }
         self.call_times = (!times).then(CallTimes::new);
         self.cost = Cost::new();
+        self.way = Way::Both;
         Ok(())
     }
 
     /// Returns the way in which the next read is made.
     #[inline(always)]
     pub(crate) fn way(&self) -> Way {
-        if !self.cost.is_known() {
-            Way::Both
-        } else if self.cost.favours_user_space() {
-            Way::UserSpace
-        } else {
-            Way::SystemCall
-        }
+        self.way
     }
 
     /// Notes what a read cost that began at `start`, in user space until `called` and by a system call from
     /// then on.
     pub(crate) fn timed(&mut self, start: Instant, called: Instant) {
         self.cost.add(called - start, called.elapsed());
+        if self.cost.is_known() {
+            self.way = match self.cost.favours_user_space() {
+                true => Way::UserSpace,
+                false => Way::SystemCall,
+            };
+        }
     }
 
     /// Returns the reason why reads are made by system calls although they need not be.

@@ -10,6 +10,7 @@
 use quipu_hal::Reading;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::page::TimesOfGroup;
 use super::{Registers, Times, UserPage};
 
 /// A moment at which a system call told the times, during a stay on the PMU.
@@ -28,6 +29,28 @@ pub(super) struct CallTimes {
     anchor: Option<Anchor>,
     /// The latest times that were given out: none is earlier than these.
     given: Times,
+}
+
+/// The times since a call, by a clock, and those that it was asked for last.
+struct SinceCall<C> {
+    anchor: Anchor,
+    clock: C,
+    told: Times,
+}
+
+impl<C: Fn() -> u64> TimesOfGroup for SinceCall<C> {
+    #[inline(always)]
+    fn now(&mut self, leader: &UserPage) -> Option<Times> {
+        if leader.state() != self.anchor.lock {
+            return None;
+        }
+        let since = (self.clock)().saturating_sub(self.anchor.at);
+        self.told = Times {
+            enabled: self.anchor.times.enabled + since,
+            running: self.anchor.times.running + since,
+        };
+        Some(self.told)
+    }
 }
 
 impl CallTimes {
@@ -51,25 +74,13 @@ impl CallTimes {
         now: impl Fn() -> u64,
         found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
-        let anchor = self.anchor?;
-        let mut times = self.given;
-        leader.read_group_with(
-            |leader| {
-                if leader.state() != anchor.lock {
-                    return None;
-                }
-                let since = now().saturating_sub(anchor.at);
-                times = Times {
-                    enabled: anchor.times.enabled + since,
-                    running: anchor.times.running + since,
-                };
-                Some(times)
-            },
-            others,
-            registers,
-            found,
-        )?;
-        self.given = times;
+        let mut since = SinceCall {
+            anchor: self.anchor?,
+            clock: now,
+            told: self.given,
+        };
+        leader.read_group_with(&mut since, others, registers, found)?;
+        self.given = since.told;
         Some(())
     }
 

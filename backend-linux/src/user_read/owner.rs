@@ -37,10 +37,7 @@ impl Owner {
     }
 
     /// Returns true on this thread.
-    ///
-    /// Not inlined: a shared library makes a call for the address of what is a thread's own
-    /// (`__tls_get_addr`), which would be made before every read, also of groups without pages.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn is_this_thread(&self) -> bool {
         NUMBER.get() == self.thread && self.is_this_process()
     }

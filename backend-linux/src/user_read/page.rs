@@ -157,6 +157,22 @@ pub struct Times {
     pub running: u64,
 }
 
+/// The source of a group's times. A trait, and not a closure, so that it is one piece of code with what reads.
+pub(super) trait TimesOfGroup {
+    /// Returns the times up to now; `None` if they are not known.
+    fn now(&mut self, leader: &UserPage) -> Option<Times>;
+}
+
+/// The leader's page tells the times, by the cycle counter among these registers.
+struct OfThePage<'r, R>(&'r R);
+
+impl<R: Registers> TimesOfGroup for OfThePage<'_, R> {
+    #[inline(always)]
+    fn now(&mut self, leader: &UserPage) -> Option<Times> {
+        leader.times(self.0)
+    }
+}
+
 impl UserPage {
     /// A page in memory of our own, with these fields.
     pub fn recorded(fields: &PageFields) -> Self {
@@ -232,27 +248,32 @@ impl UserPage {
         registers: &impl Registers,
         found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
-        self.read_group_with(|leader| leader.times(registers), others, registers, found)
+        self.read_group_with(&mut OfThePage(registers), others, registers, found)
     }
 
     /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere.
     #[inline(always)]
     pub(super) fn read_group_with<'a>(
         &self,
-        mut times: impl FnMut(&Self) -> Option<Times>,
+        times: &mut impl TimesOfGroup,
         others: &(impl Iterator<Item = &'a Self> + Clone),
         registers: &impl Registers,
         mut found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
-        self.settled(|| {
-            let times = times(self)?;
+        // Written out, and not by `settled`, so that it is one piece of code with what the caller does.
+        for _ in 0..TRIES {
+            let before = self.begin();
+            let times = times.now(self)?;
             found(0, self.count(registers)?, times);
             for (i, page) in (1..).zip(others.clone()) {
                 let count = page.settled(|| page.count(registers))?;
                 found(i, count, times);
             }
-            Some(())
-        })
+            if self.is_as_in(before) {
+                return Some(());
+            }
+        }
+        None
     }
 
     /// The time of perf_event's clock, which is that of samples: ns since some moment before the
@@ -274,20 +295,28 @@ impl UserPage {
     /// again after a change. `None` if `read` returns it, or the page does not come to rest.
     #[inline(always)]
     fn settled<T>(&self, mut read: impl FnMut() -> Option<T>) -> Option<T> {
-        let mut tries = TRIES;
-        loop {
-            let before = self.lock.load(Ordering::Acquire);
+        for _ in 0..TRIES {
+            let before = self.begin();
             let found = read()?;
-            fence(Ordering::Acquire);
-            // Odd while it is written: then it equals no even number.
-            if self.lock.load(Ordering::Relaxed) == before & !1 {
+            if self.is_as_in(before) {
                 return Some(found);
             }
-            tries -= 1;
-            if tries == 0 {
-                return None;
-            }
         }
+        None
+    }
+
+    /// Returns the state in which fields are about to be read.
+    #[inline(always)]
+    fn begin(&self) -> u32 {
+        self.lock.load(Ordering::Acquire)
+    }
+
+    /// Returns true if the fields that were read since [`begin`](Self::begin) are of one moment.
+    #[inline(always)]
+    fn is_as_in(&self, before: u32) -> bool {
+        fence(Ordering::Acquire);
+        // Odd while it is written: then it equals no even number.
+        self.lock.load(Ordering::Relaxed) == before & !1
     }
 
     /// The value: what the kernel has of it, and what the register counted since.
