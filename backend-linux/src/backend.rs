@@ -21,7 +21,7 @@ use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::rates::Rates;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
-use crate::user_read::Obstacle;
+use crate::user_read::{Obstacle, RefusedPages};
 use crate::{capabilities, condition, overflow, targets};
 
 /// The most listings of the threads of a process until no new one appears.
@@ -49,6 +49,7 @@ pub struct LinuxBackend {
     rates: Rates,
     capabilities: OnceLock<Capabilities>,
     user_reads: bool,
+    refused_pages: RefusedPages,
     counter_test: bool,
 }
 
@@ -66,6 +67,7 @@ impl LinuxBackend {
             rates: Rates::default(),
             capabilities: OnceLock::new(),
             user_reads: true,
+            refused_pages: RefusedPages::default(),
             counter_test: true,
         })
     }
@@ -208,6 +210,7 @@ impl LinuxBackend {
             rates: &self.rates,
             placements,
             dead_counters,
+            refused_pages: &self.refused_pages,
             user_reads: if !self.user_reads {
                 Err(Obstacle::SwitchedOff)
             } else if overflow::is_asked_for(spec) {
@@ -297,6 +300,7 @@ struct OpenRequest<'a> {
     stated_rates: Vec<Option<MaxRate>>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
+    refused_pages: &'a RefusedPages,
 }
 
 impl OpenRequest<'_> {
@@ -385,8 +389,13 @@ impl OpenRequest<'_> {
             match open_part(self.spec, &part, perf_event_open) {
                 Ok(mut group) => {
                     self.set_up(&mut group, &part, 0)?;
-                    match self.user_reads {
-                        Ok(()) => group.read_in_user_space(),
+                    let refused = self.refused_pages.check(&part.bits);
+                    match self.user_reads.and(refused) {
+                        Ok(()) => {
+                            if let Err(obstacle) = group.read_in_user_space() {
+                                self.refused_pages.remember(&part.bits, obstacle);
+                            }
+                        }
                         Err(obstacle) => group.read_by_calls(obstacle),
                     }
                     opened.push((part.part, group));
@@ -483,6 +492,7 @@ mod tests {
                 dead_counters: vec![dead],
                 stated_rates: Vec::new(),
                 user_reads: Ok(()),
+                refused_pages: &RefusedPages::default(),
             };
             let refused = request.check_counters(&PlannedPart {
                 attach: Attach::thread(0),

@@ -31,6 +31,19 @@ impl EventBits {
         }
     }
 
+    /// Returns a number that events of different PMUs do not share: the type, and the one of a kind of core in the
+    /// high half of a generalized event's `config` (`PERF_PMU_TYPE_SHIFT`, `include/uapi/linux/perf_event.h`). Those that
+    /// any core PMU counts have one of their own.
+    pub(crate) fn pmu(&self) -> u64 {
+        match (self.config.type_, self.config.config >> 32) {
+            (event_type::HARDWARE | event_type::HW_CACHE, 0) | (event_type::RAW, _) => {
+                event_type::HARDWARE.into()
+            }
+            (event_type::HARDWARE | event_type::HW_CACHE, core) => core,
+            (pmu, _) => pmu.into(),
+        }
+    }
+
     /// Returns true if the kernel counts this event while it happens, instead of reading a register
     /// when it is asked.
     pub(crate) fn is_counted_live(&self) -> bool {

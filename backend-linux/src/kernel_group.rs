@@ -170,12 +170,13 @@ impl KernelGroup {
     }
 
     /// Reads this group in user space from now on, whenever the calling thread may. It has to be
-    /// one of the calling thread alone. Where that is not possible, only the reason is noted.
-    pub(crate) fn read_in_user_space(&mut self) {
+    /// one of the calling thread alone. Where that is not possible, the reason is noted, and returned.
+    pub(crate) fn read_in_user_space(&mut self) -> Result<(), Obstacle> {
         self.user = match self.live {
             true => Err(Obstacle::NoRegister),
             false => UserCounters::map(&self.fds),
         };
+        self.user.as_ref().map(drop).map_err(|obstacle| *obstacle)
     }
 
     /// Has signals sent for overflows of the members that ask for them.

@@ -23,6 +23,8 @@
 //! [`LinuxBackend::without_user_reads`](crate::LinuxBackend::without_user_reads) is for machines
 //! where that has to be feared, and for groups whose members have to be of one moment.
 //!
+//! Where the page of a counter says that it may not be read, a backend maps none of that PMU again.
+//!
 //! [`UserPage`] and [`Registers`] are the protocol itself, over a page and registers of any origin:
 //!
 //! ```
@@ -66,6 +68,7 @@ mod call_times;
 mod cost;
 mod owner;
 mod page;
+mod refused_pages;
 mod registers;
 
 use std::time::Instant;
@@ -80,6 +83,7 @@ pub(crate) use availability::{Obstacle, explain};
 use call_times::{CallTimes, now};
 use cost::Cost;
 use owner::Owner;
+pub(crate) use refused_pages::RefusedPages;
 use registers::CpuRegisters;
 
 use crate::sys::{CounterFd, CounterPage};
