@@ -28,5 +28,6 @@ mod preset;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod profile;
 mod rate;
+mod sets;
 mod standard;
 mod thread;

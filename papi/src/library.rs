@@ -2,12 +2,13 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::abi::VER_CURRENT;
-use crate::code::{EINVAL, ENOEVST, ENOINIT, Outcome, call, call_or};
+use crate::code::{EINVAL, ENOINIT, Outcome, call, call_or};
 use crate::event_set::Set;
 use crate::native::Natives;
+use crate::sets::Sets;
 use crate::thread::Threads;
 
 const NOT_INITED: c_int = 0;
@@ -22,7 +23,7 @@ pub(crate) struct Library {
     process: AtomicU32,
     pub(crate) threads: Threads,
     pub(crate) natives: RwLock<Natives>,
-    sets: RwLock<Vec<Option<Arc<Mutex<Set>>>>>,
+    pub(crate) sets: Sets,
 }
 
 pub(crate) static LIBRARY: Library = Library {
@@ -30,7 +31,7 @@ pub(crate) static LIBRARY: Library = Library {
     process: AtomicU32::new(0),
     threads: Threads::new(),
     natives: RwLock::new(Natives::new()),
-    sets: RwLock::new(Vec::new()),
+    sets: Sets::new(),
 };
 
 /// Locks what a panic elsewhere may have poisoned: nothing is kept there that it could have left half done.
@@ -62,39 +63,6 @@ impl Library {
         self.level.load(Ordering::Acquire) & level != 0
     }
 
-    /// Keeps an event set and returns its number.
-    pub(crate) fn insert(&self, set: Set) -> c_int {
-        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
-        let set = Some(Arc::new(Mutex::new(set)));
-        let vacant = sets.iter().position(Option::is_none);
-        let number = match vacant {
-            Some(at) => {
-                sets[at] = set;
-                at
-            }
-            None => {
-                sets.push(set);
-                sets.len() - 1
-            }
-        };
-        c_int::try_from(number).unwrap_or(c_int::MAX)
-    }
-
-    /// Returns an event set by its number.
-    #[inline]
-    pub(crate) fn set(&self, number: c_int) -> Outcome<Arc<Mutex<Set>>> {
-        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
-        let index = usize::try_from(number).map_err(|_| ENOEVST)?;
-        sets.get(index).cloned().flatten().ok_or(ENOEVST)
-    }
-
-    /// Returns an event set by its number if no lock is in the way, for handlers of signals.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn set_now(&self, number: c_int) -> Option<Arc<Mutex<Set>>> {
-        let sets = self.sets.try_read().ok()?;
-        sets.get(usize::try_from(number).ok()?).cloned().flatten()
-    }
-
     /// Runs something on an event set.
     #[inline]
     pub(crate) fn with<T>(
@@ -102,26 +70,11 @@ impl Library {
         number: c_int,
         body: impl FnOnce(&mut Set) -> Outcome<T>,
     ) -> Outcome<T> {
-        let set = self.set(number)?;
-        let mut set = lock(&set);
-        body(&mut set)
-    }
-
-    /// Forgets an event set.
-    pub(crate) fn remove(&self, number: c_int) {
-        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
-        let slot = usize::try_from(number).ok().and_then(|at| sets.get_mut(at));
-        // It is dropped where the registry is no longer locked.
-        let removed = slot.and_then(Option::take);
-        drop(sets);
-        drop(removed);
+        self.sets.with(number, body)
     }
 
     fn clear(&self) {
-        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
-        let removed = std::mem::take(&mut *sets);
-        drop(sets);
-        drop(removed);
+        self.sets.clear();
         self.threads.clear();
         self.level.store(NOT_INITED, Ordering::Release);
     }

@@ -21,7 +21,7 @@ pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
         }
         let set = Set::for_this_thread()?;
         // SAFETY: as it was read.
-        unsafe { write(number, LIBRARY.insert(set)) }
+        unsafe { write(number, LIBRARY.sets.insert(set)?) }
     })
 }
 
@@ -37,7 +37,7 @@ pub(crate) extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
                 false => Err(EINVAL),
             }
         })?;
-        LIBRARY.remove(at);
+        LIBRARY.sets.remove(at);
         // SAFETY: as it was read.
         unsafe { write(number, crate::abi::NULL) }
     })

@@ -1,7 +1,6 @@
 //! The timer of a thread's CPU time (timer_create(2)), and the handler of its signal.
 
 use std::ffi::{c_int, c_longlong, c_void};
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::Handler;
@@ -105,12 +104,8 @@ extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
 
 /// Returns the handler and the events that passed their thresholds, as bits; profiles are counted up here.
 fn look(number: c_int, address: usize) -> Option<(Handler, c_longlong)> {
-    let set = LIBRARY.set_now(number)?;
-    let mut set = match set.try_lock() {
-        Ok(set) => set,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return None,
-    };
+    let mut place = LIBRARY.sets.now(number)?;
+    let set = place.as_mut()?;
     if !set.is_running() || set.values().is_err() {
         return None;
     }
