@@ -1,4 +1,4 @@
-//! The same calls on counters of the CPU, where it has some: instructions that these counters themselves count, of
+//! Calls on counters of the CPU, where it has some: instructions that these counters themselves count, of
 //! reads in user space beside the bare loop over mapped pages, and of user and kernel for calls of the kernel.
 
 use quipu::{Count, Counts, EventSet};
