@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "sampling")]
 pub mod sampling;
 
 cfg_if::cfg_if! {
@@ -26,6 +27,8 @@ cfg_if::cfg_if! {
         pub mod privileges;
         mod probes;
         mod rates;
+        // It has the calls of samplers too.
+        #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
         mod sys;
         pub mod sysfs;
         mod targets;

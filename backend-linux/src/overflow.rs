@@ -1,9 +1,8 @@
 //! Counters of a group that send signals for their overflows, and the rings that tell where these were.
 
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
+use quipu_perf_data::SampleType;
 
-use crate::sampling::SampleType;
-use crate::sampling::record::kind;
 use crate::sys::{Access, CounterFd, Mapping, PerfEventAttr, page_size};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
@@ -11,6 +10,8 @@ const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 /// The pages of records: room for a thousand on the smallest pages.
 const PAGES: usize = 4;
+/// The type of a record that is a sample (`PERF_RECORD_SAMPLE`).
+const SAMPLE: u32 = 9;
 /// The bytes of the header of a record, before the address.
 const HEADER: u64 = 8;
 
@@ -143,7 +144,7 @@ impl Overflows for OverflowRing {
             };
             // The kernel leaves the record alone until the tail is moved, and who moves it has read it.
             let moved = self.mapping.exchange(DATA_TAIL, tail, next);
-            let is_sample = u32::from_ne_bytes([k0, k1, k2, k3]) == kind::SAMPLE && size > HEADER;
+            let is_sample = u32::from_ne_bytes([k0, k1, k2, k3]) == SAMPLE && size > HEADER;
             if moved && is_sample {
                 return Some(address);
             }

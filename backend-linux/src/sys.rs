@@ -7,19 +7,23 @@ mod mapping;
 mod open;
 mod process;
 mod read_call;
+#[cfg(feature = "sampling")]
 mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use counter_fd::CounterFd;
 pub(crate) use mapping::{Access, CounterPage, Mapping};
-pub(crate) use open::{Attach, OpenFailure, attr_size, perf_event_open};
+#[cfg(feature = "sampling")]
+pub(crate) use open::attr_size;
+pub(crate) use open::{Attach, OpenFailure, perf_event_open};
 
 pub(crate) use process::Process;
+#[cfg(feature = "sampling")]
 pub(crate) use readiness::{Readiness, poll};
 pub(crate) use rustix::param::page_size;
 use rustix::process::TimeStampCounterReadability;
 
-pub(crate) use crate::sampling::ReadFormat;
+pub(crate) use quipu_perf_data::ReadFormat;
 
 /// `PERF_TYPE_*`: the kinds of event the kernel numbers itself
 /// (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).

@@ -1,6 +1,5 @@
-//! The events of a file: the kernel's attributes, the ids of their counters, their names.
+//! The kernel's attributes of an event.
 
-use crate::byte_order::{ByteOrder, swap_attr};
 use crate::bytes::{u32_at, u64_at};
 use crate::{BranchSampleType, Error, ReadFormat, RecordLayout, Result, SampleType};
 
@@ -8,9 +7,6 @@ use crate::{BranchSampleType, Error, ReadFormat, RecordLayout, Result, SampleTyp
 const SHORTEST: usize = 64;
 /// Longer than any attr will be for a while; the kernel takes a page at most.
 const LONGEST: usize = 4096;
-/// The sizes that attrs have had (`PERF_ATTR_SIZE_VER0` to `VER9`).
-const PUBLISHED: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
-
 /// A `struct perf_event_attr` as it was given to the kernel (`include/uapi/linux/perf_event.h`).
 ///
 /// Attrs grow with the kernel; what an older one does not have reads as 0.
@@ -28,7 +24,7 @@ const PUBLISHED: [usize; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 /// # Ok::<_, quipu_perf_data::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventAttr(Box<[u8]>);
+pub struct EventAttr(pub(crate) Box<[u8]>);
 
 impl EventAttr {
     /// An attr from its bytes, of which its `size` says how many belong to it.
@@ -49,18 +45,6 @@ impl EventAttr {
         Ok(Self(bytes.get(..size).ok_or_else(wrong)?.into()))
     }
 
-    /// Reads an attr of a file that was written in `order`.
-    pub(crate) fn read(bytes: &[u8], order: ByteOrder) -> Result<Self> {
-        match order {
-            ByteOrder::Native => Self::from_bytes(bytes),
-            ByteOrder::Swapped => {
-                let mut bytes = bytes.to_vec();
-                swap_attr(&mut bytes);
-                Self::from_bytes(&bytes)
-            }
-        }
-    }
-
     /// Returns the layout of the event's records.
     pub fn layout(&self) -> RecordLayout {
         RecordLayout::new(SampleType::from_bits_truncate(self.sample_type()))
@@ -78,32 +62,11 @@ impl EventAttr {
         &self.0
     }
 
-    /// The shortest published size that holds all of it that is not zero: readers refuse what is longer
-    /// than they know, even where it says nothing.
-    pub(crate) fn needed_len(&self) -> usize {
-        let used = self
-            .0
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |last| last + 1);
-        let published = PUBLISHED.into_iter().find(|size| *size >= used);
-        published.unwrap_or(self.0.len())
-    }
-
-    /// Returns the attr with another length, which is at least the [needed](Self::needed_len) one.
-    pub(crate) fn resized(&self, len: usize) -> Self {
-        let mut bytes = self.0.to_vec();
-        bytes.resize(len, 0);
-        // Longer than any kernel's are refused when they are read.
-        bytes[4..8].copy_from_slice(&(len as u32).to_ne_bytes());
-        Self(bytes.into())
-    }
-
-    fn u64(&self, offset: usize) -> u64 {
+    pub(crate) fn u64(&self, offset: usize) -> u64 {
         u64_at(&self.0, offset).unwrap_or(0)
     }
 
-    fn flag(&self, bit: u32) -> bool {
+    pub(crate) fn flag(&self, bit: u32) -> bool {
         // C numbers bit-fields from the other end on big-endian machines.
         let bit = if cfg!(target_endian = "big") {
             63 - bit
@@ -156,26 +119,6 @@ impl EventAttr {
         self.flag(10)
     }
 
-    /// `config1` to `config3`, of which the first two are the address and length of a breakpoint.
-    pub(crate) fn more_config(&self) -> [u64; 3] {
-        [56, 64, 128].map(|offset| self.u64(offset))
-    }
-
-    /// `bp_type`: the accesses that a breakpoint counts.
-    pub(crate) fn breakpoint_type(&self) -> u32 {
-        u32_at(&self.0, 52).unwrap_or(0)
-    }
-
-    /// Returns true if user mode is left out (`exclude_user`).
-    pub(crate) fn excludes_user(&self) -> bool {
-        self.flag(4)
-    }
-
-    /// Returns true if the kernel is left out (`exclude_kernel`).
-    pub(crate) fn excludes_kernel(&self) -> bool {
-        self.flag(5)
-    }
-
     /// Returns true if counting began when a program was executed (`enable_on_exec`).
     pub fn is_enabled_by_exec(&self) -> bool {
         self.flag(12)
@@ -202,57 +145,6 @@ impl EventAttr {
     }
 }
 
-/// An event that was recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedEvent {
-    attr: EventAttr,
-    ids: Vec<u64>,
-    name: Option<String>,
-}
-
-impl RecordedEvent {
-    /// An event with the kernel's ids of its counters (`PERF_EVENT_IOC_ID`) and its name.
-    pub fn new(attr: EventAttr, ids: Vec<u64>, name: impl Into<String>) -> Self {
-        Self {
-            name: Some(name.into()),
-            ..Self::nameless(attr, ids)
-        }
-    }
-
-    pub(crate) fn nameless(attr: EventAttr, ids: Vec<u64>) -> Self {
-        Self {
-            attr,
-            ids,
-            name: None,
-        }
-    }
-
-    /// Sets the length of the attributes.
-    pub(crate) fn resized(mut self, len: usize) -> Self {
-        self.attr = self.attr.resized(len);
-        self
-    }
-
-    pub(crate) fn set_name(&mut self, name: String) {
-        self.name = Some(name);
-    }
-
-    /// Its attributes.
-    pub fn attr(&self) -> &EventAttr {
-        &self.attr
-    }
-
-    /// The ids of its counters: one for each CPU or thread it was opened on.
-    pub fn ids(&self) -> &[u64] {
-        &self.ids
-    }
-
-    /// Its name, where the file has it.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,19 +165,6 @@ mod tests {
         assert_eq!((attr.sample_type(), attr.interrupt_registers()), (7, 9));
         let old = EventAttr::from_bytes(&bytes(64, 0)).expect("good");
         assert_eq!((old.bytes().len(), old.interrupt_registers()), (64, 0));
-    }
-
-    #[test]
-    fn attrs_are_as_short_as_they_can_be() {
-        let mut long = bytes(144, 144);
-        assert_eq!(EventAttr::from_bytes(&long).expect("good").needed_len(), 64);
-        long[96] = 1;
-        let attr = EventAttr::from_bytes(&long).expect("good");
-        assert_eq!(attr.needed_len(), 104);
-        let short = attr.resized(104);
-        assert_eq!(EventAttr::from_bytes(short.bytes()).expect("good"), short);
-        assert_eq!(short.interrupt_registers(), 1);
-        assert_eq!(short.resized(144), attr);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The `u16` at an offset.
+#[cfg(feature = "file")]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }

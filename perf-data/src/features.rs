@@ -1,12 +1,13 @@
 //! Features: what a file tells of the machine and the recording (`HEADER_*`,
 //! `tools/perf/util/header.h`; their contents in `tools/perf/util/header.c`).
 
-use crate::attr::{EventAttr, RecordedEvent};
+use crate::attr::EventAttr;
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u16_at, u64_at, until_nul};
 use crate::compression::Compression;
 use crate::machine_features::{self, CpuCache, CpuTopology, MemoryTopology, NumaNode};
 use crate::record::{CpuMode, HEADER_LEN, Misc};
+use crate::recorded_event::RecordedEvent;
 use crate::section::{SectionCursor, push_string};
 use crate::{Error, Result};
 

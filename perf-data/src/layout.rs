@@ -305,6 +305,7 @@ impl RecordLayout {
     }
 
     /// Returns true if samples have one of these fields.
+    #[cfg(feature = "records")]
     #[inline(always)]
     pub(crate) fn has(&self, fields: SampleType) -> bool {
         self.sample_type.intersects(fields)

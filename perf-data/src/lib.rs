@@ -3,64 +3,79 @@
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod attr;
-mod byte_order;
-mod bytes;
-mod compression;
+mod layout;
+mod trace_format;
+
+pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
+pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "records")] {
+        mod attr;
+        mod bytes;
+        mod error;
+        mod periods;
+        pub mod record;
+        mod sample;
+
+        pub use attr::EventAttr;
+        pub use bytes::Words;
+        pub use error::Error;
+        pub use periods::{Excess, Periods};
+        pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
+        pub use sample::{
+            AbortReason, Blocked, Branch, BranchPrivilege, BranchStack, BranchType, Callchain, Context,
+            CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels, MemoryOperation, ReadValues,
+            RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
+            UserStack, Weight,
+        };
+
+        /// The result of everything that can fail here.
+        pub type Result<T, E = Error> = std::result::Result<T, E>;
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "file")] {
+        mod byte_order;
+        mod compression;
+        mod event_name;
+        mod features;
+        mod file_records;
+        mod header;
+        mod losses;
+        mod machine_features;
+        mod order;
+        mod read_deltas;
+        mod reader;
+        mod recorded_event;
+        mod section;
+        pub mod stat;
+        mod stream_writer;
+        pub mod synthesized;
+        mod throttling;
+        mod trace_print;
+        mod tracing;
+        mod writer;
+
+        pub use compression::{Compression, Compressor};
+        pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
+        pub use file_records::FileRecords;
+        pub use losses::Losses;
+        pub use machine_features::{
+            CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode,
+        };
+        pub use order::TimeOrder;
+        pub use read_deltas::ReadDeltas;
+        pub use reader::{Reader, is_stream};
+        pub use recorded_event::RecordedEvent;
+        pub use stream_writer::StreamWriter;
+        pub use throttling::Throttling;
+        pub use trace_print::TracePrint;
+        pub use tracing::TracingData;
+        pub use writer::Writer;
+    }
+}
+
 #[cfg(feature = "zstd")]
 mod decompression;
-mod error;
-mod event_name;
-mod features;
-mod file_records;
-mod header;
-mod layout;
-mod losses;
-mod machine_features;
-mod order;
-mod periods;
-mod read_deltas;
-mod reader;
-pub mod record;
-mod sample;
-mod section;
-pub mod stat;
-mod stream_writer;
-pub mod synthesized;
-mod throttling;
-mod trace_format;
-mod trace_print;
-mod tracing;
-mod writer;
-
-pub use attr::{EventAttr, RecordedEvent};
-pub use bytes::Words;
-pub use compression::{Compression, Compressor};
-pub use error::Error;
-pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
-pub use file_records::FileRecords;
-pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
-pub use losses::Losses;
-pub use machine_features::{
-    CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode,
-};
-pub use order::TimeOrder;
-pub use periods::{Excess, Periods};
-pub use read_deltas::ReadDeltas;
-pub use reader::{Reader, is_stream};
-pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
-pub use sample::{
-    AbortReason, Blocked, Branch, BranchPrivilege, BranchStack, BranchType, Callchain, Context,
-    CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels, MemoryOperation, ReadValues,
-    RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
-    UserStack, Weight,
-};
-pub use stream_writer::StreamWriter;
-pub use throttling::Throttling;
-pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
-pub use trace_print::TracePrint;
-pub use tracing::TracingData;
-pub use writer::Writer;
-
-/// The result of everything that can fail here.
-pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 
-use crate::attr::{EventAttr, RecordedEvent};
+use crate::attr::EventAttr;
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u32_at, u64_at, until_nul};
 use crate::features::{Features, read_build_ids};
 use crate::file_records::{FileRecords, Source};
 use crate::header::{self, Header, Section, Start};
 use crate::record::{RawRecord, kind};
+use crate::recorded_event::RecordedEvent;
 use crate::synthesized::NAME;
 use crate::{Error, Result};
 

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use crate::Result;
-use crate::attr::RecordedEvent;
 use crate::features::{Features, is_of_streams};
 use crate::header::Start;
 use crate::record::{HEADER_LEN, kind};
+use crate::recorded_event::RecordedEvent;
 use crate::synthesized;
 use crate::writer::finished_round;
 

@@ -3,10 +3,10 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::Result;
-use crate::attr::RecordedEvent;
 use crate::features::Features;
 use crate::header::{self, Header, Section};
 use crate::record::{HEADER_LEN, kind};
+use crate::recorded_event::RecordedEvent;
 
 /// Writes a file: first the events, then records, then what there is to tell of it all.
 ///

@@ -15,6 +15,7 @@ pub mod msr;
 mod open;
 mod preset;
 mod request;
+#[cfg(feature = "sampling")]
 mod sampler;
 #[cfg(feature = "events")]
 mod selection;
@@ -43,6 +44,7 @@ pub use event_set::EventSet;
 pub use measure::{Measurement, measure};
 pub use preset::{NoValue, Preset};
 pub use request::IntoGroups;
+#[cfg(feature = "sampling")]
 pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
 pub use set_event::SetEvent;
 

@@ -3,8 +3,7 @@
 use std::mem::offset_of;
 
 use bitflags::bitflags;
-
-use crate::sampling::ReadFormat;
+use quipu_perf_data::ReadFormat;
 
 /// `struct perf_event_attr`, in the layout of `PERF_ATTR_SIZE_VER9` (144 bytes, with `config4`).
 ///

@@ -11,5 +11,6 @@ mod extending;
 #[cfg(unix)]
 mod msr;
 mod presets;
+#[cfg(feature = "sampling")]
 mod sampler;
 mod totals;
