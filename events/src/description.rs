@@ -6,8 +6,8 @@ use quipu_hal::EventSpec;
 use crate::cpu_table::{EventDetails, Generalized, PresetEvent};
 use crate::standard_presets;
 
-/// The sentences that the build script made of `db/descriptions/*.toml`, compressed.
-pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
+/// The sentences of `db/descriptions/*.toml`, which `examples/pack` compresses.
+pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/descriptions.bin");
 
 static SENTENCES: Descriptions = Descriptions::embedded(EMBEDDED);
 

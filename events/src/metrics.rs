@@ -4,8 +4,8 @@ use quipu_events_format::packed::Descriptions;
 
 use crate::cpu_table::CpuTable;
 
-/// The metrics that the build script made of `db/metrics/*.toml`, compressed: a line each.
-pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/metrics.bin"));
+/// The metrics of `db/metrics/*.toml`, a line each, which `examples/pack` compresses.
+pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/metrics.bin");
 
 static LINES: Descriptions = Descriptions::embedded(EMBEDDED);
 

@@ -9,8 +9,8 @@ use quipu_hal::{Event, EventSpec, UncoreEvent};
 use crate::cpu_table::CpuTable;
 use crate::description::Description;
 
-/// The table that the build script made of `db/uncore/*.toml`.
-pub(crate) static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/uncore.bin"));
+/// The table of `db/uncore/*.toml`, which `examples/pack` makes.
+pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/uncore.bin");
 
 static TABLE: LazyLock<UncoreTable> = LazyLock::new(|| UncoreTable::new(EMBEDDED));
 

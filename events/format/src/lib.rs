@@ -1,6 +1,6 @@
 //! Event files and the binary event table.
 //!
-//! `quipu-events` and its build script share this crate: [`compile`] checks event files (TOML) and makes a
+//! `quipu-events` is made of this crate: [`compile`] checks event files (TOML) and makes a
 //! binary table of them, [`packed::Table`] reads one in place, and [`name`] looks up written event names.
 //! Programs use `quipu-events`; this crate changes with it.
 //!

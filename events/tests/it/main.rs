@@ -15,6 +15,7 @@ mod libpfm4;
 mod masks;
 mod metrics;
 mod names;
+mod packed;
 mod papi;
 mod pctr;
 mod tables;
