@@ -1,15 +1,11 @@
 //! The database: the embedded tables, and users' layers on top of them.
 
-use std::fs;
-use std::io::{ErrorKind as IoErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quipu_events_format::name::{Names, select};
+use quipu_events_format::name::select;
 use quipu_events_format::packed::{CpuView, Table};
-use quipu_events_format::{
-    BaseLayer, Bits, Diagnostic, LARGEST_FILE, Layer as FileLayer, shortened,
-};
+use quipu_events_format::shortened;
 use quipu_hal::text::nearest_of;
 use quipu_hal::{Error, ErrorKind, Result, Scheme};
 
@@ -140,56 +136,13 @@ impl Database {
         Ok((database, left_out))
     }
 
-    /// Returns the database with a file on top.
-    ///
-    /// # Errors
-    /// [`Os`](ErrorKind::Os) and its like when the file cannot be read;
-    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is anything wrong with what
-    /// it says, with the first finding as the reason.
-    pub fn with_file(&self, path: &Path) -> Result<Self> {
-        let text = read(path)?;
-        let layer = self.check(path, &text)?;
-        // Not both the text and the table at a time.
-        drop(text);
-        Ok(self.with_layer(path, layer))
-    }
-
-    /// Returns the database with the text of a file on top; `path` is its name.
-    ///
-    /// # Errors
-    /// As [`with_file`](Self::with_file).
-    pub fn with_text(&self, path: &Path, text: &str) -> Result<Self> {
-        let layer = self.check(path, text)?;
-        Ok(self.with_layer(path, layer))
-    }
-
-    /// Reads and checks the text of a file.
-    fn check(&self, path: &Path, text: &str) -> Result<FileLayer> {
-        let name = path.display().to_string();
-        FileLayer::read(&[(&name, text)], self).map_err(|findings| {
-            let first = findings.first().map(ToString::to_string);
-            Error::new(
-                ErrorKind::InvalidConfiguration,
-                format!("use the event file {name}"),
-            )
-            .with_reason(first.unwrap_or_default())
-            .with_hint(format!(
-                "`quipu events check {name}` lists all {}",
-                findings.len()
-            ))
-        })
-    }
-
-    fn with_layer(&self, path: &Path, layer: FileLayer) -> Self {
-        let name = path.display().to_string();
-        let mut layers = (*self.layers).clone();
-        layers.push(Layer {
-            table: Table::new(layer.write(&[&name])),
-            origin: LayerFile::File(path.to_owned()),
-        });
-        Self {
-            layers: Arc::new(layers),
-        }
+    /// Returns the database with a file on top: it is refused, as this program was built without reading files.
+    #[cfg(not(feature = "files"))]
+    fn with_file(&self, path: &Path) -> Result<Self> {
+        let attempted = format!("use the event file {}", path.display());
+        Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
+            .with_reason("this program was built without reading event files")
+            .with_hint("build it with the feature `event-files` of quipu-counters"))
     }
 
     /// Returns true if this system or user has an event file, as [`open`](Self::open) reads them. Reads none.
@@ -256,49 +209,6 @@ impl Database {
     }
 }
 
-impl BaseLayer for Database {
-    fn scheme(&self, id: &str) -> Option<Scheme> {
-        Some(CpuTable::new(self.clone(), id)?.scheme())
-    }
-
-    fn counters(&self, id: &str) -> (Option<u8>, Option<u8>) {
-        let first = |number: fn(&CpuView<'_>) -> Option<u8>| {
-            self.views(id).find_map(|(_, view)| number(&view))
-        };
-        (
-            first(|view| view.general().map(|counters| counters.number)),
-            first(|view| view.fixed().map(|counters| counters.number)),
-        )
-    }
-
-    fn find(&self, id: &str, event: &str, mask: &str) -> Option<Bits> {
-        Names::find(&CpuTable::new(self.clone(), id)?, event, mask)
-    }
-
-    fn default_masks(&self, id: &str, event: &str) -> Vec<Bits> {
-        CpuTable::new(self.clone(), id)
-            .map(|table| Names::default_masks(&table, event))
-            .unwrap_or_default()
-    }
-
-    fn ids(&self) -> Vec<String> {
-        let cpus = self.layers.iter().flat_map(|layer| layer.table.cpus());
-        cpus.map(|cpu| cpu.id().to_owned()).collect()
-    }
-
-    fn has_preset(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.preset(name).is_some())
-    }
-
-    fn resolves(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.select(name).is_ok())
-    }
-
-    fn has_generalized(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.generalized_event(name).is_some())
-    }
-}
-
 impl CpuTable {
     /// Returns every definition of a name, the one in force first.
     pub fn origins(&self, name: &str) -> Vec<Origin> {
@@ -357,65 +267,4 @@ fn standard_files() -> Vec<PathBuf> {
         .chain(config)
         .map(|folder| folder.join("quipu/events.toml"))
         .collect()
-}
-
-fn read(path: &Path) -> Result<String> {
-    let refuse = |kind| Error::new(kind, format!("read the event file {}", path.display()));
-    let os = |error: std::io::Error| {
-        let kind = match error.kind() {
-            IoErrorKind::PermissionDenied => ErrorKind::NoPermission,
-            IoErrorKind::NotFound => {
-                return refuse(ErrorKind::Os).with_reason("there is no such file");
-            }
-            _ => ErrorKind::Os,
-        };
-        match error.raw_os_error() {
-            Some(errno) => refuse(kind).with_errno(errno),
-            None => refuse(kind).with_reason(error.to_string()),
-        }
-    };
-    // A pipe or a device has no size to look at beforehand.
-    let file = fs::File::open(path).map_err(os)?;
-    let size = file.metadata().map_or(0, |about| about.len() as usize);
-    // One more byte, so that the end is found without growing.
-    let mut bytes = Vec::with_capacity(size.min(LARGEST_FILE) + 1);
-    file.take(LARGEST_FILE as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(os)?;
-    if bytes.len() > LARGEST_FILE {
-        return Err(refuse(ErrorKind::InvalidConfiguration)
-            .with_reason(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        refuse(ErrorKind::InvalidConfiguration).with_reason(format!(
-            "it is not UTF-8 from byte {} on",
-            error.utf8_error().valid_up_to()
-        ))
-    })
-}
-
-/// Returns every finding in an event file, read as a layer over `below`.
-///
-/// # Errors
-/// When the file cannot be read at all.
-pub fn check_file(path: &Path, below: &Database) -> Result<Vec<Diagnostic>> {
-    let text = read(path)?;
-    Ok(check_text(&path.display().to_string(), &text, below))
-}
-
-/// Returns every finding in the text of an event file.
-///
-/// ```
-/// use quipu_events::{Database, check_text};
-///
-/// let text = "[[cpu]]\nid = \"amd-zen4\"\n[cpu.presets]\nP = \"ex_ret_instr + ex_ret_brm\"\n";
-/// let findings = check_text("mine.toml", text, &Database::embedded());
-/// assert_eq!(
-///     findings[0].to_string(),
-///     "mine.toml:4:5: P names `ex_ret_brm`: there is no such event"
-/// );
-/// ```
-pub fn check_text(name: &str, text: &str, below: &Database) -> Vec<Diagnostic> {
-    let layer = FileLayer::read(&[(name, text)], below);
-    layer.err().unwrap_or_default()
 }

@@ -12,7 +12,10 @@ mod description;
 mod encode;
 mod environment;
 mod event_map;
+#[cfg(feature = "files")]
+mod files;
 pub mod identify;
+#[cfg(feature = "files")]
 pub mod import;
 mod increment;
 mod metrics;
@@ -20,12 +23,16 @@ mod standard_presets;
 mod uncore;
 
 pub use cpu_table::{CpuTable, EventDetails, Generalized, PresetEvent};
-pub use database::{CpuSummary, Database, LayerFile, Origin, check_file, check_text};
+pub use database::{CpuSummary, Database, LayerFile, Origin};
 pub use decode::Decoded;
 pub use describe::{Field, describe};
 pub use encode::Interface;
 pub use event_map::CpuEvents;
+#[cfg(feature = "files")]
+pub use files::{check_file, check_text};
 pub use metrics::MetricDetails;
-pub use quipu_events_format::{Diagnostic, Formula, FormulaError, Threshold};
+#[cfg(feature = "files")]
+pub use quipu_events_format::Diagnostic;
+pub use quipu_events_format::{Formula, FormulaError, Threshold};
 pub use standard_presets::counted_by;
 pub use uncore::UncoreDetails;

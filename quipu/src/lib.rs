@@ -56,7 +56,7 @@ pub use quipu_hal::{
 };
 
 /// Commands whose program waits until counters are attached.
-#[cfg(unix)]
+#[cfg(all(feature = "command", unix))]
 pub mod command {
     pub use quipu_command::{Exit, Running, SuspendedCommand};
 }

@@ -11,17 +11,17 @@ use std::collections::HashMap;
 use quipu_hal::text::nearest_of;
 
 use crate::BaseLayer;
+use crate::bits::{Bits, Counters, flag, is_software};
 use crate::diagnostics::Findings;
 use crate::events::ALL_MODIFIERS;
-use crate::fields::shortened;
 use crate::formula::Formula;
 use crate::generalized::is_generalized;
 use crate::model::{
-    Aliases, Bits, Counters, Cpu, Entry, Location, Mapping, by_name, flag, has_unit_masks,
-    is_software, largest_code, scheme_flags,
+    Aliases, Cpu, Entry, Location, Mapping, by_name, has_unit_masks, largest_code, scheme_flags,
 };
 use crate::name::{self, Names};
 use crate::packed::compare;
+use crate::printable::shortened;
 use crate::strings::Strings;
 use noted::Noted;
 use quipu_hal::Scheme;

@@ -5,9 +5,11 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::bits::{Counters, ISAS, SCHEMES};
 use crate::events::{read_events, read_modifiers};
-use crate::fields::{Checked, Node, Number, Numbers, Reading, shortened};
-use crate::model::{Aliases, Counters, Cpu, Mapping, Rule, SCHEMES};
+use crate::fields::{Checked, Node, Number, Numbers, Reading};
+use crate::model::{Aliases, Cpu, Mapping, Rule};
+use crate::printable::shortened;
 
 /// The keys of a table of aliases.
 #[derive(Default, Deserialize)]
@@ -85,9 +87,6 @@ struct AbsentKeys {
 
 /// The backends that count with the counters of a CPU.
 const BACKENDS: [(&str, &str); 3] = [("linux", "linux"), ("msr", "msr"), ("pctr", "pctr")];
-
-/// The architectures whose CPUs have an identification of their own, as text.
-pub const ISAS: [&str; 4] = ["loongarch", "powerpc", "riscv", "s390"];
 
 pub(crate) fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
     let keys: AliasKeys = reading.read(node)?;

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::diagnostics::{Diagnostic, Findings, Source};
-use crate::fields::{Checked, Node, Reading, shortened};
+use crate::fields::{Checked, Node, Reading};
 use crate::packed::{Table, UncoreTable, write_descriptions};
+use crate::printable::shortened;
 use crate::strings::Strings;
 
 /// The longest sentence.

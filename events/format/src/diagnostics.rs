@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::fields::printable;
+use crate::printable::printable;
 
 /// One finding in an event file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,9 +10,10 @@ use toml::de::{DeTable, DeValue};
 use crate::cpu::{read_aliases, read_cpu, read_mapping};
 use crate::diagnostics::{Findings, Source};
 use crate::events::read_events;
-use crate::fields::{Reading, shortened};
+use crate::fields::Reading;
 use crate::model::{Aliases, Cpu, Entry, Mapping};
 use crate::pieces::{Kind, Piece, Pieces};
+use crate::printable::shortened;
 use crate::strings::Strings;
 
 /// The most bytes of a piece: as a tree of values it takes up to a hundred times as much.

@@ -6,8 +6,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::de::{DeTable, DeValue};
 
-use crate::fields::{Checked, Node, Number, Reading, shortened};
-use crate::model::{Entry, flag};
+use crate::bits::flag;
+use crate::fields::{Checked, Node, Number, Reading};
+use crate::model::Entry;
+use crate::printable::shortened;
 use crate::strings::Text;
 
 /// The keys of an event and of a mask.

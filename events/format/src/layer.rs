@@ -2,9 +2,9 @@
 
 use quipu_hal::Scheme;
 
+use crate::bits::Bits;
 use crate::descriptions::DescriptionFiles;
 use crate::diagnostics::{Diagnostic, Findings, Source};
-use crate::model::Bits;
 use crate::strings::Strings;
 use crate::{check, document, model, packed};
 

@@ -17,7 +17,7 @@
 //! assert_eq!(findings[1].to_string(), "mine.toml:3:1: unknown key `shceme`; did you mean `scheme`?");
 //! ```
 //!
-//! Without the feature `tables` there are formulas alone, and nothing that reads files.
+//! Without the feature `files` nothing reads or writes event files, and without `tables` there are formulas alone.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,23 @@ pub use generalized::cache_key;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "tables")] {
+        mod bits;
+        mod masks;
+        pub mod name;
+        pub mod packed;
+        pub mod pattern;
+        mod printable;
+        mod threshold;
+
+        pub use masks::Together;
+        pub use bits::{Bits, Counters, ISAS, SCHEMES, flag, is_software, join};
+        pub use printable::shortened;
+        pub use threshold::Threshold;
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "files")] {
         mod check;
         mod cpu;
         mod descriptions;
@@ -37,25 +54,17 @@ cfg_if::cfg_if! {
         mod events;
         mod fields;
         mod layer;
-        mod masks;
         mod metrics;
         mod model;
-        pub mod name;
         mod numbers;
-        pub mod packed;
-        pub mod pattern;
         mod pieces;
         mod strings;
         mod uncore;
 
-        pub use cpu::ISAS;
         pub use descriptions::DescriptionFiles;
         pub use diagnostics::Diagnostic;
-        pub use fields::shortened;
         pub use layer::{BaseLayer, LARGEST_FILE, Layer, NoBase, compile};
-        pub use masks::Together;
-        pub use metrics::{Threshold, compile_metrics};
-        pub use model::{Bits, Counters, SCHEMES, flag, is_software, join};
+        pub use metrics::compile_metrics;
         pub use uncore::compile_uncore;
     }
 }

@@ -5,8 +5,8 @@
 
 use quipu_hal::Filter;
 
-use crate::fields::shortened;
-use crate::model::{Bits, flag};
+use crate::bits::{Bits, flag};
+use crate::printable::shortened;
 
 /// A table in which names are looked up.
 pub trait Names {

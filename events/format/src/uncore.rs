@@ -10,8 +10,9 @@ use serde::de::IgnoredAny;
 
 use crate::descriptions::DescriptionFiles;
 use crate::diagnostics::{Diagnostic, Findings, Source};
-use crate::fields::{Checked, Node, Reading, shortened};
-use crate::packed::write_uncore;
+use crate::fields::{Checked, Node, Reading};
+use crate::packed::{split_scale, write_uncore};
+use crate::printable::shortened;
 use crate::strings::Strings;
 
 /// The keys of a table of uncore events.
@@ -203,16 +204,6 @@ fn check_terms(reading: &Reading<'_>, at: &Range<usize>, terms: &str) {
 fn is_word(text: &str, others: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     !text.is_empty() && text.len() <= 128 && text.chars().all(plain)
-}
-
-/// Returns the factor and the unit of `64Bytes`.
-pub(crate) fn split_scale(text: &str) -> Option<(f64, &str)> {
-    // The longest start that is a number, as strtod(3) takes it: `6.1E-5MiB`.
-    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let (factor, end) = ends
-        .filter_map(|end| Some((text[..end].parse::<f64>().ok()?, end)))
-        .next_back()?;
-    (factor.is_finite() && end < text.len()).then(|| (factor, &text[end..]))
 }
 
 #[cfg(test)]

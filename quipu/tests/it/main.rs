@@ -3,7 +3,7 @@
 #[cfg(unix)]
 mod calibration;
 mod children;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "command", target_os = "linux"))]
 mod commands;
 mod cpu_fallback;
 mod event_set;

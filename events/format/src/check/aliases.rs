@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{Noted, twice};
 use crate::BaseLayer;
-use crate::fields::shortened;
 use crate::model::{Aliases, Cpu, by_name};
+use crate::printable::shortened;
 use crate::strings::Strings;
 
 /// Gives each table to its CPU entries, and returns the entries by id: with those that a layer only adds aliases to.

@@ -1,9 +1,10 @@
 //! Unit masks that are put together into the bits of another one.
 
 use super::Noted;
-use crate::fields::shortened;
+use crate::bits::flag;
 use crate::masks::Together;
-use crate::model::{Cpu, Entry, flag};
+use crate::model::{Cpu, Entry};
+use crate::printable::shortened;
 use crate::strings::Strings;
 
 /// Notes each mask whose bits others of its event have together, so that their names would count it: the

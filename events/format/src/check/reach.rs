@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use quipu_hal::Event;
 
 use super::{Lookup, Noted};
-use crate::fields::shortened;
+use crate::bits::flag;
 use crate::generalized::cache_key;
-use crate::model::{Cpu, Entry, Mapping, Rule, flag};
+use crate::model::{Cpu, Entry, Mapping, Rule};
 use crate::name::Names as _;
+use crate::printable::shortened;
 
 /// Notes every event and preset whose name means something else where it is written, and every preset that an
 /// event of its name hides.

@@ -4,15 +4,18 @@
 
 use std::sync::OnceLock;
 
+#[cfg(feature = "files")]
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 /// The most bytes that the sentences of a table have, and that a table has which is compressed.
 pub(super) const LARGEST_TEXT: usize = 8 << 20;
 /// The level at which the compressor finds the most.
+#[cfg(feature = "files")]
 pub(super) const LEVEL: u8 = 10;
 
 /// Returns the compressed form of some sentences, or `None` where they are too long to be read again.
+#[cfg(feature = "files")]
 pub(crate) fn write_descriptions(sentences: &[String]) -> Option<Vec<u8>> {
     let text = sentences.join("\n");
     (text.len() <= LARGEST_TEXT).then(|| compress_to_vec(text.as_bytes(), LEVEL))

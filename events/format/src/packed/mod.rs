@@ -1,6 +1,6 @@
 //! The binary form of a layer: one indexed table, read in place.
 //!
-//! The embedded database is written in it when `quipu-events` is built, and a user's layer in memory, so
+//! The embedded database is packed in it, and a user's layer in memory, so
 //! that there is one reader and one way to look things up. All numbers are 32-bit little-endian words.
 //! A table begins with the words of `header`; records of the kinds below follow, each of a fixed number
 //! of words, and strings last, each once.
@@ -8,15 +8,24 @@
 mod descriptions;
 mod reader;
 mod uncore;
+#[cfg(feature = "files")]
+mod uncore_writer;
+#[cfg(feature = "files")]
 mod writer;
 
 pub use descriptions::Descriptions;
-pub(crate) use descriptions::write_descriptions;
-pub(crate) use reader::compare;
 pub use reader::{CpuView, EntryView, MappingView, RuleView, Table};
-pub(crate) use uncore::write_uncore;
 pub use uncore::{UncoreEventView, UncoreTable, UncoreView};
-pub(crate) use writer::write;
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "files")] {
+        pub(crate) use descriptions::write_descriptions;
+        pub(crate) use reader::compare;
+        pub(crate) use uncore::split_scale;
+        pub(crate) use uncore_writer::write_uncore;
+        pub(crate) use writer::write;
+    }
+}
 
 /// The first word: `QPE2`.
 const MAGIC: u32 = u32::from_le_bytes(*b"QPE2");

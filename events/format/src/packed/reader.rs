@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{MAGIC, backend, cpu, detail, entry, event, header, mapping, rule};
-use crate::model::{Bits, Counters, SCHEMES, flag, folded};
+use crate::bits::{Bits, Counters, SCHEMES, flag, folded};
 use quipu_hal::Scheme;
 
 /// A layer's table.

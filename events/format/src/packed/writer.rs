@@ -1,8 +1,9 @@
 //! Writes checked CPU entries as a table.
 
 use super::{MAGIC, backend, cpu, detail, entry, event, header, mapping, rule};
+use crate::bits::{Counters, SCHEMES};
 use crate::descriptions::DescriptionFiles;
-use crate::model::{Aliases, Counters, Cpu, Entry, Mapping, Rule, SCHEMES, by_name};
+use crate::model::{Aliases, Cpu, Entry, Mapping, Rule, by_name};
 use crate::numbers::Numbers;
 use crate::strings::Strings;
 
