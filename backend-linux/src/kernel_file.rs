@@ -6,6 +6,8 @@ use std::path::Path;
 
 use quipu_hal::{Error, ErrorKind};
 
+use crate::sorted::sorted;
+
 /// No file read here is near this long; `/proc/mounts` of a busy container host comes closest.
 const LIMIT: u64 = 1 << 20;
 
@@ -57,8 +59,7 @@ pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
             names.push(name);
         }
     }
-    names.sort();
-    Ok(names)
+    Ok(sorted(names))
 }
 
 /// Returns true if a name taken from input is one path component, so that it cannot lead elsewhere.

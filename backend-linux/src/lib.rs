@@ -27,6 +27,7 @@ cfg_if::cfg_if! {
         pub mod privileges;
         mod probes;
         mod rates;
+        mod sorted;
         // It has the calls of samplers too.
         #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
         mod sys;

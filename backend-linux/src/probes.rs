@@ -33,7 +33,7 @@ pub(crate) fn resolve(probe: &Probe, pmus: &SysfsPmus) -> Result<Resolved> {
         .map_err(|_| {
             Error::new(ErrorKind::UnsupportedFeature, attempted()).with_reason(format!(
                 "the kernel has no {pmu} PMU (CONFIG_{}_EVENTS, since Linux 4.17)",
-                pmu.to_uppercase()
+                pmu.to_ascii_uppercase()
             ))
         })?
         .config;

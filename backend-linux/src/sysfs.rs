@@ -19,6 +19,7 @@ use quipu_hal::{Error, ErrorKind, PmuEvent, Result};
 
 use crate::hint::did_you_mean;
 use crate::kernel_file;
+use crate::sorted::sorted;
 
 /// The directory of PMUs. Nothing is kept: every call reads what is there now.
 ///
@@ -215,10 +216,8 @@ impl SysfsPmus {
             digits.then(|| suffix.parse().ok()).flatten()
         };
         let names = self.names().unwrap_or_default().into_iter();
-        let mut numbered: Vec<_> = names
-            .filter_map(|name| Some((number(&name)?, name)))
-            .collect();
-        numbered.sort();
+        let numbered = names.filter_map(|name| Some((number(&name)?, name)));
+        let numbered = sorted(numbered.collect());
         numbered.into_iter().map(|(_, name)| name).collect()
     }
 
@@ -236,13 +235,13 @@ impl SysfsPmus {
                 return self.core_pmu(alone.to_owned()).into_iter().collect();
             }
         }
-        let mut pmus: Vec<CorePmu> = self
-            .names()
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|name| self.core_pmu(name))
-            .collect();
-        pmus.sort_by_key(|pmu| pmu.type_);
+        let mut pmus: Vec<CorePmu> = Vec::new();
+        for name in self.names().unwrap_or_default() {
+            if let Some(pmu) = self.core_pmu(name) {
+                let at = pmus.partition_point(|before| before.type_ <= pmu.type_);
+                pmus.insert(at, pmu);
+            }
+        }
         pmus
     }
 

@@ -10,6 +10,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file;
 use crate::parts::Attachment;
+use crate::sorted::sorted;
 use crate::sys::Attach;
 use crate::topology::Topology;
 
@@ -101,8 +102,7 @@ pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
                 .and_then(|name| name.parse::<i32>().ok()),
         );
     }
-    threads.sort_unstable();
-    Ok(threads)
+    Ok(sorted(threads))
 }
 
 /// The attachment of one thread.

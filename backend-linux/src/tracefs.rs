@@ -14,6 +14,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::hint::did_you_mean;
 use crate::kernel_file;
+use crate::sorted::sorted;
 
 /// A mounted tracefs.
 ///
@@ -185,8 +186,7 @@ fn directories(dir: &Path) -> Result<Vec<String>> {
             names.push(name);
         }
     }
-    names.sort();
-    Ok(names)
+    Ok(sorted(names))
 }
 
 fn unreadable(attempted: &str, path: &Path, e: &io::Error) -> Error {

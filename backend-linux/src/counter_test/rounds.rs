@@ -14,6 +14,7 @@ use crate::kernel_group::{KernelGroup, ReadPlan};
 use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
 use crate::parts::{Placement, PlannedPart};
+use crate::sorted::sorted;
 use crate::sys::{
     Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr, event_type, perf_event_open,
 };
@@ -140,8 +141,7 @@ fn find(
     let mut counters = advertised;
     while counters > 0 {
         let rounds = rounds(counters);
-        let mut each: Vec<_> = rounds.iter().map(|r| counting(event, r)).collect();
-        each.sort_unstable();
+        let each = sorted(rounds.iter().map(|r| counting(event, r)).collect());
         // Cycles go on while an emulator reads one counter after the other: less than half of the rounds may
         // be spoiled by that.
         let verdict = match event {

@@ -1,5 +1,7 @@
 //! Lists of CPUs.
 
+use std::collections::BinaryHeap;
+
 use crate::{Error, ErrorKind, Result};
 
 /// No system numbers its CPUs beyond this; Linux's largest `NR_CPUS` is 8192.
@@ -25,7 +27,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ranges = Vec::new();
+    let mut ranges = BinaryHeap::new();
     for item in text.split(',') {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
         let bounds = first
@@ -45,10 +47,9 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
         ranges.push((first, last));
     }
     // Sorted and joined first, so that a list that repeats itself stays small.
-    ranges.sort_unstable();
     let mut cpus = Vec::new();
     let mut next = 0;
-    for (first, last) in ranges {
+    for (first, last) in ranges.into_sorted_vec() {
         cpus.extend(first.max(next)..=last);
         next = next.max(last + 1);
     }
