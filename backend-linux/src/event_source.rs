@@ -11,7 +11,7 @@ use crate::arm_names::arm_names;
 use crate::event_bits::{
     BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, TRACEPOINT_FILTER, software_info,
 };
-use crate::native::NativeNames;
+use crate::native::Natives;
 use crate::parts::{Placement, Unit};
 use crate::probes;
 use crate::sys::event_type;
@@ -31,7 +31,7 @@ pub(crate) struct Resolved {
 pub(crate) struct EventSource {
     core_pmus: OnceLock<Vec<CorePmu>>,
     pmus: SysfsPmus,
-    native: Option<NativeNames>,
+    native: Option<Box<dyn Natives>>,
 }
 
 impl EventSource {
@@ -45,8 +45,8 @@ impl EventSource {
     }
 
     /// Sets where native names come from.
-    pub(crate) fn set_native(&mut self, native: NativeNames) {
-        self.native = Some(native);
+    pub(crate) fn set_native(&mut self, native: impl Natives + 'static) {
+        self.native = Some(Box::new(native));
     }
 
     /// The core PMUs, also one alone.
@@ -268,9 +268,9 @@ impl EventSource {
             return self.uncore(name, uncore);
         }
         if let Some((system, tracepoint_name)) = name.split_once(':') {
-            let is_native = |native: &NativeNames| native.knows(name);
+            let is_native = || self.native.as_ref().is_some_and(|n| n.knows(name));
             return match (tracepoint(system, tracepoint_name), from_maps) {
-                (Err(_), Some(error)) if self.native.as_ref().is_some_and(is_native) => Err(error),
+                (Err(_), Some(error)) if is_native() => Err(error),
                 (outcome, _) => outcome,
             };
         }

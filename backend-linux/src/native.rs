@@ -18,6 +18,39 @@ use crate::sysfs::CorePmu;
 /// Event maps, one for each kind of core.
 type Maps = Vec<Arc<dyn EventMap>>;
 
+/// The names that maps have for events of this CPU. Programs without maps have none of the code for them, as only a
+/// backend with maps makes one.
+pub(crate) trait Natives: Send + Sync {
+    /// Resolves an event that a map has a name for and that is written behind a core PMU, for that PMU:
+    /// `cpu/ex_ret_instr/`, `cpu/l2_rqsts.miss,cmask=1/`. None if it is no such event.
+    fn resolve_behind(
+        &self,
+        event: &PmuEvent,
+        filter: Filter,
+        source: &EventSource,
+    ) -> Option<Resolved>;
+
+    /// Resolves a native event for every core PMU whose map knows it.
+    ///
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
+    fn resolve(&self, event: &Event, filter: Filter, source: &EventSource) -> Result<Resolved>;
+
+    /// Returns the most that an event of a core PMU can count, as the map of that core has it. `core` is the
+    /// PMU's position among several.
+    fn max_rate(
+        &self,
+        config: PerfConfig,
+        core: Option<usize>,
+        cores: &[CorePmu],
+    ) -> Option<MaxRate>;
+
+    /// Returns the event of a unit outside of the cores that a map has this name for.
+    fn uncore(&self, name: &str) -> Option<UncoreEvent>;
+
+    /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
+    fn knows(&self, name: &str) -> bool;
+}
+
 /// The source of native names: maps that are made when the first name is looked up.
 pub(crate) struct NativeNames {
     make: Box<dyn Fn() -> Result<Maps> + Send + Sync>,
@@ -36,64 +69,6 @@ impl NativeNames {
             resolved: RwLock::default(),
             cpus: PathBuf::from("/sys/devices/system/cpu"),
         }
-    }
-
-    /// Resolves an event that a map has a name for and that is written behind a core PMU, for that PMU:
-    /// `cpu/ex_ret_instr/`, `cpu/l2_rqsts.miss,cmask=1/`. None if it is no such event.
-    pub(crate) fn resolve_behind(
-        &self,
-        event: &PmuEvent,
-        filter: Filter,
-        source: &EventSource,
-    ) -> Option<Resolved> {
-        let is_of = |core: &CorePmu| core.name == event.pmu;
-        let core = source.cores().iter().position(is_of);
-        if core.is_none() && event.pmu != "cpu" {
-            return None;
-        }
-        let mut names = event.terms.iter().filter(|term| term.value.is_none());
-        let (Some(name), None) = (names.next(), names.next()) else {
-            return None;
-        };
-        let mut text = name.name.clone();
-        for term in event.terms.iter().filter(|term| term.value.is_some()) {
-            text.push_str(&format!(":{term}"));
-        }
-        let mut resolved = self.resolve(&Event::Named(text), filter, source).ok()?;
-        if let (Placement::Cores(cores), Some(core)) = (&mut resolved.placement, core) {
-            cores.retain(|(own, _)| *own == core);
-            if cores.is_empty() {
-                return None;
-            }
-        }
-        Some(resolved)
-    }
-
-    /// Resolves a native event for every core PMU whose map knows it.
-    ///
-    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
-    pub(crate) fn resolve(
-        &self,
-        event: &Event,
-        filter: Filter,
-        source: &EventSource,
-    ) -> Result<Resolved> {
-        let Event::Named(name) = event else {
-            return self.resolve_anew(event, filter, source);
-        };
-        let key = (name.clone(), filter.bits());
-        let known = self.resolved.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(resolved) = known.get(&key) {
-            return Ok(resolved.clone());
-        }
-        drop(known);
-        let resolved = self.resolve_anew(event, filter, source)?;
-        let mut known = self
-            .resolved
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        known.insert(key, resolved.clone());
-        Ok(resolved)
     }
 
     fn resolve_anew(
@@ -144,39 +119,6 @@ impl NativeNames {
         resolved.ok_or_else(|| unknown.unwrap_or_else(|| unsupported(event)))
     }
 
-    /// Returns the most that an event of a core PMU can count, as the map of that core has it. `core` is the
-    /// PMU's position among several.
-    pub(crate) fn max_rate(
-        &self,
-        config: PerfConfig,
-        core: Option<usize>,
-        cores: &[CorePmu],
-    ) -> Option<MaxRate> {
-        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
-        let of_core = |map: &&Arc<dyn EventMap>| {
-            let own = self.core_of(map.as_ref(), cores);
-            own.is_none() || core.is_none() || own == core
-        };
-        let encoding = Encoding::Perf(config);
-        let rates = maps.iter().filter(of_core);
-        rates
-            .map(|map| map.max_rate(&encoding))
-            .max_by_key(|rate| rate.increments_per_second())
-    }
-
-    /// Returns the event of a unit outside of the cores that a map has this name for.
-    pub(crate) fn uncore(&self, name: &str) -> Option<UncoreEvent> {
-        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
-        maps.iter().find_map(|map| map.uncore(name))
-    }
-
-    /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        let maps = self.maps.get_or_init(&self.make);
-        maps.as_ref()
-            .is_ok_and(|maps| maps.iter().any(|map| map.has_event(name)))
-    }
-
     /// The core PMU (by position) of the cores that a map is for.
     fn core_of(&self, map: &dyn EventMap, cores: &[CorePmu]) -> Option<usize> {
         let cpu = map.cpu();
@@ -196,6 +138,85 @@ impl NativeNames {
                 .and_then(|cpu| main_id(&self.cpus, *cpu))
                 .is_some_and(|own| own & PART == midr & PART)
         })
+    }
+}
+
+impl Natives for NativeNames {
+    fn resolve_behind(
+        &self,
+        event: &PmuEvent,
+        filter: Filter,
+        source: &EventSource,
+    ) -> Option<Resolved> {
+        let is_of = |core: &CorePmu| core.name == event.pmu;
+        let core = source.cores().iter().position(is_of);
+        if core.is_none() && event.pmu != "cpu" {
+            return None;
+        }
+        let mut names = event.terms.iter().filter(|term| term.value.is_none());
+        let (Some(name), None) = (names.next(), names.next()) else {
+            return None;
+        };
+        let mut text = name.name.clone();
+        for term in event.terms.iter().filter(|term| term.value.is_some()) {
+            text.push_str(&format!(":{term}"));
+        }
+        let mut resolved = self.resolve(&Event::Named(text), filter, source).ok()?;
+        if let (Placement::Cores(cores), Some(core)) = (&mut resolved.placement, core) {
+            cores.retain(|(own, _)| *own == core);
+            if cores.is_empty() {
+                return None;
+            }
+        }
+        Some(resolved)
+    }
+
+    fn resolve(&self, event: &Event, filter: Filter, source: &EventSource) -> Result<Resolved> {
+        let Event::Named(name) = event else {
+            return self.resolve_anew(event, filter, source);
+        };
+        let key = (name.clone(), filter.bits());
+        let known = self.resolved.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(resolved) = known.get(&key) {
+            return Ok(resolved.clone());
+        }
+        drop(known);
+        let resolved = self.resolve_anew(event, filter, source)?;
+        let mut known = self
+            .resolved
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(key, resolved.clone());
+        Ok(resolved)
+    }
+
+    fn max_rate(
+        &self,
+        config: PerfConfig,
+        core: Option<usize>,
+        cores: &[CorePmu],
+    ) -> Option<MaxRate> {
+        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
+        let of_core = |map: &&Arc<dyn EventMap>| {
+            let own = self.core_of(map.as_ref(), cores);
+            own.is_none() || core.is_none() || own == core
+        };
+        let encoding = Encoding::Perf(config);
+        let rates = maps.iter().filter(of_core);
+        rates
+            .map(|map| map.max_rate(&encoding))
+            .max_by_key(|rate| rate.increments_per_second())
+    }
+
+    fn uncore(&self, name: &str) -> Option<UncoreEvent> {
+        let maps = self.maps.get_or_init(&self.make).as_ref().ok()?;
+        maps.iter().find_map(|map| map.uncore(name))
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        let maps = self.maps.get_or_init(&self.make);
+        maps.as_ref()
+            .is_ok_and(|maps| maps.iter().any(|map| map.has_event(name)))
     }
 }
 

@@ -218,9 +218,16 @@ fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
 
 #[cfg(all(feature = "linux", target_os = "linux"))]
 fn linux_with(native: &Arc<NativeEvents>) -> Result<quipu_linux::LinuxBackend> {
-    let native = Arc::clone(native);
-    quipu_linux::LinuxBackend::new()
-        .map(|backend| backend.with_event_maps(move || native.linux_maps()))
+    cfg_if::cfg_if! {
+        if #[cfg(feature = "events")] {
+            let native = Arc::clone(native);
+            quipu_linux::LinuxBackend::new()
+                .map(|backend| backend.with_event_maps(move || native.linux_maps()))
+        } else {
+            let _ = native;
+            quipu_linux::LinuxBackend::new()
+        }
+    }
 }
 
 /// Returns perf_event_open(2) with the native events of this machine, as itself: for what Linux alone

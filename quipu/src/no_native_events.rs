@@ -14,11 +14,6 @@ impl NativeEvents {
         THIS.get_or_init(Arc::default)
     }
 
-    #[cfg(all(feature = "linux", target_os = "linux"))]
-    pub(crate) fn linux_maps(&self) -> Result<Vec<Arc<dyn quipu_hal::EventMap>>> {
-        Ok(Vec::new())
-    }
-
     pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Formula>> {
         Ok(None)
     }
