@@ -54,15 +54,10 @@ fn tracepoint(event: &Event) -> Option<(&str, &str)> {
 
 /// The kernel says EINVAL for every mistake, and writes down which for its own filters only.
 fn explain(condition: &str, system: &str, name: &str, error: Error) -> Error {
-    let format = Tracefs::find().and_then(|tracefs| tracefs.format(system, name));
-    let Ok(format) = format else {
+    let fields = Tracefs::find().and_then(|tracefs| tracefs.field_names(system, name));
+    let Ok(fields) = fields else {
         return error.with_reason("the kernel does not understand the condition");
     };
-    let fields: Vec<String> = format
-        .fields()
-        .iter()
-        .map(|f| f.name().to_owned())
-        .collect();
     let known = |word: &str| EVERYWHERE.contains(&word) || fields.iter().any(|f| f == word);
     match names(condition).find(|word| !known(word)) {
         Some(word) => error

@@ -104,6 +104,12 @@ impl Tracefs {
         TraceFormat::parse(&self.read(system, name, "format")?.1)
     }
 
+    /// The names of the fields of a tracepoint.
+    pub(crate) fn field_names(&self, system: &str, name: &str) -> Result<Vec<String>> {
+        let text = self.read(system, name, "format")?.1;
+        Ok(TraceFormat::field_names(&text).map(str::to_owned).collect())
+    }
+
     /// A file of a tracepoint, with where it is.
     fn read(&self, system: &str, name: &str, file: &str) -> Result<(PathBuf, String)> {
         let unknown = || self.unknown(attempted(system, name), system, name);

@@ -121,6 +121,16 @@ impl TraceFormat {
         Ok(format)
     }
 
+    /// Returns the names of the fields in the text of a `format` file, without reading what else it says of them.
+    pub fn field_names(text: &str) -> impl Iterator<Item = &str> {
+        let (text, _) = text.split_once("\nprint fmt:").unwrap_or((text, ""));
+        let declarations = text.lines().filter_map(|line| {
+            let (declaration, _) = line.trim().strip_prefix("field:")?.split_once(';')?;
+            Some(declaration)
+        });
+        declarations.filter_map(|declaration| Some(split_declaration(declaration.trim())?.1))
+    }
+
     /// The tracepoint's name, without its system.
     pub fn name(&self) -> &str {
         &self.name

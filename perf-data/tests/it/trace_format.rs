@@ -1,7 +1,7 @@
 //! The format files of tracepoints, and values in raw bytes.
 
 use proptest::prelude::*;
-use quipu_perf_data::{FieldValue, TraceFormat};
+use quipu_perf_data::{FieldValue, TraceField, TraceFormat};
 
 const FORMAT: &str = "\
 name: everything
@@ -59,6 +59,8 @@ fn list(value: Option<FieldValue<'_>>) -> Vec<FieldValue<'_>> {
 fn every_kind_of_field_has_its_value() {
     use FieldValue as V;
     let format = TraceFormat::parse(FORMAT).expect("well formed");
+    let names = format.fields().iter().map(TraceField::name);
+    assert!(TraceFormat::field_names(FORMAT).eq(names));
     assert_eq!((format.name(), format.id()), ("everything", 77));
     assert_eq!(format.fields().len(), 13);
     let raw = raw();
