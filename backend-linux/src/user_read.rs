@@ -23,7 +23,7 @@
 //! [`LinuxBackend::without_user_reads`](crate::LinuxBackend::without_user_reads) is for machines
 //! where that has to be feared, and for groups whose members have to be of one moment.
 //!
-//! Where the page of a counter says that it may not be read, a backend maps none of that PMU again.
+//! A backend maps no page of a PMU again, one of which has said that it may not be read.
 //!
 //! [`UserPage`] and [`Registers`] are the protocol itself, over a page and registers of any origin:
 //!

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Obstacle;
 use crate::event_bits::EventBits;
 
-/// What the pages of a PMU's counters said. What is refused now may be permitted later (the PMU's file `rdpmc`): a
+/// The refusals that pages of counters have shown, by PMU. One may be permitted later (the PMU's file `rdpmc`): a
 /// backend that is made then finds out.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedPages(Mutex<Vec<(u64, Obstacle)>>);
