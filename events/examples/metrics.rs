@@ -12,8 +12,8 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// The CPUs whose cores are of one kind, with their files. On hybrid ones the events would have to name a PMU.
-const CPUS: [(&str, &str); 10] = [
+/// The kinds of core, with their files.
+const CPUS: [(&str, &str); 15] = [
     ("intel-skl", "SKL/metrics/skylake_metrics.json"),
     ("intel-skx", "SKX/metrics/skylakex_metrics.json"),
     ("intel-clx", "CLX/metrics/cascadelakex_metrics.json"),
@@ -24,6 +24,52 @@ const CPUS: [(&str, &str); 10] = [
     ("intel-spr", "SPR/metrics/sapphirerapids_metrics.json"),
     ("intel-emr", "EMR/metrics/emeraldrapids_metrics.json"),
     ("intel-gnr", "GNR/metrics/graniterapids_metrics.json"),
+    (
+        "intel-adl-core",
+        "ADL/metrics/alderlake_metrics_goldencove_core.json",
+    ),
+    (
+        "intel-mtl-core",
+        "MTL/metrics/meteorlake_metrics_redwoodcove_core.json",
+    ),
+    (
+        "intel-arl-core",
+        "ARL/metrics/arrowlake_metrics_lioncove_core.json",
+    ),
+    (
+        "intel-lnl-core",
+        "LNL/metrics/lunarlake_metrics_lioncove_core.json",
+    ),
+    (CRESTMONT, "SRF/metrics/sierraforest_metrics.json"),
+];
+
+/// The efficiency core that has a file of its own.
+const CRESTMONT: &str = "intel-srf";
+
+/// The other efficiency cores, with what is not as in the file of [`CRESTMONT`]: the slots of a cycle and the events of
+/// all slots (`tools/perf/pmu-events/arch/x86` of Linux: `adl-metrics.json`, `mtl-metrics.json`, `lnl-metrics.json`,
+/// `arl-metrics.json`).
+const EFFICIENCY_CORES: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "intel-adl-atom",
+        &[
+            ("( 6 )", "( 5 )"),
+            (
+                "TOPDOWN_BAD_SPECULATION.ALL_P / ( ( 5 ) * ( CPU_CLK_UNHALTED.CORE ) )",
+                "1 - ( TOPDOWN_FE_BOUND.ALL_P + TOPDOWN_BE_BOUND.ALL_P + TOPDOWN_RETIRING.ALL_P ) \
+                 / ( ( 5 ) * ( CPU_CLK_UNHALTED.CORE ) )",
+            ),
+            (".ALL_P", ".ALL"),
+        ],
+    ),
+    ("intel-mtl-atom", &[]),
+    ("intel-lnl-atom", SKYMONT),
+    ("intel-arl-atom", SKYMONT),
+];
+
+const SKYMONT: &[(&str, &str)] = &[
+    ("( 6 )", "( 8 )"),
+    ("TOPDOWN_FE_BOUND.ALL_P", "TOPDOWN_FE_BOUND.ALL"),
 ];
 
 /// Intel's groups of the levels, and perf's names of them.
@@ -38,6 +84,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut text = String::new();
         for row in list["Metrics"].as_array().into_iter().flatten() {
             text += &metric(row).unwrap_or_default();
+        }
+        if cpu == CRESTMONT {
+            for (cpu, changes) in EFFICIENCY_CORES {
+                let changed = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+                let text = changes.iter().fold(text.clone(), changed);
+                tables.entry(text).or_default().push(cpu);
+            }
         }
         tables.entry(text).or_default().push(cpu);
     }
@@ -55,7 +108,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Returns a metric of the two levels as a table; `None` for others.
 fn metric(row: &Value) -> Option<String> {
     let groups: Vec<&str> = row["MetricGroup"].as_str()?.split(';').collect();
-    let (_, level) = LEVELS.iter().find(|(theirs, _)| groups.contains(theirs))?;
+    let is_level = |(at, theirs): (usize, &str)| {
+        // Crestmont's list has no groups, and gives figures of other kinds a level too.
+        let by_number = row["CountDomain"] == "Slots" && row["Level"] == at + 1;
+        groups.contains(&theirs) || by_number
+    };
+    let mut levels = LEVELS.iter().enumerate();
+    let (_, (_, level)) = levels.find(|(at, (theirs, _))| is_level((*at, theirs)))?;
     if row["UnitOfMeasure"] != "percent" {
         return None;
     }
@@ -84,8 +143,16 @@ fn metric(row: &Value) -> Option<String> {
         let _ = writeln!(text, "smt-formula = \"{with}\"");
     }
     let _ = writeln!(text, "unit = \"%\"\ngroups = [\"{level}\"]");
-    let threshold = row["Threshold"]["BaseFormula"].as_str().unwrap_or_default();
-    let threshold: Vec<String> = threshold.split_whitespace().map(in_threshold).collect();
+    let threshold = &row["Threshold"];
+    let in_percent = threshold["BaseFormula"].as_str();
+    let threshold = match (in_percent, threshold["Formula"].as_str()) {
+        (Some(text), _) => text.to_owned(),
+        // As a share of 1.
+        (None, Some(text)) => text.replace("&&", "&").replace(">0.", "> 0."),
+        (None, None) => String::new(),
+    };
+    let words = threshold.split_whitespace();
+    let threshold: Vec<String> = words.map(in_threshold).collect();
     if !threshold.is_empty() {
         let _ = writeln!(
             text,
@@ -107,11 +174,15 @@ fn perfs_name(name: &str) -> String {
     format!("tma_{}", name.to_ascii_lowercase())
 }
 
-/// Returns a word of a threshold with perf's name in the place of `metric_TMA_..Fetch_Latency(%)`.
+/// Returns a word of a threshold with perf's name in the place of `metric_TMA_..Fetch_Latency(%)`, and a share of 1 in
+/// percent.
 fn in_threshold(word: &str) -> String {
     match word.strip_prefix("metric_TMA_") {
         Some(name) => perfs_name(name.trim_start_matches('.').trim_end_matches("(%)")),
-        None => word.to_owned(),
+        None => match word.strip_prefix("0.").map(|share| format!("{share:0<2}")) {
+            Some(percent) if percent.len() == 2 => percent.trim_start_matches('0').to_owned(),
+            _ => word.to_owned(),
+        },
     }
 }
 

@@ -33,6 +33,6 @@ pub use files::{check_file, check_text};
 pub use metrics::MetricDetails;
 #[cfg(feature = "files")]
 pub use quipu_events_format::Diagnostic;
-pub use quipu_events_format::{Formula, FormulaError, Threshold};
+pub use quipu_events_format::{Formula, FormulaError, Revisions, Threshold};
 pub use standard_presets::counted_by;
 pub use uncore::UncoreDetails;

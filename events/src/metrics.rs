@@ -1,6 +1,8 @@
 //! The metrics of a CPU: numbers that are made of several events, such as the levels of top-down analysis.
 
+use quipu_events_format::Revisions;
 use quipu_events_format::packed::Descriptions;
+use quipu_hal::CpuIdentity;
 
 use crate::cpu_table::CpuTable;
 
@@ -28,14 +30,17 @@ pub struct MetricDetails {
     pub smt_formula: Option<String>,
     /// The sentence that says what it means.
     pub description: String,
+    /// The revisions of an Arm core that it is for: see [`Revisions`]. Empty where it is for all.
+    pub revisions: String,
 }
 
 impl MetricDetails {
-    /// Returns the metric of a line, if it is one of a CPU.
-    fn of(cpu: &str, line: &str) -> Option<Self> {
+    /// Returns the metric of a line, if it is one of a CPU, and of its revision where that is known.
+    fn of(cpu: &str, midr: Option<u64>, line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split('\t').collect();
         let [
             cpus,
+            revisions,
             name,
             groups,
             unit,
@@ -47,7 +52,9 @@ impl MetricDetails {
         else {
             return None;
         };
-        cpus.split(',').any(|id| id == cpu).then(|| Self {
+        let excludes = |revisions: Revisions| midr.is_some_and(|midr| !revisions.include(midr));
+        let is_of = cpus.split(',').any(|id| id == cpu);
+        (is_of && !Revisions::parse(revisions).is_some_and(excludes)).then(|| Self {
             name: name.to_owned(),
             groups: groups.split(';').map(str::to_owned).collect(),
             unit: unit.to_owned(),
@@ -55,6 +62,7 @@ impl MetricDetails {
             formula: formula.to_owned(),
             smt_formula: Some(smt_formula.to_owned()).filter(|formula| !formula.is_empty()),
             description: description.to_owned(),
+            revisions: revisions.to_owned(),
         })
     }
 
@@ -66,7 +74,8 @@ impl MetricDetails {
 }
 
 impl CpuTable {
-    /// Returns the metrics of the CPU, by level.
+    /// Returns the metrics of the CPU, by level. For a table chosen by its id, the revision is not known, and all
+    /// [`revisions`](MetricDetails::revisions) are there.
     ///
     /// ```
     /// use quipu_events::Database;
@@ -77,9 +86,13 @@ impl CpuTable {
     /// # Ok::<(), quipu_hal::Error>(())
     /// ```
     pub fn metrics(&self) -> Vec<MetricDetails> {
+        let midr = match self.model().identity {
+            CpuIdentity::Arm { midr } if self.recognised_by().is_some() => Some(midr),
+            _ => None,
+        };
         let lines = (0..).map_while(|number| LINES.get(number));
         let mut metrics: Vec<_> = lines
-            .filter_map(|line| MetricDetails::of(self.id(), line))
+            .filter_map(|line| MetricDetails::of(self.id(), midr, line))
             .collect();
         metrics.sort_by(|a, b| (&a.groups, &a.name).cmp(&(&b.groups, &b.name)));
         metrics

@@ -49,6 +49,9 @@ impl Metrics {
                 if !metric.threshold.is_empty() {
                     let _ = write!(facts, "; threshold: {}", metric.threshold);
                 }
+                if !metric.revisions.is_empty() {
+                    let _ = write!(facts, "; revisions {}", metric.revisions);
+                }
                 let _ = writeln!(text, "  {}  {}", metric.name, layout.dim(&facts));
                 text += &descriptions.lines(Some(&metric.description), layout);
                 if descriptions == Descriptions::Long {

@@ -1,7 +1,8 @@
 //! The metrics that `-M` and `--topdown` ask for: formulas over this CPU's events, each counted like a preset.
 
 use quipu::{Event, EventSpec, GroupSpec};
-use quipu_events::{CpuTable, MetricDetails, Threshold};
+use quipu_events::{CpuTable, Formula, MetricDetails, Threshold};
+use quipu_hal::PmuEvent;
 
 use crate::failure::Failure;
 use crate::names::Names;
@@ -13,6 +14,8 @@ use super::options::Options;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derived {
     pub name: String,
+    /// The core PMU whose events it is made of, where there are several: `cpu_atom`.
+    pub pmu: Option<String>,
     pub formula: String,
     pub unit: String,
     pub groups: Vec<String>,
@@ -21,10 +24,16 @@ pub struct Derived {
 }
 
 impl Derived {
-    fn new(metric: MetricDetails, threads_share_cores: bool) -> Self {
+    fn new(metric: MetricDetails, pmu: Option<String>, threads_share_cores: bool) -> Self {
         let with_smt = metric.smt_formula.filter(|_| threads_share_cores);
+        let formula = with_smt.unwrap_or(metric.formula);
+        let on_core = pmu.as_deref().and_then(|pmu| {
+            let formula = Formula::parse(&formula).ok()?;
+            Some(formula.on_core(pmu))
+        });
         Self {
-            formula: with_smt.unwrap_or(metric.formula),
+            formula: on_core.unwrap_or(formula),
+            pmu,
             threshold: Threshold::parse(&metric.threshold),
             name: metric.name,
             unit: metric.unit,
@@ -32,16 +41,24 @@ impl Derived {
         }
     }
 
+    /// Returns its name as an event: `retiring`, `cpu_atom/tma_retiring/`.
+    pub fn event_name(&self) -> String {
+        match &self.pmu {
+            Some(pmu) => PmuEvent::new(pmu).with(&self.name).to_string(),
+            None => self.name.clone(),
+        }
+    }
+
     /// Returns the event that stands for it in an event set.
     pub fn event(&self) -> Event {
-        Event::Named(self.name.clone())
+        Event::Named(self.event_name())
     }
 
     /// Returns the request for its events.
     pub fn request(&self) -> Request {
         Request {
             group: GroupSpec::single(EventSpec::new(self.event())),
-            labels: vec![self.name.clone()],
+            labels: vec![self.event_name()],
             optional: false,
         }
     }
@@ -65,18 +82,26 @@ pub fn chosen(options: &Options, names: Option<&Names>) -> Result<Vec<Derived>, 
     of_cpus(&wanted, tables, threads_share_cores())
 }
 
-/// Returns the metrics of these CPUs that have one of the names, or are of a group that has.
+/// Returns the metrics of these kinds of core that have one of the names, or are of a group that has; each is made of the
+/// events of its own core PMU.
 ///
 /// # Errors
-/// When there is none of a name.
+/// When there is none of a name, or it depends on a revision that is not known.
 pub fn of_cpus(
     wanted: &[String],
     tables: &[CpuTable],
     threads_share_cores: bool,
 ) -> Result<Vec<Derived>, Failure> {
-    let of_cpus: Vec<MetricDetails> = tables.iter().flat_map(CpuTable::metrics).collect();
+    let is_hybrid = tables.len() > 1;
+    let of_cpu = |table: &CpuTable| {
+        let core_type = table.model().core_type.as_deref().filter(|_| is_hybrid);
+        let pmu = core_type.map(|core_type| format!("cpu_{core_type}"));
+        let metrics = table.metrics().into_iter();
+        metrics.map(move |metric| (metric, pmu.clone()))
+    };
+    let of_cpus: Vec<(MetricDetails, Option<String>)> = tables.iter().flat_map(of_cpu).collect();
     for name in wanted {
-        if !of_cpus.iter().any(|metric| metric.is_called(name)) {
+        if !of_cpus.iter().any(|(metric, _)| metric.is_called(name)) {
             let cpus: Vec<&str> = tables.iter().map(CpuTable::id).collect();
             return Err(Failure::usage(format_args!(
                 "{} has no metric or group of metrics called {name}; `quipu list metrics` lists those of this CPU",
@@ -85,10 +110,22 @@ pub fn of_cpus(
         }
     }
     let mut chosen: Vec<Derived> = Vec::new();
-    for metric in of_cpus {
-        let is_wanted = wanted.iter().any(|name| metric.is_called(name));
-        if is_wanted && !chosen.iter().any(|known| known.name == metric.name) {
-            chosen.push(Derived::new(metric, threads_share_cores));
+    for (metric, pmu) in of_cpus {
+        if !wanted.iter().any(|name| metric.is_called(name)) {
+            continue;
+        }
+        let revisions = metric.revisions.clone();
+        let metric = Derived::new(metric, pmu, threads_share_cores);
+        match chosen.iter().find(|known| known.event() == metric.event()) {
+            None => chosen.push(metric),
+            Some(known) if known.formula != metric.formula && !revisions.is_empty() => {
+                return Err(Failure::new(format_args!(
+                    "{} has another formula on revisions {revisions} of the core, and which one this is is not known; leave --cpu out, \
+                     or count the events of one of them (quipu list -v metrics)",
+                    metric.name
+                )));
+            }
+            Some(_) => {}
         }
     }
     Ok(chosen)

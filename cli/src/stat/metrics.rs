@@ -101,7 +101,7 @@ fn of_cpu(row: &Row, derived: &Derived, rows: &[Row], amount: f64) -> Metric {
             other
                 .derived
                 .as_ref()
-                .is_some_and(|other| other.name == name)
+                .is_some_and(|other| other.name == name && other.pmu == derived.pmu)
         };
         counted_beside(row, rows, is_it)?.amount()
     };

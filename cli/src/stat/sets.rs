@@ -95,7 +95,7 @@ impl Sets {
                     .user_mode_fallback(true)
                     .cpu_fallback(true);
                 for metric in &plan.metrics {
-                    set.preset(&metric.name, &metric.formula)?;
+                    set.preset(metric.event_name(), &metric.formula)?;
                 }
                 if let Some(names) = &plan.names {
                     set.machine(Arc::clone(&names.machine));

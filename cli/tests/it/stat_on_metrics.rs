@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quipu_cli::stat::derived::{self, Derived};
 use quipu_cli::stat::{Backends, Options, Output, Plan, Session};
 use quipu_cli::target::TargetOptions;
-use quipu_events::Database;
+use quipu_events::{CpuTable, Database};
 use quipu_hal::{
     Backend, Capabilities, Error, ErrorKind, EventInfo, Features, Group, GroupSpec, Part, ReadBuf,
     Reading, Result, Simultaneity, Target, TargetKinds,
@@ -48,7 +48,7 @@ impl Backend for Script {
         }
         let mut group = ScriptedGroup {
             members: Vec::new(),
-            parts: [Part::on_cpu(0)],
+            parts: [Part::on_cpu(cpu_of(spec))],
             values: Vec::new(),
             running: SECOND / 100 * self.running,
         };
@@ -103,6 +103,14 @@ impl Group for ScriptedGroup {
         }
         Ok(())
     }
+}
+
+/// Returns the CPU that a group is counted on: those of `cpu_atom` have a number of their own.
+fn cpu_of(spec: &GroupSpec) -> u32 {
+    let names = spec.members.iter().map(|member| member.event.to_string());
+    let on_atom: Vec<bool> = names.map(|name| name.starts_with("cpu_atom/")).collect();
+    assert!(on_atom.windows(2).all(|pair| pair[0] == pair[1]), "{spec}");
+    4 * u32::from(on_atom[0])
 }
 
 /// Returns the report of measuring these metrics of Zen 4.
@@ -250,6 +258,115 @@ fn a_value_beyond_its_threshold_is_marked() {
     assert_eq!(lines.next().unwrap()["metric-threshold"], "bad");
     // It is below 70, and the metric that would say more was not measured.
     assert_eq!(lines.next().unwrap().get("metric-threshold"), None);
+}
+
+/// Counts of Alder Lake: slots of 1000 cycles of either kind of core.
+const HYBRID: [(&str, u64); 14] = [
+    ("cpu_core/slots/", 6000),
+    ("cpu_core/topdown-retiring/", 3000),
+    ("cpu_core/topdown-bad-spec/", 600),
+    ("cpu_core/topdown-fe-bound/", 900),
+    ("cpu_core/topdown-be-bound/", 1500),
+    ("cpu_core/topdown-heavy-ops/", 300),
+    ("cpu_core/topdown-mem-bound/", 1200),
+    ("cpu_core/INT_MISC.UOP_DROPPING/", 60),
+    ("cpu_atom/CPU_CLK_UNHALTED.CORE/", 1000),
+    ("cpu_atom/TOPDOWN_FE_BOUND.ALL/", 1000),
+    ("cpu_atom/TOPDOWN_BE_BOUND.ALL/", 1500),
+    ("cpu_atom/TOPDOWN_RETIRING.ALL/", 2000),
+    ("cpu_atom/TOPDOWN_BE_BOUND.ALLOC_RESTRICTIONS/", 500),
+    ("cpu_atom/TOPDOWN_FE_BOUND.FRONTEND_LATENCY/", 250),
+];
+
+fn alder_lake() -> [CpuTable; 2] {
+    ["intel-adl-core", "intel-adl-atom"]
+        .map(|id| Database::embedded().cpu(id).expect("it is there"))
+}
+
+#[test]
+fn each_core_pmu_of_a_hybrid_cpu_has_its_own_value() {
+    let of = |wanted: &[&str], change: fn(&mut Options)| {
+        let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let chosen = derived::of_cpus(&wanted, &alder_lake(), false).expect("metrics");
+        let script = Script {
+            counts: HYBRID.to_vec(),
+            counters: 8,
+            ..script()
+        };
+        report_of(chosen, script, change)
+    };
+    let csv = of(&["TopdownL1"], |options| options.form.csv = true);
+    let expected = [
+        ("cpu_core/tma_backend_bound/", "25.00"),
+        ("cpu_core/tma_bad_speculation/", "11.00"),
+        ("cpu_core/tma_frontend_bound/", "14.00"),
+        ("cpu_core/tma_retiring/", "50.00"),
+        ("cpu_atom/tma_backend_bound/", "30.00"),
+        ("cpu_atom/tma_bad_speculation/", "10.00"),
+        ("cpu_atom/tma_frontend_bound/", "20.00"),
+        ("cpu_atom/tma_retiring/", "40.00"),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(values(&csv), expected, "{csv}");
+    // The threshold of each is over the metrics of its own core: the parent is over 10 % on both, the rest is not.
+    let wanted = ["tma_backend_bound", "tma_core_bound", "tma_memory_bound"];
+    let json = of(&wanted, |options| options.form.json = true);
+    let line = |name: &str| {
+        let mut lines = json
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+        lines.find(|line| line["event"] == name).expect(name)
+    };
+    let core = line("cpu_core/tma_core_bound/");
+    assert_eq!(
+        (&core["metric-value"], &core["metric-threshold"]),
+        (&5.0.into(), &"good".into())
+    );
+    assert_eq!(core["metric-unit"], "%  tma_core_bound");
+    assert_eq!(line("cpu_core/tma_memory_bound/")["metric-value"], 20.0);
+    let atom = line("cpu_atom/tma_core_bound/");
+    assert_eq!(
+        (&atom["metric-value"], &atom["metric-threshold"]),
+        (&10.0.into(), &"good".into())
+    );
+    // A column says which core it is of where both have the metric.
+    let columns = of(&["tma_retiring"], |options| options.form.metric_only = true);
+    for column in [
+        "cpu_core/tma_retiring/",
+        "cpu_atom/tma_retiring/",
+        "50.0",
+        "40.0",
+    ] {
+        assert!(columns.contains(column), "{columns}");
+    }
+}
+
+#[test]
+fn a_metric_of_a_hybrid_cpu_may_be_one_of_one_core() {
+    let chosen = derived::of_cpus(&["tma_resource_bound".to_owned()], &alder_lake(), false);
+    let chosen = chosen.expect("a metric");
+    let names: Vec<String> = chosen.iter().map(Derived::event_name).collect();
+    assert_eq!(names, ["cpu_atom/tma_resource_bound/"]);
+    // Cores of one kind need no PMU before their events.
+    let [core, _] = alder_lake();
+    let alone = derived::of_cpus(&["tma_retiring".to_owned()], &[core], false).expect("a metric");
+    assert_eq!(alone[0].event_name(), "tma_retiring");
+    assert!(!alone[0].formula.contains('@'), "{}", alone[0].formula);
+}
+
+#[test]
+fn a_formula_of_an_unknown_revision_is_refused() {
+    let n2 = Database::embedded()
+        .cpu("arm-neoverse-n2")
+        .expect("it is there");
+    let of = |name: &str| derived::of_cpus(&[name.to_owned()], std::slice::from_ref(&n2), false);
+    // It is the same on all of them.
+    assert_eq!(of("backend_bound").expect("a metric").len(), 1);
+    let said = of("retiring").unwrap_err().to_string();
+    assert!(
+        said.starts_with("retiring has another formula on revisions >= r0p3"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::generalized::is_generalized;
 
 /// A formula over events: names, numbers, `+ - * /`, parentheses, `max(A, B)` and `min(A, B)`.
 ///
-/// A hyphen inside a name belongs to the name (`branch-misses`); to subtract, put spaces around it.
+/// A hyphen inside a name belongs to the name (`branch-misses`); to subtract, put spaces around it. An event of one core
+/// PMU of several is written as perf does: `cpu_atom@INST_RETIRED.ANY@`.
 ///
 /// ```
 /// use quipu_events_format::Formula;
@@ -124,6 +125,35 @@ impl Formula {
     /// ```
     pub fn terms(&self) -> impl ExactSizeIterator<Item = Event> + '_ {
         self.events.iter().map(|name| term(name))
+    }
+
+    /// Returns the text of the formula with every event that is not software counted on one core PMU.
+    ///
+    /// ```
+    /// use quipu_events_format::Formula;
+    ///
+    /// let formula = Formula::parse("max(INST_RETIRED.ANY, 2) / task-clock").unwrap();
+    /// let on_atom = formula.on_core("cpu_atom");
+    /// assert_eq!(on_atom, "max(cpu_atom@INST_RETIRED.ANY@, 2) / task-clock");
+    /// let event = Formula::parse(&on_atom).unwrap().terms().next().unwrap();
+    /// assert_eq!(event.to_string(), "cpu_atom/INST_RETIRED.ANY/");
+    /// ```
+    pub fn on_core(&self, pmu: &str) -> String {
+        let mut text = String::new();
+        let mut rest = self.text.as_str();
+        while let Some(at) = rest.find(starts_word) {
+            let (between, from_word) = rest.split_at(at);
+            let (word, after) = from_word.split_at(word_length(from_word));
+            text += between;
+            let is_event = self.events.iter().any(|event| event == word);
+            let has_pmu = word.contains('@');
+            match is_event && !has_pmu && !matches!(term(word), Event::Software(_)) {
+                true => text += &format!("{pmu}@{word}@"),
+                false => text += word,
+            }
+            rest = after;
+        }
+        text + rest
     }
 
     /// Returns true if whole numbers always give a whole number: nothing is divided, and no number has a
@@ -371,7 +401,11 @@ impl Parser<'_> {
 
     fn word(&mut self) -> Result<(), FormulaError> {
         let rest = &self.text[self.at..];
-        let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        let word = &rest[..word_length(rest)];
+        if rest[word.len()..].starts_with('@') {
+            self.at += word.len();
+            return Err(self.error("the event of a PMU stands between two `@`"));
+        }
         let function = match word {
             "max" => Some(Step::Largest),
             "min" => Some(Step::Smallest),
@@ -422,9 +456,28 @@ fn whole(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i128)
 }
 
+/// Returns the length of the word that a text begins with, with the event of a PMU between two `@`.
+fn word_length(text: &str) -> usize {
+    let end = |text: &str| text.find(|c| !is_word(c)).unwrap_or(text.len());
+    let word = end(text);
+    let behind = text[word..]
+        .strip_prefix('@')
+        .map(|event| &event[..end(event)]);
+    match behind {
+        Some(event) if !event.is_empty() && text[word + 1 + event.len()..].starts_with('@') => {
+            word + event.len() + 2
+        }
+        _ => word,
+    }
+}
+
 /// Returns the event that a name in a formula stands for. What Intel's register of top-down metrics counts has names in
 /// Linux alone (`/sys/bus/event_source/devices/cpu/events`).
 fn term(name: &str) -> Event {
+    let behind_pmu = name.strip_suffix('@').and_then(|name| name.split_once('@'));
+    if let Some((pmu, event)) = behind_pmu {
+        return Event::Pmu(PmuEvent::new(pmu).with(event));
+    }
     let hardware = Hardware::ALL
         .iter()
         .copied()

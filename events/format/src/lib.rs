@@ -35,11 +35,13 @@ cfg_if::cfg_if! {
         pub mod packed;
         pub mod pattern;
         mod printable;
+        mod revisions;
         mod threshold;
 
         pub use masks::Together;
         pub use bits::{Bits, Counters, ISAS, SCHEMES, flag, is_software, join};
         pub use printable::shortened;
+        pub use revisions::Revisions;
         pub use threshold::Threshold;
     }
 }

@@ -11,6 +11,7 @@ use crate::fields::{Checked, Node, Reading};
 use crate::formula::Formula;
 use crate::packed::write_descriptions;
 use crate::printable::shortened;
+use crate::revisions::Revisions;
 use crate::strings::Strings;
 use crate::threshold::Threshold;
 
@@ -19,6 +20,7 @@ use crate::threshold::Threshold;
 #[serde(default, expecting = "a table")]
 struct TableKeys {
     cpus: Checked<Vec<Checked<String>>>,
+    revisions: Checked<String>,
     #[serde(rename = "formulas")]
     _formulas: IgnoredAny,
 }
@@ -36,8 +38,8 @@ struct MetricKeys {
 }
 
 /// Reads and checks files of metrics, `(name, text)` each, for the CPU entries with these ids, and returns them
-/// compressed: a line for each metric, with a tab between CPUs, name, groups, unit, threshold, both formulas and
-/// description.
+/// compressed: a line for each metric, with a tab between CPUs, revisions, name, groups, unit, threshold, both formulas
+/// and description.
 ///
 /// # Errors
 /// Every finding in every file, by location.
@@ -85,6 +87,14 @@ fn read_table(
         }
         cpus.push(id);
     }
+    let revisions = keys.revisions.value().unwrap_or_default();
+    if !revisions.is_empty() && Revisions::parse(&revisions).is_none() {
+        let shown = shortened(&revisions);
+        reading.note(
+            &node.1.span(),
+            format!("`{shown}` are no revisions such as `< r0p3` or `>= r0p3`"),
+        );
+    }
     let formulas = node.1.get_ref().get("formulas")?;
     for (name, value) in reading.table(("formulas", formulas)).into_iter().flatten() {
         let name: &str = name.get_ref();
@@ -107,6 +117,7 @@ fn read_table(
         let groups: Vec<String> = keys.groups.items().map(|(group, _)| group).collect();
         let fields = [
             cpus.join(","),
+            revisions.clone(),
             name.to_owned(),
             groups.join(";"),
             keys.unit.value().unwrap_or_default(),
@@ -122,7 +133,6 @@ fn read_table(
     }
     Some(())
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +155,11 @@ mod tests {
                 "share > 10",
                 "share = 10",
                 "m.toml:3:1: `share = 10` is no threshold",
+            ),
+            (
+                "[metrics.formulas",
+                "revisions = \"from r0p3\"\n[metrics.formulas",
+                "m.toml:1:1: `from r0p3` are no revisions such as `< r0p3` or `>= r0p3`",
             ),
         ] {
             let findings = compile_metrics(&[("m.toml", &FILE.replacen(from, to, 1))], &ids);

@@ -136,3 +136,18 @@ fn the_larger_and_the_smaller_of_two() {
         assert_eq!(Formula::parse(text).unwrap_err().to_string(), error);
     }
 }
+
+#[test]
+fn an_event_may_be_of_one_core_pmu() {
+    let both = Formula::parse("cpu_core@slots@ / cpu_atom@L2_RQSTS.MISS:c=1@ - cycles").unwrap();
+    let terms: Vec<String> = both.terms().map(|term| term.to_string()).collect();
+    let expected = ["cpu_core/slots/", "cpu_atom/'L2_RQSTS.MISS:c=1'/", "cycles"];
+    assert_eq!(terms, expected);
+    // What is on a core already, numbers and functions stay as they are.
+    let qualified = Formula::parse("max(cpu_core@A@, 2.5 * A - A.B) + page-faults").unwrap();
+    let expected = "max(cpu_core@A@, 2.5 * cpu_atom@A@ - cpu_atom@A.B@) + page-faults";
+    assert_eq!(qualified.on_core("cpu_atom"), expected);
+    for (text, at) in [("a@b", 1), ("a@@", 1), ("2 + a@b @", 5), ("@b@", 0)] {
+        assert_eq!(Formula::parse(text).unwrap_err().at, at, "{text}");
+    }
+}

@@ -1,7 +1,8 @@
 //! Metrics: their formulas name events that the CPU counts, and give the values that their sources give.
 
+use quipu_events::identify::Core;
 use quipu_events::{Database, Formula, Interface, MetricDetails, Threshold};
-use quipu_hal::{Event, EventMap, Filter};
+use quipu_hal::{CpuIdentity, Event, EventMap, Filter};
 
 fn metric(cpu: &str, name: &str) -> MetricDetails {
     let metrics = Database::embedded().cpu(cpu).unwrap().metrics();
@@ -53,8 +54,10 @@ fn every_event_of_a_formula_is_one_that_the_cpu_counts() {
             with_metrics.push(cpu.id);
         }
     }
-    let expected = "amd-zen4 amd-zen5 arm-neoverse-n3 arm-neoverse-v1 arm-neoverse-v2 arm-neoverse-v3 intel-clx \
-        intel-emr intel-gnr intel-icl intel-icx intel-rkl intel-skl intel-skx intel-spr intel-tgl";
+    let expected = "amd-zen4 amd-zen5 arm-neoverse-n2 arm-neoverse-n3 arm-neoverse-v1 arm-neoverse-v2 arm-neoverse-v3 \
+        intel-adl-atom intel-adl-core intel-arl-atom intel-arl-core intel-clx intel-emr intel-gnr intel-icl \
+        intel-icx intel-lnl-atom intel-lnl-core intel-mtl-atom intel-mtl-core intel-rkl intel-skl intel-skx \
+        intel-spr intel-srf intel-tgl";
     with_metrics.sort();
     assert_eq!(with_metrics.join(" "), expected);
 }
@@ -103,6 +106,53 @@ fn sapphire_rapids_counts_by_the_register_of_metrics() {
     assert!(close(share("tma_memory_bound"), 20.0));
     assert!(close(share("tma_core_bound"), 5.0));
     assert!(close(share("tma_light_operations"), 45.0));
+}
+
+/// The slots of a cycle and the events of all slots are not the same on each efficiency core.
+#[test]
+fn efficiency_cores_share_the_slots_out() {
+    for (cpu, slots, [front, bad, back, retiring]) in [
+        ("intel-adl-atom", 5.0, ["ALL", "", "ALL", "ALL"]),
+        ("intel-mtl-atom", 6.0, ["ALL_P", "ALL_P", "ALL_P", "ALL_P"]),
+        ("intel-srf", 6.0, ["ALL_P", "ALL_P", "ALL_P", "ALL_P"]),
+        ("intel-lnl-atom", 8.0, ["ALL", "ALL_P", "ALL_P", "ALL_P"]),
+        ("intel-arl-atom", 8.0, ["ALL", "ALL_P", "ALL_P", "ALL_P"]),
+    ] {
+        // Of the slots of 1000 cycles 20 % starved, 10 % were wasted, 30 % stalled, 40 % retired.
+        let all = 1000.0 * slots;
+        let events = [
+            (format!("TOPDOWN_FE_BOUND.{front}"), 0.2 * all),
+            (format!("TOPDOWN_BAD_SPECULATION.{bad}"), 0.1 * all),
+            (format!("TOPDOWN_BE_BOUND.{back}"), 0.3 * all),
+            (format!("TOPDOWN_RETIRING.{retiring}"), 0.4 * all),
+            ("TOPDOWN_BE_BOUND.ALLOC_RESTRICTIONS".to_owned(), 0.05 * all),
+            ("TOPDOWN_FE_BOUND.FRONTEND_LATENCY".to_owned(), 0.15 * all),
+            (
+                "TOPDOWN_BAD_SPECULATION.MACHINE_CLEARS".to_owned(),
+                0.02 * all,
+            ),
+            ("CPU_CLK_UNHALTED.CORE".to_owned(), 1000.0),
+        ];
+        let counts: Vec<(&str, f64)> = events.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        for (name, expected) in [
+            ("tma_frontend_bound", 20.0),
+            ("tma_bad_speculation", 10.0),
+            ("tma_backend_bound", 30.0),
+            ("tma_retiring", 40.0),
+            ("tma_core_bound", 5.0),
+            ("tma_resource_bound", 25.0),
+            ("tma_ifetch_latency", 15.0),
+            ("tma_machine_clears", 2.0),
+        ] {
+            let share = value(&metric(cpu, name).formula, &counts);
+            assert!(close(share, expected), "{cpu} {name} {share}");
+        }
+        let threshold = metric(cpu, "tma_machine_clears").threshold;
+        assert_eq!(
+            threshold,
+            "tma_machine_clears > 5 & tma_bad_speculation > 15"
+        );
+    }
 }
 
 #[test]
@@ -186,6 +236,50 @@ fn levels_add_up_on_zen_and_neoverse() {
     for (name, expected) in first.into_iter().zip([14.0, 24.0, 8.0, 54.0]) {
         assert!(close(share(name), expected), "{name} {}", share(name));
     }
+}
+
+/// On Neoverse N2 before r0p3 the stalled slots are one too many in each cycle.
+#[test]
+fn the_revision_of_a_core_chooses_the_formula() {
+    let counts = [
+        ("CPU_CYCLES", 1000.0),
+        ("STALL_SLOT", 3000.0),
+        ("STALL_SLOT_FRONTEND", 1500.0),
+        ("STALL_SLOT_BACKEND", 1500.0),
+        ("OP_SPEC", 2000.0),
+        ("OP_RETIRED", 1800.0),
+        ("BR_MIS_PRED", 10.0),
+    ];
+    let of = |midr: u64| {
+        let core = Core::new(CpuIdentity::Arm { midr });
+        Database::embedded().identify(&core).unwrap().metrics()
+    };
+    for (midr, front, retiring) in [
+        (0x410f_d490, 9.0, 54.0),
+        (0x410f_d492, 9.0, 54.0),
+        (0x410f_d493, 29.0, 36.0),
+        (0x411f_d490, 29.0, 36.0),
+    ] {
+        let metrics = of(midr);
+        assert_eq!(metrics.len(), 4, "{midr:#x}");
+        let share = |name: &str| {
+            let metric = metrics.iter().find(|metric| metric.name == name).unwrap();
+            value(&metric.formula, &counts)
+        };
+        assert!(close(share("frontend_bound"), front), "{midr:#x}");
+        assert!(close(share("retiring"), retiring), "{midr:#x}");
+        assert!(close(share("backend_bound"), 27.0), "{midr:#x}");
+    }
+    let all = Database::embedded()
+        .cpu("arm-neoverse-n2")
+        .unwrap()
+        .metrics();
+    let both: Vec<&str> = all
+        .iter()
+        .filter(|metric| metric.name == "retiring")
+        .map(|metric| metric.revisions.as_str())
+        .collect();
+    assert_eq!(both, ["< r0p3", ">= r0p3"]);
 }
 
 #[test]
