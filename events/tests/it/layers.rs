@@ -93,6 +93,27 @@ fn which_names_every_layer_that_defines_an_entry() {
     assert!(definitions(&database, "intel-skl", "NOTHING").is_empty());
 }
 
+/// Lines of four digits are kept beside the event, longer ones in a word of their own.
+#[test]
+fn a_line_is_told_however_long_the_file_is() {
+    for before in [1, 4090, 5000] {
+        let text = format!(
+            "{}[[cpu]]\nid = \"x-long\"\nscheme = \"perf\"\n[cpu.events]\nFIRST = 0x1\nSECOND = 0x2\n",
+            "\n".repeat(before)
+        );
+        let database = Database::embedded().with_text(Path::new("long.toml"), &text);
+        let database = database.unwrap();
+        let lines = ["FIRST", "SECOND"].map(|name| {
+            let origins = definitions(&database, "x-long", name);
+            assert_eq!(origins[0].name, name);
+            origins[0].line as usize
+        });
+        assert_eq!(lines, [before + 5, before + 6]);
+        let table = database.cpu("x-long").unwrap();
+        assert_eq!(table.event("SECOND").unwrap().code, 2);
+    }
+}
+
 #[test]
 fn a_layer_can_add_a_whole_cpu_and_build_on_another() {
     let text = "\

@@ -27,8 +27,8 @@ cfg_if::cfg_if! {
     }
 }
 
-/// The first word: `QPE2`.
-const MAGIC: u32 = u32::from_le_bytes(*b"QPE2");
+/// The first word: `QPE3`.
+const MAGIC: u32 = u32::from_le_bytes(*b"QPE3");
 
 /// Words of the header.
 mod header {
@@ -43,7 +43,9 @@ mod header {
     pub(super) const EVENTS: usize = 4;
     /// The first word of their details.
     pub(super) const DETAILS: usize = 5;
-    pub(super) const WORDS: usize = 6;
+    /// The words of an entry record.
+    pub(super) const ENTRY_WORDS: usize = 6;
+    pub(super) const WORDS: usize = 7;
 }
 
 /// Words of a CPU record.
@@ -92,9 +94,14 @@ mod rule {
 
 /// Words of an entry record; entries are sorted by name in upper case.
 mod entry {
-    /// The number of its event.
+    /// The number of its event, and above it the line, where all lines of the table have room there.
     pub(super) const EVENT: usize = 0;
+    /// Of the number: there is room for 2^20 events, and a file has at most 131,072.
+    pub(super) const EVENT_BITS: u32 = 20;
+    pub(super) const EVENT_MASK: u32 = (1 << EVENT_BITS) - 1;
+    /// The line, in tables that have this word.
     pub(super) const LINE: usize = 1;
+    /// The most words; the least is one.
     pub(super) const WORDS: usize = 2;
 }
 

@@ -65,6 +65,10 @@ impl Table {
         (0..count as usize).map(|at| CpuView::new(self, at))
     }
 
+    fn entry_words(&self) -> usize {
+        self.word(header::ENTRY_WORDS) as usize
+    }
+
     /// Returns the CPU entry at a position among [`cpus`](Self::cpus).
     pub fn cpu(&self, at: usize) -> Option<CpuView<'_>> {
         (at < self.cpus().len()).then(|| CpuView::new(self, at))
@@ -185,7 +189,7 @@ impl<'t> CpuView<'t> {
     /// Returns the entries, sorted by name.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryView<'t>> + use<'t> {
         let table = self.table;
-        self.list(self.entries, entry::WORDS)
+        self.list(self.entries, table.entry_words())
             .map(move |start| EntryView { table, start })
     }
 
@@ -220,7 +224,7 @@ impl<'t> CpuView<'t> {
         let count = self.word(self.entries + 1) as usize;
         (at < count).then(|| EntryView {
             table: self.table,
-            start: self.word(self.entries) as usize + at * entry::WORDS,
+            start: self.word(self.entries) as usize + at * self.table.entry_words(),
         })
     }
 
@@ -371,7 +375,7 @@ pub struct EntryView<'t> {
 
 impl<'t> EntryView<'t> {
     fn event_word(&self, at: usize) -> u32 {
-        let number = self.table.word(self.start + entry::EVENT);
+        let number = self.table.word(self.start + entry::EVENT) & entry::EVENT_MASK;
         self.table.record(header::EVENTS, number, event::WORDS, at)
     }
 
@@ -470,7 +474,10 @@ impl<'t> EntryView<'t> {
 
     /// Returns the line in its file, from 1.
     pub fn line(&self) -> u32 {
-        self.table.word(self.start + entry::LINE)
+        match self.table.entry_words() {
+            entry::WORDS => self.table.word(self.start + entry::LINE),
+            _ => self.table.word(self.start + entry::EVENT) >> entry::EVENT_BITS,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) fn write(
 ) -> Vec<u8> {
     let mut table = Writer {
         descriptions,
+        has_short_lines: has_short_lines(cpus, aliases),
         words: vec![0; header::WORDS + cpus.len() * cpu::WORDS],
         strings,
         events: Distinct::new(),
@@ -38,8 +39,19 @@ pub(crate) fn write(
     table.finish(cpus.len())
 }
 
+fn has_short_lines(cpus: &[Cpu], aliases: &[Aliases]) -> bool {
+    let entries = cpus.iter().map(|cpu| &cpu.entries);
+    let mut all = entries.chain(aliases.iter().map(|aliases| &aliases.entries));
+    all.all(|entries| {
+        let mut lines = entries.iter().map(|entry| entry.location.line);
+        lines.all(|line| line >> (u32::BITS - entry::EVENT_BITS) == 0)
+    })
+}
+
 struct Writer<'d> {
     descriptions: &'d DescriptionFiles,
+    /// True if the line of an entry has room beside the number of its event.
+    has_short_lines: bool,
     words: Vec<u32>,
     strings: Strings,
     events: Distinct<{ event::WORDS }>,
@@ -125,15 +137,23 @@ impl Writer<'_> {
         record
     }
 
+    fn entry_words(&self) -> usize {
+        match self.has_short_lines {
+            true => 1,
+            false => entry::WORDS,
+        }
+    }
+
     /// Writes entries, sorted by name.
     fn entries(&mut self, cpu: &str, from: &[Entry]) -> [u32; 2] {
         let start = self.words.len() as u32;
-        self.words.reserve_exact(from.len() * entry::WORDS);
+        self.words.reserve_exact(from.len() * self.entry_words());
         for from in by_name(from, &self.strings) {
-            let mut record = [0; entry::WORDS];
-            record[entry::EVENT] = self.event(cpu, from);
-            record[entry::LINE] = from.location.line;
-            self.words.extend(record);
+            let (event, line) = (self.event(cpu, from), from.location.line);
+            match self.has_short_lines {
+                true => self.words.push(event | line << entry::EVENT_BITS),
+                false => self.words.extend([event, line]),
+            }
         }
         [start, from.len() as u32]
     }
@@ -253,6 +273,7 @@ impl Writer<'_> {
     fn finish(mut self, cpus: usize) -> Vec<u8> {
         self.words[header::MAGIC] = MAGIC;
         self.words[header::CPUS] = cpus as u32;
+        self.words[header::ENTRY_WORDS] = self.entry_words() as u32;
         self.words[header::EVENTS] = self.words.len() as u32;
         self.words.extend(self.events.records.as_flattened());
         self.words[header::DETAILS] = self.words.len() as u32;
