@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::events::Choice;
 use crate::failure::Failure;
@@ -44,7 +45,7 @@ const NO_UNCORE: &str = "no event of this name belongs to a unit that the kernel
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Kinds (hw, sw, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
+    /// Kinds (hw, sw, tool, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
     /// anything. Several words in quotes ("cache miss") are searched in descriptions too. `native` lists only the CPU's own events and presets, `uncore` those of the units
     /// outside of its cores, `metrics` and `metricgroups` what `quipu stat -M` measures, `cpus` the CPUs of
     /// the event database
@@ -59,7 +60,11 @@ pub(crate) struct Options {
     #[arg(short, long)]
     json: bool,
 
-    /// Print whole descriptions: on a terminal, one that is longer than a line is cut otherwise
+    /// Print names alone, with blanks between them: for completions of shells
+    #[arg(long, conflicts_with_all = ["json", "long", "none"])]
+    raw_dump: bool,
+
+    /// Print all that is known of each event: without it the first sentence, which a terminal cuts where its line ends
     #[arg(short = 'v', long = "long-desc")]
     long: bool,
 
@@ -100,10 +105,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
     });
     let layout = options.layout();
-    let text = if options.json {
+    let text = if options.json || options.raw_dump {
         let mut native = native.as_ref().map(Native::entries).unwrap_or_default();
         native.extend(uncore.iter().flat_map(Uncore::entries));
-        report::json(&catalog, native, options.all)?
+        match options.raw_dump {
+            true => {
+                let counts = |entry: &Value| options.all || entry["state"] != "refused";
+                native.retain(counts);
+                let objects = report::objects(&catalog, native, options.all)?;
+                names(&objects)
+            }
+            false => report::json(&catalog, native, options.all)?,
+        }
     } else {
         let descriptions = options.descriptions();
         // Thousands of tracepoints would push everything else off the screen.
@@ -148,6 +161,21 @@ impl Options {
     }
 }
 
+/// Returns the names of events and metrics in a line, as `perf list --raw-dump` prints them.
+fn names(objects: &[Value]) -> String {
+    // Others have parts to fill in.
+    let is_name = |object: &&Value| {
+        let is_form = object["state"] == "form";
+        !is_form && object["kind"] != "raw" && object["kind"] != "breakpoint"
+    };
+    let named = objects.iter().filter(is_name);
+    let names = named.filter_map(|object| {
+        let keys = ["EventName", "MetricName", "name"].iter();
+        keys.filter_map(|key| object[key].as_str()).next()
+    });
+    names.collect::<Vec<_>>().join(" ") + "\n"
+}
+
 /// Returns a value as the text of a JSON file.
 fn json_text(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::new)?;
@@ -169,7 +197,10 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         if metrics.is_empty() {
             return Err(Failure::with_status(NO_METRIC, 1));
         }
+        let groups = || metrics.groups().into_keys().collect::<Vec<_>>();
         let text = match (first, options.json) {
+            ("metrics", _) if options.raw_dump => names(&metrics.objects()),
+            (_, _) if options.raw_dump => groups().join(" ") + "\n",
             ("metrics", true) => json_text(&metrics.objects())?,
             ("metrics", false) => metrics.text(options.descriptions(), options.layout()),
             (_, true) => json_text(&metrics.groups())?,
@@ -187,12 +218,18 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         if units.is_empty() {
             return Err(Failure::with_status(NO_UNCORE, 1));
         }
+        if options.raw_dump {
+            return Ok(Some(names(&units.objects())));
+        }
         if options.json {
             return Ok(Some(json_text(&units.objects())?));
         }
         return Ok(Some(units.text(options.descriptions(), options.layout())));
     }
     let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
+    if options.raw_dump {
+        return Ok(Some(names(&native.objects())));
+    }
     if options.json {
         return Ok(Some(json_text(&native.objects())?));
     }

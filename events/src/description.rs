@@ -31,10 +31,27 @@ impl Description {
 
     /// Returns the sentence. The first that is one of the embedded tables inflates them.
     pub(crate) fn text(&self) -> Option<&str> {
+        Some(self.parts()?.0)
+    }
+
+    /// Returns the sentence and those that follow it, if any do.
+    pub(crate) fn long_text(&self) -> Option<String> {
+        let (sentence, others) = self.parts()?;
+        Some(format!("{sentence}. {}", others?))
+    }
+
+    fn parts(&self) -> Option<(&str, Option<&str>)> {
         match self {
             Self::None => None,
-            Self::Text(text) => Some(text),
-            Self::Shared(number) => SENTENCES.get(*number),
+            Self::Text(text) => Some((text, None)),
+            Self::Shared(number) => {
+                SENTENCES
+                    .get(*number)
+                    .map(|text| match text.split_once('\t') {
+                        Some((sentence, others)) => (sentence, Some(others)),
+                        None => (text, None),
+                    })
+            }
         }
     }
 }
@@ -53,6 +70,21 @@ impl EventDetails {
     /// ```
     pub fn description(&self) -> Option<&str> {
         self.description.text()
+    }
+
+    /// Returns all that the source says of it, where that is more than the one sentence.
+    ///
+    /// ```
+    /// use quipu_events::Database;
+    ///
+    /// let table = Database::embedded().cpu("intel-skl")?;
+    /// let replaced = table.event("L1D.REPLACEMENT").expect("Skylake has it");
+    /// let (short, long) = (replaced.description(), replaced.long_description());
+    /// assert!(long.is_some_and(|long| long.len() > 2 * short.unwrap_or_default().len()));
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    pub fn long_description(&self) -> Option<String> {
+        self.description.long_text()
     }
 }
 

@@ -45,6 +45,11 @@ impl UncoreDetails {
         self.description.text()
     }
 
+    /// Returns all that the source says of it, where that is more than the one sentence.
+    pub fn long_description(&self) -> Option<String> {
+        self.description.long_text()
+    }
+
     /// Returns the event as perf and `quipu stat` take it: `uncore_imc/event=0x04,umask=0x03/`.
     pub fn encoded(&self) -> String {
         format!("{}/{}/", self.pmu, self.terms)

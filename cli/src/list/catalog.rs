@@ -6,6 +6,7 @@ use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
 
 use super::probe::State;
 use super::selection::{Kind, Selection};
+use crate::stat::tool_events::ToolEvent;
 
 /// A line of the listing: an event, or the form of one with parts to fill in.
 #[derive(Debug, Clone)]
@@ -54,6 +55,18 @@ impl Catalog {
     pub fn of_this_machine(selection: &Selection) -> Self {
         let mut catalog = Self::default();
         catalog.add_generalized(selection);
+        for tool in ToolEvent::ALL {
+            let entry = Entry::event(
+                Kind::Tool,
+                Event::Named(tool.name().into()),
+                tool.description(),
+            );
+            let unprobed = Entry {
+                probe: None,
+                ..entry
+            };
+            catalog.add(selection, unprobed, &[]);
+        }
         catalog.add_raw(selection);
         #[cfg(target_os = "linux")]
         {

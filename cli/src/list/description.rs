@@ -11,10 +11,22 @@ pub(super) enum Descriptions {
     None,
     /// A line each, cut where the terminal's line ends.
     Short,
+    /// All that is known.
     Long,
 }
 
 impl Descriptions {
+    /// Returns the lines of the description of an event: those of the long one, where it has one and they are asked for.
+    pub(super) fn of(
+        self,
+        short: Option<&str>,
+        long: impl FnOnce() -> Option<String>,
+        layout: Layout,
+    ) -> String {
+        let long = (self == Self::Long).then(long).flatten();
+        self.lines(long.as_deref().or(short), layout)
+    }
+
     /// Returns the lines of a description: none where there is none to show.
     pub(super) fn lines(self, description: Option<&str>, layout: Layout) -> String {
         let Some(description) = description.filter(|_| self != Self::None) else {

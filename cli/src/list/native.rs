@@ -212,6 +212,9 @@ impl Native {
                 entry["event"] = event.name.as_str().into();
                 entry["EventName"] = event.name.as_str().into();
                 entry["BriefDescription"] = event.description().into();
+                if let Some(long) = event.long_description() {
+                    entry["PublicDescription"] = long.into();
+                }
                 entry["kind"] = "native".into();
                 entry["native"] = object(&cpu.table, event);
                 entries.push(entry);
@@ -274,7 +277,8 @@ fn preset_lines(preset: &PresetEvent, descriptions: Descriptions, layout: Layout
 
 /// Returns an event with its description.
 fn described(event: &EventDetails, descriptions: Descriptions, layout: Layout) -> String {
-    line(event, layout) + &descriptions.lines(event.description(), layout)
+    let long = || event.long_description();
+    line(event, layout) + &descriptions.of(event.description(), long, layout)
 }
 
 fn line(event: &EventDetails, layout: Layout) -> String {
@@ -332,6 +336,7 @@ fn object(table: &CpuTable, event: &EventDetails) -> Value {
         "same_as": event.same_as,
         "errata": event.errata,
         "BriefDescription": event.description(),
+        "PublicDescription": event.long_description(),
     })
 }
 

@@ -21,7 +21,7 @@ pub enum State {
 /// An event that opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// The backend that counts it.
+    /// The backend that counts it; `stat` for what `quipu stat` knows by itself.
     pub backend: &'static str,
     /// User mode only, because kernel mode is not permitted.
     pub user_only: bool,
@@ -74,7 +74,14 @@ pub fn probe(
     let mut first_tracepoint: Option<State> = None;
     for entry in entries {
         let Some((spec, target)) = &entry.probe else {
-            entry.state = State::Form;
+            entry.state = match entry.kind {
+                // No counter counts them.
+                Kind::Tool => State::Opens(Opened {
+                    backend: "stat",
+                    user_only: false,
+                }),
+                _ => State::Form,
+            };
             continue;
         };
         let state_now = || match open(spec, target) {

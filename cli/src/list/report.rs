@@ -41,6 +41,11 @@ struct JsonEntry<'a> {
 /// Returns the listing as one JSON array, with what the database has at its end; what does not open is
 /// in it if `all`, except that names are.
 pub fn json(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<String, Failure> {
+    super::json_text(&objects(catalog, native, all)?)
+}
+
+/// Returns the objects of that array.
+pub fn objects(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<Vec<Value>, Failure> {
     let shown = catalog
         .entries
         .iter()
@@ -50,9 +55,7 @@ pub fn json(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<String, 
         .collect::<Result<Vec<Value>, _>>()
         .map_err(Failure::new)?;
     entries.extend(native);
-    let mut text = serde_json::to_string_pretty(&entries).map_err(Failure::new)?;
-    text.push('\n');
-    Ok(text)
+    Ok(entries)
 }
 
 fn json_entry(entry: &Entry) -> JsonEntry<'_> {

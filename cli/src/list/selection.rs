@@ -5,6 +5,8 @@
 pub enum Kind {
     Hardware,
     Software,
+    /// What is known of a run of `quipu stat` without a counter.
+    Tool,
     Cache,
     Raw,
     Breakpoint,
@@ -13,9 +15,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Hardware,
         Self::Software,
+        Self::Tool,
         Self::Cache,
         Self::Raw,
         Self::Breakpoint,
@@ -28,6 +31,7 @@ impl Kind {
         match self {
             Self::Hardware => "hardware",
             Self::Software => "software",
+            Self::Tool => "tool",
             Self::Cache => "cache",
             Self::Raw => "raw",
             Self::Breakpoint => "breakpoint",
@@ -41,6 +45,7 @@ impl Kind {
         match self {
             Self::Hardware => "Hardware events",
             Self::Software => "Software events",
+            Self::Tool => "Events of quipu stat",
             Self::Cache => "Cache events",
             Self::Raw => "Raw events",
             Self::Breakpoint => "Breakpoints",
@@ -54,6 +59,7 @@ impl Kind {
         Some(match word {
             "hw" | "hardware" => Self::Hardware,
             "sw" | "software" => Self::Software,
+            "tool" => Self::Tool,
             "cache" | "hwcache" => Self::Cache,
             "raw" => Self::Raw,
             "breakpoint" | "mem" => Self::Breakpoint,

@@ -52,7 +52,8 @@ impl Uncore {
                     let _ = write!(facts, "; in {unit}, {factor} each");
                 }
                 let _ = writeln!(text, "  {}  {}", event.name, layout.dim(&facts));
-                text += &descriptions.lines(event.description(), layout);
+                let long = || event.long_description();
+                text += &descriptions.of(event.description(), long, layout);
             }
         }
         text
@@ -68,6 +69,7 @@ impl Uncore {
                     "pmu": event.pmu,
                     "terms": event.terms,
                     "BriefDescription": event.description(),
+                    "PublicDescription": event.long_description(),
                     "unit": event.scale.map(|(_, unit)| unit),
                     "scale": event.scale.map(|(factor, _)| factor),
                 })

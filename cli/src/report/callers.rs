@@ -114,9 +114,13 @@ impl Callers {
             .iter()
             .filter(|(_, callers)| callers.weight.percent_of(total) >= smallest)
             .collect();
-        callers.sort_by_key(|(function, callers)| {
-            let name = profile.functions.get(**function).name.clone();
-            (std::cmp::Reverse(callers.weight.period), name)
+        callers.sort_by(|(a, of_a), (b, of_b)| {
+            let [a, b] = [*a, *b].map(|function| profile.functions.get(*function));
+            let heavier = of_b.weight.period.cmp(&of_a.weight.period);
+            // Several files may have a function of the same name.
+            heavier
+                .then_with(|| a.name.cmp(&b.name))
+                .then_with(|| a.cmp(b))
         });
         let alone = callers.len() == 1 && callers[0].1.weight == self.weight;
         for (function, callers) in callers {
@@ -138,6 +142,63 @@ impl Callers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::profile::{Seen, Stack, Task};
+
+    #[test]
+    fn callers_of_one_weight_and_name_have_an_order() {
+        let mut profile = Profile::default();
+        let mut place = |object: &str, name: Option<&str>| {
+            profile.functions.place(Seen {
+                object: object.into(),
+                name: name.map(Into::into),
+                inlined: false,
+                in_kernel: false,
+                source: None,
+            })
+        };
+        let called = place("a.so", Some("called"));
+        let mut callers = vec![place("a.so", Some("helper"))];
+        callers.extend((1..20).rev().map(|n| place(&format!("{n:02}.so"), None)));
+        callers.extend(
+            (1..20)
+                .rev()
+                .map(|n| place(&format!("{n:02}.so"), Some("main"))),
+        );
+        let task = Task {
+            command: "x".into(),
+            pid: None,
+            tid: None,
+            cpu: None,
+        };
+        let stack = |caller: &usize| Stack {
+            task: task.clone(),
+            branch: None,
+            frames: Box::new([called, *caller]),
+        };
+        let stacks: Vec<Stack> = callers.iter().map(stack).collect();
+        let weight = Weight::of_sample(1);
+        let entry = Entry {
+            cells: Vec::new(),
+            task: &task,
+            function: called,
+            own: weight,
+            with_children: weight,
+            stacks: stacks.iter().map(|stack| (stack, weight)).collect(),
+        };
+        let total = Weight::of_sample(39);
+        let lines = lines(&profile, total, &entry, Form::default());
+        let of_line = |line: &Line| {
+            let Seen { object, name, .. } = profile.functions.get(line.function);
+            format!("{} {object}", name.as_deref().unwrap_or("-"))
+        };
+        let shown: Vec<String> = lines.iter().map(of_line).collect();
+        let of =
+            |name: &str| -> Vec<String> { (1..20).map(|n| format!("{name} {n:02}.so")).collect() };
+        assert_eq!(
+            shown,
+            [of("-"), vec!["helper a.so".into()], of("main")].concat()
+        );
+    }
 
     #[test]
     fn forms_are_those_of_perf() {

@@ -117,7 +117,7 @@ pub(crate) struct Functions {
 }
 
 /// A function, and whether it ran in the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Seen {
     pub(crate) object: Arc<str>,
     pub(crate) name: Option<Arc<str>>,

@@ -38,6 +38,16 @@ impl ToolEvent {
         }
     }
 
+    /// Returns what it is, in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Duration => "the time that passed, in nanoseconds",
+            Self::User => "the time that the command spent in user mode, in nanoseconds",
+            Self::System => "the time that the command spent in the kernel, in nanoseconds",
+            Self::PeakMemory => "the most memory that the command had, in bytes",
+        }
+    }
+
     /// Returns the event that an event names, if it is one of these.
     pub fn of(spec: &EventSpec) -> Option<Self> {
         let Event::Named(name) = &spec.event else {

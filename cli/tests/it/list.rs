@@ -57,6 +57,55 @@ fn what_does_not_open_is_listed_only_if_asked_for() {
 }
 
 #[test]
+fn a_raw_dump_has_the_names_of_what_opens_in_a_line() {
+    let line = stdout(&["--raw-dump", "sw", "tool"]);
+    assert!(line.ends_with('\n') && line.lines().count() == 1, "{line}");
+    let listed = json(&["sw", "tool"]);
+    let listed: Vec<&str> = names(&listed);
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), listed);
+    // Forms with parts to fill in are no names.
+    let raw = stdout(&["--all", "--raw-dump", "raw", "breakpoint"]);
+    assert!(!raw.contains('<') && !raw.contains("mem:"), "{raw}");
+    let metrics = stdout(&["--raw-dump", "--cpu", "intel-adl-atom", "metrics"]);
+    assert!(metrics.ends_with(" tma_resource_bound\n"), "{metrics}");
+    let groups = stdout(&["--raw-dump", "--cpu", "intel-adl-atom", "metricgroups"]);
+    assert_eq!(groups, "TopdownL1 TopdownL2\n");
+    let native = stdout(&["--raw-dump", "--cpu", "intel-p5"]);
+    assert!(
+        native.split_whitespace().any(|name| name == "DATA_READ"),
+        "{native}"
+    );
+    let tool = stdout(&["--raw-dump", "tool"]);
+    assert_eq!(tool, "duration_time user_time system_time peak_memory\n");
+    let uncore = stdout(&["--raw-dump", "--cpu", "intel-skx", "uncore", "cas_count"]);
+    assert!(uncore.contains("UNC_M_CAS_COUNT.RD "), "{uncore}");
+    quipu(&["--raw-dump", "--json"]).assert().code(2);
+}
+
+#[test]
+fn long_descriptions_say_what_else_is_known() {
+    let of = |args: &[&str]| stdout(&[args, &["--cpu", "intel-skl", "L1D.REPLACEMENT"]].concat());
+    let (short, long) = (of(&[]), of(&["--long-desc"]));
+    let sentence = "L1D data line replacements";
+    let whole = "Counts L1D data line replacements including opportunistic replacements, and replacements that require";
+    assert!(
+        short.contains(sentence) && !short.contains("opportunistic"),
+        "{short}"
+    );
+    assert!(long.contains(sentence) && long.contains(whole), "{long}");
+    let entries = json(&["--cpu", "intel-skl", "L1D.REPLACEMENT"]);
+    assert_eq!(entries[0]["BriefDescription"], sentence);
+    assert!(
+        entries[0]["PublicDescription"]
+            .as_str()
+            .is_some_and(|text| text.contains(whole))
+    );
+    // There is nothing to add to this one.
+    let entries = json(&["--cpu", "intel-skl", "L2_RQSTS.MISS"]);
+    assert!(entries[0]["PublicDescription"].is_null());
+}
+
+#[test]
 fn words_of_perf_list_and_parts_of_names_select() {
     assert_eq!(names(&json(&["-a", "sw", "cs"])), ["context-switches"]);
     assert_eq!(

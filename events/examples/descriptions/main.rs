@@ -1,4 +1,5 @@
-//! Writes `events/db/descriptions`: one sentence for each event and unit mask, from the lists that vendors publish.
+//! Writes `events/db/descriptions`: one sentence for each event and unit mask, and what else is said of it, from the lists that
+//! vendors publish.
 //!
 //! `cargo run -p quipu-events --example descriptions PERFMON LIBPFM4 DATA` takes source trees of
 //! github.com/intel/perfmon, libpfm4 and github.com/ARM-software/data. A name and its sentence are written once for all
@@ -22,29 +23,48 @@ use std::{env, fs};
 
 use quipu_events::Database;
 
-/// The sentences of one CPU's source.
+/// The first sentence of a description, and the others; no others where there are none.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Description {
+    sentence: String,
+    others: String,
+}
+
+impl Description {
+    fn of(text: &str) -> Option<Self> {
+        let sentence = sentence::first(text)?;
+        let others = sentence::after(text, &sentence);
+        Some(Self { sentence, others })
+    }
+}
+
+/// The descriptions of one CPU's source.
 #[derive(Default)]
 pub(crate) struct Sentences {
     /// By name in upper case.
-    by_name: HashMap<String, String>,
+    by_name: HashMap<String, Description>,
     /// By event number and unit mask, for sources that have other names.
-    by_bits: HashMap<(u64, u8), String>,
+    by_bits: HashMap<(u64, u8), Description>,
 }
 
 impl Sentences {
-    /// Adds the sentence of a name, unless it has one.
+    /// Adds the description of a name, unless it has one; to one of a single sentence, what this text says more.
     pub(crate) fn name(&mut self, name: &str, text: &str) {
-        if let Some(sentence) = sentence::first(text).filter(|text| !sentence::repeats(text, name))
-        {
-            let name = name.to_ascii_uppercase();
-            self.by_name.entry(name).or_insert(sentence);
+        let found = Description::of(text);
+        let Some(found) = found.filter(|found| !sentence::repeats(&found.sentence, name)) else {
+            return;
+        };
+        let key = name.to_ascii_uppercase();
+        let known = self.by_name.entry(key).or_insert_with(|| found.clone());
+        if known.others.is_empty() {
+            known.others = sentence::after(text, &known.sentence);
         }
     }
 
     /// Adds the sentence of an event number with a unit mask, unless it has one.
     pub(crate) fn bits(&mut self, code: u64, unit_mask: u8, text: &str) {
-        if let Some(sentence) = sentence::first(text) {
-            self.by_bits.entry((code, unit_mask)).or_insert(sentence);
+        if let Some(found) = Description::of(text) {
+            self.by_bits.entry((code, unit_mask)).or_insert(found);
         }
     }
 }
@@ -55,7 +75,7 @@ struct Named {
     name: String,
     /// The numbers it stands for: only an event with the same ones takes its sentence.
     bits: String,
-    sentence: Option<String>,
+    description: Option<Description>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,11 +94,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let by_name = |name: &str| {
             let name = name.to_ascii_uppercase();
             let mut found = sources.iter().map(|source| source.by_name.get(&name));
-            found.find_map(Option::<&String>::cloned)
+            found.find_map(Option::<&Description>::cloned)
         };
         let by_bits = |bits: (u64, u8)| {
             let mut found = sources.iter().map(|source| source.by_bits.get(&bits));
-            found.find_map(Option::<&String>::cloned)
+            found.find_map(Option::<&Description>::cloned)
         };
         let table = database.cpu(&cpu.id)?;
         for event in table.events() {
@@ -93,12 +113,16 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let event_alone =
                     by_bits((event.code, 0)).filter(|_| cpu.id.starts_with("amd-"))?;
                 let mask = event.mask.replace('_', " ");
-                (!mask.is_empty()).then(|| format!("{event_alone}: {mask}"))
+                (!mask.is_empty()).then(|| Description {
+                    sentence: format!("{}: {mask}", event_alone.sentence),
+                    others: String::new(),
+                })
             };
-            let sentence = by_name(&event.name)
+            let offcore = || Description::of(&offcore::sentence(&event.name)?);
+            let description = by_name(&event.name)
                 .or_else(|| by_bits((event.code, event.unit_mask)))
                 .or_else(together)
-                .or_else(|| offcore::sentence(&event.name));
+                .or_else(offcore);
             let bits = (
                 event.code,
                 event.unit_mask,
@@ -109,13 +133,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                 cpu: cpu.id.clone(),
                 bits: format!("{bits:x?} {} {:?}", event.counter_mask, event.flags),
                 name: event.name,
-                sentence,
+                description,
             });
         }
         for event in table.uncore_events() {
             events.push(Named {
                 cpu: cpu.id.clone(),
-                sentence: by_name(&event.name),
+                description: by_name(&event.name),
                 bits: event.encoded(),
                 name: event.name,
             });
@@ -137,29 +161,37 @@ fn take_from_relatives(events: &mut [Named]) {
     };
     let mut known = HashMap::new();
     for event in events.iter() {
-        if let Some(sentence) = &event.sentence {
-            known.insert(key(event), sentence.clone());
+        if let Some(description) = &event.description {
+            known.insert(key(event), description.clone());
         }
     }
-    for event in events.iter_mut().filter(|event| event.sentence.is_none()) {
-        event.sentence = known.get(&key(event)).cloned();
+    let without = |event: &&mut Named| event.description.is_none();
+    for event in events.iter_mut().filter(without) {
+        event.description = known.get(&key(event)).cloned();
     }
 }
 
 /// Writes a file for each vendor, with a table for each set of CPUs that have sentences in common.
 fn write(events: &[Named]) -> Result<(), Box<dyn Error>> {
-    let mut cpus: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut cpus: BTreeMap<(&str, &str, &Description), BTreeSet<&str>> = BTreeMap::new();
     for event in events {
-        if let Some(sentence) = &event.sentence {
-            let key = (vendor(&event.cpu), event.name.as_str(), sentence.as_str());
+        if let Some(description) = &event.description {
+            let key = (vendor(&event.cpu), event.name.as_str(), description);
             cpus.entry(key).or_default().insert(&event.cpu);
         }
     }
     let mut tables: BTreeMap<(&str, BTreeSet<&str>), String> = BTreeMap::new();
-    for ((vendor, name, sentence), set) in cpus {
+    let quoted = |text: &str| {
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{text}\"")
+    };
+    for ((vendor, name, Description { sentence, others }), set) in cpus {
         let table = tables.entry((vendor, set)).or_default();
-        let sentence = sentence.replace('\\', "\\\\").replace('"', "\\\"");
-        let _ = writeln!(table, "\"{name}\" = \"{sentence}\"");
+        let sentence = quoted(sentence);
+        let _ = match others.is_empty() {
+            true => writeln!(table, "\"{name}\" = {sentence}"),
+            false => writeln!(table, "\"{name}\" = [{sentence}, {}]", quoted(others)),
+        };
     }
     let mut files: BTreeMap<&str, String> = BTreeMap::new();
     for ((vendor, set), lines) in tables {

@@ -86,7 +86,8 @@ pub(crate) fn sentences(source: &Path, cpu: &str) -> Result<Sentences, Box<dyn E
             .by_name
             .get(&new.trim_end_matches('.').to_ascii_uppercase());
         if let Some(sentence) = known.cloned() {
-            sentences.name(&name, &sentence);
+            let name = name.to_ascii_uppercase();
+            sentences.by_name.entry(name).or_insert(sentence);
         }
     }
     Ok(sentences)

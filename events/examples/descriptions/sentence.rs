@@ -1,4 +1,4 @@
-//! One sentence of a description.
+//! The sentences of a description.
 
 /// Words with a point at their end that ends no sentence.
 const ABBREVIATIONS: [&str; 9] = [
@@ -16,8 +16,8 @@ const STARTS: [&str; 7] = [
     "Counts ",
 ];
 
-/// Returns the first sentence of a text, in one line and without its point; `None` where there is none.
-pub(crate) fn first(text: &str) -> Option<String> {
+/// Returns a text in one line.
+fn in_a_line(text: &str) -> String {
     let plain: String = text
         .chars()
         .map(|c| {
@@ -29,7 +29,27 @@ pub(crate) fn first(text: &str) -> Option<String> {
         })
         .filter(|c| *c != '\u{200b}' && *c != '\u{feff}')
         .collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns what a text says after its first sentence, if that is this one, and otherwise all of it, without the last point.
+pub(crate) fn after(text: &str, first: &str) -> String {
+    let whole = in_a_line(text);
+    let begins = whole.get(..first.len());
+    let is_first = begins.is_some_and(|begins| begins.eq_ignore_ascii_case(first));
+    let others = if is_first {
+        &whole[first.len()..]
+    } else {
+        &whole
+    };
+    let others = others.trim_start_matches(['.', ' ', ',', ';', ':']);
+    others.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Returns the first sentence of a text, in one line and without its point; `None` where there is none.
+pub(crate) fn first(text: &str) -> Option<String> {
+    let plain = in_a_line(text);
+    let words: Vec<&str> = plain.split(' ').collect();
     let mut end = words.len();
     for at in 1..words.len() {
         let rest = words[at..].join(" ");

@@ -1,4 +1,5 @@
-//! Reads the files of descriptions: a sentence for each event of some CPUs, apart from the events' numbers.
+//! Reads the files of descriptions: a sentence for each event of some CPUs, and what else is said of it, apart from the events'
+//! numbers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -13,8 +14,8 @@ use crate::packed::{Table, UncoreTable, write_descriptions};
 use crate::printable::shortened;
 use crate::strings::Strings;
 
-/// The longest sentence.
-const LONGEST: usize = 1024;
+/// The longest sentence, and the most that is said after it.
+const LONGEST: [usize; 2] = [1024, 8192];
 
 /// The keys of a table of descriptions.
 #[derive(Default, Deserialize)]
@@ -30,7 +31,7 @@ struct Keys {
 pub struct DescriptionFiles {
     /// By the id of the CPU, then by name in upper case: the number of a sentence.
     numbers: HashMap<String, HashMap<String, u32>>,
-    /// In the order of the alphabet: neighbours have beginnings in common.
+    /// With a tab before what else is said, in the order of the alphabet: neighbours have beginnings in common.
     sentences: Vec<String>,
 }
 
@@ -130,11 +131,18 @@ fn read_table(reading: &Reading<'_>, node: Node<'_, '_>, found: &mut Vec<Found>)
     }
     let events = node.1.get_ref().get("events")?;
     for (name, value) in reading.table(("events", events)).into_iter().flatten() {
-        let text: Option<String> = reading.read((name.get_ref(), value));
-        let Some(sentence) = text else { continue };
-        let words: Vec<&str> = sentence.split(' ').collect();
-        let plain = |c: char| !c.is_control();
-        if sentence.len() > LONGEST || words.contains(&"") || !sentence.chars().all(plain) {
+        let node = (name.get_ref().as_ref(), value);
+        let texts: Option<Vec<String>> = match value.get_ref().as_array() {
+            Some(_) => reading.read(node),
+            None => reading.read(node).map(|text| vec![text]),
+        };
+        let Some(texts) = texts else { continue };
+        let is_line = |(text, longest): (&String, usize)| {
+            let words = text.len() <= longest && !text.split(' ').any(str::is_empty);
+            words && !text.chars().any(char::is_control)
+        };
+        let are_lines = texts.iter().zip(LONGEST).all(is_line);
+        if !are_lines || texts.is_empty() || texts.len() > LONGEST.len() {
             let message = format!(
                 "the description of `{}` is no line of words",
                 shortened(name.get_ref())
@@ -144,7 +152,7 @@ fn read_table(reading: &Reading<'_>, node: Node<'_, '_>, found: &mut Vec<Found>)
         found.push(Found {
             cpus: cpus.clone(),
             name: name.get_ref().to_string(),
-            sentence,
+            sentence: texts.join("\t"),
         });
     }
     Some(())
@@ -182,6 +190,9 @@ mod tests {
         let reads = reads.and_then(|event| sentences.get(event.described()?));
         assert_eq!(reads, Some("Counts reads of memory"));
         assert!(files.without_event(&table, &uncore).is_empty());
+        let longer = TEXT.replacen("\"Counts loads\"", "[\"Counts loads\", \"Not stores\"]", 1);
+        let files = DescriptionFiles::read(&[("d.toml", &longer)]).expect("it is right");
+        assert_eq!(files.sentences[0], "Counts loads\tNot stores");
     }
 
     #[test]
@@ -199,6 +210,16 @@ mod tests {
             (
                 "Counts loads",
                 "Counts  loads",
+                "d.toml:4:9: the description of `loads` is no line of words",
+            ),
+            (
+                "\"Counts loads\"",
+                "[\"Counts\", \"loads\", \"only\"]",
+                "d.toml:4:9: the description of `loads` is no line of words",
+            ),
+            (
+                "\"Counts loads\"",
+                "[]",
                 "d.toml:4:9: the description of `loads` is no line of words",
             ),
             (
