@@ -8,8 +8,8 @@ use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{
     Rate, RawRecord, Record, RecordLayout, Sample, SampleType, SampledEvent, Sampler,
 };
-use quipu_perf_data::Context;
 use quipu_perf_data::record::SwitchDirection;
+use quipu_perf_data::{Context, Frame};
 
 /// The name of the event, as perf has it.
 pub(super) const NAME: &str = "offcpu-time";
@@ -90,7 +90,7 @@ impl OffCpu {
                     return Ok(false);
                 }
                 let thread = sample.thread().map(|thread| thread.tid);
-                let left = What::Left(record.bytes().to_vec());
+                let left = What::Left(user_part(record, &sample, layout.sample_type()));
                 (sample.time(), thread, left, false)
             }
             kind::SWITCH | kind::SWITCH_CPU_WIDE | kind::FORK | kind::LOST => {
@@ -165,6 +165,41 @@ fn is_of_user(sample: &Sample<'_>) -> bool {
         || frames
             .into_iter()
             .any(|frame| frame.context == Context::User)
+}
+
+/// Returns a sample as one of the program, without the kernel's way into the scheduler, which is the same for all: as perf's
+/// samples of this event are.
+fn user_part(record: &RawRecord<'_>, sample: &Sample<'_>, sample_type: SampleType) -> Vec<u8> {
+    /// `PERF_CONTEXT_USER` and `PERF_CONTEXT_USER_DEFERRED`.
+    const USER: [u64; 2] = [-512_i64 as u64, -640_i64 as u64];
+    /// `PERF_RECORD_MISC_CPUMODE_MASK` and `PERF_RECORD_MISC_USER`.
+    const MODES: u8 = 7;
+    const USER_MODE: u8 = 2;
+    let mut bytes = record.bytes().to_vec();
+    let mut first = None;
+    if let Some(chain) = sample.callchain() {
+        let entries = chain.entries();
+        let kernel = entries.iter().position(|entry| USER.contains(&entry));
+        let kernel = kernel.unwrap_or(entries.len());
+        let start = entries.bytes().as_ptr().addr() - record.bytes().as_ptr().addr();
+        let count = entries.len() - kernel;
+        bytes[start - 8..start].copy_from_slice(&(count as u64).to_ne_bytes());
+        bytes.drain(start..start + 8 * kernel);
+        let size = bytes.len() as u16;
+        bytes[6..8].copy_from_slice(&size.to_ne_bytes());
+        let of_user = |frame: &Frame| frame.context == Context::User;
+        first = chain.frames().find(of_user).map(|frame| frame.address);
+    }
+    // The numbers of the registers (`arch/x86/include/uapi/asm/perf_regs.h`, arm64's).
+    let program_counter = if cfg!(target_arch = "x86_64") { 8 } else { 32 };
+    let registers = || sample.user_registers()?.get(program_counter);
+    if let Some(ip) = first.or_else(registers)
+        && sample_type.contains(SampleType::IP)
+    {
+        set(&mut bytes, sample_type, SampleType::IP, ip);
+        bytes[4] = bytes[4] & !MODES | USER_MODE;
+    }
+    bytes
 }
 
 /// Sets one of the fields that every sample of a type has at the same place.
@@ -284,6 +319,44 @@ mod tests {
         let kernel = [ID, pair(0, 7), 100, 1, 2, -128_i64 as u64, 0x1000];
         let of_kernel = [record(kind::SAMPLE, 1, &kernel), back];
         assert_eq!(times(&[&of_kernel]), []);
+    }
+
+    #[test]
+    fn a_sample_is_of_the_program_and_not_of_the_scheduler() {
+        use SampleType as S;
+        let layout =
+            RecordLayout::new(S::IP | S::TID | S::TIME | S::CALLCHAIN | S::PERIOD | S::RAW);
+        let kernel = -128_i64 as u64;
+        let words = [
+            0xffff,
+            pair(1, 7),
+            100,
+            1,
+            5,
+            kernel,
+            0xffff,
+            USER,
+            0x1000,
+            0x2000,
+            4,
+        ];
+        let bytes = record(kind::SAMPLE, 1, &words);
+        let whole = RawRecord::at_start(&bytes).expect("whole");
+        let sample = whole.decode_sample(&layout).expect("of the layout");
+        let part = user_part(&whole, &sample.expect("a sample"), layout.sample_type());
+        let part = RawRecord::at_start(&part).expect("whole");
+        let sample = part.decode_sample(&layout).expect("of the layout");
+        let sample = sample.expect("a sample");
+        let chain: Vec<u64> = sample
+            .callchain()
+            .expect("it has one")
+            .entries()
+            .iter()
+            .collect();
+        assert_eq!(chain, [USER, 0x1000, 0x2000]);
+        assert_eq!((sample.ip(), sample.time()), (Some(0x1000), Some(100)));
+        assert_eq!(part.bytes()[4], 2);
+        assert_eq!(part.bytes().len(), bytes.len() - 16);
     }
 
     #[test]

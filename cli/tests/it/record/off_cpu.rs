@@ -1,5 +1,7 @@
 //! Times off the CPU: `quipu record --off-cpu`, which perf(1) reads.
 
+use serde_json::Value;
+
 use super::peer::perf;
 use super::{Bench, quipu, skip, stderr, stdout};
 
@@ -72,6 +74,9 @@ fn sleeps_are_samples_of_their_nanoseconds() {
             }
             None => skip(TEST, "perf is not installed"),
         }
+        let rows = bench.rows(&["--no-children", "--sort", "sym,dso"]);
+        let in_kernel = |row: &&Value| row["event"] == "offcpu-time" && row["kernel"] == true;
+        assert_eq!(rows.iter().find(in_kernel), None, "{options:?}");
         let rows = bench.rows(&["--sort", "comm"]);
         let of_sleeps = rows.iter().find(|row| row["event"] == "offcpu-time");
         let samples = of_sleeps.and_then(|row| row["samples"].as_u64());
