@@ -51,6 +51,14 @@ impl Layout {
         }
     }
 
+    /// Returns the same without colours.
+    pub fn without_colour(self) -> Self {
+        Self {
+            colour: false,
+            ..self
+        }
+    }
+
     /// Returns the text as a heading.
     pub fn bold<'a>(self, text: &'a str) -> Cow<'a, str> {
         self.styled(Style::new().bold(), text)

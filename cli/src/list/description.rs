@@ -15,6 +15,30 @@ pub(super) enum Descriptions {
     Long,
 }
 
+/// Returns a name and what is said beside it; what has no room in a line of the terminal is below.
+pub(super) fn named(name: &str, joint: &str, facts: &str, layout: Layout) -> String {
+    let length = |text: &str| text.chars().count();
+    let width = layout.width.unwrap_or(usize::MAX);
+    let mut text = format!("  {name}{joint}");
+    let mut line = String::new();
+    let mut used = length(&text);
+    for word in facts.split(' ') {
+        let blank = usize::from(!line.is_empty());
+        if used + blank + length(word) >= width && used > INDENT {
+            text += &layout.dim(&line);
+            text.truncate(text.trim_end().len());
+            text += &format!("\n{:INDENT$}", "");
+            line = word.to_owned();
+            used = INDENT + length(word);
+        } else {
+            line += &" "[..blank];
+            line += word;
+            used += blank + length(word);
+        }
+    }
+    text + &layout.dim(&line) + "\n"
+}
+
 impl Descriptions {
     /// Returns the lines of the description of an event: those of the long one, where it has one and they are asked for.
     pub(super) fn of(
@@ -45,6 +69,27 @@ impl Descriptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn facts_without_room_are_below_the_name() {
+        let narrow = Layout {
+            width: Some(30),
+            ..Layout::PLAIN
+        };
+        let facts = "event 0xc4; mask 0x01; errata SKL091";
+        assert_eq!(
+            named("BRANCHES", "  ", facts, narrow),
+            "  BRANCHES  event 0xc4; mask\n      0x01; errata SKL091\n"
+        );
+        // A word that fits in no line stands alone.
+        let terms = "uncore_iio/event=0x83,fc_mask=0x07/; in Bytes";
+        assert_eq!(
+            named("PCIE_READ", "  ", terms, narrow),
+            "  PCIE_READ\n      uncore_iio/event=0x83,fc_mask=0x07/;\n      in Bytes\n"
+        );
+        let line = format!("  BRANCHES = {facts}\n");
+        assert_eq!(named("BRANCHES", " = ", facts, Layout::PLAIN), line);
+    }
 
     #[test]
     fn a_short_description_is_one_line_of_the_terminal() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::Layout;
 
-use super::description::Descriptions;
+use super::description::{Descriptions, named};
 use super::selection::Selection;
 
 /// The selected metrics of some CPUs.
@@ -52,7 +52,7 @@ impl Metrics {
                 if !metric.revisions.is_empty() {
                     let _ = write!(facts, "; revisions {}", metric.revisions);
                 }
-                let _ = writeln!(text, "  {}  {}", metric.name, layout.dim(&facts));
+                text += &named(&metric.name, "  ", &facts, layout);
                 text += &descriptions.lines(Some(&metric.description), layout);
                 if descriptions == Descriptions::Long {
                     let formula = format!("= {}", metric.formula);

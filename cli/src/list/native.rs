@@ -12,7 +12,7 @@ use crate::events::Choice;
 use crate::failure::Failure;
 use crate::terminal::{Layout, table_lines};
 
-use super::description::Descriptions;
+use super::description::{Descriptions, named};
 use super::probe::open_here;
 use super::selection::Selection;
 
@@ -176,9 +176,9 @@ impl Native {
             text.extend(events.map(|event| described(event, descriptions, layout)));
             for generalized in &cpu.generalized {
                 let name = &generalized.name;
-                let _ = match &generalized.event {
-                    Ok(event) => writeln!(text, "  {name} = {event}"),
-                    Err(reason) => writeln!(text, "  {name}  {}", layout.dim(reason)),
+                text += &match &generalized.event {
+                    Ok(event) => named(name, " = ", event, layout.without_colour()),
+                    Err(reason) => named(name, "  ", reason, layout),
                 };
                 text += &descriptions.lines(generalized.description().as_deref(), layout);
             }
@@ -254,12 +254,8 @@ fn folded(events: &[EventDetails], layout: Layout) -> String {
         if let Some(counters) = slots.and_then(counters) {
             let _ = write!(remark, " (counters {counters})");
         }
-        let indent = 2 + name.len() + 2;
-        let mut start = format!("  {name}  ");
-        for line in layout.wrap(remark.trim_start(), indent.min(24)) {
-            let _ = writeln!(text, "{}", format!("{start}{line}").trim_end());
-            start = " ".repeat(indent.min(24));
-        }
+        let line = named(name, "  ", remark.trim_start(), layout.without_colour());
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
@@ -269,9 +265,10 @@ fn preset_lines(preset: &PresetEvent, descriptions: Descriptions, layout: Layout
     match &preset.formula {
         Ok(formula) => {
             let description = descriptions.lines(preset.description(), layout);
-            format!("  {} = {formula}\n{description}", preset.name)
+            let formula = formula.to_string();
+            named(&preset.name, " = ", &formula, layout.without_colour()) + &description
         }
-        Err(reason) => format!("  {}  {}\n", preset.name, layout.dim(reason)),
+        Err(reason) => named(&preset.name, "  ", reason, layout),
     }
 }
 
@@ -283,11 +280,7 @@ fn described(event: &EventDetails, descriptions: Descriptions, layout: Layout) -
 
 fn line(event: &EventDetails, layout: Layout) -> String {
     if event.needs_mask {
-        return format!(
-            "  {}  {}\n",
-            event.name,
-            layout.dim("with a mask of those below")
-        );
+        return named(&event.name, "  ", "with a mask of those below", layout);
     }
     let mut facts = vec![format!("event {:#04x}", event.code)];
     if !event.mask.is_empty() || event.unit_mask != 0 {
@@ -315,7 +308,7 @@ fn line(event: &EventDetails, layout: Layout) -> String {
     if !event.errata.is_empty() {
         facts.push(format!("errata {}", event.errata.join(", ")));
     }
-    format!("  {}  {}\n", event.name, layout.dim(&facts.join("; ")))
+    named(&event.name, "  ", &facts.join("; "), layout)
 }
 
 fn object(table: &CpuTable, event: &EventDetails) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::Layout;
 
-use super::description::Descriptions;
+use super::description::{Descriptions, named};
 use super::selection::Selection;
 
 /// The selected uncore events of some CPUs.
@@ -51,7 +51,7 @@ impl Uncore {
                 if let Some((factor, unit)) = event.scale {
                     let _ = write!(facts, "; in {unit}, {factor} each");
                 }
-                let _ = writeln!(text, "  {}  {}", event.name, layout.dim(&facts));
+                text += &named(&event.name, "  ", &facts, layout);
                 let long = || event.long_description();
                 text += &descriptions.of(event.description(), long, layout);
             }

@@ -73,7 +73,7 @@ pub(crate) struct SamplingOptions {
 #[command(
     after_help = EXAMPLES,
     override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
-        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
 )]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -95,7 +95,7 @@ pub(crate) struct Options {
         help_heading = "What"
     )]
     pub(crate) branch_any: bool,
-    /// Record branches of these kinds (any_call,any_ret,ind_call,ind_jmp,cond,call,stack,abort_tx,in_tx,no_tx), at
+    /// Record branches of these kinds (any_call, any_ret, ind_call, ind_jmp, cond, call, stack, abort_tx, in_tx, no_tx), at
     /// these levels (u,k,hv), with what is known of them (save_type,priv,counter,hw_index) or not (no_flags,no_cycles)
     #[arg(short = 'j', long, value_name = "FILTER,..", help_heading = "What")]
     pub(crate) branch_filter: Option<BranchFilter>,

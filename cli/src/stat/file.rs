@@ -48,7 +48,7 @@ pub(super) enum OfFile {
     #[command(
         mut_arg("output", |output| output.help("Write the counts to FILE; perf.data unless named; - is a stream on standard output")),
         override_usage = "quipu stat record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
-            quipu stat record [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+            quipu stat record [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
     )]
     Record(Box<Options>),
     /// Report the counts that a file has

@@ -106,7 +106,7 @@ pub struct FormOptions {
 #[command(
     after_help = EXAMPLES,
     override_usage = "quipu stat [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
-        quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [[--] COMMAND [ARGUMENT]...]"
+        quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
 )]
 pub struct Options {
     /// Events to count: names, groups {a,b}, modifiers :u :k; see `quipu list`

@@ -87,7 +87,10 @@ pub fn notes(out: &mut String, report: &Report, layout: Layout) {
     }
     for note in &report.notes {
         let heading = format!("{}: {}", note.about, note.events.join(", "));
-        let _ = writeln!(out, "\n  {}", layout.yellow(&escaped(&heading)));
+        out.push('\n');
+        for line in layout.wrap(&escaped(&heading), 3) {
+            let _ = writeln!(out, "  {}", layout.yellow(&line));
+        }
         wrapped(out, &escaped(&note.text), layout);
     }
     if !report.details.is_empty() {
