@@ -5,7 +5,7 @@
 pub enum Kind {
     Hardware,
     Software,
-    /// What is known of a run of `quipu stat` without a counter.
+    /// Figures of a run of `quipu stat` that no counter counts.
     Tool,
     Cache,
     Raw,
