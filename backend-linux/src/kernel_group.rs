@@ -196,8 +196,12 @@ impl KernelGroup {
 
     /// Returns the ring of a member that sends signals.
     pub(crate) fn overflows(&self, member: usize) -> Option<Arc<OverflowRing>> {
-        let ring = self.overflows.iter().find(|(i, _)| *i == member);
-        ring.map(|(_, ring)| Arc::clone(ring))
+        self.ring(member).map(Arc::clone)
+    }
+
+    fn ring(&self, member: usize) -> Option<&Arc<OverflowRing>> {
+        let mut rings = self.overflows.iter();
+        rings.find_map(|(i, ring)| (*i == member).then_some(ring))
     }
 
     /// Notes why this group is read by system calls.
@@ -247,10 +251,14 @@ impl KernelGroup {
     /// it first; members that are started under a leader that counts already stay off the PMU until
     /// the next context switch, with nothing in the leader's times to show for it (seen on 6.18).
     pub(crate) fn enable(&self) -> Result<(), i32> {
-        match own_counters::were_stopped() || !self.overflows.is_empty() {
-            true => self.fds.iter().rev().try_for_each(CounterFd::enable),
-            false => self.start(),
+        if !own_counters::were_stopped() && self.overflows.is_empty() {
+            return self.start();
         }
+        let mut members = self.fds.iter().enumerate().rev();
+        members.try_for_each(|(i, fd)| match self.ring(i) {
+            Some(ring) => ring.enable(),
+            None => fd.enable(),
+        })
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is

@@ -1,5 +1,7 @@
 //! Counters of a group that send signals for their overflows, and the rings that tell where these were.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
 use quipu_perf_data::SampleType;
 
@@ -65,8 +67,10 @@ pub(crate) struct OverflowRing {
     leader: Option<CounterFd>,
     mapping: Mapping,
     period: u64,
-    /// True if the kernel stops it at each overflow until it is resumed.
+    /// True if the kernel is to stop it at each overflow until it is resumed.
     is_refreshed: bool,
+    /// True if the kernel stops it at its next overflow: it was told so, and has not overflowed since.
+    stops: AtomicBool,
 }
 
 impl OverflowRing {
@@ -107,7 +111,22 @@ impl OverflowRing {
             mapping,
             period: asked.period,
             is_refreshed: !live,
+            stops: AtomicBool::new(false),
         })
+    }
+
+    /// Starts the counter. From the first overflow on it is stopped by the kernel, if at all: one of a short period would
+    /// else queue signals faster than a handler takes them.
+    pub(crate) fn enable(&self) -> Result<(), i32> {
+        if !self.is_refreshed || self.stops.swap(true, Ordering::Relaxed) {
+            return self.fd.enable();
+        }
+        // The kernel adds to what is left, which is nothing.
+        let told = self.fd.refresh(1);
+        if told.is_err() {
+            self.stops.store(false, Ordering::Relaxed);
+        }
+        told
     }
 
     /// Loads the word of the ring at a position.
@@ -146,6 +165,7 @@ impl Overflows for OverflowRing {
             let moved = self.mapping.exchange(DATA_TAIL, tail, next);
             let is_sample = u32::from_ne_bytes([k0, k1, k2, k3]) == SAMPLE && size > HEADER;
             if moved && is_sample {
+                self.stops.store(false, Ordering::Relaxed);
                 return Some(address);
             }
         }
@@ -156,10 +176,7 @@ impl Overflows for OverflowRing {
     }
 
     fn resume(&self) -> Result<(), i32> {
-        match self.is_refreshed {
-            true => self.fd.refresh(1)?,
-            false => self.fd.enable()?,
-        }
+        self.enable()?;
         // A member that is started under a leader that counts stays off the PMU until the next context switch (seen on
         // 6.18): it gets there with the leader.
         match &self.leader {
@@ -171,6 +188,9 @@ impl Overflows for OverflowRing {
     fn restart(&self) -> Result<()> {
         if self.mapping.is_here() {
             let head = self.mapping.load(DATA_HEAD);
+            if head != self.mapping.load_relaxed(DATA_TAIL) {
+                self.stops.store(false, Ordering::Relaxed);
+            }
             self.mapping.store(DATA_TAIL, head);
         }
         self.fd.set_period(self.period).map_err(|errno| {

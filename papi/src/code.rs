@@ -83,8 +83,8 @@ thread_local! {
     static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
     /// The place of the thread: handlers of signals have to keep out of the library's functions.
     static PLACE: Cell<Place> = const { Cell::new(Place::Outside) };
-    /// True while a handler of overflows runs, which may have interrupted an allocation.
-    static HANDLING: Cell<bool> = const { Cell::new(false) };
+    /// The signal whose handler calls the program's handler of overflows, which may have interrupted an allocation; else 0.
+    static HANDLING: Cell<c_int> = const { Cell::new(0) };
 }
 
 /// The level of `PAPI_set_debug`, and the handler set with it.
@@ -93,15 +93,33 @@ pub(crate) static DEBUG_HANDLER: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns true while this thread handles an overflow: nothing may be allocated or freed.
 pub(crate) fn is_handling() -> bool {
-    HANDLING.with(Cell::get)
+    match HANDLING.with(Cell::get) {
+        0 => false,
+        signal if is_blocked(signal) => true,
+        // The program's handler was left by siglongjmp(3), which restores what was blocked before.
+        _ => {
+            HANDLING.with(|handling| handling.set(0));
+            false
+        }
+    }
 }
 
-/// Calls the program's handler of overflows.
+/// Returns true if this thread gets no signals of a number, as in the handler of that.
+fn is_blocked(signal: c_int) -> bool {
+    // SAFETY: the set is written to by the first call before the second reads it.
+    unsafe {
+        let mut blocked = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut blocked) == 0
+            && libc::sigismember(&blocked, signal) == 1
+    }
+}
+
+/// Calls the program's handler of overflows in the handler of a signal.
 #[cfg(target_os = "linux")]
-pub(crate) fn handling(handler: impl FnOnce()) {
-    let outer = HANDLING.with(|handling| handling.replace(true));
+pub(crate) fn handling(signal: c_int, handler: impl FnOnce()) {
+    HANDLING.with(|handling| handling.set(signal));
     handler();
-    HANDLING.with(|handling| handling.set(outer));
+    HANDLING.with(|handling| handling.set(0));
 }
 
 /// Returns true while this thread is inside of a function of the library.

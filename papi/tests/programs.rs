@@ -46,6 +46,28 @@ fn the_kernel_tells_of_each_overflow() {
 }
 
 #[test]
+fn overflows_are_handled_where_no_signal_can_be_queued() {
+    passes("full_queue.c");
+}
+
+#[test]
+fn a_handler_keeps_up_with_cycles() {
+    let Some((_library, program)) = program("cycles.c") else {
+        return;
+    };
+    let output = run(&mut Command::new(program));
+    let said = String::from_utf8_lossy(&output.stdout);
+    if let Some(reason) = said.strip_prefix("SKIP overflows of cycles: ") {
+        skip("a_handler_keeps_up_with_cycles", reason.trim_end());
+    }
+}
+
+#[test]
+fn handlers_of_overflows_may_leave_by_a_jump() {
+    passes("leaving.c");
+}
+
+#[test]
 fn threads_and_children_count_for_themselves() {
     passes("threads.c");
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use quipu::Overflows;
 
 use super::Handler;
-use super::handling::{install, keeping_errno};
+use super::handling::{install, is_unhandled, keeping_errno};
 use crate::code::{ENOMEM, Outcome, defer, handling};
 use crate::library::lock;
 use crate::profile::Profiled;
@@ -24,7 +24,6 @@ struct Listener {
 }
 
 /// The calls that an overflow makes.
-#[derive(Clone)]
 pub(super) struct Call {
     pub(super) set: c_int,
     pub(super) vector: c_longlong,
@@ -95,26 +94,34 @@ impl Drop for Listening {
     }
 }
 
-/// Installs the handler.
+/// Installs the handlers. Where too many signals are pending, the kernel sends `SIGIO` in place of the one asked for (fcntl(2),
+/// `F_SETSIG`), which ends a program that does not handle it.
 pub(super) fn install_handler() -> Outcome {
+    if is_unhandled(libc::SIGIO) {
+        install(libc::SIGIO, on_plain_signal)?;
+    }
     install(number(), on_signal)
 }
 
 /// Sends the signal that came while the thread was inside of the library once more, to be handled outside.
 #[cold]
 pub(crate) fn again() {
-    // SAFETY: the handler of the signal is installed, as it came before.
-    unsafe { libc::raise(number()) };
+    // SAFETY: handlers of both signals are installed, as one came before. Where too many are pending, only the plain one is sent.
+    unsafe {
+        if libc::raise(number()) != 0 {
+            libc::raise(libc::SIGIO);
+        }
+    }
 }
 
 /// Handles overflows. It allocates nothing and waits for no lock; while the thread is inside of the library, it is put off.
-extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     keeping_errno(|| {
         // SAFETY: the kernel gave it to the handler.
         let code = unsafe { (*info).si_code };
         if code == libc::SI_TKILL && !defer() {
             let own = PLACES.iter().filter(|place| place.take_deferred());
-            own.for_each(|place| handle(place, context));
+            own.for_each(|place| handle(place, signal, context));
         }
         if code <= 0 {
             return;
@@ -122,13 +129,17 @@ extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
         // SAFETY: signals of descriptors have one.
         let descriptor = unsafe { descriptor(info) };
         let is_of = |place: &&Place| place.descriptor.load(Ordering::Relaxed) == descriptor;
-        let Some(place) = PLACES.iter().find(is_of) else {
-            return;
-        };
-        match defer() {
-            true => place.deferred_by.store(tid(), Ordering::Relaxed),
-            false => handle(place, context),
+        if let Some(place) = PLACES.iter().find(is_of) {
+            place.told(signal, context);
         }
+    });
+}
+
+/// Looks at all counters that tell this thread, as the signal names none.
+extern "C" fn on_plain_signal(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    keeping_errno(|| {
+        let own = PLACES.iter().filter(|place| place.tells_this_thread());
+        own.for_each(|place| place.told(signal, context));
     });
 }
 
@@ -153,39 +164,41 @@ unsafe fn descriptor(info: *const libc::siginfo_t) -> c_int {
     unsafe { (*info.cast::<OfDescriptor>()).descriptor }
 }
 
-/// Makes the calls for the overflows of a place, and starts its counter again.
-fn handle(place: &Place, context: *mut c_void) {
-    let Some((overflows, call)) = place.look() else {
-        return;
-    };
+/// Makes the calls for the overflows of a place, and starts its counter again. The program's handler may never return, and
+/// nothing is held while it runs.
+fn handle(place: &Place, signal: c_int, context: *mut c_void) {
     // Of several signals, the first one's handling may have taken all that there was, and has started the counter again.
-    let mut taken = overflows.take();
-    if taken.is_none() {
-        return;
-    }
-    // Where it cannot be stopped, the handler is counted too.
-    let _ = overflows.pause();
-    while let Some(address) = taken {
-        match &call.profile {
-            Some((profile, flags)) => profile.count(*flags, address as usize, 0),
-            None => {
-                let address = address as usize as *mut c_void;
-                handling(|| (call.handler)(call.set, address, call.vector, context));
-            }
+    let mut taken = place.take(None);
+    let listener = taken.as_ref().map(|taken| taken.listener);
+    while let Some(Taken { call, address, .. }) = taken {
+        if let Some((set, vector, handler)) = call {
+            handling(signal, || handler(set, address, vector, context));
         }
-        taken = overflows.take();
+        taken = place.take(listener);
     }
-    // The handler may have stopped the set, or started it anew.
-    let Ok(listener) = place.listener.try_lock() else {
-        return;
-    };
-    let is_same = |now: &Listener| Arc::ptr_eq(&now.overflows, &overflows);
-    if listener.as_ref().is_some_and(is_same) && place.runs.load(Ordering::Relaxed) {
-        let _ = overflows.resume();
+    if let Some(listener) = listener {
+        place.resume(listener);
     }
 }
 
+/// An overflow that is no longer in the ring.
+struct Taken {
+    /// The listener that it was taken from, which may be another one later.
+    listener: usize,
+    address: *mut c_void,
+    /// The set, the event as a bit, and the handler to be called, unless a profile was counted up.
+    call: Option<(c_int, c_longlong, Handler)>,
+}
+
 impl Place {
+    /// Handles what the kernel told of this place, or puts it off.
+    fn told(&self, signal: c_int, context: *mut c_void) {
+        match defer() {
+            true => self.deferred_by.store(tid(), Ordering::Relaxed),
+            false => handle(self, signal, context),
+        }
+    }
+
     /// Returns true if this thread has put off what came; it is put off no longer then.
     fn take_deferred(&self) -> bool {
         let (now, none) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -194,10 +207,69 @@ impl Place {
             .is_ok()
     }
 
-    /// Returns what to do, unless another thread is changing that.
-    fn look(&self) -> Option<(Arc<dyn Overflows>, Call)> {
+    /// Returns true if the kernel tells the calling thread of this place's overflows (fcntl(2), `F_GETOWN_EX`).
+    fn tells_this_thread(&self) -> bool {
+        /// `struct f_owner_ex` of `include/uapi/asm-generic/fcntl.h`.
+        #[repr(C)]
+        struct Owner {
+            kind: c_int,
+            id: c_int,
+        }
+        const F_GETOWN_EX: c_int = 16;
+        const F_OWNER_TID: c_int = 0;
+
+        let descriptor = self.descriptor.load(Ordering::Relaxed);
+        let mut owner = Owner { kind: -1, id: 0 };
+        // SAFETY: the kernel writes a struct of this layout; it refuses a descriptor that there is not.
+        descriptor >= 0
+            && unsafe { libc::fcntl(descriptor, F_GETOWN_EX, &raw mut owner) } == 0
+            && (owner.kind, owner.id) == (F_OWNER_TID, tid())
+    }
+
+    /// Takes an overflow: the first one of a handling, before which the counter is stopped, or one of the listener of the
+    /// first. Nothing is taken while another thread changes the listener.
+    fn take(&self, of: Option<usize>) -> Option<Taken> {
         let listener = self.listener.try_lock().ok()?;
         let listener = listener.as_ref()?;
-        Some((Arc::clone(&listener.overflows), listener.call.clone()))
+        if of.is_some_and(|first| first != listener.number()) {
+            return None;
+        }
+        let address = listener.overflows.take()?;
+        if of.is_none() {
+            // Where it cannot be stopped, the handler is counted too.
+            let _ = listener.overflows.pause();
+        }
+        let call = &listener.call;
+        if let Some((profile, flags)) = &call.profile {
+            profile.count(*flags, address as usize, 0);
+        }
+        Some(Taken {
+            listener: listener.number(),
+            address: address as usize as *mut c_void,
+            call: call
+                .profile
+                .is_none()
+                .then_some((call.set, call.vector, call.handler)),
+        })
+    }
+
+    /// Starts the counter again, unless the handler has stopped the set or listens to something else now.
+    fn resume(&self, handled: usize) {
+        let Ok(listener) = self.listener.try_lock() else {
+            return;
+        };
+        let Some(listener) = listener.as_ref() else {
+            return;
+        };
+        if listener.number() == handled && self.runs.load(Ordering::Relaxed) {
+            let _ = listener.overflows.resume();
+        }
+    }
+}
+
+impl Listener {
+    /// Returns a number that no other listener has at the same time.
+    fn number(&self) -> usize {
+        Arc::as_ptr(&self.overflows).addr()
     }
 }

@@ -85,7 +85,7 @@ fn interrupted(_: *const libc::ucontext_t) -> *mut c_void {
 }
 
 /// Looks for overflows. It allocates nothing and waits for no lock: where one is taken, the next signal looks.
-extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gave it to the handler.
     let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr) };
     if code != libc::SI_TIMER || is_inside() {
@@ -97,7 +97,7 @@ extern "C" fn on_signal(_: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
         if let Some((handler, vector)) = look(number, address as usize)
             && vector != 0
         {
-            handling(|| handler(number, address, vector, context));
+            handling(signal, || handler(number, address, vector, context));
         }
     });
 }
