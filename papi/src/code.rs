@@ -167,7 +167,7 @@ pub(crate) fn refused(error: &Error) -> Code {
             ECLOST
         }
         ErrorKind::Os if error.errno() == Some(libc::ENOMEM) => ENOMEM,
-        ErrorKind::Os => ESYS,
+        ErrorKind::Os | ErrorKind::NoSuchTarget => ESYS,
         _ => EINVAL,
     };
     HINT.with(|hint| *hint.borrow_mut() = Some(error.clone()));

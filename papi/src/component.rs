@@ -291,7 +291,7 @@ pub(crate) extern "C" fn PAPI_disable_component_by_name(text: *const c_char) -> 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_num_cmp_hwctrs(index: c_int) -> c_int {
-    call(|| valid(index).map(counters))
+    call(|| valid(index).map(counters).map_err(|_| ECMP))
 }
 
 #[unsafe(no_mangle)]

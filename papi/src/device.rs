@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::CacheInfo;
-use crate::code::{EINVAL, ENOINIT, ENOSUPP, Outcome, c_text, done, write};
+use crate::code::{EINVAL, ENOSUPP, Outcome, c_text, done, write};
 use crate::hardware::{cpus_of_node, info, memory_of_node, nodes};
 use crate::library::LIBRARY;
 
@@ -26,10 +26,7 @@ pub(crate) extern "C" fn PAPI_enum_dev_type(modifier: c_int, out: *mut *mut c_vo
     static TOLD: AtomicBool = AtomicBool::new(false);
 
     done(|| {
-        if !LIBRARY.is_initialized() {
-            return Err(ENOINIT);
-        }
-        if out.is_null() {
+        if !LIBRARY.is_initialized() || out.is_null() {
             return Err(EINVAL);
         }
         let is_told = TOLD.load(Ordering::Relaxed);
@@ -85,6 +82,9 @@ pub(crate) extern "C" fn PAPI_get_dev_type_attr(
     value: *mut c_void,
 ) -> c_int {
     done(|| {
+        if !(0..=4).contains(&attribute) {
+            return Err(ENOSUPP);
+        }
         require(given, value)?;
         let number: *mut c_int = value.cast();
         let text: *mut *const c_char = value.cast();
@@ -95,8 +95,7 @@ pub(crate) extern "C" fn PAPI_get_dev_type_attr(
                 1 => write(number, info().vendor),
                 2 => write(text, texts()[0].as_ptr()),
                 3 => write(number, 1),
-                4 => write(text, texts()[2].as_ptr()),
-                _ => Err(EINVAL),
+                _ => write(text, texts()[2].as_ptr()),
             }
         }
     })

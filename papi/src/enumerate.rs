@@ -251,7 +251,9 @@ pub(crate) extern "C" fn PAPI_enum_cmp_event(
 /// # Safety
 /// `code` may be written.
 unsafe fn enumerate(code: *mut c_int, from: c_int, modifier: c_int, component: usize) -> Outcome {
-    crate::library::LIBRARY.require()?;
+    if is_preset(from) || is_native(from) {
+        crate::library::LIBRARY.require()?;
+    }
     let next = match (is_preset(from), is_native(from)) {
         (true, _) => next_preset(from, modifier)?,
         (_, true) => next(from, modifier, component)?,

@@ -3,11 +3,11 @@
 use std::ffi::{c_int, c_uint};
 
 use crate::abi::{EventInfo, MAX_INFO_TERMS};
-use crate::code::{EINVAL, Outcome, done, put, write};
+use crate::code::{EINVAL, ENOEVNT, ENOTPRESET, Outcome, done, put, write};
 use crate::component::CPU;
 use crate::library::LIBRARY;
 use crate::native::{code_of, is_native, native};
-use crate::preset;
+use crate::preset::{self, is_preset, is_user_defined};
 use crate::standard::PRESETS;
 
 /// The longest text of `long_descr` that is told as `short_descr` too, with its NUL.
@@ -90,10 +90,16 @@ pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) 
         if info.is_null() {
             return Err(EINVAL);
         }
-        LIBRARY.require()?;
-        let told = match is_native(code) {
-            true => of_native(code)?,
-            false => of_preset(code)?,
+        let told = match (is_native(code), is_preset(code)) {
+            (false, false) if is_user_defined(code) => return Err(ENOEVNT),
+            (false, false) => return Err(ENOTPRESET),
+            (is_native, _) => {
+                LIBRARY.require()?;
+                match is_native {
+                    true => of_native(code)?,
+                    false => of_preset(code)?,
+                }
+            }
         };
         // SAFETY: not null, and the caller's to be written.
         unsafe { write(info, told) }

@@ -21,6 +21,7 @@ use crate::preset;
 use crate::profile::Profile;
 use crate::thread::Thread;
 use counting::Counting;
+pub(crate) use counting::counted_here;
 
 pub(crate) const STOPPED: c_int = 0x01;
 pub(crate) const RUNNING: c_int = 0x02;
@@ -150,7 +151,11 @@ impl Set {
         let Native {
             spec, has_levels, ..
         } = native(code)?;
-        if has_levels || self.component == Some(UNCORE) {
+        // getrusage(2) of the BSDs has one number for all modes.
+        let in_all_modes = cfg!(not(target_os = "linux"))
+            && self.domain & DOM_USER != 0
+            && matches!(spec.event, quipu::Event::Software(_));
+        if has_levels || in_all_modes || self.component == Some(UNCORE) {
             return Ok(spec);
         }
         let levels = self.filter().intersection(Filter::LEVELS);
@@ -160,19 +165,48 @@ impl Set {
 
     /// Adds an event, if it can be counted with the others.
     pub(crate) fn add(&mut self, code: c_int) -> Outcome {
-        if !is_native(code) && !preset::is_preset(code) {
-            // There are no events of the user's own.
-            return Err(if code & crate::abi::PRESET_MASK != 0 {
-                EINVAL
-            } else {
-                ENOEVNT
-            });
+        self.join(code)?;
+        if let Err(code) = self.open_added() {
+            self.events.pop();
+            // What was there before counts again; it did so before.
+            let _ = self.open();
+            return Err(code);
+        }
+        Ok(())
+    }
+
+    /// Adds events in the order given, up to the first that cannot be added: returns how many, and why not more.
+    pub(crate) fn add_all(&mut self, mut codes: impl Iterator<Item = c_int>) -> (usize, Outcome) {
+        let before = self.events.len();
+        let joined = codes.try_for_each(|code| self.join(code));
+        let added = self.events.len() - before;
+        // Opened at once they cost less; where that fails, adding one by one tells which of them is in the way.
+        if added > 1 && self.open_added().is_ok() {
+            return (added, joined);
+        }
+        let added = self.events.split_off(before);
+        for (at, code) in added.iter().enumerate() {
+            if let Err(code) = self.add(*code) {
+                return (at, Err(code));
+            }
+        }
+        (added.len(), joined)
+    }
+
+    /// Puts an event behind the others, not opened yet.
+    fn join(&mut self, code: c_int) -> Outcome {
+        let component = match is_native(code) {
+            true => native(code).map(|native| native.component).ok(),
+            false => (preset::is_preset(code) || preset::is_user_defined(code)).then_some(CPU),
+        };
+        if component.is_none() && !is_native(code) {
+            return Err(EINVAL);
         }
         self.require_stopped()?;
-        let component = match is_native(code) {
-            true => native(code).map_err(|_| ENOCMP)?.component,
-            false => CPU,
-        };
+        let component = component.ok_or(ENOCMP)?;
+        if preset::is_user_defined(code) {
+            return Err(EINVAL);
+        }
         if disabled(component).is_some() {
             return Err(ECMP_DISABLED);
         }
@@ -184,14 +218,9 @@ impl Set {
         if self.events.contains(&code) {
             return Err(ECNFLCT);
         }
-        crate::native::query(code)?;
+        // A code that no preset has is here one that cannot be counted.
+        crate::native::query(code).map_err(|_| ENOEVNT)?;
         self.events.push(code);
-        if let Err(code) = self.open_added() {
-            self.events.pop();
-            // What was there before counts again; it did so before.
-            let _ = self.open();
-            return Err(code);
-        }
         Ok(())
     }
 
@@ -207,6 +236,18 @@ impl Set {
         self.note_overflow();
         self.events.remove(at);
         self.open()
+    }
+
+    /// Removes events in the order given, up to the first that cannot be removed: returns how many, and why not more.
+    pub(crate) fn remove_all(&mut self, codes: impl Iterator<Item = c_int>) -> (usize, Outcome) {
+        let mut removed = 0;
+        for code in codes {
+            if let Err(code) = self.remove(code) {
+                return (removed, Err(code));
+            }
+            removed += 1;
+        }
+        (removed, Ok(()))
     }
 
     /// Brings the state in line with what overflows and is profiled.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::abi::{AddressMap, ExeInfo, ShlibInfo};
 use crate::code::{call_or, put};
-use crate::library::lock;
+use crate::library::{if_initialized, lock};
 
 /// One mapping: its addresses, whether code can be executed and data written there, and its file.
 struct Mapping<'t> {
@@ -137,12 +137,12 @@ pub(crate) fn shared_libraries() -> *const ShlibInfo {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_get_executable_info() -> *const ExeInfo {
-    call_or(std::ptr::null(), info)
+    call_or(std::ptr::null(), || if_initialized(info))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_get_shared_lib_info() -> *const ShlibInfo {
-    call_or(std::ptr::null(), shared_libraries)
+    call_or(std::ptr::null(), || if_initialized(shared_libraries))
 }
 
 #[cfg(test)]

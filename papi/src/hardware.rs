@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use crate::abi::{CacheInfo, HwInfo, MemoryHierarchy};
 use crate::code::{call_or, put};
+use crate::library::if_initialized;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
@@ -230,7 +231,7 @@ pub(crate) fn max_mhz() -> c_int {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_get_hardware_info() -> *const HwInfo {
-    call_or(std::ptr::null(), || &raw const *info())
+    call_or(std::ptr::null(), || if_initialized(|| &raw const *info()))
 }
 
 #[cfg(test)]

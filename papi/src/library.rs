@@ -80,6 +80,14 @@ impl Library {
     }
 }
 
+/// Returns what the initialized library tells; else nothing.
+pub(crate) fn if_initialized<T>(tell: impl FnOnce() -> *const T) -> *const T {
+    match LIBRARY.is_initialized() {
+        true => tell(),
+        false => std::ptr::null(),
+    }
+}
+
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_library_init(version: c_int) -> c_int {
     call(|| {

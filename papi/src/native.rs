@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
 
-use quipu::{ErrorKind, Event, EventSet, EventSpec, Filter, NativeEvents, Target};
+use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
 use quipu_events::Interface;
 use quipu_hal::EventMap as _;
 
@@ -11,6 +11,7 @@ use crate::abi::{MAX_STR_LEN, NATIVE_MASK, PRESET_MASK};
 use crate::code::{Code, EINVAL, ENOEVNT, Outcome, caller_text, done, write};
 use crate::component::{CPU, UNCORE, component_of_prefix};
 use crate::enumerate::Place;
+use crate::event_set::counted_here;
 use crate::library::LIBRARY;
 use crate::pmu_names::pmu_names;
 use crate::{generalized, preset};
@@ -112,14 +113,12 @@ fn exists(native: &Native) -> bool {
         UNCORE => Target::AllCpus,
         _ => Target::CurrentThread,
     };
-    let mut builder = EventSet::builder();
+    let mut builder = counted_here(target);
     let spec = native
         .spec
         .clone()
         .with_filter(Filter::default().with_levels(Filter::USER));
-    let opened = builder
-        .events(spec)
-        .and_then(|builder| builder.target(target).open());
+    let opened = builder.events(spec).and_then(|builder| builder.open());
     let error = match &opened {
         Ok(set) => set.events().first().and_then(|event| event.error()),
         Err(error) => Some(error),
@@ -317,7 +316,7 @@ pub(crate) extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) 
 pub(crate) extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
     crate::code::call(|| match is_native(code) {
         true => native(code).map(|native| native.component as c_int),
-        false if preset::is_preset(code) => Ok(CPU as c_int),
+        false if preset::is_preset(code) || preset::is_user_defined(code) => Ok(CPU as c_int),
         false => Err(ENOEVNT),
     })
 }

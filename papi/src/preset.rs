@@ -3,10 +3,11 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use quipu::{EventSet, Formula, Hardware, NativeEvents};
+use quipu::{Formula, Hardware, NativeEvents, Target};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK};
 use crate::code::{ENOEVNT, ENOTPRESET, Outcome};
+use crate::event_set::counted_here;
 use crate::standard::PRESETS;
 
 /// The number of codes that presets may have, whether there is a preset or not.
@@ -15,6 +16,11 @@ const CODES: usize = 128;
 /// Returns true if a code is one of presets.
 pub(crate) fn is_preset(code: c_int) -> bool {
     code & PRESET_MASK != 0 && code & NATIVE_MASK == 0
+}
+
+/// Returns true if a code is one of events that the user defines, of which there are none.
+pub(crate) fn is_user_defined(code: c_int) -> bool {
+    code & PRESET_MASK != 0 && code & NATIVE_MASK != 0
 }
 
 /// Returns the place and name of a preset.
@@ -45,7 +51,7 @@ pub(crate) fn has_counters() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
         let cycles = quipu::EventSpec::new(Hardware::Cycles).with_filter(quipu::Filter::USER_ONLY);
-        let mut builder = EventSet::builder();
+        let mut builder = counted_here(Target::CurrentThread);
         let opened = builder.events(cycles).and_then(|builder| builder.open());
         opened.is_ok_and(|set| set.events().iter().all(|event| event.error().is_none()))
     })

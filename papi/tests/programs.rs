@@ -3,7 +3,8 @@
 
 mod c_programs;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use c_programs::{Library, is_there, root, run, skip};
@@ -33,6 +34,76 @@ fn event_sets_keep_their_states_and_values() {
 #[test]
 fn bad_input_has_the_codes_of_papi() {
     passes("misuse.c");
+}
+
+/// Returns what each call of a program returned with the library of a folder; calls have their state before them.
+fn returned(program: &Path, folder: &Path) -> BTreeMap<String, String> {
+    let output = run(Command::new(program).env("LD_LIBRARY_PATH", folder));
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    let line = |line: &str| {
+        let (call, returned) = line.rsplit_once('\t').expect("what it returned");
+        (call.to_owned(), returned.to_owned())
+    };
+    said.lines().map(line).collect()
+}
+
+/// Calls that return something else than with PAPI 7.0, and why.
+const OTHERWISE: [(&str, &str); 8] = [
+    (
+        "_named_event(number, \"",
+        "PAPI returns what the last of its components says, which has no names",
+    ),
+    ("PAPI_query_named_event(", "as above"),
+    ("PAPI_event_name_to_code(\"\"", "as above"),
+    (
+        "PAPI_hl_",
+        "PAPI's high level has no events without counters of the CPU",
+    ),
+    (
+        "PAPI_set_multiplex(",
+        "the kernel multiplexes events of software too",
+    ),
+    ("PAPI_get_event_component(0)", "0 is no code of an event"),
+    ("PAPI_enum_event(numbers, WILD)", "0 is no code of an event"),
+    (
+        "PAPI_profil(NULL, 0, NULL, 0, number, 0, 0, 0)",
+        "of several wrong arguments another is told",
+    ),
+];
+
+#[test]
+fn no_function_crashes_and_codes_are_those_of_papi() {
+    let test = "no_function_crashes_and_codes_are_those_of_papi";
+    let Some((library, program)) = program("every_function.c") else {
+        return;
+    };
+    let ours = returned(&program, library.path().parent().expect("its folder"));
+    let exported = c_programs::printed(Command::new("nm").arg("-D").arg(library.path()));
+    let names = exported.lines().filter_map(|line| line.split(" T ").nth(1));
+    for name in names.filter(|name| name.starts_with("PAPI_")) {
+        let call = format!("{name}(");
+        assert!(
+            ours.keys().any(|key| key.contains(&call)),
+            "{name} is not called"
+        );
+    }
+    let crashed = ours
+        .iter()
+        .filter(|(_, returned)| returned.contains("ended by"));
+    assert_eq!(crashed.count(), 0, "{ours:?}");
+    let folder = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let folder = Path::new(&folder);
+    if !folder.join("libpapi.so.7.0").exists() {
+        return skip(test, "PAPI is not installed to compare with");
+    }
+    for (call, theirs) in returned(&program, folder) {
+        // Some numbers are of the machine, and not of the arguments.
+        let is_code = theirs.starts_with('-') || theirs == "0";
+        let is_otherwise = OTHERWISE.iter().any(|(known, _)| call.contains(known));
+        if is_code && !is_otherwise {
+            assert_eq!(ours.get(&call), Some(&theirs), "{call}");
+        }
+    }
 }
 
 #[test]
@@ -65,6 +136,11 @@ fn a_handler_keeps_up_with_cycles() {
 #[test]
 fn handlers_of_overflows_may_leave_by_a_jump() {
     passes("leaving.c");
+}
+
+#[test]
+fn the_process_is_counted_and_components_say_why_they_are_disabled() {
+    passes("elsewhere.c");
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub struct NativeEvents {
     cpu: Option<String>,
     file: Option<PathBuf>,
     opened: OnceLock<Result<Opened>>,
-    /// The formulas of presets that were asked for, each parsed once.
-    formulas: RwLock<BTreeMap<String, Formula>>,
+    /// The presets that were asked for, each found once: a formula, or `None` for one that maps resolve.
+    formulas: RwLock<BTreeMap<String, Option<Formula>>>,
     /// True if this system or user has event files.
     system_files: OnceLock<bool>,
 }
@@ -120,18 +120,20 @@ impl NativeEvents {
     pub(crate) fn formula(&self, name: &str) -> Result<Option<Formula>> {
         let known = self.formulas.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(formula) = known.get(name) {
-            return Ok(Some(formula.clone()));
+            return Ok(formula.clone());
         }
         drop(known);
-        let Some(formula) = self.find_formula(name)? else {
-            return Ok(None);
-        };
-        let mut known = self
-            .formulas
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        known.insert(name.to_owned(), formula.clone());
-        Ok(Some(formula))
+        let formula = self.find_formula(name)?;
+        let is_preset = |table: &CpuTable| table.preset(name).is_some();
+        // Programs may try any number of other names.
+        if self.tables().unwrap_or_default().iter().any(is_preset) {
+            let mut known = self
+                .formulas
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.to_owned(), formula.clone());
+        }
+        Ok(formula)
     }
 
     fn find_formula(&self, name: &str) -> Result<Option<Formula>> {
@@ -329,6 +331,10 @@ mod tests {
         let branches = text("papi_br_ntk");
         let software = text("FAULTS");
         let single = [text("PAPI_TOT_INS"), text("NO_SUCH")];
+        // What was found is kept, and no name of nothing.
+        let kept = zen.formulas.read().unwrap();
+        let kept: Vec<_> = kept.keys().cloned().collect();
+        assert_eq!(kept, ["FAULTS", "PAPI_TOT_INS", "papi_br_ntk"]);
         std::fs::remove_file(&file).unwrap();
         assert_eq!(branches.as_deref(), Some("ex_ret_brn - ex_ret_brn_tkn"));
         assert_eq!(software.as_deref(), Some("page-faults"));

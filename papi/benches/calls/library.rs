@@ -50,6 +50,7 @@ functions! {
     PAPI_destroy_eventset: fn(*mut c_int) -> c_int,
     PAPI_cleanup_eventset: fn(c_int) -> c_int,
     PAPI_add_named_event: fn(c_int, *const c_char) -> c_int,
+    PAPI_add_events: fn(c_int, *mut c_int, c_int) -> c_int,
     PAPI_event_name_to_code: fn(*const c_char, *mut c_int) -> c_int,
     PAPI_start: fn(c_int) -> c_int,
     PAPI_stop: fn(c_int, *mut c_longlong) -> c_int,
@@ -129,23 +130,38 @@ impl Papi {
         &EVENTS[usize::from(!has_counters)]
     }
 
-    /// Makes an event set.
+    /// Makes an event set, to which events are added one by one.
     pub(crate) fn open(&self, events: &[&CStr]) -> Result<c_int, String> {
+        // SAFETY: a set, and texts.
+        let add = |set, event: &&CStr| unsafe { (self.PAPI_add_named_event)(set, event.as_ptr()) };
+        self.open_with(|set| {
+            let mut codes = events.iter().map(|event| add(set, event));
+            codes.find(|code| *code != OK).unwrap_or(OK)
+        })
+    }
+
+    /// Makes an event set, to which events are added in one call.
+    pub(crate) fn open_at_once(&self, events: &[&CStr; 5]) -> Result<c_int, String> {
+        let mut codes = [0; 5];
+        for (event, code) in events.iter().zip(&mut codes) {
+            // SAFETY: a text, and a number to be written.
+            unsafe { (self.PAPI_event_name_to_code)(event.as_ptr(), code) };
+        }
+        // SAFETY: a set, and as many codes.
+        self.open_with(|set| unsafe { (self.PAPI_add_events)(set, codes.as_mut_ptr(), 5) })
+    }
+
+    fn open_with(&self, add: impl FnOnce(c_int) -> c_int) -> Result<c_int, String> {
         let mut set = -1;
-        // SAFETY: good arguments.
-        unsafe {
-            let mut code = (self.PAPI_create_eventset)(&mut set);
-            for event in events {
-                if code == OK {
-                    code = (self.PAPI_add_named_event)(set, event.as_ptr());
-                }
-            }
-            if code != OK {
+        // SAFETY: a number to be written.
+        let made = unsafe { (self.PAPI_create_eventset)(&mut set) };
+        match if made == OK { add(set) } else { made } {
+            OK => Ok(set),
+            code => {
                 self.close(set);
-                return Err(self.says(code));
+                Err(self.says(code))
             }
         }
-        Ok(set)
     }
 
     /// Destroys an event set, which counts no more.

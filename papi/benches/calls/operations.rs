@@ -18,7 +18,7 @@ pub(crate) struct Operation {
     call: fn(&Papi, c_int, &[&CStr; 5]) -> bool,
 }
 
-pub(crate) const OPERATIONS: [Operation; 7] = [
+pub(crate) const OPERATIONS: [Operation; 8] = [
     Operation {
         name: "PAPI_library_init and PAPI_shutdown",
         set: None,
@@ -59,12 +59,17 @@ pub(crate) const OPERATIONS: [Operation; 7] = [
         times: 20,
         most_time: 1.0,
         most_instructions: 200_000.0,
-        call: |papi, _, events| match papi.open(events) {
-            Ok(set) => {
-                papi.close(set);
-                true
-            }
-            Err(_) => false,
+        call: |papi, _, events| papi.open(events).is_ok_and(|set| close(papi, set)),
+    },
+    Operation {
+        name: "PAPI_add_events of 5 events at once, with a set of their own",
+        set: Some((0, false)),
+        times: 20,
+        most_time: 0.5,
+        most_instructions: 80_000.0,
+        call: |papi, _, events| {
+            let opened = papi.open_at_once(events);
+            opened.is_ok_and(|set| close(papi, set))
         },
     },
     Operation {
@@ -96,6 +101,11 @@ pub(crate) const OPERATIONS: [Operation; 7] = [
         call: read,
     },
 ];
+
+fn close(papi: &Papi, set: c_int) -> bool {
+    papi.close(set);
+    true
+}
 
 fn read(papi: &Papi, set: c_int, _: &[&CStr; 5]) -> bool {
     let mut values = [0; 5];

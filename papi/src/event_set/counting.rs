@@ -6,12 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quipu::{Attributes, Count, Counts, Event, EventSet, GroupSpec};
+use quipu::{Attributes, Count, Counts, Event, EventSet, EventSetBuilder, GroupSpec, Target};
 
 use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
 use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
 use crate::component::{CPU, UNCORE};
 use crate::overflow;
+
+/// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
+/// those of CPUs, which are counted in the place of the thread.
+pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
+    let mut builder = EventSet::builder();
+    builder.target(target).user_mode_fallback(true);
+    builder.cpu_fallback(cfg!(not(target_os = "linux")));
+    builder
+}
 
 /// The counters of a set, and the buffer they are read into.
 pub(super) struct Counting {
@@ -91,14 +100,12 @@ impl Set {
         for code in &self.events {
             specs.push(self.spec(*code)?);
         }
-        let mut builder = EventSet::builder();
-        builder.target(self.target());
+        let mut builder = counted_here(self.target());
         builder.attributes(
             Attributes::default()
                 .with_disabled(true)
                 .with_inherit(self.inherit != 0),
         );
-        builder.user_mode_fallback(true);
         let apart =
             self.state & MULTIPLEXING != 0 || self.inherit != 0 || self.component != Some(CPU);
         let counted_by_hardware = specs
@@ -252,8 +259,7 @@ impl Set {
             return Ok(());
         }
         let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
-        let mut builder = EventSet::builder();
-        builder.target(self.target()).user_mode_fallback(true);
+        let mut builder = counted_here(self.target());
         let inherit = Attributes::default()
             .with_disabled(true)
             .with_inherit(self.inherit != 0);

@@ -79,9 +79,10 @@ pub(crate) extern "C" fn PAPI_remove_event(number: c_int, code: c_int) -> c_int 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char) -> c_int {
     done(|| {
-        LIBRARY.require()?;
         // SAFETY: null, or a text that ends with a NUL.
-        let code = any_code_of(&unsafe { caller_text(name) }?)?;
+        let name = unsafe { caller_text(name) }?;
+        LIBRARY.require()?;
+        let code = any_code_of(&name)?;
         LIBRARY.with(number, |set| set.add(code))
     })
 }
@@ -89,36 +90,36 @@ pub(crate) extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_remove_named_event(number: c_int, name: *const c_char) -> c_int {
     done(|| {
-        LIBRARY.require()?;
         // SAFETY: null, or a text that ends with a NUL.
-        let code = any_code_of(&unsafe { caller_text(name) }?)?;
+        let name = unsafe { caller_text(name) }?;
+        LIBRARY.require()?;
+        let code = any_code_of(&name)?;
         LIBRARY.with(number, |set| set.remove(code))
     })
 }
 
-/// Does something with each event of an array, up to the first that fails; if that is not the first of all, the
-/// number of those before it is returned.
+/// Returns the codes of an array, each read when it is asked for: an array may be shorter than the caller says if an event
+/// of it is refused.
 ///
 /// # Safety
-/// `events` is null or points to as many codes.
-unsafe fn each(
-    events: *const c_int,
-    length: c_int,
-    mut act: impl FnMut(c_int) -> Outcome,
-) -> Outcome<c_int> {
-    if events.is_null() || length <= 0 {
-        return Err(EINVAL);
-    }
-    for at in 0..length {
-        // SAFETY: the array is that long.
-        let code = unsafe { events.add(at as usize).read_unaligned() };
-        match act(code) {
-            Ok(()) => {}
-            Err(code) if at == 0 => return Err(code),
-            Err(_) => return Ok(at),
+/// `events` is null or points to as many codes, up to the last one that is asked for.
+unsafe fn codes(events: *const c_int, length: c_int) -> Outcome<impl Iterator<Item = c_int>> {
+    match usize::try_from(length) {
+        Ok(length @ 1..) if !events.is_null() => {
+            // SAFETY: the caller's promise.
+            Ok((0..length).map(move |at| unsafe { events.add(at).read_unaligned() }))
         }
+        _ => Err(EINVAL),
     }
-    Ok(0)
+}
+
+/// Returns 0 if something was done with all events, the code of the refusal if with none, and else the number.
+fn how_many((done, outcome): (usize, Outcome)) -> Outcome<c_int> {
+    match (done, outcome) {
+        (_, Ok(())) => Ok(0),
+        (0, Err(code)) => Err(code),
+        (done, Err(_)) => Ok(c_int::try_from(done).unwrap_or(c_int::MAX)),
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -127,11 +128,10 @@ pub(crate) extern "C" fn PAPI_add_events(
     events: *mut c_int,
     length: c_int,
 ) -> c_int {
-    // SAFETY: the caller's array is as long as it says.
-    call(|| unsafe {
-        each(events, length, |code| {
-            LIBRARY.with(number, |set| set.add(code))
-        })
+    call(|| {
+        // SAFETY: the caller's array is as long as it says.
+        let codes = unsafe { codes(events, length) }?;
+        LIBRARY.with(number, |set| how_many(set.add_all(codes)))
     })
 }
 
@@ -141,11 +141,10 @@ pub(crate) extern "C" fn PAPI_remove_events(
     events: *mut c_int,
     length: c_int,
 ) -> c_int {
-    // SAFETY: the caller's array is as long as it says.
-    call(|| unsafe {
-        each(events, length, |code| {
-            LIBRARY.with(number, |set| set.remove(code))
-        })
+    call(|| {
+        // SAFETY: the caller's array is as long as it says.
+        let codes = unsafe { codes(events, length) }?;
+        LIBRARY.with(number, |set| how_many(set.remove_all(codes)))
     })
 }
 

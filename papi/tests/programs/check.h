@@ -8,7 +8,7 @@
     do {                                                                                               \
         long long is = (long long)(actual), to_be = (long long)(wanted);                               \
         if (is != to_be) {                                                                             \
-            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, is, to_be);  \
+            printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, is, to_be);           \
             exit(1);                                                                                   \
         }                                                                                              \
     } while (0)
@@ -19,8 +19,12 @@ static inline void fault(int pages)
     long size = 4096L * pages;
     volatile char *memory =
         mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || madvise((void *)memory, (size_t)size, MADV_NOHUGEPAGE))
+    if (memory == MAP_FAILED)
         exit(2);
+#ifdef MADV_NOHUGEPAGE
+    if (madvise((void *)memory, (size_t)size, MADV_NOHUGEPAGE))
+        exit(2);
+#endif
     for (long at = 0; at < size; at += 4096)
         memory[at] = 1;
     munmap((void *)memory, (size_t)size);

@@ -63,6 +63,35 @@ static void values_are_exact(void)
     CHECK(set, PAPI_NULL);
 }
 
+/* Events that are added in one call: up to the first that cannot be, how many they are. */
+static void several_are_added_at_once(void)
+{
+    int set = PAPI_NULL, number = 5, listed[5];
+    long long values[3] = {0};
+    CHECK(PAPI_create_eventset(&set), PAPI_OK);
+    int faults = code_of("perf::PAGE-FAULTS"), minor = code_of("minor-faults"), clock = code_of("perf::TASK-CLOCK");
+    int codes[5] = {faults, minor, faults, clock, PAPI_NATIVE_MASK | 0xffff};
+    CHECK(PAPI_add_events(set, codes + 4, 1), PAPI_ENOCMP);
+    CHECK(PAPI_num_events(set), 0);
+    /* What follows an event that is refused is not looked at. */
+    CHECK(PAPI_add_events(set, codes, 1 << 30), 2);
+    CHECK(PAPI_add_events(set, codes, 5), PAPI_ECNFLCT);
+    CHECK(PAPI_num_events(set), 2);
+    CHECK(PAPI_add_events(set, codes + 3, 2), 1);
+    CHECK(PAPI_list_events(set, listed, &number), PAPI_OK);
+    CHECK(number == 3 && listed[0] == faults && listed[1] == minor && listed[2] == clock, 1);
+    CHECK(PAPI_start(set), PAPI_OK);
+    CHECK(PAPI_add_events(set, codes + 3, 1), PAPI_EISRUN);
+    fault(50);
+    CHECK(PAPI_stop(set, values), PAPI_OK);
+    CHECK(values[0] >= 50 && values[1] >= 50 && values[2] > 0, 1);
+    CHECK(PAPI_remove_events(set, codes + 1, 2), PAPI_OK);
+    CHECK(PAPI_remove_events(set, codes + 3, 1 << 30), 1);
+    CHECK(PAPI_num_events(set), 0);
+    CHECK(PAPI_remove_events(set, codes, 5), PAPI_EINVAL);
+    CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
+}
+
 static void one_set_runs_in_a_thread(void)
 {
     int first = PAPI_NULL, second = PAPI_NULL, elsewhere = PAPI_NULL;
@@ -112,7 +141,7 @@ static void options_are_kept(void)
     CHECK(option.domain.domain, PAPI_DOM_USER | PAPI_DOM_KERNEL | PAPI_DOM_SUPERVISOR);
     option.domain.domain = 99;
     CHECK(PAPI_set_opt(PAPI_DOMAIN, &option), PAPI_EINVAL_DOM);
-    CHECK(PAPI_attach(set, 0x7ffffff), PAPI_EINVAL);
+    CHECK(PAPI_attach(set, 0x7ffffff), PAPI_ESYS);
     CHECK(PAPI_get_opt(PAPI_LIB_VERSION, NULL), PAPI_VERSION);
     CHECK(PAPI_get_opt(PAPI_HWINFO, NULL), PAPI_EINVAL);
     CHECK(PAPI_get_opt(999, &option), PAPI_EINVAL);
@@ -171,6 +200,7 @@ int main(void)
     CHECK(PAPI_library_init(PAPI_VER_CURRENT), PAPI_VER_CURRENT);
     CHECK(PAPI_is_initialized(), PAPI_LOW_LEVEL_INITED);
     values_are_exact();
+    several_are_added_at_once();
     one_set_runs_in_a_thread();
     options_are_kept();
     names_and_codes_lead_to_each_other();

@@ -53,9 +53,9 @@ int main(void)
     CHECK(PAPI_create_eventset(NULL), PAPI_EINVAL);
     CHECK(PAPI_destroy_eventset(NULL), PAPI_EINVAL);
     CHECK(PAPI_create_eventset(&set), PAPI_OK);
-    CHECK(PAPI_add_event(set, 0), PAPI_ENOEVNT);
+    CHECK(PAPI_add_event(set, 0), PAPI_EINVAL);
     CHECK(PAPI_add_event(set, PAPI_NATIVE_MASK | 0xffff), PAPI_ENOCMP);
-    CHECK(PAPI_add_event(set, PAPI_PRESET_MASK | 0x7f), PAPI_ENOTPRESET);
+    CHECK(PAPI_add_event(set, PAPI_PRESET_MASK | 0x7f), PAPI_ENOEVNT);
     CHECK(PAPI_add_named_event(set, NULL), PAPI_EINVAL);
     CHECK(PAPI_add_named_event(set, "perf::PAGE-FAULTS"), PAPI_OK);
     CHECK(PAPI_add_events(set, NULL, 1), PAPI_EINVAL);

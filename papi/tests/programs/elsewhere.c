@@ -1,0 +1,61 @@
+/* What the library counts on a system where PAPI has nothing: page faults of the process, and instructions where the CPU's counters may be set. */
+#include "check.h"
+
+static volatile unsigned long sink;
+
+#ifndef __linux__
+static void handler(int set, void *address, long long vector, void *context)
+{
+    (void)set, (void)address, (void)vector, (void)context;
+}
+#endif
+
+int main(void)
+{
+    int set = PAPI_NULL, counts = 0;
+    long long value = 0;
+    CHECK(PAPI_library_init(PAPI_VER_CURRENT), PAPI_VER_CURRENT);
+    CHECK(PAPI_num_components(), 3);
+    for (int at = 0; at < 3; at++) {
+        const PAPI_component_info_t *info = PAPI_get_component_info(at);
+        printf("component %s: %s\n", info->name, info->disabled ? info->disabled_reason : "enabled");
+        CHECK(!info->disabled || info->disabled_reason[0], 1);
+    }
+    CHECK(PAPI_create_eventset(&set), PAPI_OK);
+    CHECK(PAPI_add_named_event(set, "page-faults"), PAPI_OK);
+    CHECK(PAPI_start(set), PAPI_OK);
+    fault(500);
+    CHECK(PAPI_stop(set, &value), PAPI_OK);
+    printf("%lld page faults\n", value);
+    CHECK(value >= 500 && value < 600, 1);
+#ifndef __linux__
+    CHECK(PAPI_overflow(set, code_of("page-faults"), 1, 0, handler), PAPI_ECMP);
+#endif
+    CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
+
+    int added = PAPI_add_event(set, PAPI_TOT_INS);
+    if (added == PAPI_OK) {
+        CHECK(PAPI_start(set), PAPI_OK);
+        for (int turn = 0; turn < 5; turn++) {
+            long long more = 0;
+            for (unsigned long at = 0; at < 1000000; at++)
+                sink += at;
+            CHECK(PAPI_read(set, &more), PAPI_OK);
+            CHECK(more - value > 3000000 || turn == 0, 1);
+            value = more;
+        }
+        CHECK(PAPI_stop(set, &value), PAPI_OK);
+        printf("%lld instructions\n", value);
+        counts = 1;
+    } else {
+        printf("PAPI_TOT_INS: %d\n", added);
+        PAPI_perror("PAPI_TOT_INS");
+    }
+    CHECK(PAPI_get_component_info(0)->num_cntrs > 0, 1);
+    CHECK((PAPI_get_component_info(0)->num_preset_events > 0) == counts, 1);
+    CHECK(PAPI_get_real_nsec() > 0 && PAPI_get_virt_usec() >= 0, 1);
+    CHECK(PAPI_get_hardware_info()->totalcpus > 0, 1);
+    PAPI_shutdown();
+    printf("done\n");
+    return 0;
+}
