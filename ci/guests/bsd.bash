@@ -32,10 +32,21 @@ bsd() { # SYSTEM
 }
 
 # Compiles a program that a step needs, by the compiler that linked the others.
-bsd_program() { # FILE.c
+bsd_program() { # FILE.c [ARGUMENT...]
   local cache=${QUIPU_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quipu-cross}
   ZIG=$cache/zig/ziglang/zig ZIG_TARGET=x86_64-$name ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache \
-    ZIG_LOCAL_CACHE_DIR=$cache/zig-cache ci/zig-cc -O1 -o "$work/programs/$(basename "$1" .c)" "$1"
+    ZIG_LOCAL_CACHE_DIR=$cache/zig-cache ci/zig-cc -O1 -o "$work/programs/$(basename "$1" .c)" "$@"
+}
+
+# Adds libpapi under the name that programs look for, and one that counts with it.
+bsd_papi() {
+  cp "${CARGO_TARGET_DIR:-target}/cross/x86_64-unknown-$name/release/libpapi.so" "$work/programs/libpapi.so.7.0"
+  bsd_program papi/tests/programs/elsewhere.c -fno-sanitize=all -I papi/include "$work/programs/libpapi.so.7.0"
+}
+
+# The program ran to its end, and counted page faults as it says itself.
+expect_papi() { # CONSOLE
+  expect "$1" papi 'component sysdetect: enabled' 'page faults' 'done' 'status 0'
 }
 
 own_quipu() { cargo run --quiet --package quipu-cli --bin quipu -- "$@"; }
