@@ -164,6 +164,8 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
         component,
         spec,
         has_levels: false,
+        pinned: false,
+        exclusive: false,
         description,
         place: Some(place),
     }))

@@ -25,6 +25,9 @@ pub(crate) struct Native {
     pub(crate) spec: EventSpec,
     /// True if its name says where it counts, so that the set's domain does not.
     pub(crate) has_levels: bool,
+    /// True if it is to be on a counter always, or alone on the PMU; the kernel does so with all of its group.
+    pub(crate) pinned: bool,
+    pub(crate) exclusive: bool,
     pub(crate) description: String,
     /// Its place in the list of its component, if it was enumerated.
     pub(crate) place: Option<Place>,
@@ -77,6 +80,20 @@ pub(crate) fn native(code: c_int) -> Outcome<Native> {
         .read()
         .unwrap_or_else(PoisonError::into_inner);
     natives.get(code).cloned().ok_or(ENOEVNT)
+}
+
+/// Returns true twice if any of these events is to be on a counter always, and alone on the PMU.
+pub(crate) fn scheduling(codes: &[c_int]) -> (bool, bool) {
+    let natives = LIBRARY
+        .natives
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
+    let codes = codes.iter().filter(|code| is_native(**code));
+    codes
+        .filter_map(|code| natives.get(*code))
+        .fold((false, false), |(pinned, exclusive), native| {
+            (pinned || native.pinned, exclusive || native.exclusive)
+        })
 }
 
 /// Gives an event a code.
@@ -136,6 +153,8 @@ fn exists(native: &Native) -> bool {
 struct Modifiers {
     levels: Filter0,
     worlds: Filter0,
+    pinned: bool,
+    exclusive: bool,
 }
 
 /// A filter that begins empty.
@@ -154,21 +173,36 @@ impl Modifiers {
         const EATTR: Code = Code(-22);
 
         let (key, value) = word.split_once('=').unwrap_or((word, "1"));
+        let is_on = |value| match value {
+            "1" | "y" => Ok(true),
+            "0" | "n" => Ok(false),
+            _ => Err(ENOEVNT),
+        };
         let flag = match &*key.to_ascii_lowercase() {
             "u" => (&mut self.levels, Filter::USER),
             "k" => (&mut self.levels, Filter::KERNEL),
             "h" => (&mut self.levels, Filter::HYPERVISOR),
             "mg" => (&mut self.worlds, Filter::GUEST),
             "mh" => (&mut self.worlds, Filter::HOST),
+            "pinned" => {
+                self.pinned = is_on(value)?;
+                return Ok(true);
+            }
+            "excl" => {
+                self.exclusive = is_on(value)?;
+                return Ok(true);
+            }
             // They say how to sample, and change no count.
-            "period" | "freq" | "precise" => return Ok(true),
-            "cpu" | "pinned" | "excl" | "hw_smpl" => return Err(EATTR),
+            "period" | "freq" | "precise" => {
+                return value.parse::<u64>().map(|_| true).map_err(|_| ENOEVNT);
+            }
+            "cpu" => return Err(EATTR),
+            "hw_smpl" => return Err(ENOEVNT),
             _ => return Ok(false),
         };
-        match value {
-            "1" | "y" => flag.0.0 |= flag.1,
-            "0" | "n" => flag.0.0 -= flag.1,
-            _ => return Err(EATTR),
+        match is_on(value)? {
+            true => flag.0.0 |= flag.1,
+            false => flag.0.0 -= flag.1,
         }
         Ok(true)
     }
@@ -215,6 +249,8 @@ fn parse(name: &str) -> Outcome<Native> {
         component: found_in,
         spec: EventSpec::new(event).with_filter(modifiers.filter()),
         has_levels: !modifiers.levels.0.is_empty(),
+        pinned: modifiers.pinned,
+        exclusive: modifiers.exclusive,
         description,
         place: None,
     })

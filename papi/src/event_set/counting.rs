@@ -11,6 +11,7 @@ use quipu::{Attributes, Count, Counts, Event, EventSet, EventSetBuilder, GroupSp
 use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
 use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
 use crate::component::{CPU, UNCORE};
+use crate::native::scheduling;
 use crate::overflow;
 
 /// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
@@ -100,10 +101,13 @@ impl Set {
         for code in &self.events {
             specs.push(self.spec(*code)?);
         }
+        let (pinned, exclusive) = scheduling(&self.events);
         let mut builder = counted_here(self.target());
         builder.attributes(
             Attributes::default()
                 .with_disabled(true)
+                .with_pinned(pinned)
+                .with_exclusive(exclusive)
                 .with_inherit(self.inherit != 0),
         );
         let apart =

@@ -189,6 +189,22 @@ static void names_and_codes_lead_to_each_other(void)
     } while (PAPI_enum_event(&code, PAPI_ENUM_EVENTS) == PAPI_OK);
     CHECK(presets, PAPI_END_idx);
     CHECK(PAPI_event_name_to_code("perf::NO_SUCH_EVENT", &code), PAPI_ENOEVNT);
+    CHECK(PAPI_event_name_to_code("perf::FAULTS:u=x", &code), PAPI_ENOEVNT);
+    CHECK(PAPI_event_name_to_code("perf::FAULTS:period=x", &code), PAPI_ENOEVNT);
+    CHECK(PAPI_event_name_to_code("perf::FAULTS:hw_smpl=1", &code), PAPI_ENOEVNT);
+    CHECK(PAPI_event_name_to_code("perf::FAULTS:pinned=2", &code), PAPI_ENOEVNT);
+    const char *modified[] = {"perf::FAULTS:period=1000", "perf::FAULTS:freq=10:u", "perf::FAULTS:pinned", "perf::FAULTS:excl=1:pinned=0"};
+    for (int at = 0; at < 4; at++) {
+        int set = PAPI_NULL;
+        long long value = 0;
+        CHECK(PAPI_create_eventset(&set), PAPI_OK);
+        CHECK(PAPI_add_named_event(set, modified[at]), PAPI_OK);
+        CHECK(PAPI_start(set), PAPI_OK);
+        fault(30);
+        CHECK(PAPI_stop(set, &value), PAPI_OK);
+        CHECK(value >= 30, 1);
+        CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
+    }
     CHECK(PAPI_event_name_to_code("nothing", &code), PAPI_ENOEVNT);
     CHECK(code_of("perf_event:::perf::FAULTS:u=1") & PAPI_NATIVE_MASK, PAPI_NATIVE_MASK);
     CHECK(PAPI_event_name_to_code("peu:::perf::FAULTS", &code), PAPI_ENOEVNT);
