@@ -2,10 +2,12 @@
 
 pub mod aggregate;
 pub mod backend;
+mod clock;
 pub(crate) mod command;
 pub mod derived;
 pub mod events;
 mod file;
+pub mod lines;
 pub mod metrics;
 pub mod notes;
 pub mod options;
@@ -28,11 +30,12 @@ use file::{Keep, OfFile};
 
 pub use aggregate::{AggregateBy, Aggregation};
 pub use backend::Backends;
+pub use lines::Lines;
 pub use notes::{Note, notes};
 pub use options::{FormOptions, Options, PlaceOptions};
 pub use plan::Plan;
 pub use report::Output;
-pub use rows::{Row, rows};
+pub use rows::Row;
 pub use run::Session;
 pub use sets::{Sets, Snapshot};
 #[cfg(target_os = "linux")]

@@ -364,17 +364,18 @@ impl ReadBuf {
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) when the buffers have different
     /// parts or numbers of members, or there is no such member.
     pub fn subtract(&mut self, member: usize, earlier: &Self) -> Result<()> {
-        let same_shape = (self.members, &self.parts) == (earlier.members, &earlier.parts);
-        if member >= self.members || !same_shape {
+        let same_parts = Arc::ptr_eq(&self.parts, &earlier.parts) || self.parts == earlier.parts;
+        if member >= self.members || self.members != earlier.members || !same_parts {
             return Err(
                 Error::new(ErrorKind::InvalidConfiguration, "subtract readings").with_reason(
                     "the buffers are of different groups, or the group has no such member",
                 ),
             );
         }
-        let pairs = self.readings.iter_mut().zip(&earlier.readings);
-        for (now, then) in pairs.skip(member).step_by(self.members) {
+        let mut at = member;
+        while let (Some(now), Some(then)) = (self.readings.get_mut(at), earlier.readings.get(at)) {
             *now = now.since(then);
+            at += self.members;
         }
         Ok(())
     }

@@ -25,7 +25,8 @@ pub struct Throttling {
     threads: HashMap<i32, Span>,
     /// Threads that were seen of late, each at its number modulo the length.
     recent: [(i32, Span); 32],
-    all: Span,
+    /// First and last time of what is of no thread.
+    threadless: Span,
 }
 
 /// A counter that was throttled.
@@ -40,22 +41,35 @@ struct Stream {
 }
 
 /// The first and the last time.
-#[derive(Debug, Clone, Copy, Default)]
-struct Span(Option<(u64, u64)>);
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    first: u64,
+    last: u64,
+}
+
+impl Default for Span {
+    /// None yet.
+    fn default() -> Self {
+        Self {
+            first: u64::MAX,
+            last: 0,
+        }
+    }
+}
 
 impl Span {
     #[inline]
     fn add(&mut self, time: u64) {
-        let (first, last) = self.0.unwrap_or((time, time));
-        self.0 = Some((first.min(time), last.max(time)));
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
     }
 
-    fn end(self) -> u64 {
-        self.0.map_or(0, |(_, last)| last)
+    fn is_empty(self) -> bool {
+        self.first > self.last
     }
 
     fn len(self) -> u64 {
-        self.0.map_or(0, |(first, last)| last - first)
+        self.last.saturating_sub(self.first)
     }
 }
 
@@ -101,9 +115,8 @@ impl Throttling {
 
     #[inline]
     fn seen(&mut self, thread: Option<i32>, time: u64) {
-        self.all.add(time);
         let Some(thread) = thread else {
-            return;
+            return self.threadless.add(time);
         };
         let slot = thread.cast_unsigned() as usize % self.recent.len();
         if self.recent[slot].0 != thread {
@@ -116,7 +129,7 @@ impl Throttling {
     fn make_recent(&mut self, thread: i32, slot: usize) {
         let span = self.threads.remove(&thread).unwrap_or_default();
         let (before, its) = std::mem::replace(&mut self.recent[slot], (thread, span));
-        if its.0.is_some() {
+        if !its.is_empty() {
             self.threads.insert(before, its);
         }
     }
@@ -124,7 +137,7 @@ impl Throttling {
     /// Returns the first and the last time of a thread that was seen.
     fn span_of(&self, thread: i32) -> Option<Span> {
         let (recent, span) = self.recent[thread.cast_unsigned() as usize % self.recent.len()];
-        match recent == thread && span.0.is_some() {
+        match recent == thread && !span.is_empty() {
             true => Some(span),
             false => self.threads.get(&thread).copied(),
         }
@@ -149,12 +162,18 @@ impl Throttling {
 
     /// Returns the part of the time in which counters were stopped, from 0 to 1.
     pub fn share(&self) -> f64 {
+        let spans = self.recent.iter().map(|(_, span)| span);
+        let spans = spans.chain(self.threads.values());
+        let whole = spans.fold(self.threadless, |whole, span| Span {
+            first: whole.first.min(span.first),
+            last: whole.last.max(span.last),
+        });
         let (mut stopped, mut all) = (0, 0);
         let mut threads = Vec::new();
         for stream in self.streams.values() {
             let own = stream.thread.and_then(|thread| self.span_of(thread));
-            let span = own.unwrap_or(self.all);
-            let open = stream.since.map(|since| span.end().saturating_sub(since));
+            let span = own.unwrap_or(whole);
+            let open = stream.since.map(|since| span.last.saturating_sub(since));
             stopped += stream.stopped + open.unwrap_or(0);
             // A thread has a counter on each CPU that it was on.
             let is_new = stream

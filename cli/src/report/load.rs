@@ -13,7 +13,7 @@ use quipu_perf_data::{
     Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
     RecordedEvent, Sample, SampleId, SampleType, Throttling,
 };
-use quipu_symbols::{Function, FunctionId};
+use quipu_symbols::{AddressOwner, Function, FunctionId};
 
 use crate::failure::Failure;
 use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner, owner_of_address};
@@ -145,6 +145,7 @@ impl Visit for Loading {
         Ok(())
     }
 
+    #[inline]
     fn sample(
         &mut self,
         replay: &mut Replay,
@@ -152,11 +153,7 @@ impl Visit for Loading {
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
         self.throttling[event].note_sample(sample);
-        let reads = self.reads[event];
-        let read: Option<Vec<_>> = reads.then(|| {
-            let is_inherited = self.inherited[event];
-            self.deltas.of_sample(sample, is_inherited).collect()
-        });
+        let read = self.reads[event].then(|| self.read(event, sample));
         let stack = match self.stack(replay, (event, sample)) {
             Ok(stack) => Some(stack),
             Err(NotChosen::Filtered) if !self.is_relative => None,
@@ -248,42 +245,65 @@ impl Loading {
         }
     }
 
+    /// Returns the counts that a sample read, since those that it read before.
+    #[inline(never)]
+    fn read(&mut self, event: usize, sample: &Sample<'_>) -> Vec<(u64, u64)> {
+        let is_inherited = self.inherited[event];
+        self.deltas.of_sample(sample, is_inherited).collect()
+    }
+
     /// Returns the stack of a sample that is chosen.
+    #[inline(always)]
     fn stack(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
     ) -> Result<StackKey, NotChosen> {
         let mode = sample.misc().cpu_mode();
-        let is_there = || self.selection.is_then_and_there(sample) && !self.selection.hides(mode);
-        if self.is_selection && !is_there() {
-            return Err(NotChosen::LeftOut);
-        }
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let recent = thread.filter(|_| !self.is_selection && !self.tells_tasks);
-        let recent =
-            recent.map(|thread| (thread.tid, thread.tid.cast_unsigned() as usize % RECENT));
-        let known = recent.and_then(|(tid, slot)| {
-            let (known, task) = self.recent[slot];
-            (known == Some(tid)).then_some(task)
-        });
-        let task = known.or_else(|| self.task(replay, sample));
-        if let (Some((tid, slot)), Some(task)) = (recent, task) {
-            self.recent[slot] = (Some(tid), task);
+        let own = owner(mode, pid);
+        if !self.is_selection {
+            let task = match thread {
+                Some(thread) if !self.tells_tasks => self.task_of(replay, sample, thread.tid),
+                _ => self.task(replay, sample),
+            };
+            let task = task.ok_or(NotChosen::Filtered)?;
+            let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
+            return Ok(StackKey {
+                task,
+                leaf,
+                callers,
+            });
         }
-        let is_of_named = self.is_selection && self.selection.is_of_named();
+        self.chosen_stack(replay, (event, sample), own, pid)
+    }
+
+    /// Returns the stack of a sample, where not every one is chosen.
+    #[inline(never)]
+    fn chosen_stack(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> Result<StackKey, NotChosen> {
+        let mode = sample.misc().cpu_mode();
+        if !self.selection.is_then_and_there(sample) || self.selection.hides(mode) {
+            return Err(NotChosen::LeftOut);
+        }
+        let task = self.task(replay, sample);
+        let is_of_named = self.selection.is_of_named();
         if task.is_none() && !is_of_named {
             return Err(NotChosen::Filtered);
         }
-        let own = owner(mode, pid);
         let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
         if is_of_named && !self.has_name(leaf) {
             return Err(NotChosen::LeftOut);
         }
         let task = task.ok_or(NotChosen::Filtered)?;
         let decides = self.selection.is_of_functions() && self.branches.is_none();
-        if self.is_selection && decides && !self.selects(leaf) {
+        if decides && !self.selects(leaf) {
             return Err(NotChosen::Filtered);
         }
         Ok(StackKey {
@@ -329,6 +349,7 @@ impl Loading {
     }
 
     /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
+    #[inline(always)]
     fn count(
         &mut self,
         begun: u64,
@@ -347,13 +368,25 @@ impl Loading {
         let Some(stack) = stack else {
             return;
         };
-        match weights.get_mut(&stack) {
-            Some(sum) => sum.add(weight),
-            None => drop(weights.insert(stack, weight)),
+        weights.add(stack, weight);
+    }
+
+    /// Returns the number of the task of a sample of a thread, where tasks differ by their names alone.
+    #[inline]
+    fn task_of(&mut self, replay: &Replay, sample: &Sample<'_>, tid: i32) -> Option<u32> {
+        let slot = tid.cast_unsigned() as usize % RECENT;
+        match self.recent[slot] {
+            (Some(known), task) if known == tid => Some(task),
+            _ => {
+                let task = self.task(replay, sample)?;
+                self.recent[slot] = (Some(tid), task);
+                Some(task)
+            }
         }
     }
 
     /// Returns the number of the task of a sample; `None` if it is not chosen.
+    #[inline(never)]
     fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> Option<u32> {
         let thread = sample.thread();
         let name = thread.and_then(|thread| replay.thread_name(thread.tid));

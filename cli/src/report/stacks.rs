@@ -83,6 +83,12 @@ impl Hash for AtAddress {
     }
 }
 
+/// Returns a hash of a number in its upper bits (Knuth, The Art of Computer Programming, 6.4: by the golden ratio).
+#[inline]
+fn mixed(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Call chains as they were recorded, and the list of functions that each became.
 #[derive(Debug, Default)]
 pub(super) struct KnownChains {
@@ -228,7 +234,44 @@ impl Hash for StackKey {
 }
 
 /// The weights of stacks.
-pub(super) type Weights = HashMap<StackKey, Weight>;
+#[derive(Debug, Clone, Default)]
+pub(super) struct Weights {
+    sums: Vec<(StackKey, Weight)>,
+    /// The positions of stacks among the sums.
+    known: HashMap<StackKey, u32>,
+    /// Those of stacks that were added to of late, each in the one place that its hash gives it.
+    recent: Vec<u32>,
+}
+
+impl Weights {
+    const RECENT_BITS: u32 = 14;
+
+    /// Adds to the weight of a stack.
+    #[inline]
+    pub(super) fn add(&mut self, stack: StackKey, weight: Weight) {
+        let number = u64::from(stack.leaf) << 32 | u64::from(stack.callers);
+        let place = mixed(number ^ u64::from(stack.task) << 16) >> (u64::BITS - Self::RECENT_BITS);
+        let recent = self.recent.get(place as usize);
+        let sum = recent.and_then(|at| self.sums.get_mut(*at as usize));
+        match sum {
+            Some((known, sum)) if *known == stack => sum.add(weight),
+            _ => self.add_to_other(stack, weight, place as usize),
+        }
+    }
+
+    #[inline(never)]
+    fn add_to_other(&mut self, stack: StackKey, weight: Weight, place: usize) {
+        let at = *self.known.entry(stack).or_insert_with(|| {
+            self.sums.push((stack, Weight::default()));
+            (self.sums.len() - 1) as u32
+        });
+        self.sums[at as usize].1.add(weight);
+        if self.recent.is_empty() {
+            self.recent.resize(1 << Self::RECENT_BITS, 0);
+        }
+        self.recent[place] = at;
+    }
+}
 
 /// Returns the stacks that the numbers stand for. Lists that are the same in other pieces become one.
 pub(super) fn stacks_of(
@@ -237,7 +280,7 @@ pub(super) fn stacks_of(
     lists: &FrameLists,
     branches: Option<&Branches>,
 ) -> std::collections::HashMap<Stack, Weight> {
-    let mut stacks = std::collections::HashMap::with_capacity(weights.len());
+    let mut stacks = std::collections::HashMap::with_capacity(weights.sums.len());
     for (
         StackKey {
             task,
@@ -245,7 +288,7 @@ pub(super) fn stacks_of(
             callers,
         },
         weight,
-    ) in weights
+    ) in weights.sums
     {
         let branch = branches.map(|branches| branches.all[callers as usize]);
         let callers = if branch.is_some() {
@@ -280,6 +323,27 @@ mod tests {
             assert_eq!(lists.number(&[i, i / 2]), number);
         }
         assert!(lists.get(FrameLists::EMPTY).is_empty());
+    }
+
+    #[test]
+    fn weights_of_each_stack_are_added_up() {
+        let mut weights = Weights::default();
+        // More than are recent, so that they take the places of one another.
+        let stack = |n: u32| StackKey {
+            task: n % 3,
+            leaf: n / 1000,
+            callers: n % 1000,
+        };
+        for round in 1..=3 {
+            for n in 0..100_000 {
+                weights.add(stack(n), Weight::of_sample(round * u64::from(n)));
+            }
+        }
+        assert_eq!(weights.sums.len(), 100_000);
+        for (n, (key, weight)) in (0..).zip(&weights.sums) {
+            assert_eq!(*key, stack(n));
+            assert_eq!((weight.samples, weight.period), (3, 6 * u64::from(n)));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A report for a person, in the columns of `perf report --stdio`.
 
 use std::fmt::Write;
+use std::{iter, mem};
 
 use crate::terminal::{Layout, escaped};
 
@@ -125,21 +126,28 @@ fn left_out(out: &mut String, entries: &Entries<'_>, limit: f64) {
     }
 }
 
-/// Returns texts in columns, numbers at their right, without blanks after the last.
+/// Returns texts in columns, numbers at their right, without blanks after the last, which may be thousands.
 fn row(
     texts: impl Iterator<Item = impl AsRef<str>>,
     columns: &Columns,
     widths: &[usize],
 ) -> String {
-    let mut line = String::new();
+    let (mut line, mut spaces) = (String::new(), 0);
     for ((text, column), width) in texts.zip(&columns.list).zip(widths) {
         let text = text.as_ref();
         let end = text.char_indices().nth(*width).map(|(end, _)| end);
         let text = &text[..end.unwrap_or(text.len())];
-        let _ = match column.is_weight() {
-            true => write!(line, "{text:>width$}  "),
-            false => write!(line, "{text:<width$}  "),
+        let missing = width.saturating_sub(text.chars().count());
+        let (before, behind) = match column.is_weight() {
+            true => (missing, 0),
+            false => (0, missing),
         };
+        spaces += before;
+        if !text.is_empty() {
+            line.extend(iter::repeat_n(' ', mem::take(&mut spaces)));
+            line.push_str(text);
+        }
+        spaces += behind + 2;
     }
     line.truncate(line.trim_end().len());
     line

@@ -34,9 +34,8 @@ impl Metric {
 
 /// Gives every row its metric. `elapsed` is in seconds.
 pub fn attach(rows: &mut [Row], elapsed: f64) {
-    let metrics: Vec<_> = rows.iter().map(|row| metric(row, rows, elapsed)).collect();
-    for (row, metric) in rows.iter_mut().zip(metrics) {
-        row.metric = metric;
+    for at in 0..rows.len() {
+        rows[at].metric = metric(&rows[at], rows, elapsed);
     }
 }
 
@@ -172,10 +171,10 @@ fn is_core(pmu: &str) -> bool {
 fn counted_beside<'a>(row: &Row, rows: &'a [Row], fits: impl Fn(&Row) -> bool) -> Option<&'a Row> {
     rows.iter().find(|other| {
         fits(other)
+            && other.count.value().is_some()
+            && other.backend == row.backend
             && other.place == row.place
             && other.cgroup == row.cgroup
-            && other.backend == row.backend
-            && other.count.value().is_some()
     })
 }
 

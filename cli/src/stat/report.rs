@@ -9,6 +9,7 @@ pub mod text;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::mem;
 use std::path::PathBuf;
 
 use quipu_command::standard_error_was_closed;
@@ -99,6 +100,9 @@ pub struct Output {
     /// True if each interval takes the place of the one before on the screen.
     clears: bool,
     begun: bool,
+    /// Room for the text of an interval, and for that of its columns.
+    text: String,
+    columns: text::Columns,
 }
 
 impl Output {
@@ -164,6 +168,8 @@ impl Output {
             failure: None,
             is_lost: false,
             begun: false,
+            text: String::new(),
+            columns: text::Columns::default(),
         })
     }
 
@@ -176,9 +182,10 @@ impl Output {
 
     /// Writes the rows of one interval, `time` seconds after the start.
     pub fn interval(&mut self, time: f64, rows: &[Row]) {
-        let first = !std::mem::replace(&mut self.begun, true);
+        let first = !mem::replace(&mut self.begun, true);
         let of = Of::Interval(time);
-        let mut out = String::with_capacity(rows.len() * 128);
+        let mut out = mem::take(&mut self.text);
+        out.clear();
         match &self.format {
             Format::Text(layout) => {
                 if self.clears && layout.width.is_some() {
@@ -187,12 +194,13 @@ impl Output {
                 let heading = first || self.clears;
                 match self.metric_only {
                     true => Table::of(rows).text(&mut out, of, heading, *layout),
-                    false => text::interval(&mut out, time, rows, heading, *layout),
+                    false => (self.columns).interval(&mut out, time, rows, heading, *layout),
                 }
             }
             _ => self.push_rows(&mut out, rows, of, first),
         }
         self.write(&out);
+        self.text = out;
     }
 
     /// Writes the rows of one of several runs, for programs that are told more.

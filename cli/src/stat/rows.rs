@@ -1,21 +1,19 @@
 //! The lines of a report, in any format.
 
-use std::borrow::{Borrow, Cow};
-use std::cmp::Reverse;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quipu::{Count, Event, EventCount, EventInfo, EventSpec, Part, Preset, Reading};
+use quipu::{Count, Event, EventInfo, EventSpec, Part, Preset, Reading};
 use quipu_events::Formula;
 use quipu_hal::total;
 
-use super::aggregate::{AggregateId, Aggregation};
+use super::aggregate::AggregateId;
 use super::derived::Derived;
-use super::metrics::{self, Metric};
+use super::metrics::Metric;
 use super::notes::{self, Note};
 use super::repeat::Spread;
-use super::sets::{Sets, Snapshot};
 
 /// The count of one event in one part of the target.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,11 +148,37 @@ impl Row {
         }
     }
 
+    /// Forgets what was counted, so that it can be filled again.
+    pub(super) fn clear(&mut self) {
+        self.count = Count::NotCounted;
+        self.is_unsupported = false;
+        (self.time, self.enabled, self.running) = (0, 0, 0);
+        self.cores.clear();
+        self.preset = None;
+        self.metric = None;
+        self.reason = None;
+        self.disturbance = None;
+        self.turn = None;
+    }
+
     /// Returns the value in the row's unit, the mean where there were several runs.
     pub fn amount(&self) -> Option<f64> {
         let value = self.count.value()?;
         let value = self.spread.map_or(value as f64, |spread| spread.mean);
         Some(self.unit.scale(value))
+    }
+
+    /// Limits the time of a control group to what its CPUs passed.
+    pub(super) fn limit_time_of_cgroup(&mut self, elapsed: f64) {
+        let Some(cgroup) = &self.cgroup else { return };
+        // When a control group has not been counted for a while, the kernel may date its first
+        // counter's times back to then.
+        let time_of_cpus = (elapsed * 1e9) as u64 * self.cpus as u64;
+        // Every task is in the root group, and the kernel dates nothing on a CPU that switches to none.
+        self.time = match cgroup.trim_matches('/').is_empty() {
+            true => time_of_cpus,
+            false => self.time.min(time_of_cpus),
+        };
     }
 
     /// Returns the share of the time that the counters ran, in percent; all of it where there was none, as perf
@@ -217,202 +241,12 @@ impl Row {
     }
 }
 
-/// Returns the rows of a snapshot, with their metrics: event by event, place by place, or the other way
-/// round where places are few and large.
-pub fn rows(sets: &Sets, snapshot: &Snapshot, aggregation: &Aggregation, elapsed: f64) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    let mut cgroups = sets.by_cgroup();
-    if cgroups.is_empty() {
-        cgroups.push((None, Vec::new()));
-    }
-    for (at, (cgroup, members)) in cgroups.into_iter().enumerate() {
-        let mut places = places(sets.parts(&members), aggregation);
-        if places.is_empty() {
-            places.insert(AggregateId::Whole, BTreeSet::new());
-        }
-        for index in 0..=sets.len() {
-            // Those of the whole run are told once.
-            rows.extend(sets.tools(index).filter(|_| at == 0));
-            if index == sets.len() || sets.is_hidden(index) {
-                continue;
-            }
-            let counted = Counted::gather(snapshot, &members, index, aggregation);
-            for (place, cpus) in &places {
-                for unit in counted.units(place) {
-                    let at = (place, cpus.len(), unit);
-                    rows.extend(counted.row(sets, snapshot, at, cgroup, index));
-                }
-            }
-        }
-    }
-    if aggregation.every_thread {
-        rows = most_active(&rows);
-    }
-    sort_by_large_places(&mut rows);
-    for row in rows.iter_mut().filter(|row| row.cgroup.is_some()) {
-        // When a control group has not been counted for a while, the kernel may date its first
-        // counter's times back to then.
-        let time_of_cpus = (elapsed * 1e9) as u64 * row.cpus as u64;
-        // Every task is in the root group, and the kernel dates nothing on a CPU that switches to none.
-        let is_root = |name: &String| name.trim_matches('/').is_empty();
-        row.time = match row.cgroup.as_ref().is_some_and(is_root) {
-            true => time_of_cpus,
-            false => row.time.min(time_of_cpus),
-        };
-    }
-    metrics::attach(&mut rows, elapsed);
-    rows
-}
-
-/// Returns the rows of threads that counted something, event by event, the highest count first, and one row of an
-/// event that has no count in any.
-fn most_active(rows: &[Row]) -> Vec<Row> {
-    let mut active: Vec<Row> = Vec::new();
-    for mut of_event in rows.chunk_by(|a, b| a.name == b.name).map(<[Row]>::to_vec) {
-        let value = |row: &Row| row.count.value();
-        if of_event.iter().all(|row| value(row).is_none()) {
-            of_event.truncate(1);
-            of_event[0].place = AggregateId::Whole;
-        } else {
-            of_event.retain(|row| value(row).is_some_and(|value| value > 0));
-            of_event.sort_by_key(|row| Reverse(value(row)));
-        }
-        active.extend(of_event);
-    }
-    active
-}
-
-/// Sorts rows place by place, where places are cores or larger.
-pub(super) fn sort_by_large_places(rows: &mut [Row]) {
-    if rows.iter().any(|row| row.place.is_of_cpus()) {
-        rows.sort_by(|a, b| a.place.cmp(&b.place));
-    }
-}
-
-/// Returns the places of parts, each with its CPUs.
-pub(super) fn places(
-    parts: impl IntoIterator<Item = impl Borrow<Part>>,
-    aggregation: &Aggregation,
-) -> BTreeMap<AggregateId, BTreeSet<u32>> {
-    let mut places: BTreeMap<AggregateId, BTreeSet<u32>> = BTreeMap::new();
-    for part in parts {
-        let part = part.borrow();
-        let cpus = places.entry(aggregation.id(part)).or_default();
-        cpus.extend(part.cpu);
-    }
-    places
-}
-
 /// Readings of one event, part by part.
-type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
-
-/// The readings of one event, by place; those of a preset of several events term by term.
-struct Counted<'a> {
-    readings: BTreeMap<(AggregateId, Option<&'a str>), Vec<Readings<'a>>>,
-    preset: Option<&'a Preset>,
-    /// The last failure: whether the event is unsupported, and the reason.
-    failed: Option<(bool, String)>,
-}
-
-impl<'a> Counted<'a> {
-    fn gather(
-        snapshot: &'a Snapshot,
-        members: &[usize],
-        index: usize,
-        aggregation: &Aggregation,
-    ) -> Self {
-        let mut counted = Self {
-            readings: BTreeMap::new(),
-            preset: None,
-            failed: None,
-        };
-        for member in members {
-            let Some(event) = snapshot.counts(*member).get(index) else {
-                continue;
-            };
-            if let Err(error) = counted.add(event, aggregation) {
-                let reason = notes::why(&event.event().spec().event, &error);
-                counted.failed = Some((notes::is_unsupported(&error), reason));
-            }
-        }
-        counted
-    }
-
-    /// Adds the readings of one target, of every term or of none.
-    fn add(&mut self, event: EventCount<'a>, aggregation: &Aggregation) -> quipu::Result<()> {
-        self.preset = event.event().preset();
-        let width = self.preset.map_or(1, |preset| preset.terms().len());
-        let mut add = |term: usize, (part, reading): (&'a Part, &'a Reading)| {
-            let line = (aggregation.id(part), aggregation.unit(part));
-            let line = self.readings.entry(line);
-            line.or_insert_with(|| vec![Vec::new(); width])[term].push((part, reading));
-        };
-        if self.preset.is_none() {
-            event.parts()?.for_each(|reading| add(0, reading));
-            return Ok(());
-        }
-        for (term, readings) in event.term_readings()?.into_iter().enumerate() {
-            readings.into_iter().for_each(|reading| add(term, reading));
-        }
-        Ok(())
-    }
-
-    /// Returns the instances of a unit that have lines of their own in a place; `None` for the line of all.
-    fn units(&self, place: &AggregateId) -> Vec<Option<&'a str>> {
-        let here = self.readings.keys().filter(|(id, _)| id == place);
-        let mut units: Vec<_> = here.map(|(_, unit)| *unit).collect();
-        // By number: `uncore_imc_2` before `uncore_imc_10`.
-        units.sort_by_key(|unit| unit.map(|name| (name.len(), name)));
-        if units.is_empty() {
-            units.push(None);
-        }
-        units
-    }
-
-    /// Returns the row of an event, or `None` if the event is counted in other places only.
-    fn row(
-        &self,
-        sets: &Sets,
-        snapshot: &Snapshot,
-        (place, cpus, unit): (&AggregateId, usize, Option<&'a str>),
-        cgroup: Option<&str>,
-        index: usize,
-    ) -> Option<Row> {
-        let event = sets.event(index);
-        let name = match unit {
-            Some(unit) => format!("{} [{unit}]", event.name).into(),
-            None => Rc::clone(&event.name),
-        };
-        let mut row = Row {
-            place: place.clone(),
-            cpus,
-            cgroup: cgroup.map(str::to_owned),
-            backend: event.backend,
-            derived: event.metric.clone(),
-            ..Row::uncounted(name, Rc::clone(&event.spec), event.unit.clone())
-        };
-        match (self.readings.get(&(place.clone(), unit)), &self.failed) {
-            (Some(terms), _) => {
-                match self.preset {
-                    Some(preset) => row.evaluate(preset, terms),
-                    None => row.fill(&terms[0], event.is_gauge),
-                }
-                row.qualify(snapshot.disturbance(index), sets.rotation_interval(index));
-                Some(row)
-            }
-            (None, Some((is_unsupported, reason))) => {
-                row.is_unsupported = *is_unsupported;
-                row.reason = Some(reason.clone());
-                Some(row)
-            }
-            (None, None) => None,
-        }
-    }
-}
+pub(super) type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
 impl Row {
     /// Says why it was counted for a part of the time only, or not at all.
-    fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
+    pub(super) fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
         let disturbance = disturbance.map(str::to_owned).or(self.disturbance.take());
         match self.count {
             Count::NotCounted if self.reason.is_none() => self.reason = disturbance,
@@ -425,7 +259,7 @@ impl Row {
     }
 
     /// Sets the value of a preset's formula. The times are those of the term that ran least.
-    fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
+    pub(super) fn evaluate(&mut self, preset: &Preset, terms: &[Readings<'_>]) {
         match preset.evaluate(|term| terms[term].iter().copied()) {
             Ok(count) => self.count = count,
             Err(reason) => {
@@ -456,21 +290,25 @@ impl Row {
         });
     }
 
-    fn fill_times(&mut self, readings: &[(&Part, &Reading)]) {
-        self.time = time_of_target(readings);
+    /// Enters the times, and returns true if they are of several core types.
+    fn fill_times(&mut self, readings: &[(&Part, &Reading)]) -> bool {
+        let is_hybrid = readings.iter().any(|(part, _)| part.core.is_some());
         for (_, reading) in readings {
             self.enabled = self.enabled.saturating_add(reading.time_enabled);
             self.running = self.running.saturating_add(reading.time_running);
         }
-        if readings.iter().any(|(part, _)| part.core.is_some()) {
+        self.time = self.enabled;
+        if is_hybrid {
             // A hybrid target is enabled once, whatever the number of its core types.
+            self.time = time_of_target(readings);
             self.enabled = self.time;
             self.running = self.running.min(self.time);
         }
+        is_hybrid
     }
 
     pub(super) fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
-        self.fill_times(readings);
+        let is_hybrid = self.fill_times(readings);
         if is_gauge {
             match readings {
                 [(_, reading)] if reading.scaled() == Count::NotCounted => {
@@ -486,7 +324,10 @@ impl Row {
             }
             return;
         }
-        self.count = total(readings.iter().copied());
+        self.count = match readings {
+            [(_, reading)] if !is_hybrid => reading.scaled(),
+            _ => total(readings.iter().copied()),
+        };
         if let Err(jumped) = self.count.checked(&self.name) {
             self.reason = Some(notes::why(self.event(), &jumped));
             return;
@@ -497,11 +338,11 @@ impl Row {
         if self.count == Count::NotCounted && self.backend == Some("posix") {
             self.reason = Some("wait4(2) reports on a command only when it has ended".into());
         }
-        let cores: BTreeSet<&str> = readings
-            .iter()
-            .filter_map(|(part, _)| part.core.as_deref())
-            .collect();
-        for core in cores {
+        if !is_hybrid {
+            return;
+        }
+        let cores = readings.iter().filter_map(|(part, _)| part.core.as_deref());
+        for core in cores.collect::<BTreeSet<&str>>() {
             let of_core: Vec<_> = readings
                 .iter()
                 .filter(|(part, _)| part.core.as_deref() == Some(core))

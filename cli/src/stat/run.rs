@@ -17,22 +17,21 @@ use crate::terminal;
 
 use super::aggregate::Aggregation;
 use super::backend::Backends;
+use super::clock::{Clock, LONGEST_SLEEP};
 use super::command;
 use super::file::Keep;
+use super::lines::Lines;
 use super::metrics;
 use super::notes::notes;
 use super::plan::Plan;
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
-use super::rows::{Row, TermCount, rows};
+use super::rows::{Row, TermCount};
 use super::sets::{Sets, Snapshot};
 use super::signals::Signals;
 use super::system;
 use super::tool_events;
 
-/// The longest sleep while a command runs. A signal that arrives just before the sleep begins does
-/// not end it.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The time between checks of tasks that are not children of this process.
 const LIVENESS_CHECK: Duration = Duration::from_millis(50);
 /// The time between progress messages.
@@ -53,7 +52,7 @@ pub struct Session<'a> {
 /// One measurement.
 struct Run {
     sets: Sets,
-    aggregation: Aggregation,
+    lines: Lines,
     /// When counting started.
     started: Instant,
     intervals: Option<Intervals>,
@@ -90,26 +89,22 @@ impl Intervals {
 
 impl Run {
     /// Returns the rows since the last interval, and keeps those that jumped.
-    fn rows_since(&mut self, intervals: &mut Intervals, elapsed: f64) -> Vec<Row> {
+    fn rows_since(&mut self, intervals: &mut Intervals, elapsed: f64) -> &mut [Row] {
         let Intervals { last, now, .. } = intervals;
         intervals.difference.set_difference(now, last);
         let seconds = elapsed - intervals.ended;
-        let mut rows = rows(
-            &self.sets,
-            &intervals.difference,
-            &self.aggregation,
-            seconds,
-        );
+        let rows = (self.lines).fill(&self.sets, &intervals.difference, seconds);
         let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
         self.jumped.extend(jumped.cloned());
-        tool_events::fill(&mut rows, seconds, None);
+        tool_events::fill(rows, seconds, None);
         rows
     }
 
     /// Returns the rows of the whole run. A jump in an interval is in the value, also where it is too little
     /// for the whole time to show it.
-    fn rows(&self, snapshot: &Snapshot, elapsed: f64) -> Vec<Row> {
-        let mut rows = rows(&self.sets, snapshot, &self.aggregation, elapsed);
+    fn rows(&mut self, snapshot: &Snapshot, elapsed: f64) -> Vec<Row> {
+        let rows = self.lines.fill(&self.sets, snapshot, elapsed);
+        let mut rows = rows.to_vec();
         for row in &mut rows {
             if let Some(jumped) = self.jumped.iter().find(|jumped| jumped.is_line_of(row)) {
                 (row.count, row.reason) = (Count::Jumped, jumped.reason.clone());
@@ -253,9 +248,10 @@ impl<'a> Session<'a> {
             sets.enable()?;
         }
         let intervals = self.plan.interval.map(|_| Intervals::new(&sets));
+        let lines = Lines::new(&sets, &aggregation);
         let mut run = Run {
             sets,
-            aggregation,
+            lines,
             started: Instant::now(),
             intervals,
             jumped: Vec::new(),
@@ -309,11 +305,11 @@ impl<'a> Session<'a> {
         run.sets.read(&mut snapshot)?;
         if let Some(mut intervals) = run.intervals.take() {
             intervals.now = snapshot.clone();
-            let mut rows = run.rows_since(&mut intervals, elapsed);
+            let rows = run.rows_since(&mut intervals, elapsed);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
-            self.output.interval(elapsed, &rows);
+            self.output.interval(elapsed, rows);
             if let Some(keeper) = &mut self.keeper {
                 keeper.interval(&run.sets, &snapshot, elapsed);
             }
@@ -343,7 +339,7 @@ impl<'a> Session<'a> {
         run.sets.read(&mut intervals.now)?;
         let now = run.started.elapsed().as_secs_f64();
         let rows = run.rows_since(&mut intervals, now);
-        self.output.interval(now, &rows);
+        self.output.interval(now, rows);
         if let Some(keeper) = &mut self.keeper {
             keeper.interval(&run.sets, &intervals.now, now);
         }
@@ -370,9 +366,11 @@ impl<'a> Session<'a> {
             if let Some(exit) = running.wait_timeout(clock.next().min(self.longest_sleep()))? {
                 return Ok(exit);
             }
+            clock.look();
             self.begin(&mut clock, run)?;
             if clock.interval_is_over() {
                 self.tick(run)?;
+                clock.look();
             }
             if clock.no_more_intervals() {
                 run.intervals = None;
@@ -425,9 +423,11 @@ impl<'a> Session<'a> {
                 _ => LIVENESS_CHECK.min(self.longest_sleep()),
             };
             self.signals.sleep(clock.next().min(longest));
+            clock.look();
             self.begin(&mut clock, run)?;
             if clock.interval_is_over() {
                 self.tick(run)?;
+                clock.look();
             }
             if clock.no_more_intervals() {
                 run.intervals = None;
@@ -438,94 +438,6 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// When the next interval ends, and when all is over.
-struct Clock {
-    interval: Option<(Duration, Instant)>,
-    /// The number of intervals that are still to end, where it is bounded.
-    left: Option<u32>,
-    end: Option<Instant>,
-    /// When counting begins, if it has not.
-    begin: Option<Instant>,
-}
-
-impl Clock {
-    /// Returns the clock of a run that began now. What is measured from the beginning of counting waits for it.
-    fn new(plan: &Plan, started: Instant) -> Self {
-        match plan.delay {
-            Some(delay) if delay < Duration::MAX => Self {
-                interval: None,
-                left: None,
-                end: None,
-                begin: Some(started + delay),
-            },
-            _ => Self::counting(plan, started),
-        }
-    }
-
-    fn counting(plan: &Plan, started: Instant) -> Self {
-        Self {
-            begin: None,
-            interval: plan.interval.map(|length| (length, started + length)),
-            left: plan.interval_count,
-            end: plan.timeout.map(|timeout| started + timeout),
-        }
-    }
-
-    /// Returns the time until the next deadline.
-    fn next(&self) -> Duration {
-        let due = self.interval.map(|(_, at)| at).into_iter().chain(self.end);
-        let due = due.chain(self.begin);
-        due.map(|at| at.saturating_duration_since(Instant::now()))
-            .min()
-            .unwrap_or(LONGEST_SLEEP)
-    }
-
-    /// Returns true once for each interval that has ended. Intervals that were slept through are
-    /// skipped, so that they stay where they belong.
-    fn interval_is_over(&mut self) -> bool {
-        let Some((length, at)) = &mut self.interval else {
-            return false;
-        };
-        let now = Instant::now();
-        if now < *at {
-            return false;
-        }
-        while *at <= now {
-            *at += *length;
-        }
-        if let Some(left) = &mut self.left {
-            *left -= 1;
-            if *left == 0 {
-                self.interval = None;
-            }
-        }
-        true
-    }
-
-    /// Returns true once, when counting is to begin.
-    fn delay_is_over(&mut self) -> bool {
-        let over = self.begin.is_some_and(|at| at <= Instant::now());
-        if over {
-            self.begin = None;
-        }
-        over
-    }
-
-    /// Returns true if the last interval to be reported has ended.
-    fn no_more_intervals(&self) -> bool {
-        self.left == Some(0)
-    }
-
-    /// Returns true once, when the time is over.
-    fn time_is_over(&mut self) -> bool {
-        let over = self.end.is_some_and(|at| at <= Instant::now());
-        if over {
-            self.end = None;
-        }
-        over
     }
 }
 

@@ -5,7 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{Counts, Error, ErrorKind, Event, EventSet, EventSpec, Filter, Part, Result, SetEvent};
+use quipu::{
+    Counts, Error, ErrorKind, Event, EventCount, EventSet, EventSpec, Filter, Part, Result,
+    SetEvent,
+};
 use quipu_hal::ValueKind;
 
 use crate::failure::Failure;
@@ -73,6 +76,9 @@ impl Snapshot {
         self.counts.clone_from(&now.counts);
         for (difference, then) in self.counts.iter_mut().zip(&earlier.counts) {
             difference.subtract(then).expect("of the same sets");
+        }
+        if self.disturbances.is_empty() && now.disturbances.is_empty() {
+            return;
         }
         let times = |snapshot: &Self, event: &usize| snapshot.disturbances.get(event).map(|d| d.0);
         self.disturbances.clone_from(&now.disturbances);
@@ -235,10 +241,7 @@ impl Sets {
     /// the same.
     pub fn read(&mut self, into: &mut Snapshot) -> Result<()> {
         for (member, counts) in into.counts.iter_mut().enumerate() {
-            // Each part of a target tells once, the first of them in each read.
-            let parts = (0..self.len()).filter_map(|e| self.members[member].set.parts(e));
-            let tries = 1 + parts.map(<[Part]>::len).max().unwrap_or(0);
-            for _ in 0..tries {
+            for tries in 1.. {
                 self.members[member].set.read(counts)?;
                 let disturbed = disturbed(counts);
                 if disturbed.is_empty() {
@@ -247,9 +250,16 @@ impl Sets {
                 for (event, error) in disturbed {
                     self.note_disturbance(event, &error);
                 }
+                // Each part of a target tells once, the first of them in each read.
+                let parts = (0..self.len()).filter_map(|e| self.members[member].set.parts(e));
+                if tries > parts.map(<[Part]>::len).max().unwrap_or(0) {
+                    break;
+                }
             }
         }
-        into.disturbances.clone_from(&self.disturbances);
+        if !(self.disturbances.is_empty() && into.disturbances.is_empty()) {
+            into.disturbances.clone_from(&self.disturbances);
+        }
         Ok(())
     }
 
@@ -296,16 +306,23 @@ fn has_ended(set: &EventSet) -> bool {
 
 /// Returns the events that could not be read because other programs changed their registers.
 fn disturbed(counts: &Counts) -> Vec<(usize, Error)> {
-    let errors = counts.events().map(|event| match event.event().preset() {
-        Some(_) => event.term_readings().err(),
-        None => event.parts().err(),
-    });
-    let events = errors
-        .enumerate()
-        .filter_map(|(e, error)| Some((e, error?)));
-    events
+    let mut groups = (0..).map_while(|group| counts.buffer(group));
+    if groups.all(|group| group.is_ok()) {
+        return Vec::new();
+    }
+    let events = counts.events().enumerate();
+    let refused = events.filter_map(|(e, event)| Some((e, refusal(&event)?)));
+    refused
         .filter(|(_, error)| error.kind() == ErrorKind::Interference)
         .collect()
+}
+
+/// Returns the reason why an event has no readings, if it has none.
+pub(super) fn refusal(event: &EventCount<'_>) -> Option<Error> {
+    match event.event().preset() {
+        Some(_) => event.term_readings().err(),
+        None => event.parts().err(),
+    }
 }
 
 /// Returns an error if no event can be counted, and one of them for a reason that can be removed: no permission,

@@ -13,8 +13,8 @@ use quipu::msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stre
 use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
 use quipu_cli::stat::{
-    AggregateBy, Aggregation, Backends, Note, Options, Output, Plan, Row, Session, Sets, notes,
-    rows,
+    AggregateBy, Aggregation, Backends, Lines, Note, Options, Output, Plan, Row, Session, Sets,
+    notes,
 };
 use quipu_pmu::{Clock, ManualClock, MonotonicClock, VirtualPmu};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,7 +84,8 @@ impl Measurement {
         let mut snapshot = self.sets.snapshot();
         self.sets.read(&mut snapshot).expect("read");
         let whole = Aggregation::new(AggregateBy::Target, self.sets.all_parts());
-        rows(&self.sets, &snapshot, &whole.expect("whole"), 0.0)
+        let mut lines = Lines::new(&self.sets, &whole.expect("whole"));
+        lines.fill(&self.sets, &snapshot, 0.0).to_vec()
     }
 
     fn end(mut self) -> (Vec<Row>, Vec<Note>) {

@@ -21,29 +21,54 @@ const FIRST_CONTEXT: u64 = -4095_i64 as u64;
 
 impl Loading {
     /// Returns the lists of the functions at the instruction of a sample and of its callers, the innermost first.
+    #[inline(always)]
     pub(super) fn frames(
+        &mut self,
+        replay: &mut Replay,
+        of: (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> (u32, u32) {
+        let Some(ip) = of.1.ip() else {
+            return self.frames_of_chain(replay, of, own, pid);
+        };
+        let leaf = self.functions_at(replay, own, ip);
+        let callers = match self.with_callers {
+            true => self.callers_of(replay, of, own, pid),
+            false => FrameLists::EMPTY,
+        };
+        (leaf, callers)
+    }
+
+    /// Returns the lists of the functions of a sample that tells its instruction in its call chain alone.
+    #[inline(never)]
+    fn frames_of_chain(
+        &mut self,
+        replay: &mut Replay,
+        of: (usize, &Sample<'_>),
+        own: AddressOwner,
+        pid: i32,
+    ) -> (u32, u32) {
+        let Some(first) = self.read_chain(replay, of, own, pid) else {
+            return (FrameLists::EMPTY, FrameLists::EMPTY);
+        };
+        let leaf = self.functions_at(replay, own, first.address);
+        (leaf, self.callers(replay, own))
+    }
+
+    /// Returns the list of the functions of the callers of a sample.
+    #[inline(never)]
+    fn callers_of(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
         pid: i32,
-    ) -> (u32, u32) {
-        let Some(ip) = sample.ip() else {
-            let first = self.read_chain(replay, (event, sample), own, pid);
-            let Some(first) = first else {
-                return (FrameLists::EMPTY, FrameLists::EMPTY);
-            };
-            let leaf = self.functions_at(replay, own, first.address);
-            return (leaf, self.callers(replay, own));
-        };
-        let leaf = self.functions_at(replay, own, ip);
-        if !self.with_callers {
-            return (leaf, FrameLists::EMPTY);
-        }
+    ) -> u32 {
         let is_plain = replay.has_plain_chains(event) && own != AddressOwner::Other;
         let Some(chain) = sample.callchain().filter(|_| is_plain) else {
             self.read_chain(replay, (event, sample), own, pid);
-            return (leaf, self.callers(replay, own));
+            return self.callers(replay, own);
         };
         let words = chain.entries();
         // What begins with the sampled instruction or one close by is the same chain for all of them.
@@ -62,13 +87,12 @@ impl Loading {
             left_out,
         };
         let (hash, known) = self.chains.find(mode, rest);
-        let callers = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.read_chain(replay, (event, sample), own, pid);
             let callers = self.callers(replay, own);
             self.chains.insert(hash, mode, rest, callers);
             callers
-        });
-        (leaf, callers)
+        })
     }
 
     /// Reads the call chain of a sample, and returns its first frame.
@@ -112,7 +136,7 @@ impl Loading {
     }
 
     /// Returns the list of the functions at an address.
-    #[inline]
+    #[inline(always)]
     pub(super) fn functions_at(
         &mut self,
         replay: &mut Replay,
@@ -123,10 +147,15 @@ impl Loading {
             space: replay.space(owner),
             address,
         };
-        if let Some(known) = self.known.get(&key) {
-            return *known;
+        match self.known.get(&key) {
+            Some(known) => *known,
+            None => self.find_functions(replay, owner, key),
         }
-        let list = self.resolve(replay, owner, address);
+    }
+
+    #[inline(never)]
+    fn find_functions(&mut self, replay: &mut Replay, owner: AddressOwner, key: AtAddress) -> u32 {
+        let list = self.resolve(replay, owner, key.address);
         if self.known.len() >= MOST_ADDRESSES {
             self.known.clear();
         }

@@ -15,10 +15,11 @@ use crate::failure::Failure;
 use crate::recording;
 
 use super::super::aggregate::{AggregateBy, Aggregation, CpuTopology};
+use super::super::lines::{self, sort_by_large_places};
 use super::super::metrics;
 use super::super::options::Options;
 use super::super::report::{Output, Report, Times};
-use super::super::rows::{self, Row, Unit, sort_by_large_places};
+use super::super::rows::{Row, Unit};
 use super::{ReportOptions, UNITS};
 
 /// Reads a file and reports.
@@ -225,7 +226,7 @@ impl Counts {
             let threads = threads.clone();
             threads.map(move |thread| this.part((cpu, thread)))
         });
-        let places = rows::places(parts, aggregation);
+        let places = lines::places(parts, aggregation);
         let mut rows = Vec::new();
         for (event, now) in self.now.iter().enumerate() {
             let readings = now.iter().map(|count| {
@@ -259,7 +260,7 @@ impl Counts {
                 rows.push(row);
             }
         }
-        sort_by_large_places(&mut rows);
+        sort_by_large_places(&mut rows, |row| row);
         metrics::attach(&mut rows, seconds - self.last);
         self.last = seconds;
         self.before.clone_from(&self.now);

@@ -1,6 +1,5 @@
 //! The report for people: aligned, digits grouped, estimates marked, remarks at the end.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use quipu::Count;
@@ -11,7 +10,7 @@ use super::super::aggregate::AggregateId;
 use super::super::metrics::Metric;
 use super::super::rows::Row;
 use super::metric_only::Table;
-use super::number::{bytes, fixed, grouped};
+use super::number::{bytes, fixed, push_fixed, push_whole};
 use super::{Of, Report};
 
 /// Widths that perf has too; longer contents widen their column.
@@ -20,6 +19,7 @@ const UNIT_WIDTH: usize = 4;
 const NAME_WIDTH: usize = 24;
 const METRIC_WIDTH: usize = 9;
 const METRIC_UNIT_WIDTH: usize = 14;
+const TIME_WIDTH: usize = 16;
 const TIMES_WIDTH: usize = 18;
 /// The mark of a metric that is beyond its threshold.
 const ATTENTION: &str = "over the threshold";
@@ -40,10 +40,9 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     if metric_only {
         Table::of(&report.rows).text(out, Of::All, true, layout);
     } else {
-        let (rows, widths) = laid_out(&report.rows, layout);
-        for row in &rows {
-            line(out, "", row, &widths, layout);
-        }
+        let mut columns = Columns::default();
+        columns.set(None, &report.rows, layout);
+        columns.lines(out, &report.rows, layout);
     }
     if !report.rows.is_empty() {
         out.push('\n');
@@ -51,30 +50,6 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     times(out, report);
     notes(out, report, layout);
     out.push('\n');
-}
-
-/// Appends the rows of an interval, under a heading when they are the first.
-pub fn interval(out: &mut String, time: f64, rows: &[Row], first: bool, layout: Layout) {
-    let (laid_out, widths) = laid_out(rows, layout);
-    if first {
-        let places = rows.first().and_then(|row| row.place.kind());
-        let heading = format!(
-            "{:<16} {:<place$}{:>value$} {:<unit$} {}",
-            "#           time",
-            places.unwrap_or_default().replace("cpu", "CPU"),
-            "counts",
-            "unit",
-            "event",
-            place = widths.place,
-            value = widths.value,
-            unit = widths.unit,
-        );
-        let _ = writeln!(out, "{}", layout.dim(&heading));
-    }
-    let time = format!("{time:>16.9} ");
-    for row in &laid_out {
-        line(out, &time, row, &widths, layout);
-    }
 }
 
 /// Appends the legend and the remarks.
@@ -117,222 +92,283 @@ fn wrapped(out: &mut String, text: &str, layout: Layout) {
     }
 }
 
-/// The texts of a row's columns. They are made once, since the widths of columns depend on all of them.
-struct Cells<'a> {
-    place: Cow<'a, str>,
-    value: String,
-    name: Cow<'a, str>,
-    cgroup: Cow<'a, str>,
-    /// The value of the metric beside the count; none where the row is the metric.
-    metric: Option<String>,
+/// More than most columns lack.
+const SPACES: &str = "                                ";
+
+/// The columns of a row.
+const PLACE: usize = 0;
+const VALUE: usize = 1;
+const UNIT: usize = 2;
+const NAME: usize = 3;
+const CGROUP: usize = 4;
+/// The value of the metric beside the count; none where the row is the metric.
+const METRIC: usize = 5;
+
+/// The texts of the columns of rows. They are made before the first line, since the widths depend on all of them.
+#[derive(Default)]
+pub struct Columns {
+    /// All of them, one after the other, after the time that is before each line.
+    texts: String,
+    time: usize,
+    /// By row.
+    cells: Vec<[Cell; 6]>,
+    widths: [usize; 6],
 }
 
-impl<'a> Cells<'a> {
-    fn of(row: &'a Row, layout: Layout) -> Self {
-        Self {
-            place: place(row),
-            value: value(row, layout),
-            name: escaped(&row.name),
-            cgroup: escaped(row.cgroup.as_deref().unwrap_or_default()),
-            metric: row
-                .metric
-                .as_ref()
-                .filter(|_| row.derived.is_none())
-                .map(|metric| metric_value(metric, layout)),
+/// The end of a text among all, and its width.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    end: usize,
+    width: usize,
+}
+
+impl Columns {
+    /// Appends the rows of an interval, under a heading when they are the first.
+    pub fn interval(
+        &mut self,
+        out: &mut String,
+        time: f64,
+        rows: &[Row],
+        first: bool,
+        layout: Layout,
+    ) {
+        self.set(Some(time), rows, layout);
+        if first {
+            let places = rows.first().and_then(|row| row.place.kind());
+            let heading = format!(
+                "{:<16} {:<place$}{:>value$} {:<unit$} {}",
+                "#           time",
+                places.unwrap_or_default().replace("cpu", "CPU"),
+                "counts",
+                "unit",
+                "event",
+                place = self.widths[PLACE],
+                value = self.widths[VALUE],
+                unit = self.widths[UNIT],
+            );
+            let _ = writeln!(out, "{}", layout.dim(&heading));
         }
+        self.lines(out, rows, layout);
     }
-}
 
-/// The widths of columns.
-struct Widths {
-    place: usize,
-    value: usize,
-    unit: usize,
-    name: usize,
-    cgroup: usize,
-    metric: usize,
-}
-
-impl Widths {
-    fn of(rows: &[(&Row, Cells<'_>)]) -> Self {
-        let mut widths = Self {
-            place: 0,
-            value: VALUE_WIDTH,
-            unit: UNIT_WIDTH,
-            name: NAME_WIDTH,
-            cgroup: 0,
-            metric: METRIC_WIDTH,
-        };
-        for (row, cells) in rows {
-            let columns = [
-                (&mut widths.place, &*cells.place),
-                (&mut widths.value, &cells.value),
-                (&mut widths.unit, &row.unit.name),
-                (&mut widths.name, &cells.name),
-                (&mut widths.cgroup, &cells.cgroup),
-                (
-                    &mut widths.metric,
-                    cells.metric.as_deref().unwrap_or_default(),
-                ),
-            ];
-            for (width, text) in columns {
-                *width = (*width).max(text.chars().count());
+    /// Makes the texts of rows, of which each line begins with the time.
+    fn set(&mut self, time: Option<f64>, rows: &[Row], layout: Layout) {
+        let texts = &mut self.texts;
+        texts.clear();
+        if let Some(time) = time {
+            push_fixed(texts, time, 9, false);
+            let missing = TIME_WIDTH.saturating_sub(texts.len());
+            texts.insert_str(0, &SPACES[..missing]);
+            texts.push(' ');
+        }
+        self.time = texts.len();
+        self.cells.clear();
+        self.widths = [0, VALUE_WIDTH, UNIT_WIDTH, NAME_WIDTH, 0, METRIC_WIDTH];
+        for row in rows {
+            let mut start = texts.len();
+            let mut cell = |texts: &String, column: usize| {
+                let text = &texts[start..];
+                start = texts.len();
+                let cell = Cell {
+                    end: texts.len(),
+                    width: width(text),
+                };
+                self.widths[column] = self.widths[column].max(cell.width);
+                cell
+            };
+            push_place(texts, row);
+            let place = cell(texts, PLACE);
+            push_value(texts, row, layout);
+            let value = cell(texts, VALUE);
+            texts.push_str(&row.unit.name);
+            let unit = cell(texts, UNIT);
+            texts.push_str(&escaped(&row.name));
+            let name = cell(texts, NAME);
+            if let Some(cgroup) = &row.cgroup {
+                texts.push_str(&escaped(cgroup));
             }
+            let cgroup = cell(texts, CGROUP);
+            if let (Some(metric), None) = (&row.metric, &row.derived) {
+                push_metric_value(texts, metric, layout);
+            }
+            let metric = cell(texts, METRIC);
+            self.cells.push([place, value, unit, name, cgroup, metric]);
         }
-        for width in [&mut widths.place, &mut widths.cgroup] {
-            *width += usize::from(*width > 0);
+        for column in [PLACE, CGROUP] {
+            self.widths[column] += usize::from(self.widths[column] > 0);
         }
-        widths
     }
-}
 
-/// Returns the rows with their texts, and the widths of the columns.
-fn laid_out(rows: &[Row], layout: Layout) -> (Vec<(&Row, Cells<'_>)>, Widths) {
-    let cells = rows.iter().map(|row| (row, Cells::of(row, layout)));
-    let cells: Vec<_> = cells.collect();
-    let widths = Widths::of(&cells);
-    (cells, widths)
-}
+    /// Appends the lines of the rows that the columns are of.
+    fn lines(&self, out: &mut String, rows: &[Row], layout: Layout) {
+        let mut start = self.time;
+        for (row, cells) in rows.iter().zip(&self.cells) {
+            let texts = cells.map(|cell| {
+                let text = &self.texts[start..cell.end];
+                start = cell.end;
+                (text, cell.width)
+            });
+            self.line(out, row, texts, layout);
+        }
+    }
 
-/// Appends a row and, below it, the shares of core types. `time` is a column of its own.
-fn line(
-    out: &mut String,
-    time: &str,
-    (row, cells): &(&Row, Cells<'_>),
-    widths: &Widths,
-    layout: Layout,
-) {
-    let start = out.len();
-    out.push_str(time);
-    push_left(out, &cells.place, widths.place);
-    push_spaces(out, widths.value, &cells.value);
-    out.push_str(&match row.count {
-        Count::NotCounted | Count::Jumped => layout.dim(&cells.value),
-        Count::Exact(_) => layout.bold(&cells.value),
-        _ => layout.yellow(&cells.value),
-    });
-    out.push(' ');
-    push_left(out, &row.unit.name, widths.unit);
-    out.push(' ');
-    push_left(out, &cells.name, widths.name);
-    push_right(out, &cells.cgroup, widths.cgroup);
-    if row.derived.is_some() {
-        if row
-            .metric
-            .as_ref()
-            .is_some_and(|metric| metric.attention == Some(true))
+    /// Appends a row and, below it, the shares of core types.
+    fn line(&self, out: &mut String, row: &Row, texts: [(&str, usize); 6], layout: Layout) {
+        let time = &self.texts[..self.time];
+        // The spaces that the text of a column lacks.
+        let missing = |column: usize| self.widths[column].saturating_sub(texts[column].1);
+        let mut line = Line { out, spaces: 0 };
+        line.push(time);
+        line.left(texts[PLACE].0, missing(PLACE));
+        line.spaces += missing(VALUE);
+        let value = texts[VALUE].0;
+        line.push(&match row.count {
+            Count::NotCounted | Count::Jumped => layout.dim(value),
+            Count::Exact(_) => layout.bold(value),
+            _ => layout.yellow(value),
+        });
+        line.spaces += 1;
+        line.left(texts[UNIT].0, missing(UNIT) + 1);
+        line.left(texts[NAME].0, missing(NAME));
+        line.right(texts[CGROUP].0, missing(CGROUP));
+        if row.derived.is_some() {
+            if (row.metric.as_ref()).is_some_and(|metric| metric.attention == Some(true)) {
+                line.push(" # ");
+                line.push(&layout.yellow(ATTENTION));
+            }
+        } else if let Some(metric) = &row.metric {
+            line.left(" #", 1);
+            line.right(texts[METRIC].0, missing(METRIC));
+            line.spaces += 1;
+            let missing = METRIC_UNIT_WIDTH.saturating_sub(width(&metric.unit));
+            line.left(&metric.unit, missing);
+        } else if row.spread.is_some() || row.is_uncertain() {
+            line.spaces += self.widths[METRIC] + METRIC_UNIT_WIDTH + " #  ".len();
+        }
+        if let Some(spread) = row.spread
+            && spread.mean != 0.0
         {
-            let _ = write!(out, " # {}", layout.yellow(ATTENTION));
+            line.push(&format!("  ( +- {:>5}% )", fixed(spread.percent, 2)));
         }
-    } else if let (Some(metric), Some(value)) = (&row.metric, &cells.metric) {
-        out.push_str(" # ");
-        push_right(out, value, widths.metric);
-        out.push(' ');
-        push_left(out, &metric.unit, METRIC_UNIT_WIDTH);
-    } else if row.spread.is_some() || row.is_uncertain() {
-        push_left(out, "", widths.metric + METRIC_UNIT_WIDTH + " #  ".len());
-    }
-    if let Some(spread) = row.spread
-        && spread.mean != 0.0
-    {
-        let _ = write!(out, "  ( +- {:>5}% )", fixed(spread.percent, 2));
-    }
-    if row.count.is_estimate() {
-        let _ = write!(out, "  ({:.2}%)", row.percent_running());
-    }
-    if let Count::Partial { missing, parts, .. } = row.count {
-        let _ = write!(out, "  ({missing} of {parts} parts missing)");
-    }
-    out.truncate(start + out[start..].trim_ascii_end().len());
-    out.push('\n');
-    for (core, count) in &row.cores {
-        let share = count
-            .value()
-            .map_or_else(String::new, |v| raw_value(row, v, layout));
-        push_left(out, "", time.len() + widths.place);
-        push_right(out, &share, widths.value);
-        out.push(' ');
-        push_left(out, &row.unit.name, widths.unit);
-        let _ = writeln!(out, "   on {core}");
+        if row.count.is_estimate() {
+            line.push(&format!("  ({:.2}%)", row.percent_running()));
+        }
+        if let Count::Partial { missing, parts, .. } = row.count {
+            line.push(&format!("  ({missing} of {parts} parts missing)"));
+        }
+        out.push('\n');
+        for (core, count) in &row.cores {
+            let mut share = String::new();
+            if let Some(value) = count.value() {
+                push_raw_value(&mut share, row, value, layout);
+            }
+            let mut line = Line { out, spaces: 0 };
+            line.spaces = time.len() + self.widths[PLACE];
+            line.right(&share, self.widths[VALUE].saturating_sub(share.len()));
+            line.spaces += 1;
+            line.left(texts[UNIT].0, missing(UNIT));
+            line.push(&format!("   on {core}\n"));
+        }
     }
 }
 
-fn push_left(out: &mut String, text: &str, width: usize) {
-    out.push_str(text);
-    push_spaces(out, width, text);
+/// A line without spaces at its end: they wait for the text behind them.
+struct Line<'o> {
+    out: &'o mut String,
+    spaces: usize,
 }
 
-fn push_right(out: &mut String, text: &str, width: usize) {
-    push_spaces(out, width, text);
-    out.push_str(text);
+impl Line<'_> {
+    fn push(&mut self, text: &str) {
+        if !text.is_empty() {
+            push_spaces(self.out, std::mem::take(&mut self.spaces));
+            self.out.push_str(text);
+        }
+    }
+
+    /// Appends a text that lacks so many spaces to the width of its column.
+    fn left(&mut self, text: &str, missing: usize) {
+        self.push(text);
+        self.spaces += missing;
+    }
+
+    fn right(&mut self, text: &str, missing: usize) {
+        self.spaces += missing;
+        self.push(text);
+    }
 }
 
-/// Appends the spaces that a text lacks to a width.
-fn push_spaces(out: &mut String, width: usize, text: &str) {
-    const SPACES: &str = "                                ";
-    let mut missing = width.saturating_sub(text.chars().count());
-    while missing > 0 {
-        let some = missing.min(SPACES.len());
+/// Returns the number of characters of a text.
+fn width(text: &str) -> usize {
+    match text.is_ascii() {
+        true => text.len(),
+        false => text.chars().count(),
+    }
+}
+
+fn push_spaces(out: &mut String, mut number: usize) {
+    while number > 0 {
+        let some = number.min(SPACES.len());
         out.push_str(&SPACES[..some]);
-        missing -= some;
+        number -= some;
     }
 }
 
-fn place(row: &Row) -> Cow<'_, str> {
+fn push_place(out: &mut String, row: &Row) {
     if row.place == AggregateId::Whole {
-        return Cow::Borrowed("");
+        return;
     }
-    let mut text = escaped(&row.place.to_string()).into_owned();
+    out.push_str(&escaped(&row.place.to_string()));
     if row.place.is_of_cpus() {
-        let _ = write!(text, " {:>3}", row.cpus);
+        let _ = write!(out, " {:>3}", row.cpus);
     }
-    Cow::Owned(text)
 }
 
-fn value(row: &Row, layout: Layout) -> String {
+fn push_value(out: &mut String, row: &Row, layout: Layout) {
     let Some(value) = row.count.value() else {
-        return format!("<{}>", row.no_value().unwrap_or_default());
+        let _ = write!(out, "<{}>", row.no_value().unwrap_or_default());
+        return;
     };
-    let mut text = match row.spread {
+    if row.count.is_estimate() {
+        out.push('~');
+    }
+    match row.spread {
         // A whole number would hide an event that occurs in few of the runs.
         Some(spread) if row.unit.is_plain() && is_small_fraction(spread.mean) => {
-            fixed(spread.mean, 2)
+            push_fixed(out, spread.mean, 2, true);
         }
-        _ => raw_value(row, value, layout),
-    };
-    if row.count.is_estimate() {
-        text.insert(0, '~');
+        _ => push_raw_value(out, row, value, layout),
     }
-    text
 }
 
 fn is_small_fraction(mean: f64) -> bool {
     mean < 10.0 && mean.fract() != 0.0
 }
 
-fn raw_value(row: &Row, value: u128, layout: Layout) -> String {
-    let (amount, decimals) = (row.unit.scale(value as f64), row.unit.decimals());
-    match (row.unit.is_plain(), layout.grouped) {
-        (true, true) => grouped(value),
-        (true, false) => value.to_string(),
-        (false, true) => fixed(amount, decimals),
-        (false, false) => format!("{amount:.decimals$}"),
+fn push_raw_value(out: &mut String, row: &Row, value: u128, layout: Layout) {
+    match row.unit.is_plain() {
+        true => push_whole(out, value, layout.grouped),
+        false => {
+            let amount = row.unit.scale(value as f64);
+            push_fixed(out, amount, row.unit.decimals(), layout.grouped);
+        }
     }
 }
 
 pub fn metric_value(metric: &Metric, layout: Layout) -> String {
-    let (value, decimals) = (metric.value, metric.decimals);
-    let mut text = match layout.grouped {
-        true => fixed(value, decimals),
-        false => format!("{value:.decimals$}"),
-    };
-    if metric.uncertain {
-        text.insert(0, '~');
-    }
-    if metric.percent {
-        text.push('%');
-    }
+    let mut text = String::new();
+    push_metric_value(&mut text, metric, layout);
     text
+}
+
+fn push_metric_value(out: &mut String, metric: &Metric, layout: Layout) {
+    if metric.uncertain {
+        out.push('~');
+    }
+    push_fixed(out, metric.value, metric.decimals, layout.grouped);
+    if metric.percent {
+        out.push('%');
+    }
 }
 
 /// Appends elapsed, user and system time, one below the other; before them the times of each run, if there are

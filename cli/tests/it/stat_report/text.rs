@@ -1,7 +1,7 @@
 //! The report for people.
 
 use quipu_cli::stat::report::Report;
-use quipu_cli::stat::report::text::{interval, report};
+use quipu_cli::stat::report::text::{Columns, report};
 use quipu_cli::terminal::Layout;
 
 use super::sample;
@@ -35,8 +35,9 @@ fn cores_of_a_cgroup() {
 #[test]
 fn an_interval_with_its_heading() {
     let mut out = String::new();
-    interval(&mut out, 0.25, &sample::exact().rows, true, Layout::PLAIN);
-    interval(
+    let mut columns = Columns::default();
+    columns.interval(&mut out, 0.25, &sample::exact().rows, true, Layout::PLAIN);
+    columns.interval(
         &mut out,
         0.5,
         &sample::uncertain().rows,
