@@ -101,7 +101,11 @@ fn agree(bench: &Bench, file: &str) {
     let mut compared = 0;
     for (ours, theirs) in ours.iter().zip(&theirs) {
         if of_main(ours) || of_main(theirs) {
-            assert_eq!(places(ours), places(theirs), "{file}");
+            let (ours, mut theirs) = (places(ours), places(theirs));
+            // Where the copy ends before the stack does, which depends on the environment's size, perf may print the
+            // address that it could not read as a last frame.
+            theirs.pop_if(|last| last.starts_with("ffffffffffffffff "));
+            assert_eq!(ours, theirs, "{file}");
             compared += 1;
         }
     }
