@@ -21,12 +21,15 @@ impl RefusedPages {
         }
     }
 
-    /// Remembers an obstacle of a group, if it is one of all counters of its only PMU.
+    /// Remembers an obstacle of a group, if it is one of all counters of its only PMU: on x86 the kernel decides for the
+    /// PMU, elsewhere event by event (`config1` on ARM).
     pub(crate) fn remember(&self, members: &[EventBits], obstacle: Obstacle) {
-        let lasting = matches!(
-            obstacle,
-            Obstacle::NotReadable | Obstacle::AmbiguousCapabilities
-        );
+        let of_the_pmu = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+        let lasting = match obstacle {
+            Obstacle::NotReadable => of_the_pmu,
+            Obstacle::AmbiguousCapabilities => true,
+            _ => false,
+        };
         let Some((first, others)) = members.split_first() else {
             return;
         };
@@ -62,10 +65,12 @@ mod tests {
             refused.remember(&[efficient, efficient], Obstacle::NotReadable);
         }
         assert_eq!(refused.check(&[core, other]), Ok(()));
-        assert_eq!(
-            refused.check(&[core, efficient]),
-            Err(Obstacle::NotReadable)
-        );
+        let of_the_pmu = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+        let expected = match of_the_pmu {
+            true => Err(Obstacle::NotReadable),
+            false => Ok(()),
+        };
+        assert_eq!(refused.check(&[core, efficient]), expected);
         refused.remember(&[core], Obstacle::AmbiguousCapabilities);
         assert_eq!(
             refused.check(&[instructions]),

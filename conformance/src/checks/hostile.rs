@@ -159,6 +159,13 @@ fn buffer_of_other_parts(context: &Context<'_>) -> Outcome {
 fn any_drop_order(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     context.need_room(4)?;
+    // The code of all calls is loaded before they are made while other groups count: loading it may be page faults.
+    let mut alone = context.open_stopped(&event)?;
+    alone.enable()?;
+    context.cause(&event, 3)?;
+    alone.disable()?;
+    context.ensure_value(&mut *alone, 3, "a group alone")?;
+    drop(alone);
     for first in 0..4 {
         let mut groups = Vec::new();
         for _ in 0..4 {
