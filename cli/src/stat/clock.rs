@@ -54,7 +54,9 @@ impl Clock {
     pub(super) fn next(&self) -> Duration {
         let due = self.interval.map(|(_, at)| at).into_iter().chain(self.end);
         let due = due.chain(self.begin);
-        due.map(|at| at.saturating_duration_since(self.now))
+        // Not since the last look: reading and writing a line may have taken long.
+        let now = Instant::now();
+        due.map(|at| at.saturating_duration_since(now))
             .min()
             .unwrap_or(LONGEST_SLEEP)
     }
