@@ -14,7 +14,7 @@ use quipu_hal::{CpuModel, Error, ErrorKind, EventMap, Result, SlotClass};
 use quipu_pmu::Slot;
 
 use self::cpu::CpuState;
-use self::looks::{Looks, Seen, Sets};
+use self::looks::{Looks, Sets};
 pub(crate) use self::unavailable::Unavailable;
 pub use self::unrestored::{LostValue, UnrestoredCounter};
 use crate::abi::{MAX_COUNTERS, Status};
@@ -247,20 +247,6 @@ impl<D: PctrDevice> PctrPmu<D> {
             Some(_) => self.control.read(),
             None => self.read_on(cpu),
         }
-    }
-
-    /// Returns the status of a CPU as the last look has shown it, or a new one if functions were set since.
-    fn last_look(&self, looks: &Looks, cpu: u32) -> Result<Status> {
-        for _ in 0..ATTEMPTS {
-            match looks.seen(cpu, &self.sets) {
-                Seen::Status(status) => return Ok(status),
-                Seen::OutOfReach => break,
-                Seen::Unseen => {
-                    looks.look(&self.control, &self.sets, &[cpu])?;
-                }
-            }
-        }
-        Err(out_of_reach(cpu))
     }
 
     /// Reads everything on a CPU: between two looks at which CPU this is, again when the thread was

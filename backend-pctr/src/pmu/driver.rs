@@ -322,7 +322,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         if !some_may_have {
             return Ok(());
         }
-        match looks.look(&self.control, &self.sets, looks.cpus())? {
+        match looks.look_at_all(&self.control, &self.sets)? {
             Some(unreached) => Err(out_of_reach(unreached)),
             None => Ok(()),
         }
@@ -349,7 +349,10 @@ impl<D: PctrDevice> PctrPmu<D> {
             Some(Seen::OutOfReach | Seen::Unseen) => return Err(out_of_reach(cpu)),
             None => {
                 let state = self.cpu(cpu)?;
-                let status = self.settled(state, slots, || self.last_look(looks, cpu))?;
+                let status = self.settled(state, slots, || {
+                    let status = looks.status(&self.control, &self.sets, cpu)?;
+                    status.ok_or_else(|| out_of_reach(cpu))
+                })?;
                 self.check_undisturbed(cpu, slots, &status)?;
                 status
             }

@@ -126,6 +126,10 @@ impl Looks {
         &self.cpus
     }
 
+    fn position(&self, cpu: u32) -> Option<usize> {
+        self.cpus.iter().position(|known| *known == cpu)
+    }
+
     /// Notes the word that a counter was set to.
     pub(super) fn set(&self, counter: usize, word: u32) {
         lock(&self.words)[counter].add(word);
@@ -136,13 +140,15 @@ impl Looks {
         lock(&self.words)[counter].may_have(word)
     }
 
-    /// Looks at CPUs, at each as early as a thread gets there, and returns the first that none gets to.
+    /// Looks at CPUs, at each as early as a thread gets there, and returns what was seen of every CPU.
+    ///
+    /// Another thread may set functions meanwhile: then it is of before or after.
     pub(super) fn look<D: PctrDevice>(
         &self,
         control: &Control<D>,
         sets: &Sets,
         wanted: &[u32],
-    ) -> Result<Option<u32>> {
+    ) -> Result<Vec<Seen>> {
         // One at a time: two would keep each other from the CPUs.
         let mut last = lock(&self.last);
         let (then, device) = (sets.now(), control.device());
@@ -150,8 +156,7 @@ impl Looks {
         let seen = Mutex::new((vec![Seen::Unseen; self.cpus.len()], Ok(())));
         device.visit_cpus(&|| {
             let Ok(cpu) = device.cpu() else { return true };
-            let at = self.cpus.iter().position(|known| *known == cpu);
-            if let Some(at) = at.filter(|&at| wants[at])
+            if let Some(at) = self.position(cpu).filter(|&at| wants[at])
                 && matches!(lock(&seen).0[at], Seen::Unseen)
             {
                 let read = control.read();
@@ -185,18 +190,54 @@ impl Looks {
         {
             *lock(&self.words) = first.functions.map(Words::only);
         }
+        if sets.unchanged(then) && last.sets == then {
+            // What another thread has seen of the others still holds, and it may be about to read it.
+            for ((seen, before), wanted) in seen.iter_mut().zip(&last.seen).zip(&wants) {
+                if !wanted {
+                    *seen = *before;
+                }
+            }
+        }
+        *last = Look {
+            sets: then,
+            seen: seen.clone(),
+        };
+        result.map(|()| seen)
+    }
+
+    /// Looks at every CPU, and returns the first that no thread gets to.
+    pub(super) fn look_at_all<D: PctrDevice>(
+        &self,
+        control: &Control<D>,
+        sets: &Sets,
+    ) -> Result<Option<u32>> {
+        let seen = self.look(control, sets, &self.cpus)?;
         let mut looked = self.cpus.iter().zip(&seen);
-        let unreached =
-            looked.find_map(|(&cpu, seen)| matches!(seen, Seen::OutOfReach).then_some(cpu));
-        *last = Look { sets: then, seen };
-        result.map(|()| unreached)
+        Ok(looked.find_map(|(&cpu, seen)| matches!(seen, Seen::OutOfReach).then_some(cpu)))
+    }
+
+    /// Returns the status of a CPU as the last look has shown it, or a new one if functions were set since;
+    /// `None` if no thread gets there.
+    pub(super) fn status<D: PctrDevice>(
+        &self,
+        control: &Control<D>,
+        sets: &Sets,
+        cpu: u32,
+    ) -> Result<Option<Status>> {
+        let seen = match (self.seen(cpu, sets), self.position(cpu)) {
+            (Seen::Unseen, Some(at)) => self.look(control, sets, &[cpu])?[at],
+            (seen, _) => seen,
+        };
+        Ok(match seen {
+            Seen::Status(status) => Some(status),
+            Seen::OutOfReach | Seen::Unseen => None,
+        })
     }
 
     /// Returns what the last look has shown of a CPU, if no function was set since.
-    pub(super) fn seen(&self, cpu: u32, sets: &Sets) -> Seen {
+    fn seen(&self, cpu: u32, sets: &Sets) -> Seen {
         let last = lock(&self.last);
-        let at = self.cpus.iter().position(|known| *known == cpu);
-        match at {
+        match self.position(cpu) {
             Some(at) if sets.unchanged(last.sets) => last.seen[at],
             _ => Seen::Unseen,
         }
@@ -220,7 +261,100 @@ impl Looks {
     /// Returns what was seen of a CPU before counters were stopped, if they all were.
     pub(super) fn stopped(&self, cpu: u32, counters: u32) -> Option<Seen> {
         let stopped = lock(&self.stopped);
-        let at = self.cpus.iter().position(|known| *known == cpu)?;
+        let at = self.position(cpu)?;
         (counters != 0 && stopped.0 & counters == counters).then(|| stopped.1[at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::device::{Claimed, Driver, Errno};
+    use crate::simulation::{Era, Processor, SimDevice, SimMachine};
+
+    /// A device on which another thread sets functions whenever one gets to its CPUs.
+    struct Busy(SimDevice, Arc<Sets>);
+
+    impl PctrDevice for Busy {
+        fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno> {
+            self.0.ioctl(word, argument)
+        }
+
+        fn cpu(&self) -> Result<u32> {
+            self.0.cpu()
+        }
+
+        fn is_writable(&self) -> bool {
+            self.0.is_writable()
+        }
+
+        fn reader(&self) -> Result<Self> {
+            Ok(Self(self.0.reader()?, Arc::clone(&self.1)))
+        }
+
+        fn driver(&self) -> Driver {
+            self.0.driver()
+        }
+
+        fn identity(&self) -> Option<(String, u16)> {
+            self.0.identity()
+        }
+
+        fn cpus_online(&self) -> usize {
+            self.0.cpus_online()
+        }
+
+        fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
+            self.1.setting(|| self.0.visit_cpus(visit));
+        }
+
+        fn claim(&self, counter: u8) -> Result<(), Claimed> {
+            self.0.claim(counter)
+        }
+
+        fn unclaim(&self, counter: u8) {
+            self.0.unclaim(counter);
+        }
+
+        fn claimed(&self, counter: u8) -> Option<Claimed> {
+            self.0.claimed(counter)
+        }
+
+        fn rdpmc(&self, counter: u8) -> u64 {
+            self.0.rdpmc(counter)
+        }
+
+        fn rdtsc(&self) -> u64 {
+            self.0.rdtsc()
+        }
+    }
+
+    #[test]
+    fn a_cpu_is_reached_however_often_functions_are_set() {
+        let machine = SimMachine::new(Era::Amd64Of2019, Processor::Zen, 3);
+        let sets = Arc::new(Sets::default());
+        let device = Busy(machine.open(), Arc::clone(&sets));
+        let looks = Looks::new(&device);
+        let control = Control::new(device).unwrap();
+        for cpu in [0, 2, 4] {
+            assert!(looks.status(&control, &sets, cpu).unwrap().is_some());
+        }
+        machine.keep_off(Some(1));
+        assert!(looks.status(&control, &sets, 2).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_look_at_one_cpu_keeps_what_was_seen_of_another() {
+        let machine = SimMachine::new(Era::Amd64Of2019, Processor::Zen, 2);
+        let (control, sets) = (Control::new(machine.open()).unwrap(), Sets::default());
+        let looks = Looks::new(control.device());
+        looks.look(&control, &sets, &[0, 2]).unwrap();
+        looks.look(&control, &sets, &[0]).unwrap();
+        assert!(matches!(looks.seen(2, &sets), Seen::Status(_)));
+        sets.setting(|| ());
+        looks.look(&control, &sets, &[0]).unwrap();
+        assert!(matches!(looks.seen(2, &sets), Seen::Unseen));
     }
 }
