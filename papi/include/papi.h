@@ -1,12 +1,17 @@
 /* The interface of PAPI 7.0, as Quipu's libpapi has it: the names, numbers and layouts of PAPI, so that
- * programs written for PAPI are built against it, and programs built for PAPI run with it.
- * What each function does here, and what differs, is in docs/papi.md. */
+ * programs written for PAPI are built against it, and programs built for PAPI run with it. With QUIPU_PAPI_MINOR defined as 1, 2 or 3
+ * it is that of PAPI 7.1, 7.2 or 7.3. What each function does here, and what differs, is in docs/papi.md. */
 #ifndef QUIPU_PAPI_H
 #define QUIPU_PAPI_H
 
 #include <limits.h>
 #include <signal.h>
 #include <sys/types.h>
+
+/* The minor version of PAPI that the program is written for. */
+#ifndef QUIPU_PAPI_MINOR
+#define QUIPU_PAPI_MINOR 0
+#endif
 
 #include "papiStdEventDefs.h"
 
@@ -20,7 +25,7 @@ extern "C" {
 #define PAPI_VERSION_MINOR(x)                (((x)>>16) & 0xff)
 #define PAPI_VERSION_REVISION(x)             (((x)>>8) & 0xff)
 #define PAPI_VERSION_INCREMENT(x)            ((x) & 0xff)
-#define PAPI_VERSION                         PAPI_VERSION_NUMBER(7,0,0,0)
+#define PAPI_VERSION                         PAPI_VERSION_NUMBER(7,QUIPU_PAPI_MINOR,0,0)
 #define PAPI_VER_CURRENT                     (PAPI_VERSION & 0xffff0000)
 
 /* Kinds of event codes */
@@ -58,7 +63,12 @@ extern "C" {
 #define PAPI_ECMP_DISABLED -25
 #define PAPI_EDELAY_INIT   -26
 #define PAPI_EMULPASS      -27
+#if QUIPU_PAPI_MINOR >= 2
+#define PAPI_PARTIAL       -28
+#define PAPI_NUM_ERRORS    29
+#else
 #define PAPI_NUM_ERRORS    28
+#endif
 
 /* Levels of initialization */
 #define PAPI_NOT_INITED          0
@@ -187,6 +197,9 @@ extern "C" {
 #define PAPI_HUGE_STR_LEN   1024
 #define PAPI_PMU_MAX        80
 #define PAPI_MAX_INFO_TERMS 12
+#if QUIPU_PAPI_MINOR >= 2
+#define PAPI_MAX_COMP_QUALS 8
+#endif
 
 /* Types of caches and TLBs */
 #define PAPI_MH_TYPE_EMPTY                  0x0
@@ -231,6 +244,9 @@ extern "C" {
 enum {
     PAPI_ENUM_EVENTS = 0,
     PAPI_ENUM_FIRST,
+#if QUIPU_PAPI_MINOR >= 2
+    PAPI_PRESET_ENUM_FIRST_COMP,
+#endif
     PAPI_PRESET_ENUM_AVAIL,
     PAPI_PRESET_ENUM_MSC,
     PAPI_PRESET_ENUM_INS,
@@ -244,6 +260,10 @@ enum {
     PAPI_PRESET_ENUM_L3,
     PAPI_PRESET_ENUM_TLB,
     PAPI_PRESET_ENUM_FP,
+#if QUIPU_PAPI_MINOR >= 2
+    PAPI_PRESET_ENUM_CPU,
+    PAPI_PRESET_ENUM_CPU_AVAIL,
+#endif
     PAPI_NTV_ENUM_UMASKS,
     PAPI_NTV_ENUM_UMASK_COMBOS,
     PAPI_NTV_ENUM_IARR,
@@ -338,6 +358,10 @@ typedef struct _papi_component_option {
     char kernel_version[PAPI_MIN_STR_LEN];
     char disabled_reason[PAPI_HUGE_STR_LEN];
     int disabled;
+#if QUIPU_PAPI_MINOR >= 2
+    char partially_disabled_reason[PAPI_HUGE_STR_LEN];
+    int partially_disabled;
+#endif
     int initialized;
     int CmpIdx;
     int num_cntrs;
@@ -564,6 +588,11 @@ typedef struct event_info {
     unsigned int code[PAPI_MAX_INFO_TERMS];
     char name[PAPI_MAX_INFO_TERMS][PAPI_2MAX_STR_LEN];
     char note[PAPI_HUGE_STR_LEN];
+#if QUIPU_PAPI_MINOR >= 2
+    int num_quals;
+    char quals[PAPI_MAX_COMP_QUALS][PAPI_HUGE_STR_LEN];
+    char quals_descrs[PAPI_MAX_COMP_QUALS][PAPI_HUGE_STR_LEN];
+#endif
 } PAPI_event_info_t;
 
 typedef enum {

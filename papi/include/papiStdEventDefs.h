@@ -121,6 +121,10 @@ enum {
     PAPI_VEC_SP_idx,
     PAPI_VEC_DP_idx,
     PAPI_REF_CYC_idx,
+#if QUIPU_PAPI_MINOR >= 3
+    PAPI_HP_OPS_idx,
+    PAPI_VEC_HP_idx,
+#endif
     PAPI_END_idx,
 };
 
@@ -232,6 +236,10 @@ enum {
 #define PAPI_VEC_SP              (PAPI_VEC_SP_idx | PAPI_PRESET_MASK)
 #define PAPI_VEC_DP              (PAPI_VEC_DP_idx | PAPI_PRESET_MASK)
 #define PAPI_REF_CYC             (PAPI_REF_CYC_idx | PAPI_PRESET_MASK)
+#if QUIPU_PAPI_MINOR >= 3
+#define PAPI_HP_OPS              (PAPI_HP_OPS_idx | PAPI_PRESET_MASK)
+#define PAPI_VEC_HP              (PAPI_VEC_HP_idx | PAPI_PRESET_MASK)
+#endif
 #define PAPI_END                 (PAPI_END_idx | PAPI_PRESET_MASK)
 
 #endif

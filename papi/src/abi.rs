@@ -1,9 +1,20 @@
-//! The structs and unions of `papi.h`, as C has them.
+//! The structs and unions of `papi.h`, as C has them, in the versions that differ.
 
 use std::ffi::{c_char, c_float, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
-pub(crate) const VERSION: c_int = 7 << 24;
-pub(crate) const VER_CURRENT: c_int = VERSION;
+/// The interface of PAPI 7.0, which programs have that ask for none; 7.1 has the same.
+pub(crate) const V7_0: c_int = version(0);
+/// That of 7.2: components that are partly disabled, events with qualifiers, more ways to enumerate.
+pub(crate) const V7_2: c_int = version(2);
+/// That of 7.3: presets of half precision.
+pub(crate) const V7_3: c_int = version(3);
+/// The versions that a program may ask for.
+pub(crate) const VERSIONS: [c_int; 4] = [V7_0, version(1), V7_2, V7_3];
+
+const fn version(minor: c_int) -> c_int {
+    7 << 24 | minor << 16
+}
+
 pub(crate) const NULL: c_int = -1;
 
 pub(crate) const PRESET_MASK: c_int = c_int::MIN;
@@ -14,6 +25,7 @@ pub(crate) const MAX_STR_LEN: usize = 128;
 const TWO_MAX_STR_LEN: usize = 256;
 pub(crate) const HUGE_STR_LEN: usize = 1024;
 pub(crate) const MAX_INFO_TERMS: usize = 12;
+const MAX_QUALIFIERS: usize = 8;
 const PMU_MAX: usize = 80;
 
 /// Defines structs that are plain data: all bytes zero is a value of each.
@@ -59,6 +71,14 @@ plain! {
         note: [c_char; HUGE_STR_LEN],
     }
 
+    /// Since 7.2. All before is of 4 bytes, so that what follows stands right behind it.
+    struct QualifiedEventInfo {
+        event: EventInfo,
+        num_quals: c_int,
+        quals: [[c_char; HUGE_STR_LEN]; MAX_QUALIFIERS],
+        quals_descrs: [[c_char; HUGE_STR_LEN]; MAX_QUALIFIERS],
+    }
+
     struct ComponentInfo {
         name: [c_char; MAX_STR_LEN],
         short_name: [c_char; MIN_STR_LEN],
@@ -68,6 +88,35 @@ plain! {
         kernel_version: [c_char; MIN_STR_LEN],
         disabled_reason: [c_char; HUGE_STR_LEN],
         disabled: c_int,
+        initialized: c_int,
+        cmp_idx: c_int,
+        num_cntrs: c_int,
+        num_mpx_cntrs: c_int,
+        num_preset_events: c_int,
+        num_native_events: c_int,
+        default_domain: c_int,
+        available_domains: c_int,
+        default_granularity: c_int,
+        available_granularities: c_int,
+        hardware_intr_sig: c_int,
+        component_type: c_int,
+        pmu_names: [*mut c_char; PMU_MAX],
+        reserved: [c_int; 8],
+        flags: c_uint,
+    }
+
+    /// Since 7.2.
+    struct PartialComponentInfo {
+        name: [c_char; MAX_STR_LEN],
+        short_name: [c_char; MIN_STR_LEN],
+        description: [c_char; MAX_STR_LEN],
+        version: [c_char; MIN_STR_LEN],
+        support_version: [c_char; MIN_STR_LEN],
+        kernel_version: [c_char; MIN_STR_LEN],
+        disabled_reason: [c_char; HUGE_STR_LEN],
+        disabled: c_int,
+        partially_disabled_reason: [c_char; HUGE_STR_LEN],
+        partially_disabled: c_int,
         initialized: c_int,
         cmp_idx: c_int,
         num_cntrs: c_int,
@@ -240,6 +289,38 @@ plain! {
     }
 }
 
+impl From<&ComponentInfo> for PartialComponentInfo {
+    /// Returns the same of a component of which no part is disabled.
+    fn from(info: &ComponentInfo) -> Self {
+        Self {
+            name: info.name,
+            short_name: info.short_name,
+            description: info.description,
+            version: info.version,
+            support_version: info.support_version,
+            kernel_version: info.kernel_version,
+            disabled_reason: info.disabled_reason,
+            disabled: info.disabled,
+            initialized: info.initialized,
+            cmp_idx: info.cmp_idx,
+            num_cntrs: info.num_cntrs,
+            num_mpx_cntrs: info.num_mpx_cntrs,
+            num_preset_events: info.num_preset_events,
+            num_native_events: info.num_native_events,
+            default_domain: info.default_domain,
+            available_domains: info.available_domains,
+            default_granularity: info.default_granularity,
+            available_granularities: info.available_granularities,
+            hardware_intr_sig: info.hardware_intr_sig,
+            component_type: info.component_type,
+            pmu_names: info.pmu_names,
+            reserved: info.reserved,
+            flags: info.flags,
+            ..Self::zeroed()
+        }
+    }
+}
+
 /// `PAPI_option_t`. Every member is plain data, so that any bytes are a value of each.
 #[repr(C)]
 pub(crate) union PapiOption {
@@ -255,7 +336,7 @@ pub(crate) union PapiOption {
     pub(crate) hw_info: *const HwInfo,
     pub(crate) shlib_info: *const ShlibInfo,
     pub(crate) exe_info: *const ExeInfo,
-    pub(crate) cmp_info: *const ComponentInfo,
+    pub(crate) cmp_info: *const c_void,
 }
 
 const _: () = assert!(size_of::<c_long>() == size_of::<usize>());

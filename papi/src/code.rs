@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use quipu::{Error, ErrorKind};
 
+use crate::abi::V7_2;
+use crate::library::LIBRARY;
+
 /// A return code below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
@@ -36,8 +39,8 @@ pub(crate) const ENOSUPP: Code = Code(-18);
 pub(crate) const EINVAL_DOM: Code = Code(-21);
 pub(crate) const ECMP_DISABLED: Code = Code(-25);
 
-/// Texts of the codes, by their numbers without the sign.
-const TEXTS: [&CStr; 28] = [
+/// Texts of the codes, by their numbers without the sign. The last is there since version 7.2.
+const TEXTS: [&CStr; 29] = [
     c"no error",
     c"an argument is not valid",
     c"there is not enough memory",
@@ -66,6 +69,7 @@ const TEXTS: [&CStr; 28] = [
     c"the component of the event is disabled",
     c"the component is initialized when it is first used",
     c"the event takes several passes of the program",
+    c"a part of the component is disabled",
 ];
 
 /// The place of a thread, inside or outside of the library.
@@ -243,7 +247,11 @@ fn text(code: c_int) -> &'static str {
 
 fn entry(code: c_int) -> Option<&'static CStr> {
     let index = usize::try_from(code.checked_neg()?).ok()?;
-    TEXTS.get(index).copied()
+    let known = match LIBRARY.version() {
+        V7_2.. => &TEXTS[..],
+        _ => &TEXTS[..TEXTS.len() - 1],
+    };
+    known.get(index).copied()
 }
 
 #[unsafe(no_mangle)]

@@ -1,12 +1,12 @@
 //! Components: what counts, what each offers, and why one is disabled.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use quipu::{Machine, NativeEvents};
 
-use crate::abi::ComponentInfo;
+use crate::abi::{ComponentInfo, PartialComponentInfo, V7_2};
 use crate::code::{
     Code, ECMP, ENOCMP, ENOINIT, Outcome, c_text, call, call_or, caller_text, done, put,
 };
@@ -29,8 +29,13 @@ pub(crate) const DOM_ALL: c_int = 15;
 pub(crate) const GRN_THR: c_int = 1;
 pub(crate) const GRN_SYS: c_int = 8;
 
-/// As many events as one multiplexed set may have.
-const MULTIPLEXED: c_int = 384;
+/// Returns the number of events that one multiplexed set may have.
+pub(crate) const fn multiplexed(component: usize) -> c_int {
+    match component {
+        SYSDETECT => 0,
+        _ => 384,
+    }
+}
 
 /// Bits of the flags of `PAPI_component_info_t`.
 mod flag {
@@ -162,19 +167,31 @@ fn clamp(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
 
-/// The struct that tells of a component. Programs have its address, so that it is never freed.
-struct Told(Box<ComponentInfo>);
+/// The struct that tells of a component, in each version. Programs have its address, so that it is never freed.
+struct Told(Box<(ComponentInfo, PartialComponentInfo)>);
 
 // SAFETY: the pointers in it are to texts that live as long as the process and are only read.
 unsafe impl Send for Told {}
 
-/// Returns the address of what is told of a component, written anew.
-pub(crate) fn info(component: usize) -> *const ComponentInfo {
+/// Returns the address of what is told of a component, written anew, in the version that the program has asked for.
+pub(crate) fn info(component: usize) -> *const c_void {
     static TOLD: [Mutex<Option<Told>>; COMPONENTS] = [const { Mutex::new(None) }; COMPONENTS];
     let mut told = lock(&TOLD[component]);
-    let told = told.get_or_insert_with(|| Told(Box::new(ComponentInfo::zeroed())));
-    fill(&mut told.0, component);
-    &raw const *told.0
+    let zeroed = || {
+        Told(Box::new((
+            ComponentInfo::zeroed(),
+            PartialComponentInfo::zeroed(),
+        )))
+    };
+    let (info, partial) = &mut *told.get_or_insert_with(zeroed).0;
+    fill(info, component);
+    match LIBRARY.version() {
+        V7_2.. => {
+            *partial = PartialComponentInfo::from(&*info);
+            (&raw const *partial).cast()
+        }
+        _ => (&raw const *info).cast(),
+    }
 }
 
 fn fill(info: &mut ComponentInfo, component: usize) {
@@ -206,7 +223,7 @@ fn fill(info: &mut ComponentInfo, component: usize) {
     if component == SYSDETECT {
         return;
     }
-    info.num_mpx_cntrs = MULTIPLEXED;
+    info.num_mpx_cntrs = multiplexed(component);
     info.num_native_events = clamp(enumerate::number_listed(component));
     info.flags = flag::ATTACH | flag::CPU | flag::INHERIT | flag::KERNEL_MULTIPLEX;
     if component == CPU {
@@ -247,7 +264,7 @@ pub(crate) extern "C" fn PAPI_num_components() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_get_component_info(index: c_int) -> *const ComponentInfo {
+pub(crate) extern "C" fn PAPI_get_component_info(index: c_int) -> *const c_void {
     call_or(std::ptr::null(), || {
         valid(index).map_or(std::ptr::null(), info)
     })

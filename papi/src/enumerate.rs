@@ -6,21 +6,49 @@ use std::sync::OnceLock;
 
 use quipu::{EventSpec, NativeEvents};
 
-use crate::abi::PRESET_MASK;
-use crate::code::{EINVAL, ENOCMP, ENOEVNT, Outcome, done, read, write};
+use crate::abi::{PRESET_MASK, V7_2};
+use crate::code::{EINVAL, ENOCMP, ENOEVNT, OK, Outcome, call, read, write};
 use crate::component::{CPU, UNCORE, disabled};
 use crate::generalized::{self, CACHES, HARDWARE, OPERATIONS, RESULTS, SOFTWARE};
+use crate::library::LIBRARY;
 use crate::native::{Native, code_of, is_native, native, register};
 use crate::pmu_names::pmu_names;
 use crate::preset::{self, has_counters, is_preset};
-use crate::standard::PRESETS;
 
-const ENUM_EVENTS: c_int = 0;
-const ENUM_FIRST: c_int = 1;
-const PRESET_ENUM_AVAIL: c_int = 2;
-const PRESET_ENUM_FIRST_KIND: c_int = 3;
-const PRESET_ENUM_LAST_KIND: c_int = 14;
-const NTV_ENUM_UMASKS: c_int = 15;
+/// A way to enumerate events: the `modifier` of `PAPI_enum_event`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Modifier {
+    /// Every event.
+    Events,
+    First,
+    /// The first preset that belongs to a component other than that of the CPU; there are none.
+    FirstOfComponent,
+    /// Presets that can be counted.
+    Available,
+    /// Presets of a kind that can be counted, by the bit of the kind.
+    Kind(u32),
+    Masks,
+    Other,
+}
+
+impl Modifier {
+    /// Returns the one that a number stands for. Version 7.2 put one behind the second, and two behind the kinds.
+    fn new(number: c_int, version: c_int) -> Outcome<Self> {
+        Ok(match (number, version >= V7_2) {
+            (0, _) => Self::Events,
+            (1, _) => Self::First,
+            (2, false) | (3, true) => Self::Available,
+            (2, true) => Self::FirstOfComponent,
+            (3..=14, false) => Self::Kind(1 << number),
+            // Of the CPU, whose the presets are.
+            (16, true) => Self::Events,
+            (17, true) => Self::Available,
+            (15, false) | (18, true) => Self::Masks,
+            (4..=15, true) => return Err(EINVAL),
+            _ => Self::Other,
+        })
+    }
+}
 
 /// The place of an event in the list of its component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +200,8 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
 }
 
 /// Returns the code of the next event of a component.
-fn next(code: c_int, modifier: c_int, component: usize) -> Outcome<c_int> {
-    if modifier == ENUM_FIRST {
+fn next(code: c_int, modifier: Modifier, component: usize) -> Outcome<c_int> {
+    if modifier == Modifier::First {
         return code_at(
             component,
             Place {
@@ -186,11 +214,11 @@ fn next(code: c_int, modifier: c_int, component: usize) -> Outcome<c_int> {
     let place = native(code).ok().and_then(|native| native.place);
     let place = place.ok_or(EINVAL)?;
     let next = match (modifier, place.mask) {
-        (ENUM_EVENTS, _) => Place {
+        (Modifier::Events, _) => Place {
             event: place.event + 1,
             mask: None,
         },
-        (NTV_ENUM_UMASKS, mask) => Place {
+        (Modifier::Masks, mask) => Place {
             event: place.event,
             mask: Some(mask.map_or(0, |at| at + 1)),
         },
@@ -200,25 +228,25 @@ fn next(code: c_int, modifier: c_int, component: usize) -> Outcome<c_int> {
 }
 
 /// Returns the code of the next preset that a modifier asks for.
-fn next_preset(code: c_int, modifier: c_int) -> Outcome<c_int> {
-    if modifier == ENUM_FIRST {
-        return Ok(PRESET_MASK);
+fn next_preset(code: c_int, modifier: Modifier) -> Outcome<c_int> {
+    match modifier {
+        Modifier::First => return Ok(PRESET_MASK),
+        Modifier::FirstOfComponent => return Err(ENOEVNT),
+        _ => {}
     }
-    let from = (code & !PRESET_MASK) as usize + 1;
+    let (presets, from) = (preset::known(), (code & !PRESET_MASK) as usize + 1);
     let wanted = |at: &usize| match modifier {
-        PRESET_ENUM_AVAIL => preset::formula(*at).is_some(),
-        PRESET_ENUM_FIRST_KIND..=PRESET_ENUM_LAST_KIND => {
-            PRESETS[*at].1 & (1 << modifier) != 0 && preset::formula(*at).is_some()
-        }
+        Modifier::Available => preset::formula(*at).is_some(),
+        Modifier::Kind(bit) => presets[*at].1 & bit != 0 && preset::formula(*at).is_some(),
         _ => true,
     };
-    let found = (from..PRESETS.len()).find(wanted).ok_or(ENOEVNT)?;
+    let found = (from..presets.len()).find(wanted).ok_or(ENOEVNT)?;
     Ok(c_int::try_from(found).map_err(|_| EINVAL)? | PRESET_MASK)
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c_int {
-    done(|| {
+    call(|| {
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;
         let component = match native(from) {
@@ -236,7 +264,7 @@ pub(crate) extern "C" fn PAPI_enum_cmp_event(
     modifier: c_int,
     component: c_int,
 ) -> c_int {
-    done(|| {
+    call(|| {
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;
         let component = crate::component::valid(component)?;
@@ -248,26 +276,33 @@ pub(crate) extern "C" fn PAPI_enum_cmp_event(
     })
 }
 
-/// Writes the next code.
+/// Writes the next code, and returns what to return: the end of a list is not reported as an error.
 ///
 /// # Safety
 /// `code` may be written.
-unsafe fn enumerate(code: *mut c_int, from: c_int, modifier: c_int, component: usize) -> Outcome {
+unsafe fn enumerate(
+    code: *mut c_int,
+    from: c_int,
+    modifier: c_int,
+    component: usize,
+) -> Outcome<c_int> {
     if is_preset(from) || is_native(from) {
-        crate::library::LIBRARY.require()?;
+        LIBRARY.require()?;
     }
+    let modifier = Modifier::new(modifier, LIBRARY.version())?;
     let next = match (is_preset(from), is_native(from)) {
-        (true, _) => next_preset(from, modifier)?,
-        (_, true) => next(from, modifier, component)?,
+        (true, _) => next_preset(from, modifier),
+        (_, true) => next(from, modifier, component),
         // There are no events of the user's own.
-        _ => {
-            return Err(if from & PRESET_MASK != 0 {
-                ENOEVNT
-            } else {
-                EINVAL
-            });
-        }
+        _ if from & PRESET_MASK != 0 => Err(ENOEVNT),
+        _ => return Err(EINVAL),
     };
-    // SAFETY: the caller's promise.
-    unsafe { write(code, next) }
+    match next {
+        Ok(next) => {
+            // SAFETY: the caller's promise.
+            unsafe { write(code, next) }?;
+            Ok(OK)
+        }
+        Err(end) => Ok(end.0),
+    }
 }

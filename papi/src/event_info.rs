@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::abi::{EventInfo, MAX_INFO_TERMS};
+use crate::abi::{EventInfo, MAX_INFO_TERMS, QualifiedEventInfo, V7_2};
 use crate::code::{EINVAL, ENOEVNT, ENOTPRESET, Outcome, done, put, write};
 use crate::component::CPU;
 use crate::library::LIBRARY;
@@ -101,7 +101,19 @@ pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) 
                 }
             }
         };
-        // SAFETY: not null, and the caller's to be written.
-        unsafe { write(info, told) }
+        if LIBRARY.version() < V7_2 {
+            // SAFETY: not null, and the caller's to be written.
+            return unsafe { write(info, told) };
+        }
+        let told = QualifiedEventInfo {
+            event: EventInfo {
+                // The bits of kinds are one further up.
+                event_type: told.event_type << 1,
+                ..told
+            },
+            ..QualifiedEventInfo::zeroed()
+        };
+        // SAFETY: not null, and the caller's to be written; its struct is that of the version it asked for.
+        unsafe { write(info.cast::<QualifiedEventInfo>(), told) }
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::abi::VER_CURRENT;
+use crate::abi::{V7_0, VERSIONS};
 use crate::code::{EINVAL, ENOINIT, Outcome, call, call_or};
 use crate::event_set::Set;
 use crate::native::Natives;
@@ -19,6 +19,8 @@ pub(crate) const THREAD_LEVEL: c_int = 4;
 /// Everything that the library remembers between calls.
 pub(crate) struct Library {
     level: AtomicI32,
+    /// The version of the interface that the program asked for; 0 before.
+    version: AtomicI32,
     /// The process that initialized it; a forked child has to do that again.
     process: AtomicU32,
     pub(crate) threads: Threads,
@@ -28,6 +30,7 @@ pub(crate) struct Library {
 
 pub(crate) static LIBRARY: Library = Library {
     level: AtomicI32::new(NOT_INITED),
+    version: AtomicI32::new(0),
     process: AtomicU32::new(0),
     threads: Threads::new(),
     natives: RwLock::new(Natives::new()),
@@ -51,6 +54,39 @@ impl Library {
     /// Returns true if `PAPI_library_init` succeeded.
     pub(crate) fn is_initialized(&self) -> bool {
         self.require().is_ok()
+    }
+
+    /// Returns the version of the interface that the program was built for.
+    pub(crate) fn version(&self) -> c_int {
+        match self.version.load(Ordering::Relaxed) {
+            0 => V7_0,
+            version => version,
+        }
+    }
+
+    /// Initializes what is not in this process, for a program that asks for a version, or for none.
+    ///
+    /// # Errors
+    /// The structs of a version are written into the program's memory: it has one.
+    pub(crate) fn initialize(&self, version: Option<c_int>) -> Outcome {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = lock(&ONE_AT_A_TIME);
+        let process = std::process::id();
+        let is_initialized =
+            self.is_initialized() && self.process.load(Ordering::Relaxed) == process;
+        let before = self.version.load(Ordering::Relaxed);
+        let version = version.unwrap_or(before);
+        if is_initialized && before != 0 && before != version {
+            return Err(EINVAL);
+        }
+        self.version.store(version, Ordering::Relaxed);
+        if !is_initialized {
+            self.clear();
+            self.threads.start();
+            self.process.store(process, Ordering::Relaxed);
+            self.level.store(LOW_LEVEL, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Notes that another level is initialized.
@@ -91,20 +127,11 @@ pub(crate) fn if_initialized<T>(tell: impl FnOnce() -> *const T) -> *const T {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_library_init(version: c_int) -> c_int {
     call(|| {
-        if version != VER_CURRENT {
+        if !VERSIONS.contains(&version) {
             return Err(EINVAL);
         }
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _one = lock(&ONE_AT_A_TIME);
-        let process = std::process::id();
-        if LIBRARY.is_initialized() && LIBRARY.process.load(Ordering::Relaxed) == process {
-            return Ok(VER_CURRENT);
-        }
-        LIBRARY.clear();
-        LIBRARY.threads.start();
-        LIBRARY.process.store(process, Ordering::Relaxed);
-        LIBRARY.level.store(LOW_LEVEL, Ordering::Release);
-        Ok(VER_CURRENT)
+        LIBRARY.initialize(Some(version))?;
+        Ok(version)
     })
 }
 

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use quipu::{Formula, Hardware, NativeEvents, Target};
 
-use crate::abi::{NATIVE_MASK, PRESET_MASK};
+use crate::abi::{NATIVE_MASK, PRESET_MASK, V7_3};
 use crate::code::{ENOEVNT, ENOTPRESET, Outcome};
 use crate::event_set::counted_here;
-use crate::standard::PRESETS;
+use crate::library::LIBRARY;
+use crate::standard::{PRESETS, SINCE_7_3};
 
 /// The number of codes that presets may have, whether there is a preset or not.
 const CODES: usize = 128;
@@ -23,14 +24,22 @@ pub(crate) fn is_user_defined(code: c_int) -> bool {
     code & PRESET_MASK != 0 && code & NATIVE_MASK != 0
 }
 
+/// Returns the presets of the version that the program has asked for.
+pub(crate) fn known() -> &'static [(&'static str, u32)] {
+    debug_assert!(PRESETS.len() <= CODES);
+    match LIBRARY.version() {
+        V7_3.. => &PRESETS,
+        _ => &PRESETS[..PRESETS.len() - SINCE_7_3],
+    }
+}
+
 /// Returns the place and name of a preset.
 pub(crate) fn by_code(code: c_int) -> Outcome<(usize, &'static str)> {
     if !is_preset(code) {
         return Err(ENOEVNT);
     }
     let index = (code & !PRESET_MASK) as usize;
-    debug_assert!(PRESETS.len() <= CODES);
-    PRESETS
+    known()
         .get(index)
         .map(|(name, _)| (index, *name))
         .ok_or(ENOTPRESET)
@@ -40,7 +49,7 @@ pub(crate) fn by_code(code: c_int) -> Outcome<(usize, &'static str)> {
 pub(crate) fn code_of(name: &str) -> Option<c_int> {
     const PREFIX: &str = "PAPI_";
     let name = name.strip_prefix(PREFIX)?;
-    let at = PRESETS
+    let at = known()
         .iter()
         .position(|(known, _)| known[PREFIX.len()..].eq_ignore_ascii_case(name))?;
     Some(c_int::try_from(at).ok()? | PRESET_MASK)
@@ -75,7 +84,7 @@ pub(crate) fn formula(index: usize) -> Option<&'static Formula> {
 pub(crate) fn available() -> usize {
     static AVAILABLE: OnceLock<usize> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
-        (0..PRESETS.len())
+        (0..known().len())
             .filter(|at| formula(*at).is_some())
             .count()
     })
@@ -157,7 +166,7 @@ mod tests {
 
     #[test]
     fn codes_and_names_lead_to_each_other() {
-        for (at, (name, _)) in PRESETS.iter().enumerate() {
+        for (at, (name, _)) in known().iter().enumerate() {
             let code = code_of(name).expect("a code");
             assert_eq!(by_code(code), Ok((at, *name)));
         }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::ffi::{c_float, c_int, c_longlong};
 
-use crate::abi::VER_CURRENT;
 use crate::code::{EINVAL, ENOEVNT, Outcome, done, write};
 use crate::event_set::Set;
 use crate::library::LIBRARY;
@@ -97,7 +96,7 @@ impl Measured {
 /// Initializes the library for a program that has not.
 pub(crate) fn initialize() -> Outcome {
     if !LIBRARY.is_initialized() {
-        crate::library::PAPI_library_init(VER_CURRENT);
+        LIBRARY.initialize(None)?;
     }
     LIBRARY.require()
 }

@@ -14,9 +14,12 @@ const L3: u32 = 1 << 12;
 const TLB: u32 = 1 << 13;
 const FP: u32 = 1 << 14;
 
+/// The number of presets at the end that are there since version 7.3.
+pub(crate) const SINCE_7_3: usize = 2;
+
 /// Names, and kinds as bits.
 #[rustfmt::skip]
-pub(crate) const PRESETS: [(&str, u32); 108] = [
+pub(crate) const PRESETS: [(&str, u32); 110] = [
     ("PAPI_L1_DCM", CACHE | L1),
     ("PAPI_L1_ICM", INS | CACHE | L1),
     ("PAPI_L2_DCM", CACHE | L2),
@@ -125,4 +128,6 @@ pub(crate) const PRESETS: [(&str, u32); 108] = [
     ("PAPI_VEC_SP", INS | FP),
     ("PAPI_VEC_DP", INS | FP),
     ("PAPI_REF_CYC", MSC),
+    ("PAPI_HP_OPS", INS | FP),
+    ("PAPI_VEC_HP", INS | FP),
 ];

@@ -52,6 +52,10 @@ fn an_installed_library_is_found_by_pkg_config() {
     );
     let ours = prefix.path().join("lib/libpapi.so.7.0");
     assert!(needed.contains(&format!("{}", ours.display())), "{needed}");
+    for minor in 1..=3 {
+        let name = format!("lib/libpapi.so.7.{minor}");
+        assert!(prefix.path().join(&name).exists(), "{name}");
+    }
 
     // Without the shared library the linker takes the other one, which needs what pkg-config says.
     for name in ["libpapi.so", "libpapi.so.7.0", "libpapi.so.7.0.0.0"] {

@@ -8,7 +8,7 @@ use super::{
     DEFDOM, DEFGRN, DETACH, DOMAIN, EXEINFO, GRANUL, HWINFO, INHERIT, ITIMER, LIB_VERSION,
     MAX_CPUS, MAX_HWCTRS, MAX_MPX_CTRS, MULTIPLEX, PRELOAD, SHLIBINFO,
 };
-use crate::abi::{DebugOption, ItimerOption, PapiOption, PreloadInfo, VERSION};
+use crate::abi::{DebugOption, ItimerOption, PapiOption, PreloadInfo};
 use crate::code::{DEBUG_HANDLER, DEBUG_LEVEL, ECMP, EINVAL, OK, Outcome, put, read, write};
 use crate::component::{self, CPU, DEFAULTS};
 use crate::event_set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Set};
@@ -24,7 +24,7 @@ pub(super) unsafe fn get(option: c_int, pointer: *mut PapiOption) -> Outcome<c_i
         LIBRARY.require()?;
     }
     match option {
-        LIB_VERSION => return Ok(VERSION),
+        LIB_VERSION => return Ok(LIBRARY.version()),
         CLOCKRATE => return Ok(hardware::max_mhz()),
         MAX_CPUS => return Ok(hardware::info().ncpu),
         MAX_HWCTRS | MAX_MPX_CTRS | DEFDOM | DEFGRN | SHLIBINFO | COMPONENTINFO => {
@@ -143,8 +143,7 @@ pub(super) unsafe fn of_component(
     let component = component::valid(index).map_err(|_| ECMP)?;
     match option {
         MAX_HWCTRS => return Ok(component::counters(component)),
-        // SAFETY: the library's own, which lives as long as the process.
-        MAX_MPX_CTRS => return Ok(unsafe { (*component::info(component)).num_mpx_cntrs }),
+        MAX_MPX_CTRS => return Ok(component::multiplexed(component)),
         DEFDOM => return Ok(DEFAULTS[component].domain.load(Relaxed)),
         DEFGRN => return Ok(DEFAULTS[component].granularity.load(Relaxed)),
         _ => {}
