@@ -78,7 +78,10 @@ fn attach_quipu() {
     let event = EventSpec::new(EVENTS[1]).with_filter(Filter::USER_ONLY);
     let target = Target::Process(std::process::id() as i32);
     let backend = LinuxBackend::new().expect("this process may count");
-    black_box(backend.open_group(&GroupSpec::new([event]), &target)).expect("it opens");
+    // As the bare ones are.
+    let stopped = Attributes::default().with_disabled(true);
+    let group = GroupSpec::new([event]).with_attributes(stopped);
+    black_box(backend.open_group(&group, &target)).expect("it opens");
 }
 
 /// One counter.
