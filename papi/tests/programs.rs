@@ -31,6 +31,36 @@ fn event_sets_keep_their_states_and_values() {
     passes("event_sets.c");
 }
 
+/// The program counts with the modifiers, of which values of software events tell nothing.
+#[test]
+fn pinned_and_exclusive_events_are_so_for_the_kernel() {
+    let test = "pinned_and_exclusive_events_are_so_for_the_kernel";
+    let Some((_library, program)) = program("event_sets.c") else {
+        return;
+    };
+    if !is_there("strace") {
+        return skip(test, "there is no strace");
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let calls = place.path().join("calls");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-v", "-e", "trace=perf_event_open", "-o"]);
+    let traced = strace.arg(&calls).arg(program).output().expect("it starts");
+    let calls = std::fs::read_to_string(calls).unwrap_or_default();
+    if !calls.contains("perf_event_open(") {
+        let why = String::from_utf8_lossy(&traced.stderr);
+        return skip(test, &format!("strace may not trace: {why}"));
+    }
+    let faults = |call: &&str| call.contains("PERF_COUNT_SW_PAGE_FAULTS");
+    for [is, is_not] in [["pinned=1", "exclusive=1"], ["exclusive=1", "pinned=1"]] {
+        let mut calls = calls.lines().filter(faults);
+        assert!(
+            calls.any(|call| call.contains(is) && !call.contains(is_not)),
+            "{is}"
+        );
+    }
+}
+
 #[test]
 fn bad_input_has_the_codes_of_papi() {
     passes("misuse.c");
