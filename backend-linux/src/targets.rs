@@ -39,6 +39,15 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
             part: Part::whole(),
         }]),
         Target::Thread(tid) => Attachments::new(vec![thread(checked_id(target, *tid)?)]),
+        Target::ThreadOnCpu { thread: tid, cpu } => {
+            let mut one = match tid {
+                Some(tid) => thread(checked_id(target, *tid)?),
+                None => thread(0),
+            };
+            one.attach.cpu = Attach::cpu(*cpu).cpu;
+            one.part.cpu = Some(*cpu);
+            Attachments::new(vec![one])
+        }
         Target::Process(pid) => {
             let threads =
                 threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;

@@ -16,6 +16,15 @@ pub enum Target {
     CurrentThread,
     /// One thread, by its id.
     Thread(i32),
+    /// One thread while it runs on one CPU. Its time enabled goes on while it is on others, so that the
+    /// [value](crate::Reading::value) of a reading is what it counted there, and a count that is scaled an
+    /// estimate for all CPUs.
+    ThreadOnCpu {
+        /// The id of the thread; `None` for the calling one.
+        thread: Option<i32>,
+        /// The number of the CPU.
+        cpu: u32,
+    },
     /// A process with all the threads it has now; with
     /// [`inherit`](crate::Attributes::inherit) those it makes later too.
     Process(i32),
@@ -43,6 +52,7 @@ impl Target {
         match self {
             Self::CurrentThread => TargetKinds::CURRENT_THREAD,
             Self::Thread(_) => TargetKinds::THREAD,
+            Self::ThreadOnCpu { .. } => TargetKinds::THREAD.union(TargetKinds::CPU),
             Self::Process(_) => TargetKinds::PROCESS,
             Self::CurrentCpu => TargetKinds::CURRENT_CPU,
             Self::Cpu(_) | Self::Cpus(_) => TargetKinds::CPU,
@@ -57,6 +67,10 @@ impl fmt::Display for Target {
         match self {
             Self::CurrentThread => f.write_str("this thread"),
             Self::Thread(tid) => write!(f, "thread {tid}"),
+            Self::ThreadOnCpu { thread, cpu } => match thread {
+                Some(tid) => write!(f, "thread {tid} on CPU {cpu}"),
+                None => write!(f, "this thread on CPU {cpu}"),
+            },
             Self::Process(pid) => write!(f, "process {pid}"),
             Self::CurrentCpu => f.write_str("this CPU"),
             Self::Cpu(cpu) => write!(f, "CPU {cpu}"),

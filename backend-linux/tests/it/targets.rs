@@ -1,6 +1,6 @@
 //! Targets that fan out: CPUs, all CPUs, cgroups.
 
-use crate::machine::{FreshPages, backend, open, read, skip, user};
+use crate::machine::{FreshPages, backend, move_to_cpu, open, read, skip, user};
 use quipu_hal::{
     Attributes, Backend, Count, Features, GroupSpec, Simultaneity, Software, Target, TargetKinds,
 };
@@ -48,6 +48,37 @@ fn chosen_cpus_are_parts_in_the_order_given() {
         let mut group = open(name, &spec, &target).expect("one CPU as well as all");
         let cpu = read(&mut group).parts()[0].cpu;
         assert!(cpu.is_some_and(|cpu| cpus.contains(&cpu)));
+    }
+}
+
+#[test]
+fn a_thread_is_counted_on_one_cpu_alone() {
+    let name = "a_thread_is_counted_on_one_cpu_alone";
+    let [here, there, ..] = Topology::new().online().expect("sysfs")[..] else {
+        return skip(name, "there is one CPU only");
+    };
+    let counted = std::thread::spawn(move || {
+        move_to_cpu(here);
+        let target = Target::ThreadOnCpu {
+            thread: None,
+            cpu: there,
+        };
+        let mut group = open(
+            name,
+            &GroupSpec::single(user(Software::PageFaults)),
+            &target,
+        )?;
+        FreshPages::map(64).touch();
+        let elsewhere = read(&mut group)[0][0].value;
+        move_to_cpu(there);
+        FreshPages::map(64).touch();
+        let readings = read(&mut group);
+        assert_eq!(readings.parts()[0].cpu, Some(there));
+        Some((elsewhere, readings[0][0].value))
+    });
+    if let Some((elsewhere, there)) = counted.join().expect("no panic") {
+        assert_eq!(elsewhere, 0);
+        assert!((64..128).contains(&there), "{there}");
     }
 }
 
