@@ -37,6 +37,7 @@ pub(crate) const ENOINIT: Code = Code(-16);
 pub(crate) const ENOCMP: Code = Code(-17);
 pub(crate) const ENOSUPP: Code = Code(-18);
 pub(crate) const EINVAL_DOM: Code = Code(-21);
+pub(crate) const ECOUNT: Code = Code(-23);
 pub(crate) const ECMP_DISABLED: Code = Code(-25);
 
 /// Texts of the codes, by their numbers without the sign. The last is there since version 7.2.
@@ -83,8 +84,10 @@ enum Place {
 
 thread_local! {
     static LAST: Cell<c_int> = const { Cell::new(0) };
-    /// The error of the facade, which says what would help.
+    /// The facade's error behind the last one, which says what would help.
     static HINT: RefCell<Option<Error>> = const { RefCell::new(None) };
+    /// The last error that the facade returned, and the code it became.
+    static REFUSAL: RefCell<Option<(Code, Error)>> = const { RefCell::new(None) };
     /// The place of the thread: handlers of signals have to keep out of the library's functions.
     static PLACE: Cell<Place> = const { Cell::new(Place::Outside) };
     /// The signal whose handler calls the program's handler of overflows, which may have interrupted an allocation; else 0.
@@ -170,11 +173,20 @@ pub(crate) fn refused(error: &Error) -> Code {
         ErrorKind::CounterInErrorState | ErrorKind::Interference | ErrorKind::CounterJumped => {
             ECLOST
         }
-        ErrorKind::Os if error.errno() == Some(libc::ENOMEM) => ENOMEM,
-        ErrorKind::Os | ErrorKind::NoSuchTarget => ESYS,
+        ErrorKind::Os | ErrorKind::NoSuchTarget => match error.errno() {
+            Some(libc::ENOMEM) => ENOMEM,
+            Some(libc::EMFILE) => ECOUNT,
+            Some(libc::EINVAL) => EINVAL,
+            _ => ESYS,
+        },
         _ => EINVAL,
     };
-    HINT.with(|hint| *hint.borrow_mut() = Some(error.clone()));
+    refused_as(code, error)
+}
+
+/// Remembers an error of the facade for a code.
+pub(crate) fn refused_as(code: Code, error: &Error) -> Code {
+    REFUSAL.with(|refusal| *refusal.borrow_mut() = Some((code, error.clone())));
     code
 }
 
@@ -216,6 +228,11 @@ pub(crate) fn call_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 #[cold]
 fn failed(code: Code) -> c_int {
     LAST.with(|last| last.set(code.0));
+    let refusal = REFUSAL.with(|refusal| refusal.borrow_mut().take());
+    let behind = refusal
+        .filter(|(of, _)| *of == code)
+        .map(|(_, error)| error);
+    HINT.with(|hint| *hint.borrow_mut() = behind);
     let level = DEBUG_LEVEL.load(Ordering::Relaxed);
     if level == 0 {
         return code.0;

@@ -1,19 +1,22 @@
-//! Enumeration: the events of each component in order, and the masks of each.
+//! Enumeration: the events of each component in order, and the masks and modifiers of each.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use quipu::{EventSpec, NativeEvents};
+use quipu::NativeEvents;
 
-use crate::abi::{PRESET_MASK, V7_2};
+use crate::abi::{NATIVE_MASK, PRESET_MASK, V7_2};
 use crate::code::{EINVAL, ENOCMP, ENOEVNT, OK, Outcome, call, read, write};
 use crate::component::{CPU, UNCORE, disabled};
 use crate::generalized::{self, CACHES, HARDWARE, OPERATIONS, RESULTS, SOFTWARE};
 use crate::library::LIBRARY;
-use crate::native::{Native, code_of, is_native, native, register};
+use crate::native::{Native, code_of, is_native, native, parse, register};
 use crate::pmu_names::pmu_names;
 use crate::preset::{self, has_counters, is_preset};
+
+/// The way that asks for the first event, in every version.
+const ENUM_FIRST: c_int = 1;
 
 /// A way to enumerate events: the `modifier` of `PAPI_enum_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,10 @@ enum Modifier {
     /// Presets of a kind that can be counted, by the bit of the kind.
     Kind(u32),
     Masks,
-    Other,
+    /// Another, which of presets may have those that can be counted.
+    Other {
+        available: bool,
+    },
 }
 
 impl Modifier {
@@ -36,7 +42,7 @@ impl Modifier {
     fn new(number: c_int, version: c_int) -> Outcome<Self> {
         Ok(match (number, version >= V7_2) {
             (0, _) => Self::Events,
-            (1, _) => Self::First,
+            (ENUM_FIRST, _) => Self::First,
             (2, false) | (3, true) => Self::Available,
             (2, true) => Self::FirstOfComponent,
             (3..=14, false) => Self::Kind(1 << number),
@@ -44,8 +50,10 @@ impl Modifier {
             (16, true) => Self::Events,
             (17, true) => Self::Available,
             (15, false) | (18, true) => Self::Masks,
-            (4..=15, true) => return Err(EINVAL),
-            _ => Self::Other,
+            (_, true) => return Err(EINVAL),
+            _ => Self::Other {
+                available: number & 2 != 0,
+            },
         })
     }
 }
@@ -63,15 +71,54 @@ struct Listed {
     name: String,
     description: String,
     masks: Vec<(String, String)>,
+    modifiers: &'static [(&'static str, &'static str)],
 }
 
+/// The modifiers of events of the CPU; those of software have all but the first two.
+const MODIFIERS: [(&str, &str); 11] = [
+    ("h=0", "counted in the hypervisor"),
+    ("precise=0", "how precise the address of a sample is"),
+    ("u=0", "counted in user mode"),
+    ("k=0", "counted in the kernel"),
+    ("period=0", "sampled after so many"),
+    ("freq=0", "sampled so often in a second"),
+    ("excl=0", "alone on the PMU"),
+    ("mg=0", "counted in guests"),
+    ("mh=0", "counted on the host"),
+    ("cpu=0", "counted on this CPU"),
+    ("pinned=0", "on a counter always"),
+];
+
 impl Listed {
-    fn new(name: String, description: &str) -> Self {
+    fn new(name: String, description: &str, modifiers: &'static [(&str, &str)]) -> Self {
         Self {
             name,
             description: description.to_owned(),
             masks: Vec::new(),
+            modifiers,
         }
+    }
+
+    /// Returns a mask or modifier with its description: masks are first.
+    fn mask(&self, at: usize) -> Option<(&str, &str)> {
+        let masks = self.masks.iter().map(|(mask, what)| (&**mask, &**what));
+        masks.chain(self.modifiers.iter().copied()).nth(at)
+    }
+
+    /// Returns true if a name is this event's, be it without its PMU, in another form, or with masks.
+    fn is_named(&self, native: &Native) -> bool {
+        let plain = |name: &str| {
+            let event = name.rsplit("::").next().unwrap_or(name);
+            event
+                .split(':')
+                .next()
+                .unwrap_or(event)
+                .to_ascii_uppercase()
+        };
+        let own = plain(&self.name);
+        let generalized = generalized::named(&own);
+        own == plain(&native.name)
+            || generalized.is_some_and(|(event, _)| event == native.spec.event)
     }
 }
 
@@ -94,18 +141,22 @@ pub(crate) fn number_listed(component: usize) -> usize {
 /// Returns what can be counted without asking for it by a name of another form: software events, and where
 /// there are counters, those of the hardware.
 fn cpu_events() -> Vec<Listed> {
-    let named = |name: &str, what: &str| Listed::new(format!("{}::{name}", generalized::PMU), what);
+    let named = |name: &str, what: &str, modifiers| {
+        Listed::new(format!("{}::{name}", generalized::PMU), what, modifiers)
+    };
     let mut all: Vec<Listed> = Vec::new();
     if has_counters() {
-        all.extend(HARDWARE.iter().map(|(name, .., what)| named(name, what)));
+        let hardware = HARDWARE.iter();
+        all.extend(hardware.map(|(name, .., what)| named(name, what, &MODIFIERS)));
     }
-    all.extend(SOFTWARE.iter().map(|(name, .., what)| named(name, what)));
+    let software = SOFTWARE.iter();
+    all.extend(software.map(|(name, .., what)| named(name, what, &MODIFIERS[2..])));
     all.retain(|listed| code_of(&listed.name).is_ok());
     if !has_counters() {
         return all;
     }
     all.extend(CACHES.iter().map(|(name, _, what)| {
-        let mut listed = named(name, what);
+        let mut listed = named(name, what, &MODIFIERS);
         let operations = OPERATIONS.iter().map(|(mask, _, what)| (*mask, *what));
         let results = RESULTS.iter().map(|(mask, _, what)| (*mask, *what));
         let masks = operations.chain(results);
@@ -122,7 +173,7 @@ fn cpu_events() -> Vec<Listed> {
             let description = details.description().unwrap_or_default().to_owned();
             let listed = events
                 .entry(name.clone())
-                .or_insert_with(|| Listed::new(name, ""));
+                .or_insert_with(|| Listed::new(name, "", &MODIFIERS));
             match details.mask.is_empty() {
                 true => listed.description = description,
                 false => {
@@ -161,7 +212,7 @@ fn uncore_events() -> Vec<Listed> {
     for table in NativeEvents::this().tables().unwrap_or_default() {
         for details in table.uncore_events() {
             if is_there(details.pmu) {
-                all.push(Listed::new(details.name.clone(), &details.encoded()));
+                all.push(Listed::new(details.name.clone(), &details.encoded(), &[]));
             }
         }
     }
@@ -174,7 +225,7 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
     let (name, description) = match place.mask {
         None => (listed.name.clone(), listed.description.clone()),
         Some(mask) => {
-            let (mask, what) = listed.masks.get(mask).ok_or(ENOEVNT)?;
+            let (mask, what) = listed.mask(mask).ok_or(ENOEVNT)?;
             let description = match what.is_empty() {
                 true => listed.description.clone(),
                 false => format!("{}; {what}", listed.description),
@@ -183,19 +234,18 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
         }
     };
     // An event that needs a mask has a code without one, too; counting it is refused.
-    let spec = match code_of(&name) {
-        Ok(code) => native(code)?.spec,
-        Err(_) => EventSpec::new(quipu::Event::Named(name.clone())),
+    let is_modified = place.mask.is_some_and(|at| at >= listed.masks.len());
+    let known = match is_modified {
+        true => parse(&name),
+        false => code_of(&name).and_then(|code| native(code, Native::clone)),
     };
+    let unknown = || Native::new(quipu::Event::Named(name.clone()));
     Ok(register(Native {
-        name,
+        name: name.clone(),
         component,
-        spec,
-        has_levels: false,
-        pinned: false,
-        exclusive: false,
         description,
         place: Some(place),
+        ..known.unwrap_or_else(|_| unknown())
     }))
 }
 
@@ -211,8 +261,13 @@ fn next(code: c_int, modifier: Modifier, component: usize) -> Outcome<c_int> {
         )
         .map_err(|_| EINVAL);
     }
-    let place = native(code).ok().and_then(|native| native.place);
-    let place = place.ok_or(EINVAL)?;
+    let native = native(code, Native::clone).map_err(|_| EINVAL)?;
+    let named = || {
+        let mut events = listed(component).iter();
+        let event = events.position(|listed| listed.is_named(&native))?;
+        Some(Place { event, mask: None })
+    };
+    let place = native.place.or_else(named).ok_or(EINVAL)?;
     let next = match (modifier, place.mask) {
         (Modifier::Events, _) => Place {
             event: place.event + 1,
@@ -232,13 +287,17 @@ fn next_preset(code: c_int, modifier: Modifier) -> Outcome<c_int> {
     match modifier {
         Modifier::First => return Ok(PRESET_MASK),
         Modifier::FirstOfComponent => return Err(ENOEVNT),
+        Modifier::Masks if LIBRARY.version() >= V7_2 => return Err(EINVAL),
         _ => {}
     }
     let (presets, from) = (preset::known(), (code & !PRESET_MASK) as usize + 1);
+    if from >= preset::CODES {
+        return Err(EINVAL);
+    }
     let wanted = |at: &usize| match modifier {
-        Modifier::Available => preset::formula(*at).is_some(),
+        Modifier::Events | Modifier::Other { available: false } => true,
         Modifier::Kind(bit) => presets[*at].1 & bit != 0 && preset::formula(*at).is_some(),
-        _ => true,
+        _ => preset::formula(*at).is_some(),
     };
     let found = (from..presets.len()).find(wanted).ok_or(ENOEVNT)?;
     Ok(c_int::try_from(found).map_err(|_| EINVAL)? | PRESET_MASK)
@@ -249,9 +308,14 @@ pub(crate) extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c
     call(|| {
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;
-        let component = match native(from) {
-            Ok(native) if is_native(from) => native.component,
-            _ => CPU,
+        let component = match native(from, |native| native.component) {
+            // There are none.
+            _ if preset::is_user_defined(from) => return Err(ENOEVNT),
+            _ if is_preset(from) => CPU,
+            Ok(component) => component,
+            // The first may be asked for before any has a code.
+            Err(_) if from == NATIVE_MASK && modifier == ENUM_FIRST => CPU,
+            _ => return Err(ENOCMP),
         };
         // SAFETY: as it was read.
         unsafe { enumerate(code, from, modifier, component) }
@@ -293,8 +357,6 @@ unsafe fn enumerate(
     let next = match (is_preset(from), is_native(from)) {
         (true, _) => next_preset(from, modifier),
         (_, true) => next(from, modifier, component),
-        // There are no events of the user's own.
-        _ if from & PRESET_MASK != 0 => Err(ENOEVNT),
         _ => return Err(EINVAL),
     };
     match next {

@@ -6,7 +6,7 @@ use crate::abi::{EventInfo, MAX_INFO_TERMS, QualifiedEventInfo, V7_2};
 use crate::code::{EINVAL, ENOEVNT, ENOTPRESET, Outcome, done, put, write};
 use crate::component::CPU;
 use crate::library::LIBRARY;
-use crate::native::{code_of, is_native, native};
+use crate::native::{Native, code_of, is_native, native};
 use crate::preset::{self, is_preset, is_user_defined};
 use crate::standard::PRESETS;
 
@@ -71,7 +71,7 @@ fn of_preset(code: c_int) -> Outcome<EventInfo> {
 }
 
 fn of_native(code: c_int) -> Outcome<EventInfo> {
-    let native = native(code)?;
+    let native = native(code, Native::clone)?;
     let mut info = EventInfo::zeroed();
     info.event_code = code.cast_unsigned();
     put(&mut info.symbol, &native.name);

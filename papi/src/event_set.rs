@@ -1,6 +1,7 @@
 //! Event sets: what is in one, its state, and the functions that make, fill and empty one.
 
 mod counting;
+pub(crate) mod cpus;
 pub(crate) mod functions;
 
 use std::ffi::{c_int, c_longlong, c_ulong};
@@ -15,7 +16,7 @@ use crate::component::{
     CPU, DEFAULTS, DOM_KERNEL, DOM_SUPERVISOR, DOM_USER, GRN_SYS, UNCORE, disabled,
 };
 use crate::library::LIBRARY;
-use crate::native::{Native, is_native, native};
+use crate::native::{Together, is_native, native};
 use crate::overflow::Overflow;
 use crate::preset;
 use crate::profile::Profile;
@@ -110,12 +111,21 @@ impl Set {
 
     /// Returns what is counted.
     pub(crate) fn target(&self) -> Target {
-        match (self.cpu, self.attached) {
-            (Some(cpu), _) => Target::Cpu(cpu),
-            (None, 0) if self.component == Some(UNCORE) => Target::AllCpus,
-            (None, 0) if self.granularity == GRN_SYS => Target::CurrentCpu,
-            (None, 0) => Target::CurrentThread,
-            (None, tid) => Target::Thread(i32::try_from(tid).unwrap_or(i32::MAX)),
+        let counts_cpus = self.cpu.is_some()
+            || self.attached == 0 && self.granularity == GRN_SYS
+            || self.component == Some(UNCORE)
+            || cfg!(not(target_os = "linux"));
+        let thread = match self.attached {
+            0 => None,
+            tid => Some(i32::try_from(tid).unwrap_or(i32::MAX)),
+        };
+        match (Together::of(&self.events).cpu.or(self.cpu), thread) {
+            (Some(cpu), _) if counts_cpus => Target::Cpu(cpu),
+            (Some(cpu), thread) => Target::ThreadOnCpu { thread, cpu },
+            (None, None) if self.component == Some(UNCORE) => Target::AllCpus,
+            (None, None) if self.granularity == GRN_SYS => Target::CurrentCpu,
+            (None, None) => Target::CurrentThread,
+            (None, Some(tid)) => Target::Thread(tid),
         }
     }
 
@@ -148,9 +158,7 @@ impl Set {
             let event = quipu::Event::Named(name.to_owned());
             return Ok(EventSpec::new(event).with_filter(self.filter()));
         }
-        let Native {
-            spec, has_levels, ..
-        } = native(code)?;
+        let (spec, has_levels) = native(code, |native| (native.spec.clone(), native.has_levels))?;
         // getrusage(2) of the BSDs has one number for all modes.
         let in_all_modes = cfg!(not(target_os = "linux"))
             && self.domain & DOM_USER != 0
@@ -196,7 +204,7 @@ impl Set {
     /// Puts an event behind the others, not opened yet.
     fn join(&mut self, code: c_int) -> Outcome {
         let component = match is_native(code) {
-            true => native(code).map(|native| native.component).ok(),
+            true => native(code, |native| native.component).ok(),
             false => (preset::is_preset(code) || preset::is_user_defined(code)).then_some(CPU),
         };
         if component.is_none() && !is_native(code) {
@@ -218,8 +226,23 @@ impl Set {
         if self.events.contains(&code) {
             return Err(ECNFLCT);
         }
+        // Events of one set are counted in one place.
+        let of_one = |code: c_int| Together::of(&[code]).cpu;
+        if self
+            .events
+            .first()
+            .is_some_and(|first| of_one(*first) != of_one(code))
+        {
+            return Err(EINVAL);
+        }
         // A code that no preset has is here one that cannot be counted.
-        crate::native::query(code).map_err(|_| ENOEVNT)?;
+        let known = match is_native(code) {
+            true => native(code, |_| ()),
+            false => {
+                preset::by_code(code).and_then(|(index, _)| preset::query_on(index, &self.target()))
+            }
+        };
+        known.map_err(|_| ENOEVNT)?;
         self.events.push(code);
         Ok(())
     }

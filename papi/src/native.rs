@@ -8,10 +8,11 @@ use quipu_events::Interface;
 use quipu_hal::EventMap as _;
 
 use crate::abi::{MAX_STR_LEN, NATIVE_MASK, PRESET_MASK};
-use crate::code::{Code, EINVAL, ENOEVNT, Outcome, caller_text, done, write};
+use crate::code::{EINVAL, ENOEVNT, Outcome, caller_text, done, write};
 use crate::component::{CPU, UNCORE, component_of_prefix};
 use crate::enumerate::Place;
 use crate::event_set::counted_here;
+use crate::event_set::cpus::registers;
 use crate::library::LIBRARY;
 use crate::pmu_names::pmu_names;
 use crate::{generalized, preset};
@@ -28,9 +29,28 @@ pub(crate) struct Native {
     /// True if it is to be on a counter always, or alone on the PMU; the kernel does so with all of its group.
     pub(crate) pinned: bool,
     pub(crate) exclusive: bool,
+    /// The CPU it is counted on, where its name says so.
+    pub(crate) cpu: Option<u32>,
     pub(crate) description: String,
     /// Its place in the list of its component, if it was enumerated.
     pub(crate) place: Option<Place>,
+}
+
+impl Native {
+    /// Returns an event of the CPU without a name, counted where its set says.
+    pub(crate) fn new(event: Event) -> Self {
+        Self {
+            name: String::new(),
+            component: CPU,
+            spec: EventSpec::new(event),
+            has_levels: false,
+            pinned: false,
+            exclusive: false,
+            cpu: None,
+            description: String::new(),
+            place: None,
+        }
+    }
 }
 
 /// All native events with a code.
@@ -73,27 +93,42 @@ pub(crate) fn is_native(code: c_int) -> bool {
     code & NATIVE_MASK != 0 && code & PRESET_MASK == 0
 }
 
-/// Returns a native event by its code.
-pub(crate) fn native(code: c_int) -> Outcome<Native> {
+/// Returns what is asked of a native event by its code.
+pub(crate) fn native<T>(code: c_int, tell: impl FnOnce(&Native) -> T) -> Outcome<T> {
     let natives = LIBRARY
         .natives
         .read()
         .unwrap_or_else(PoisonError::into_inner);
-    natives.get(code).cloned().ok_or(ENOEVNT)
+    natives.get(code).map(tell).ok_or(ENOEVNT)
 }
 
-/// Returns true twice if any of these events is to be on a counter always, and alone on the PMU.
-pub(crate) fn scheduling(codes: &[c_int]) -> (bool, bool) {
-    let natives = LIBRARY
-        .natives
-        .read()
-        .unwrap_or_else(PoisonError::into_inner);
-    let codes = codes.iter().filter(|code| is_native(**code));
-    codes
-        .filter_map(|code| natives.get(*code))
-        .fold((false, false), |(pinned, exclusive), native| {
-            (pinned || native.pinned, exclusive || native.exclusive)
-        })
+/// The words of names that hold for all events which are counted together.
+#[derive(Default)]
+pub(crate) struct Together {
+    /// True if they are to be on counters always.
+    pub(crate) pinned: bool,
+    /// True if they are to be alone on the PMU.
+    pub(crate) exclusive: bool,
+    /// The CPU they are counted on.
+    pub(crate) cpu: Option<u32>,
+}
+
+impl Together {
+    /// Returns what the names of these events say.
+    pub(crate) fn of(codes: &[c_int]) -> Self {
+        let natives = LIBRARY
+            .natives
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let codes = codes.iter().filter(|code| is_native(**code));
+        codes
+            .filter_map(|code| natives.get(*code))
+            .fold(Self::default(), |all, native| Self {
+                pinned: all.pinned || native.pinned,
+                exclusive: all.exclusive || native.exclusive,
+                cpu: all.cpu.or(native.cpu),
+            })
+    }
 }
 
 /// Gives an event a code.
@@ -145,7 +180,8 @@ fn exists(native: &Native) -> bool {
         ErrorKind::NoSuchDevice,
         ErrorKind::InvalidConfiguration,
     ];
-    error.is_none_or(|error| !unknown.contains(&error.kind()))
+    // Registers count what the database knows of CPUs, and no threads.
+    matches!(registers(), Some(Ok(_))) || error.is_none_or(|error| !unknown.contains(&error.kind()))
 }
 
 /// Levels and worlds that a name ends with, as libpfm4 writes them.
@@ -155,6 +191,7 @@ struct Modifiers {
     worlds: Filter0,
     pinned: bool,
     exclusive: bool,
+    cpu: Option<u32>,
 }
 
 /// A filter that begins empty.
@@ -169,10 +206,11 @@ impl Default for Filter0 {
 impl Modifiers {
     /// Takes a word that is a modifier; `false` for one that belongs to the name.
     fn take(&mut self, word: &str) -> Outcome<bool> {
-        /// An attribute of the event is not offered.
-        const EATTR: Code = Code(-22);
-
-        let (key, value) = word.split_once('=').unwrap_or((word, "1"));
+        let (key, value) = match word.split_once('=') {
+            None if word.eq_ignore_ascii_case("cpu") => return Err(ENOEVNT),
+            None => (word, "1"),
+            Some(both) => both,
+        };
         let is_on = |value| match value {
             "1" | "y" => Ok(true),
             "0" | "n" => Ok(false),
@@ -196,7 +234,10 @@ impl Modifiers {
             "period" | "freq" | "precise" => {
                 return value.parse::<u64>().map(|_| true).map_err(|_| ENOEVNT);
             }
-            "cpu" => return Err(EATTR),
+            "cpu" => {
+                self.cpu = Some(value.parse().map_err(|_| ENOEVNT)?);
+                return Ok(true);
+            }
             "hw_smpl" => return Err(ENOEVNT),
             _ => return Ok(false),
         };
@@ -220,7 +261,7 @@ impl Modifiers {
 }
 
 /// Returns what a name stands for, which may be an event that this machine lacks.
-fn parse(name: &str) -> Outcome<Native> {
+pub(crate) fn parse(name: &str) -> Outcome<Native> {
     let (component, text) = match name.split_once(":::") {
         Some((prefix, rest)) => (Some(component_of_prefix(prefix).ok_or(ENOEVNT)?), rest),
         None => (None, name),
@@ -244,15 +285,17 @@ fn parse(name: &str) -> Outcome<Native> {
     if component.is_some_and(|component| component != found_in) {
         return Err(ENOEVNT);
     }
+    let plain = Native::new(event);
     Ok(Native {
         name: name.to_owned(),
         component: found_in,
-        spec: EventSpec::new(event).with_filter(modifiers.filter()),
         has_levels: !modifiers.levels.0.is_empty(),
         pinned: modifiers.pinned,
         exclusive: modifiers.exclusive,
+        cpu: modifiers.cpu,
         description,
-        place: None,
+        spec: plain.spec.clone().with_filter(modifiers.filter()),
+        ..plain
     })
 }
 
@@ -327,7 +370,7 @@ pub(crate) fn any_code_of(name: &str) -> Outcome<c_int> {
 /// Returns the name of an event by its code.
 pub(crate) fn name_of(code: c_int) -> Outcome<String> {
     match is_native(code) {
-        true => Ok(native(code)?.name),
+        true => native(code, |native| native.name.clone()),
         false => preset::by_code(code).map(|(_, preset)| preset.to_owned()),
     }
 }
@@ -350,19 +393,21 @@ pub(crate) extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
-    crate::code::call(|| match is_native(code) {
-        true => native(code).map(|native| native.component as c_int),
-        false if preset::is_preset(code) || preset::is_user_defined(code) => Ok(CPU as c_int),
-        false => Err(ENOEVNT),
+    crate::code::call(|| {
+        let component = match preset::is_preset(code) || preset::is_user_defined(code) {
+            true => CPU,
+            false => native(code, |native| native.component)?,
+        };
+        Ok(component as c_int)
     })
 }
 
 /// Returns a code if there is no such event here.
 pub(crate) fn query(code: c_int) -> Outcome {
     match is_native(code) {
-        true => native(code).map(drop),
+        true => native(code, |_| ()),
         false => match preset::by_code(code) {
-            Ok((index, _)) => preset::formula(index).map(drop).ok_or(ENOEVNT),
+            Ok((index, _)) => preset::query(index),
             Err(code) => Err(code),
         },
     }

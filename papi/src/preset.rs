@@ -3,16 +3,17 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use quipu::{Formula, Hardware, NativeEvents, Target};
+use quipu::{Error, Formula, Hardware, NativeEvents, Target};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK, V7_3};
-use crate::code::{ENOEVNT, ENOTPRESET, Outcome};
+use crate::code::{ENOEVNT, ENOTPRESET, Outcome, refused_as};
 use crate::event_set::counted_here;
+use crate::event_set::cpus::{are_counted, registers};
 use crate::library::LIBRARY;
 use crate::standard::{PRESETS, SINCE_7_3};
 
 /// The number of codes that presets may have, whether there is a preset or not.
-const CODES: usize = 128;
+pub(crate) const CODES: usize = 128;
 
 /// Returns true if a code is one of presets.
 pub(crate) fn is_preset(code: c_int) -> bool {
@@ -55,28 +56,58 @@ pub(crate) fn code_of(name: &str) -> Option<c_int> {
     Some(c_int::try_from(at).ok()? | PRESET_MASK)
 }
 
-/// Returns true if the counters of the CPU can be used here, which one event is opened for.
+/// Returns true if the counters of the CPU can be used here.
 pub(crate) fn has_counters() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| {
-        let cycles = quipu::EventSpec::new(Hardware::Cycles).with_filter(quipu::Filter::USER_ONLY);
-        let mut builder = counted_here(Target::CurrentThread);
-        let opened = builder.events(cycles).and_then(|builder| builder.open());
-        opened.is_ok_and(|set| set.events().iter().all(|event| event.error().is_none()))
-    })
+    no_counters().is_none()
 }
 
-/// Returns the formula of a preset, if it can be counted here. It is looked up once.
+/// Returns why the counters of the CPU cannot be used here, which one event is opened for.
+fn no_counters() -> Option<&'static Error> {
+    static WHY: OnceLock<Option<Error>> = OnceLock::new();
+    let refusal = || {
+        let cycles = quipu::EventSpec::new(Hardware::Cycles).with_filter(quipu::Filter::USER_ONLY);
+        let mut builder = counted_here(Target::CurrentThread);
+        match builder.events(cycles).and_then(|builder| builder.open()) {
+            Ok(set) => set.events().iter().find_map(|event| event.error()).cloned(),
+            Err(error) => Some(error),
+        }
+    };
+    WHY.get_or_init(refusal).as_ref()
+}
+
+/// Returns a code if a preset cannot be counted of a target here, and remembers what would help.
+pub(crate) fn query_on(index: usize, target: &Target) -> Outcome {
+    let Some(error) = no_counters() else {
+        return formula(index).map(drop).ok_or(ENOEVNT);
+    };
+    match (registers(), are_counted(target)) {
+        (Some(Ok(_)), true) => known_formula(index).map(drop).ok_or(ENOEVNT),
+        (Some(Ok(_)), false) => {
+            const REMEDY: &str = "attach the event set to a CPU: PAPI_set_opt with PAPI_CPU_ATTACH";
+            Err(refused_as(ENOEVNT, &error.clone().with_hint(REMEDY)))
+        }
+        _ => Err(refused_as(ENOEVNT, error)),
+    }
+}
+
+/// Returns a code if a preset cannot be counted of a thread here.
+pub(crate) fn query(index: usize) -> Outcome {
+    query_on(index, &Target::CurrentThread)
+}
+
+/// Returns the formula of a preset, if threads can be counted here.
 pub(crate) fn formula(index: usize) -> Option<&'static Formula> {
+    known_formula(index).filter(|_| has_counters())
+}
+
+/// Returns the formula that the event database has for a preset on this CPU. It is looked up once.
+fn known_formula(index: usize) -> Option<&'static Formula> {
     static FORMULAS: [OnceLock<Option<Formula>>; CODES] = [const { OnceLock::new() }; CODES];
     let (name, _) = PRESETS.get(index)?;
     let find = || {
         let tables = NativeEvents::this().tables().ok()?;
         tables.first()?.preset(name)?.formula.ok()
     };
-    if !has_counters() {
-        return None;
-    }
     FORMULAS.get(index)?.get_or_init(find).as_ref()
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_float, c_int, c_longlong};
 
-use crate::code::{EINVAL, ENOEVNT, Outcome, done, write};
+use crate::code::{EINVAL, ENOCMP, ENOEVNT, Outcome, done, write};
 use crate::event_set::Set;
 use crate::library::LIBRARY;
 use crate::{clock, native, preset};
@@ -208,7 +208,10 @@ pub(crate) extern "C" fn PAPI_epc(
         } else {
             event
         };
-        native::query(first)?;
+        native::query(first).map_err(|code| match native::is_native(first) {
+            true => ENOCMP,
+            false => code,
+        })?;
         let mut measured = vec![first, code("PAPI_TOT_CYC"), code("PAPI_REF_CYC")];
         measured.truncate(if native::query(measured[2]).is_ok() {
             3

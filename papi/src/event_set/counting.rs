@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use quipu::{Attributes, Count, Counts, Event, EventSet, EventSetBuilder, GroupSpec, Target};
 
-use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
+use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set, cpus};
 use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
 use crate::component::{CPU, UNCORE};
-use crate::native::scheduling;
+use crate::native::Together;
 use crate::overflow;
 
 /// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
 /// those of CPUs, which are counted in the place of the thread.
 pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
     let mut builder = EventSet::builder();
+    cpus::reach(&mut builder, &target);
     builder.target(target).user_mode_fallback(true);
     builder.cpu_fallback(cfg!(not(target_os = "linux")));
     builder
@@ -31,6 +32,8 @@ pub(super) struct Counting {
     scales: Vec<f64>,
     /// True if all factors are 1.
     is_unscaled: bool,
+    /// True if a thread is counted on one CPU, and values are not scaled up for the time on others.
+    on_one_cpu: bool,
 }
 
 impl Counting {
@@ -58,7 +61,14 @@ impl Counting {
     fn take_any(&self, values: &mut [c_longlong]) -> Outcome {
         let mut lost = Ok(());
         for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
-            let count = event.total().map_err(|error| refused(&error))?;
+            let count = match self.on_one_cpu {
+                true => event.parts().map(|parts| {
+                    let counted = parts.map(|(_, reading)| u128::from(reading.value));
+                    Count::Exact(counted.sum())
+                }),
+                false => event.total(),
+            };
+            let count = count.map_err(|error| refused(&error))?;
             let number = match count {
                 Count::Exact(number) | Count::Estimated(number) => number,
                 Count::Partial { value, .. } => value,
@@ -101,13 +111,16 @@ impl Set {
         for code in &self.events {
             specs.push(self.spec(*code)?);
         }
-        let (pinned, exclusive) = scheduling(&self.events);
-        let mut builder = counted_here(self.target());
+        let together = Together::of(&self.events);
+        let target = self.target();
+        // It is told from waiting for a counter that a thread is on other CPUs by never having to wait.
+        let on_one_cpu = matches!(target, Target::ThreadOnCpu { .. });
+        let mut builder = counted_here(target);
         builder.attributes(
             Attributes::default()
                 .with_disabled(true)
-                .with_pinned(pinned)
-                .with_exclusive(exclusive)
+                .with_pinned(together.pinned || on_one_cpu)
+                .with_exclusive(together.exclusive)
                 .with_inherit(self.inherit != 0),
         );
         let apart =
@@ -142,7 +155,7 @@ impl Set {
             }
         };
         let mut counts = set.counts();
-        if !apart && self.runs_here() && counted_by_hardware {
+        if !apart && self.runs_here() && counted_by_hardware && !on_one_cpu {
             fits(&mut set, &mut counts)?;
         }
         let scales = set
@@ -155,6 +168,7 @@ impl Set {
             counts,
             is_unscaled: scales.iter().all(|scale| *scale == 1.0),
             scales,
+            on_one_cpu,
         })
     }
 
@@ -262,8 +276,12 @@ impl Set {
         if self.component == Some(UNCORE) {
             return Ok(());
         }
+        let target = self.target();
+        if cfg!(not(target_os = "linux")) && cpus::are_counted(&target) {
+            return cpus::check(&target);
+        }
         let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
-        let mut builder = counted_here(self.target());
+        let mut builder = counted_here(target);
         let inherit = Attributes::default()
             .with_disabled(true)
             .with_inherit(self.inherit != 0);
@@ -387,6 +405,7 @@ mod tests {
                 counts: set.counts(),
                 scales: vec![1.0; events],
                 is_unscaled: true,
+                on_one_cpu: false,
                 set,
             };
             let mut values = vec![-1; events];

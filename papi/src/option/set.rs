@@ -66,7 +66,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
             let cpu = member!(cpu);
             LIBRARY.with(cpu.eventset, |set| {
                 set.component()?;
-                if set.state & ATTACHED != 0 || set.inherit != 0 {
+                if set.state & ATTACHED != 0 {
                     return Err(EINVAL);
                 }
                 set.require_stopped()?;

@@ -10,6 +10,38 @@ static void handler(int set, void *address, long long vector, void *context)
 }
 #endif
 
+/* Counts instructions of a CPU, whatever runs there; says what is in the way. */
+static void count_on_a_cpu(void)
+{
+    int set = PAPI_NULL, code;
+    long long before = 0, value = 0;
+    PAPI_option_t option = {0};
+    CHECK(PAPI_create_eventset(&set), PAPI_OK);
+    CHECK(PAPI_assign_eventset_component(set, 0), PAPI_OK);
+    option.cpu.eventset = set;
+    code = PAPI_set_opt(PAPI_CPU_ATTACH, &option);
+    if (code == PAPI_OK)
+        code = PAPI_add_event(set, PAPI_TOT_INS);
+    if (code != PAPI_OK) {
+        printf("PAPI_TOT_INS on CPU 0: %d\n", code);
+        PAPI_perror("PAPI_TOT_INS on CPU 0");
+        return;
+    }
+    CHECK(PAPI_start(set), PAPI_OK);
+    for (int turn = 0; turn < 5; turn++, before = value) {
+        for (unsigned long at = 0; at < 1000000; at++)
+            sink += at;
+        CHECK(PAPI_read(set, &value), PAPI_OK);
+#ifndef __linux__
+        CHECK(value - before > 3000000 || turn == 0, 1);
+#endif
+    }
+    CHECK(PAPI_stop(set, &value), PAPI_OK);
+    CHECK(value >= before, 1);
+    printf("%lld instructions on CPU 0\n", value);
+    CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
+}
+
 int main(void)
 {
     int set = PAPI_NULL, counts = 0;
@@ -51,6 +83,7 @@ int main(void)
         printf("PAPI_TOT_INS: %d\n", added);
         PAPI_perror("PAPI_TOT_INS");
     }
+    count_on_a_cpu();
     CHECK(PAPI_get_component_info(0)->num_cntrs > 0, 1);
     CHECK((PAPI_get_component_info(0)->num_preset_events > 0) == counts, 1);
     CHECK(PAPI_get_real_nsec() > 0 && PAPI_get_virt_usec() >= 0, 1);

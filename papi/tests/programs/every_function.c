@@ -231,7 +231,10 @@ static long long nth(int wanted, int make, const char **name)
     CALL(PAPI_set_domain(0));
     CALL(PAPI_set_granularity(-1));
     CALL(PAPI_set_granularity(0));
-    POINTER(PAPI_strerror(1));
+    for (int code = 2; code > -40; code--) {
+        CALL(PAPI_strerror(code) == NULL);
+        CALL(PAPI_strerror(code) != NULL);
+    }
     POINTER(PAPI_strerror(-(WILD)));
     NOTHING(PAPI_shutdown());
     return 0;
