@@ -10,6 +10,7 @@ static void handler(int set, void *address, long long vector, void *context)
 }
 #endif
 
+#if defined __linux__ || defined __FreeBSD__
 /* Counts instructions of a CPU, whatever runs there; says what is in the way. */
 static void count_on_a_cpu(void)
 {
@@ -32,7 +33,7 @@ static void count_on_a_cpu(void)
         for (unsigned long at = 0; at < 1000000; at++)
             sink += at;
         CHECK(PAPI_read(set, &value), PAPI_OK);
-#ifndef __linux__
+#ifdef __FreeBSD__
         CHECK(value - before > 3000000 || turn == 0, 1);
 #endif
     }
@@ -41,6 +42,7 @@ static void count_on_a_cpu(void)
     printf("%lld instructions on CPU 0\n", value);
     CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
 }
+#endif
 
 int main(void)
 {
@@ -83,7 +85,9 @@ int main(void)
         printf("PAPI_TOT_INS: %d\n", added);
         PAPI_perror("PAPI_TOT_INS");
     }
+#if defined __linux__ || defined __FreeBSD__
     count_on_a_cpu();
+#endif
     CHECK(PAPI_get_component_info(0)->num_cntrs > 0, 1);
     CHECK((PAPI_get_component_info(0)->num_preset_events > 0) == counts, 1);
     CHECK(PAPI_get_real_nsec() > 0 && PAPI_get_virt_usec() >= 0, 1);
