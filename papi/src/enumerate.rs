@@ -226,10 +226,9 @@ fn code_at(component: usize, place: Place) -> Outcome<c_int> {
         None => (listed.name.clone(), listed.description.clone()),
         Some(mask) => {
             let (mask, what) = listed.mask(mask).ok_or(ENOEVNT)?;
-            let description = match what.is_empty() {
-                true => listed.description.clone(),
-                false => format!("{}; {what}", listed.description),
-            };
+            // PAPI's utilities print what is behind the colon.
+            let what = if what.is_empty() { mask } else { what };
+            let description = format!("{}, masks:{what}", listed.description);
             (format!("{}:{mask}", listed.name), description)
         }
     };

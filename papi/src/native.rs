@@ -80,7 +80,10 @@ impl Natives {
     fn insert(&mut self, native: Native) -> c_int {
         if let Some(code) = self.find(&native.name) {
             let known = &mut self.known[(code & !NATIVE_MASK) as usize];
-            known.place = known.place.or(native.place);
+            if known.place.is_none() && native.place.is_some() {
+                known.place = native.place;
+                known.description = native.description;
+            }
             return code;
         }
         self.known.push(native);

@@ -210,6 +210,22 @@ static void names_and_codes_lead_to_each_other(void)
     CHECK(PAPI_event_name_to_code("peu:::perf::FAULTS", &code), PAPI_ENOEVNT);
 }
 
+/* What is behind the colon of a mask's or modifier's description is printed by PAPI's utilities. */
+static void masks_are_described(void)
+{
+    int code = PAPI_NATIVE_MASK, mask, masks = 0;
+    PAPI_event_info_t info;
+    CHECK(code_of("perf::PERF_COUNT_SW_CPU_CLOCK:u=0") < 0, 0);
+    CHECK(PAPI_enum_cmp_event(&code, PAPI_ENUM_FIRST, 0), PAPI_OK);
+    do {
+        for (mask = code; PAPI_enum_cmp_event(&mask, PAPI_NTV_ENUM_UMASKS, 0) == PAPI_OK; masks++) {
+            CHECK(PAPI_get_event_info(mask, &info), PAPI_OK);
+            CHECK(strstr(info.long_descr, "masks:") != NULL, 1);
+        }
+    } while (masks < 50 && PAPI_enum_cmp_event(&code, PAPI_ENUM_EVENTS, 0) == PAPI_OK);
+    CHECK(masks >= 50, 1);
+}
+
 int main(void)
 {
     CHECK(PAPI_library_init(PAPI_VERSION_NUMBER(6, 0, 0, 0)), PAPI_EINVAL);
@@ -220,6 +236,7 @@ int main(void)
     one_set_runs_in_a_thread();
     options_are_kept();
     names_and_codes_lead_to_each_other();
+    masks_are_described();
     PAPI_shutdown();
     CHECK(PAPI_is_initialized(), PAPI_NOT_INITED);
     return 0;
