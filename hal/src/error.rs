@@ -115,8 +115,11 @@ struct Inner {
     member: Option<usize>,
 }
 
+// Errors are made in hundreds of places and seldom: out of line, a place is a call.
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
+    #[cold]
+    #[inline(never)]
     pub fn new(kind: ErrorKind, attempted: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -129,6 +132,8 @@ impl Error {
     }
 
     /// Sets the operating system's error number.
+    #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
         self.0.os = Some(OsError(errno));
@@ -136,6 +141,8 @@ impl Error {
     }
 
     /// Adds the number of an operating system's error, or its text as the reason if it has none.
+    #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn with_io_error(self, e: &io::Error) -> Self {
         match e.raw_os_error() {
@@ -145,6 +152,8 @@ impl Error {
     }
 
     /// Sets the reason: what is the matter, in a phrase.
+    #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.0.reason = Some(reason.into());
@@ -152,6 +161,8 @@ impl Error {
     }
 
     /// Sets the hint: what a person can do about it on this machine.
+    #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
@@ -159,6 +170,8 @@ impl Error {
     }
 
     /// Sets the group member (by position) that caused it.
+    #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
         self.0.member = Some(index);

@@ -69,7 +69,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
-    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+    pub(super) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let len = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
         self.at += len;

@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Fault};
 use super::modifiers::{Modifiers, looks_like_modifiers};
 use super::names::generalized_from_name;
 use super::probe::take_probe;
-use super::quoted::{is_name, is_part, is_value, is_word, take_quoted};
+use super::quoted::{is_name, is_one_of, is_part, is_value, is_word, take_quoted};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
@@ -58,7 +58,7 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
 pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
     let fault = cursor.expected(what);
     match cursor.peek() {
-        Some(c) if !",{}/'".contains(c) => fault.with_hint(QUOTE),
+        Some(c) if !is_one_of(",{}/'", c) => fault.with_hint(QUOTE),
         _ => fault,
     }
 }
@@ -123,7 +123,7 @@ fn has_mask(cursor: &Cursor<'_>, word: &str, after: &str) -> bool {
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
 /// `EVENT:u:cmask=2` is `EVENT:cmask=2`, counted in user mode.
 fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Modifiers), Fault> {
-    let are_levels = |part: &str| !part.is_empty() && part.chars().all(|c| "ukh".contains(c));
+    let are_levels = |part: &str| !part.is_empty() && part.chars().all(|c| is_one_of("ukh", c));
     let mut kept = String::with_capacity(name.len());
     let mut found: Option<(&str, usize)> = None;
     let mut part_at = at;
@@ -221,7 +221,7 @@ fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
 /// Returns true if a word is the name of a tracepoint without `tracepoint:` before it.
 pub(super) fn is_tracepoint(word: &str) -> bool {
     let is_identifier = |text: &str| {
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || is_one_of("_-.", c);
         !text.is_empty() && text.chars().all(is_letter)
     };
     word.split_once(':')

@@ -3,7 +3,7 @@
 use crate::{Attributes, EventSpec, Filter, Precision};
 
 use super::cursor::{Cursor, Fault};
-use super::quoted::is_word;
+use super::quoted::{is_one_of, is_word};
 
 const LETTERS: &str = "ukhIGHpPDe-";
 
@@ -43,7 +43,7 @@ pub(super) struct Modifiers {
 
 /// Returns true if a last segment of a name is read as modifiers.
 pub(super) fn looks_like_modifiers(segment: &str) -> bool {
-    !segment.is_empty() && segment.chars().all(|c| LETTERS.contains(c))
+    !segment.is_empty() && segment.chars().all(|c| is_one_of(LETTERS, c))
 }
 
 impl Modifiers {

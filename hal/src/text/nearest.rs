@@ -1,7 +1,6 @@
 //! The known names nearest to a mistyped one.
 
 use std::borrow::Cow;
-use std::iter::once;
 
 use strsim::damerau_levenshtein;
 
@@ -26,13 +25,24 @@ const LONGEST: usize = 128;
 /// assert!(nearest("xyzzy", []).is_empty());
 /// ```
 pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let known = generalized().flat_map(|known| {
-        let aliases = known.aliases.iter().copied().map(Cow::Borrowed);
-        once(Cow::Owned(known.name)).chain(aliases)
-    });
-    let extra = extra.into_iter().map(Cow::Borrowed);
-    let near = nearest_of(name, known.chain(extra));
+    let mut known = generalized_names();
+    known.extend(extra.into_iter().map(Cow::Borrowed));
+    nearest_known(name, known)
+}
+
+fn nearest_known(name: &str, known: Vec<Cow<'_, str>>) -> Vec<String> {
+    let near = nearest_of(name, known);
     near.into_iter().map(Cow::into_owned).collect()
+}
+
+/// Returns the generalized names with their aliases.
+fn generalized_names<'a>() -> Vec<Cow<'a, str>> {
+    let mut names = Vec::new();
+    for known in generalized() {
+        names.push(Cow::Owned(known.name));
+        names.extend(known.aliases.iter().copied().map(Cow::Borrowed));
+    }
+    names
 }
 
 /// Returns the candidates nearest to a name, at most three, the nearest first.
@@ -54,14 +64,13 @@ where
     if name.is_empty() || name.len() > LONGEST {
         return Vec::new();
     }
-    let wanted = folded(name);
-    let stem = name.rsplit_once(':').map(|(stem, _)| folded(stem));
+    let wanted = Wanted {
+        name: folded(name),
+        stem: name.rsplit_once(':').map(|(stem, _)| folded(stem)),
+    };
     let mut found: Vec<(usize, S)> = Vec::new();
     for candidate in candidates {
-        let folded = folded(candidate.as_ref());
-        let whole = distance(&wanted, &folded);
-        let stem = stem.as_deref().and_then(|stem| distance(stem, &folded));
-        let Some(far) = whole.into_iter().chain(stem.map(|far| far + 1)).min() else {
+        let Some(far) = wanted.distance(candidate.as_ref()) else {
             continue;
         };
         let place = found.partition_point(|(other, _)| *other <= far);
@@ -72,6 +81,24 @@ where
         }
     }
     found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// A name that is looked for.
+struct Wanted {
+    name: String,
+    /// The name without its last segment after `:`, which may be a modifier.
+    stem: Option<String>,
+}
+
+impl Wanted {
+    /// Returns the distance of a candidate, if it is near.
+    fn distance(&self, candidate: &str) -> Option<usize> {
+        let candidate = folded(candidate);
+        let whole = distance(&self.name, &candidate);
+        let stem = self.stem.as_deref();
+        let stem = stem.and_then(|stem| distance(stem, &candidate));
+        whole.into_iter().chain(stem.map(|far| far + 1)).min()
+    }
 }
 
 /// The name with what people do not remember exactly taken out.

@@ -7,11 +7,11 @@ use crate::{Event, Probe};
 use super::cursor::{Cursor, Fault};
 use super::event::{take_number, take_text};
 use super::modifiers::Modifiers;
-use super::quoted::{MaybeQuoted, is_part};
+use super::quoted::{MaybeQuoted, is_one_of, is_part};
 
 /// Returns true if a character stands in the path of a probe without quotes.
 fn is_path(c: char) -> bool {
-    !c.is_whitespace() && !c.is_control() && !":,{}'".contains(c)
+    !c.is_whitespace() && !c.is_control() && !is_one_of(":,{}'", c)
 }
 
 /// Returns true if a character stands in the symbol of a probe without quotes.

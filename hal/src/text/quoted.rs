@@ -8,7 +8,12 @@ use super::cursor::{Cursor, Fault};
 ///
 /// Letters, digits, and what names of vendors, PAPI, libpfm4, sysfs and tracefs have besides.
 pub(super) fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "_.-+:=@#~*?[]".contains(c)
+    c.is_ascii_alphanumeric() || is_one_of("_.-+:=@#~*?[]", c)
+}
+
+/// Returns true if a character is among some ASCII characters, as [`str::contains`] does with far more code.
+pub(super) fn is_one_of(some: &str, c: char) -> bool {
+    some.bytes().any(|one| char::from(one) == c)
 }
 
 /// Returns true if a character stands in the system or name of a tracepoint without quotes.
