@@ -11,6 +11,7 @@ use quipu_hal::{
 
 use crate::expansion::ExpandedGroup;
 use crate::open::{OpenGroup, Opener, may_open_apart};
+use crate::preset::SharedFormula;
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
@@ -48,7 +49,7 @@ pub struct EventSetBuilder {
     child: Option<i32>,
     backends: Option<Vec<Arc<dyn Backend>>>,
     machine: Option<Arc<Machine>>,
-    presets: Vec<(String, Formula)>,
+    presets: Vec<(String, SharedFormula)>,
 }
 
 impl EventSetBuilder {
@@ -161,7 +162,7 @@ impl EventSetBuilder {
         if formula.events().is_empty() {
             return Err(refused("the formula counts no event".into()));
         }
-        self.presets.push((name, formula));
+        self.presets.push((name, Arc::new(formula)));
         Ok(self)
     }
 
@@ -272,10 +273,10 @@ impl EventSetBuilder {
     }
 
     /// Returns the formula that an event is a name for, if it is one.
-    fn formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+    fn formula(&self, spec: &EventSpec) -> Result<Option<SharedFormula>> {
         let formula = self.known_formula(spec)?;
         match &formula {
-            Some(formula) if spec.overflow.is_some() && formula.events().len() > 1 => {
+            Some(formula) if spec.overflow.is_some() && formula.names().len() > 1 => {
                 let attempted = format!("have a signal sent for overflows of {spec}");
                 Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                     .with_reason("it is a preset of several events, which no counter counts"))
@@ -284,7 +285,7 @@ impl EventSetBuilder {
         }
     }
 
-    fn known_formula(&self, spec: &EventSpec) -> Result<Option<Formula>> {
+    fn known_formula(&self, spec: &EventSpec) -> Result<Option<SharedFormula>> {
         let native = match (&self.machine, &self.backends) {
             (Some(machine), _) => Some(&machine.native),
             (None, None) => Some(NativeEvents::this()),
@@ -295,7 +296,7 @@ impl EventSetBuilder {
         };
         let own = self.presets.iter().rev().find(|(own, _)| own == name);
         match (own, native) {
-            (Some((_, formula)), _) => Ok(Some(formula.clone())),
+            (Some((_, formula)), _) => Ok(Some(Arc::clone(formula))),
             (None, Some(native)) => native.formula(name),
             (None, None) => Ok(None),
         }

@@ -154,7 +154,7 @@ impl Counts {
 
     /// Returns the counts of an event that is looked up by itself.
     #[inline]
-    fn alone<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
+    pub(crate) fn alone<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
         self.of(event, &mut LastGroup::none())
     }
 
@@ -310,15 +310,7 @@ impl<'a> EventCount<'a> {
         if let Err(error) = self.check_terms() {
             return Some(Err(error));
         }
-        let counts = self.counts;
-        let readings = |term: usize| {
-            counts
-                .alone(&preset.terms()[term])
-                .parts()
-                .into_iter()
-                .flatten()
-        };
-        Some(Ok(preset.evaluate(readings)))
+        Some(Ok(preset.value_of(self.counts)))
     }
 
     /// Returns the readings of each term, part by part; an event that is no preset is its own only term.

@@ -2,19 +2,18 @@
 
 use std::iter;
 
-use quipu_events_format::Formula;
 use quipu_hal::{Attributes, Error, EventSpec, GroupSpec, Result};
 
 use crate::SetEvent;
 use crate::open::OpenGroup;
-use crate::preset::{Preset, term_refused};
+use crate::preset::{SharedFormula, term_refused};
 use crate::set_event::OpenEvent;
 
 /// A group with each preset of several events replaced by the terms of its formula.
 pub(crate) struct ExpandedGroup<'a> {
     asked: &'a [EventSpec],
     /// For each member asked for.
-    formulas: Vec<Option<Formula>>,
+    formulas: Vec<Option<SharedFormula>>,
     spec: GroupSpec,
 }
 
@@ -22,14 +21,15 @@ impl<'a> ExpandedGroup<'a> {
     /// Expands a group whose members stand for these formulas; `attributes` are those of the set.
     pub(crate) fn new(
         asked: &'a GroupSpec,
-        formulas: Vec<Option<Formula>>,
+        formulas: Vec<Option<SharedFormula>>,
         attributes: Attributes,
     ) -> Self {
         let mut members = Vec::new();
         for (spec, formula) in asked.members.iter().zip(&formulas) {
             match formula {
                 Some(formula) => {
-                    members.extend(formula.terms().map(|term| spec.clone().with_event(term)));
+                    let terms = formula.terms().into_iter();
+                    members.extend(terms.map(|term| spec.clone().with_event(term)));
                 }
                 None => members.push(spec.clone()),
             }
@@ -68,20 +68,14 @@ impl<'a> ExpandedGroup<'a> {
             let state = match (formula, outcome) {
                 (None, Ok(groups)) => Ok(OpenEvent::of_member(groups, first, at.start)),
                 (Some(formula), Ok(groups)) => {
-                    let terms = iter::zip(at.clone(), formula.events()).map(|(at, name)| {
+                    let terms = iter::zip(at.clone(), formula.names()).map(|(at, name)| {
                         let state = Ok(OpenEvent::of_member(groups, first, at));
                         SetEvent::new(&self.spec.members[at], request, fell_back, state)
                             .with_name(name)
                     });
                     let in_one_group = groups.len() == 1;
-                    let preset = Preset::new(formula.clone(), terms.collect(), in_one_group);
-                    Ok(OpenEvent {
-                        info: preset.info(),
-                        simultaneity: preset.simultaneity(),
-                        is_one_reading: false,
-                        preset: Some(preset),
-                        ..OpenEvent::of_member(groups, first, at.start)
-                    })
+                    let first = OpenEvent::of_member(groups, first, at.start);
+                    Ok(formula.open(first, terms.collect(), in_one_group))
                 }
                 (_, Err(error)) => Err(self.error_of(spec, formula.as_ref(), at.start, error)),
             };
@@ -94,12 +88,12 @@ impl<'a> ExpandedGroup<'a> {
     fn error_of(
         &self,
         spec: &EventSpec,
-        formula: Option<&Formula>,
+        formula: Option<&SharedFormula>,
         first_member: usize,
         error: &Error,
     ) -> Error {
         let at = error.member().and_then(|at| at.checked_sub(first_member));
-        let term = formula.and_then(|formula| formula.events().get(at?));
+        let term = formula.and_then(|formula| formula.names().get(at?));
         if let Some(term) = term {
             return term_refused(&spec.to_string(), term, error);
         }
@@ -120,8 +114,8 @@ impl<'a> ExpandedGroup<'a> {
     }
 }
 
-fn terms_of(formula: &Formula) -> usize {
-    formula.events().len()
+fn terms_of(formula: &SharedFormula) -> usize {
+    formula.names().len()
 }
 
 /// Returns attributes that have each flag that either of two has.

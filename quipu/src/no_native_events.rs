@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use quipu_events_format::Formula;
 use quipu_hal::{Event, Result};
+
+use crate::preset::SharedFormula;
 
 #[derive(Debug, Default)]
 pub(crate) struct NativeEvents;
@@ -14,7 +15,7 @@ impl NativeEvents {
         THIS.get_or_init(Arc::default)
     }
 
-    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Formula>> {
+    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<SharedFormula>> {
         Ok(None)
     }
 
@@ -22,7 +23,7 @@ impl NativeEvents {
         false
     }
 
-    pub(crate) fn formula(&self, _: &str) -> Result<Option<Formula>> {
+    pub(crate) fn formula(&self, _: &str) -> Result<Option<SharedFormula>> {
         Ok(None)
     }
 }

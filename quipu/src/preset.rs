@@ -1,22 +1,66 @@
 //! Presets of several events: a formula, and what it is counted with.
 
 use std::fmt;
+use std::sync::Arc;
 
 use quipu_events_format::Formula;
-use quipu_hal::{Count, Error, EventInfo, Filter, Part, Reading, Simultaneity, total};
+use quipu_hal::{Count, Error, Event, EventInfo, Filter, Part, Reading, Simultaneity, total};
 
-use crate::SetEvent;
+use crate::set_event::OpenEvent;
+use crate::{Counts, SetEvent};
 
 /// The factor that makes values of a formula with fractions whole.
 const MILLION: f64 = 1e6;
 
+/// A formula that an event asked for stands for. Programs that define no preset and have no event database have none
+/// of the code for formulas, as only what makes one leads to it.
+pub(crate) trait Expand: fmt::Debug + fmt::Display + Send + Sync {
+    /// Returns the names of the terms.
+    fn names(&self) -> &[String];
+
+    /// Returns the events of the terms.
+    fn terms(&self) -> Vec<Event>;
+
+    /// Returns the event of the formula over these terms, the first of which is open as `first`.
+    fn open(&self, first: OpenEvent, terms: Vec<SetEvent>, in_one_group: bool) -> OpenEvent;
+}
+
+/// A formula that copies of a request share.
+pub(crate) type SharedFormula = Arc<dyn Expand>;
+
+impl Expand for Formula {
+    fn names(&self) -> &[String] {
+        self.events()
+    }
+
+    fn terms(&self) -> Vec<Event> {
+        self.terms().collect()
+    }
+
+    fn open(&self, first: OpenEvent, terms: Vec<SetEvent>, in_one_group: bool) -> OpenEvent {
+        let preset = Preset {
+            formula: self.clone(),
+            terms: terms.into(),
+            in_one_group,
+            evaluate_counts: Preset::evaluate_counts,
+        };
+        OpenEvent {
+            info: preset.info(),
+            simultaneity: preset.simultaneity(),
+            is_one_reading: false,
+            preset: Some(preset),
+            ..first
+        }
+    }
+}
+
 /// A preset of several events while it is counted: its terms, each counted by itself, and the formula
 /// over them.
-#[derive(Debug)]
 pub struct Preset {
     formula: Formula,
     terms: Box<[SetEvent]>,
     in_one_group: bool,
+    evaluate_counts: fn(&Self, &Counts) -> Result<Count, NoValue>,
 }
 
 /// The reason why the formula of a [`Preset`] has no value for what was counted of its terms.
@@ -27,12 +71,14 @@ pub struct NoValue {
 }
 
 impl Preset {
-    pub(crate) fn new(formula: Formula, terms: Vec<SetEvent>, in_one_group: bool) -> Self {
-        Self {
-            formula,
-            terms: terms.into(),
-            in_one_group,
-        }
+    /// Returns the value of the formula for the counts of a set that the terms are of.
+    pub(crate) fn value_of(&self, counts: &Counts) -> Result<Count, NoValue> {
+        (self.evaluate_counts)(self, counts)
+    }
+
+    fn evaluate_counts(&self, counts: &Counts) -> Result<Count, NoValue> {
+        let parts = |term: usize| counts.alone(&self.terms[term]).parts();
+        self.evaluate(|term| parts(term).into_iter().flatten())
     }
 
     /// Returns the formula.
@@ -199,7 +245,7 @@ impl Preset {
     }
 
     /// Returns the unit and scale of the preset as one event.
-    pub(crate) fn info(&self) -> EventInfo {
+    fn info(&self) -> EventInfo {
         let infos: Vec<&EventInfo> = self.terms.iter().filter_map(SetEvent::info).collect();
         let units: Vec<&str> = infos.iter().map(|info| info.unit.as_ref()).collect();
         let mut errata: Vec<String> = Vec::new();
@@ -228,11 +274,21 @@ impl Preset {
     }
 
     /// Returns how simultaneous the values of the terms are.
-    pub(crate) fn simultaneity(&self) -> Simultaneity {
+    fn simultaneity(&self) -> Simultaneity {
         match self.terms.first().and_then(SetEvent::simultaneity) {
             Some(simultaneity) if self.in_one_group => simultaneity,
             _ => Simultaneity::None,
         }
+    }
+}
+
+impl fmt::Debug for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preset")
+            .field("formula", &self.formula)
+            .field("terms", &self.terms)
+            .field("in_one_group", &self.in_one_group)
+            .finish_non_exhaustive()
     }
 }
 
