@@ -1,28 +1,35 @@
 //! The backend: opening groups on targets.
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+#[cfg(feature = "names")]
+use std::{iter, sync::Arc};
 
+#[cfg(feature = "names")]
+use quipu_hal::EventMap;
 use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventInfo, EventMap, EventSpec, Features, Group,
-    GroupSpec, MaxRate, Part, Result, Target,
+    Backend, Capabilities, Error, ErrorKind, EventInfo, EventSpec, Features, Group, GroupSpec,
+    MaxRate, Part, Result, Target,
 };
 
+#[cfg(feature = "names")]
+use crate::condition;
 use crate::counter_test::{self, CounterTest};
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
+#[cfg(feature = "names")]
 use crate::native::NativeNames;
 use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
 use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::rates::Rates;
+use crate::sorted::insert;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::user_read::{Obstacle, RefusedPages};
-use crate::{capabilities, condition, overflow, targets};
+use crate::{capabilities, overflow, targets};
 
 /// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
@@ -122,6 +129,7 @@ impl LinuxBackend {
     }
 
     /// Returns the backend with native event names from a database, for a machine with one kind of core.
+    #[cfg(feature = "names")]
     #[must_use]
     pub fn with_event_map(self, map: Arc<dyn EventMap>) -> Self {
         self.with_event_maps(move || Ok(vec![Arc::clone(&map)]))
@@ -133,6 +141,7 @@ impl LinuxBackend {
     /// A name is counted on every core PMU whose map knows it: by the map's core type (`core` is
     /// `cpu_core`), or on ARM by the main id register of the PMU's CPUs. When `make` fails, such names
     /// are refused for its reason.
+    #[cfg(feature = "names")]
     #[must_use]
     pub fn with_event_maps(
         mut self,
@@ -330,11 +339,12 @@ impl OpenRequest<'_> {
         })
     }
 
-    /// Opens the group in the threads that have appeared since, until there are none.
+    /// Opens the group in the threads that have appeared since, until there are none. Those that are known are in
+    /// ascending order.
     fn open_new_threads(
         &self,
         pid: i32,
-        mut known: BTreeSet<i32>,
+        mut known: Vec<i32>,
         opened: &mut Vec<(Part, KernelGroup)>,
     ) -> Result<usize> {
         let mut planned = 0;
@@ -343,7 +353,7 @@ impl OpenRequest<'_> {
             let threads = targets::threads_of(pid).unwrap_or_default();
             let new: Vec<Attachment> = threads
                 .into_iter()
-                .filter(|tid| known.insert(*tid))
+                .filter(|tid| insert(&mut known, *tid))
                 .map(targets::thread)
                 .collect();
             if new.is_empty() {
@@ -421,8 +431,11 @@ impl OpenRequest<'_> {
 
     /// Sets up the counters of a part from this member on, which have just been opened.
     fn set_up(&self, group: &mut KernelGroup, part: &PlannedPart, first: usize) -> Result<()> {
-        let opened = group.fds().iter().zip(&self.spec.members).enumerate();
-        for (i, (fd, member)) in opened.skip(first) {
+        #[cfg(feature = "names")]
+        for (i, (fd, member)) in iter::zip(group.fds(), &self.spec.members)
+            .enumerate()
+            .skip(first)
+        {
             condition::set(fd, member).map_err(|e| e.with_member(i))?;
         }
         group.send_signals(self.spec, &part.bits)?;

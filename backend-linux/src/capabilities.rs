@@ -15,6 +15,7 @@ use crate::privileges::{Privileges, Seccomp};
 use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
 use crate::topology::Topology;
+#[cfg(feature = "names")]
 use crate::tracefs::Tracefs;
 use crate::user_read;
 
@@ -109,9 +110,12 @@ pub(crate) fn find() -> Capabilities {
         Features::USER_READS,
         has_pmu && user_read::available().is_ok(),
     );
-    features.set(Features::TRACEPOINTS, Tracefs::find().is_ok());
-    let pmus = SysfsPmus::new().names().unwrap_or_default();
-    features.set(Features::NAMED_PMUS, !pmus.is_empty());
+    #[cfg(feature = "names")]
+    {
+        features.set(Features::TRACEPOINTS, Tracefs::find().is_ok());
+        let pmus = SysfsPmus::new().names().unwrap_or_default();
+        features.set(Features::NAMED_PMUS, !pmus.is_empty());
+    }
 
     let mut capabilities = Capabilities::none();
     capabilities.targets = targets;

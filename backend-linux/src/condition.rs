@@ -4,6 +4,7 @@ use std::ffi::CString;
 
 use quipu_hal::{Error, ErrorKind, Event, EventSpec, Result};
 
+use crate::event_source::takes_no_condition;
 use crate::hint::did_you_mean;
 use crate::sys::CounterFd;
 use crate::tracefs::Tracefs;
@@ -24,8 +25,7 @@ pub(crate) fn set(counter: &CounterFd, spec: &EventSpec) -> Result<()> {
     };
     let error = |kind| Error::new(kind, format!("open {spec}"));
     let Some((system, name)) = tracepoint(&spec.event) else {
-        return Err(error(ErrorKind::UnsupportedFeature)
-            .with_reason("only tracepoints support a condition"));
+        return Err(takes_no_condition(spec));
     };
     let text = CString::new(condition.as_str()).map_err(|_| {
         error(ErrorKind::InvalidConfiguration).with_reason("the condition contains a zero byte")

@@ -9,22 +9,30 @@ cfg_if::cfg_if! {
         mod arm_names;
         mod backend;
         mod capabilities;
+        #[cfg(feature = "names")]
         mod condition;
         pub mod counter_test;
+        #[cfg(feature = "names")]
         mod elf_symbol;
+        #[cfg_attr(not(feature = "names"), allow(dead_code))]
         mod event_bits;
         mod event_source;
         mod group;
+        #[cfg(feature = "names")]
         mod hint;
+        #[cfg_attr(not(feature = "names"), allow(dead_code))]
         mod kernel_file;
         mod kernel_group;
+        #[cfg(feature = "names")]
         mod native;
         mod open;
         mod open_error;
         mod overflow;
         mod own_counters;
+        #[cfg_attr(not(feature = "names"), allow(dead_code))]
         mod parts;
         pub mod privileges;
+        #[cfg(feature = "names")]
         mod probes;
         mod rates;
         mod sorted;
@@ -34,6 +42,7 @@ cfg_if::cfg_if! {
         pub mod sysfs;
         mod targets;
         pub mod topology;
+        #[cfg(feature = "names")]
         pub mod tracefs;
         pub mod user_read;
 

@@ -10,6 +10,7 @@ use crate::event_source::EventSource;
 use crate::open::{RefusedMember, idle_attr};
 use crate::parts::PlannedPart;
 use crate::privileges::{Capability, Privileges, Seccomp};
+#[cfg(feature = "names")]
 use crate::probes;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::topology::Topology;
@@ -89,6 +90,7 @@ fn meaning(
 ) -> Meaning {
     use ErrorKind as K;
     let hardware = is_hardware(&refused.attr);
+    #[cfg(feature = "names")]
     if let Some(meaning) = probes::of(event).and_then(|p| probes::refusal_reason(p, errno)) {
         return meaning;
     }
@@ -155,7 +157,7 @@ fn meaning(
         libc::EBUSY => (K::Busy, "another user has exclusive use of the PMU"),
         // `enable_trace_kprobe` in `kernel/trace/trace_kprobe.c`; a signal does not come each time.
         libc::EINTR
-            if refused.attr.type_ == event_type::TRACEPOINT || probes::of(event).is_some() =>
+            if refused.attr.type_ == event_type::TRACEPOINT || matches!(event, Event::Probe(_)) =>
         {
             (K::Busy, "ftrace is using the same probe")
         }

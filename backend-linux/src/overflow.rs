@@ -1,5 +1,6 @@
 //! Counters of a group that send signals for their overflows, and the rings that tell where these were.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
@@ -60,7 +61,6 @@ pub(crate) fn request(attr: &mut PerfEventAttr, event: &EventSpec) {
 }
 
 /// The ring of an overflowing counter.
-#[derive(Debug)]
 pub(crate) struct OverflowRing {
     fd: CounterFd,
     /// The leader of the group, unless that is the counter itself.
@@ -71,6 +71,14 @@ pub(crate) struct OverflowRing {
     is_refreshed: bool,
     /// True if the kernel stops it at its next overflow: it was told so, and has not overflowed since.
     stops: AtomicBool,
+}
+
+impl fmt::Debug for OverflowRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OverflowRing")
+            .field("period", &self.period)
+            .finish_non_exhaustive()
+    }
 }
 
 impl OverflowRing {

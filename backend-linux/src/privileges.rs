@@ -135,7 +135,9 @@ impl Privileges {
 
     /// As [`read`](Self::read), with `/proc` and `/sys` below another directory than `/`.
     pub fn read_under(root: &Path) -> Self {
-        let file = |path: &str| kernel_file::read(&root.join(path)).ok();
+        // As a trait object it is not inlined in each place.
+        let file: &dyn Fn(&str) -> Option<String> =
+            &|path| kernel_file::read(&root.join(path)).ok();
         let status = file("proc/self/status").unwrap_or_default();
         let limits = file("proc/self/limits").unwrap_or_default();
         let cpuinfo = cpuinfo(root);
@@ -224,6 +226,7 @@ fn cpuinfo(root: &Path) -> String {
 }
 
 /// The value of `name:` in a file of such lines.
+#[inline(never)]
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -232,6 +235,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The soft and hard limit in a line of `/proc/self/limits`.
+#[inline(never)]
 fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let mut words = line.split_whitespace().map(|word| match word {

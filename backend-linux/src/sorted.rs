@@ -7,3 +7,13 @@ use std::collections::BinaryHeap;
 pub(crate) fn sorted<T: Ord>(list: Vec<T>) -> Vec<T> {
     BinaryHeap::from(list).into_sorted_vec()
 }
+
+/// Inserts a number into a list in ascending order. Returns false if it was there.
+pub(crate) fn insert<T: Ord>(list: &mut Vec<T>, number: T) -> bool {
+    let at = list.partition_point(|other| *other < number);
+    let is_new = list.get(at) != Some(&number);
+    if is_new {
+        list.insert(at, number);
+    }
+    is_new
+}

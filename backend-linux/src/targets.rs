@@ -1,6 +1,5 @@
 //! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,7 +9,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file;
 use crate::parts::Attachment;
-use crate::sorted::sorted;
+use crate::sorted::{insert, sorted};
 use crate::sys::Attach;
 use crate::topology::Topology;
 
@@ -134,9 +133,9 @@ fn online(target: &Target) -> Result<Vec<u32>> {
 
 /// Returns an attachment for each CPU, once, in the order given.
 fn cpus(list: &[u32]) -> Vec<Attachment> {
-    let mut seen = BTreeSet::new();
+    let mut seen = Vec::with_capacity(list.len());
     list.iter()
-        .filter(|cpu| seen.insert(**cpu))
+        .filter(|cpu| insert(&mut seen, **cpu))
         .map(|&cpu| Attachment {
             attach: Attach::cpu(cpu),
             part: Part::on_cpu(cpu),
