@@ -351,11 +351,12 @@ impl OpenRequest<'_> {
         for _ in 0..MOST_LISTINGS {
             // The process may have ended; what was counted of it is still there to be read.
             let threads = targets::threads_of(pid).unwrap_or_default();
-            let new: Vec<Attachment> = threads
-                .into_iter()
-                .filter(|tid| insert(&mut known, *tid))
-                .map(targets::thread)
-                .collect();
+            let mut new = Vec::new();
+            for tid in threads {
+                if insert(&mut known, tid) {
+                    new.push(targets::thread(tid));
+                }
+            }
             if new.is_empty() {
                 break;
             }

@@ -61,8 +61,7 @@ impl CounterTest {
     /// CPU of this PMU, [`Busy`](ErrorKind::Busy) when others hold all counters.
     pub fn run() -> Vec<Result<Self>> {
         let tests = rounds::of_this_machine();
-        let good = tests.iter().filter_map(|test| test.as_ref().ok());
-        let good: Vec<Self> = good.cloned().collect();
+        let good = good(tests.clone());
         if good.len() == tests.len()
             && let Some(kept) = place()
             && let Some(stamp) = Stamp::of_this_machine()
@@ -176,7 +175,16 @@ pub(crate) fn known(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> &'static [Count
     if OPEN.load(Ordering::Relaxed) > 0 {
         return &[];
     }
-    MADE.get_or_init(|| CounterTest::run().into_iter().flatten().collect())
+    MADE.get_or_init(|| good(CounterTest::run()))
+}
+
+/// Returns the results of the tests that could be made.
+fn good(tests: Vec<Result<CounterTest>>) -> Vec<CounterTest> {
+    let mut good = Vec::with_capacity(tests.len());
+    for test in tests {
+        good.extend(test);
+    }
+    good
 }
 
 /// Number of groups and sampled counters that are open in this process.

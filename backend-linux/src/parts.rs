@@ -120,8 +120,13 @@ pub(crate) fn plan(
     for attachment in attachments {
         let mut add = |on: Counting<'_>| {
             let cpu = attachment.part.cpu;
-            let bits: Option<Vec<_>> = members.iter().map(|m| m.bits(on, cpu)).collect();
-            let Some(bits) = bits else { return };
+            let mut bits = Vec::with_capacity(members.len());
+            for member in members {
+                let Some(there) = member.bits(on, cpu) else {
+                    return;
+                };
+                bits.push(there);
+            }
             let part = attachment.part.clone();
             planned.push(PlannedPart {
                 attach: attachment.attach,

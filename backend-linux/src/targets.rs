@@ -134,13 +134,16 @@ fn online(target: &Target) -> Result<Vec<u32>> {
 /// Returns an attachment for each CPU, once, in the order given.
 fn cpus(list: &[u32]) -> Vec<Attachment> {
     let mut seen = Vec::with_capacity(list.len());
-    list.iter()
-        .filter(|cpu| insert(&mut seen, **cpu))
-        .map(|&cpu| Attachment {
-            attach: Attach::cpu(cpu),
-            part: Part::on_cpu(cpu),
-        })
-        .collect()
+    let mut attachments = Vec::with_capacity(list.len());
+    for &cpu in list {
+        if insert(&mut seen, cpu) {
+            attachments.push(Attachment {
+                attach: Attach::cpu(cpu),
+                part: Part::on_cpu(cpu),
+            });
+        }
+    }
+    attachments
 }
 
 /// Returns the CPU that the calling thread runs on.

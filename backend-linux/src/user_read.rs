@@ -167,9 +167,10 @@ impl UserCounters {
             return None;
         }
         let (user_space, system_call) = self.cost.each();
+        let (user_space, system_call) = (user_space.as_nanos(), system_call.as_nanos());
         let error = Error::new(ErrorKind::UnsupportedFeature, availability::ATTEMPTED);
         Some(error.with_reason(format!(
-            "it takes {user_space:?}, and a system call {system_call:?}: a hypervisor may intercept it"
+            "it takes {user_space} ns, and a system call {system_call} ns: a hypervisor may intercept it"
         )))
     }
 

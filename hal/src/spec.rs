@@ -115,7 +115,10 @@ impl GroupSpec {
 
     /// A group of one.
     pub fn single(event: impl Into<EventSpec>) -> Self {
-        Self::new([event.into()])
+        Self {
+            members: vec![event.into()],
+            attributes: Attributes::default(),
+        }
     }
 
     /// Sets the attributes.

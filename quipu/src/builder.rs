@@ -179,8 +179,7 @@ impl EventSetBuilder {
         let mut events = Vec::new();
         let mut groups = Vec::new();
         for (request, asked) in self.requests.iter().enumerate() {
-            let formulas: Result<Vec<_>> = asked.members.iter().map(|m| self.formula(m)).collect();
-            let formulas = match formulas {
+            let formulas = match self.formulas(asked) {
                 Ok(formulas) => formulas,
                 Err(error) => {
                     let members = asked.members.iter();
@@ -197,12 +196,12 @@ impl EventSetBuilder {
                     let expanded = ExpandedGroup::new(&alone, vec![formula], self.attributes);
                     let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
                     events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
-                    groups.extend(outcome.into_iter().flatten());
+                    groups.append(&mut outcome.unwrap_or_default());
                 }
                 continue;
             }
             events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
-            groups.extend(outcome.into_iter().flatten());
+            groups.append(&mut outcome.unwrap_or_default());
         }
         Ok(EventSet::new(events, groups, &self.target))
     }
@@ -238,7 +237,7 @@ impl EventSetBuilder {
         };
         let is_first = before.len() <= asked.members.len()
             && iter::zip(&*before, &asked.members).all(|(before, asked)| before.spec() == asked);
-        let formulas: Result<Vec<_>> = asked.members.iter().map(|m| self.formula(m)).collect();
+        let formulas = self.formulas(asked);
         let mut backends = opener.backends.iter();
         let backend = backends.find(|backend| backend.name() == open.backend);
         let (true, Ok(formulas), Some(backend)) = (is_first, formulas, backend) else {
@@ -270,6 +269,15 @@ impl EventSetBuilder {
             user_mode_fallback: self.user_mode_fallback,
             cpu_fallback: self.cpu_fallback,
         })
+    }
+
+    /// Returns the formula that each member is a name for, if it is one.
+    fn formulas(&self, asked: &GroupSpec) -> Result<Vec<Option<SharedFormula>>> {
+        let mut formulas = Vec::with_capacity(asked.members.len());
+        for member in &asked.members {
+            formulas.push(self.formula(member)?);
+        }
+        Ok(formulas)
     }
 
     /// Returns the formula that an event is a name for, if it is one.

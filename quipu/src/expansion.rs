@@ -28,14 +28,18 @@ impl<'a> ExpandedGroup<'a> {
         for (spec, formula) in asked.members.iter().zip(&formulas) {
             match formula {
                 Some(formula) => {
-                    let terms = formula.terms().into_iter();
-                    members.extend(terms.map(|term| spec.clone().with_event(term)));
+                    for term in formula.terms() {
+                        members.push(spec.clone().with_event(term));
+                    }
                 }
                 None => members.push(spec.clone()),
             }
         }
+        let mut spec = GroupSpec::default();
+        spec.members = members;
+        spec.attributes = either(attributes, asked.attributes);
         Self {
-            spec: GroupSpec::new(members).with_attributes(either(attributes, asked.attributes)),
+            spec,
             asked: &asked.members,
             formulas,
         }

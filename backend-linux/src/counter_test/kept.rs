@@ -1,12 +1,14 @@
 //! The file that keeps what a test found.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat,
+};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use quipu_hal::Hardware;
@@ -74,8 +76,12 @@ impl Kept {
 
     /// Replaces the results.
     pub(super) fn write(&self, stamp: &Stamp, tests: &[CounterTest]) -> io::Result<()> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&self.dir)?;
+        for dir in self.dir.parent().into_iter().chain([self.dir.as_path()]) {
+            match mkdirat(CWD, dir, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
         let dir = self.open()?;
         let new = format!("{NAME}.{}", std::process::id());
         // Left by an earlier process of this number.
@@ -127,7 +133,10 @@ fn print(stamp: &Stamp, tests: &[CounterTest]) -> String {
 /// Returns the results in the text, if it is what [`print`] writes for this stamp.
 fn parse(text: &str, stamp: &Stamp) -> Option<Vec<CounterTest>> {
     let lines = text.lines().skip(print(stamp, &[]).lines().count());
-    let tests: Vec<CounterTest> = lines.map(parse_test).collect::<Option<_>>()?;
+    let mut tests = Vec::new();
+    for line in lines {
+        tests.push(parse_test(line)?);
+    }
     // One text for each result: nothing before, between or behind.
     (print(stamp, &tests) == text).then_some(tests)
 }

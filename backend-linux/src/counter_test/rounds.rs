@@ -71,15 +71,11 @@ trait Machine: Sync {
 /// Tests each core PMU: a single one on the calling thread, several on threads of their own, one after
 /// the other.
 fn test_all(machine: &impl Machine, pmus: &[CorePmu]) -> Vec<Result<CounterTest>> {
-    let each = pmus.iter().enumerate();
-    if pmus.len() < 2 {
-        return each.map(|(i, pmu)| test(machine, i, pmu)).collect();
-    }
     let on_its_cpus = |i, pmu: &CorePmu| {
         machine.keep_on(pmu)?;
         test(machine, i, pmu)
     };
-    let in_thread = |(i, pmu): (usize, &CorePmu)| {
+    let in_thread = |i, pmu: &CorePmu| {
         std::thread::scope(|scope| {
             let refused =
                 |reason| Err(Error::new(ErrorKind::Os, attempted(pmu)).with_reason(reason));
@@ -91,7 +87,14 @@ fn test_all(machine: &impl Machine, pmus: &[CorePmu]) -> Vec<Result<CounterTest>
             }
         })
     };
-    each.map(in_thread).collect()
+    let mut tests = Vec::with_capacity(pmus.len());
+    for (i, pmu) in pmus.iter().enumerate() {
+        tests.push(match pmus.len() {
+            1 => test(machine, i, pmu),
+            _ => in_thread(i, pmu),
+        });
+    }
+    tests
 }
 
 fn attempted(pmu: &CorePmu) -> String {

@@ -81,6 +81,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// The fault of finding something else than `what` here.
+    #[cold]
     pub(super) fn expected(&self, what: &str) -> Fault {
         let found = match self.peek() {
             Some(c) => format!("{c:?}"),
@@ -100,6 +101,8 @@ pub(super) struct Fault {
 
 impl Fault {
     /// A fault `at` this many bytes into the text.
+    #[cold]
+    #[inline(never)]
     pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
         Self {
             at,
@@ -108,12 +111,15 @@ impl Fault {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// The error of reading `text` as `what`. Long text is shown around the fault only.
+    #[cold]
     pub(super) fn into_error(self, text: &str, what: &str) -> Error {
         let (before, after) = text.split_at_checked(self.at).unwrap_or((text, ""));
         let first = before.char_indices().rev().nth(SHOWN - 1);

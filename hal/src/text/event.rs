@@ -83,13 +83,13 @@ fn bare(cursor: &Cursor<'_>, word: &str, at: usize) -> Result<(Event, Modifiers)
         };
         return Ok((event, modifiers));
     }
-    let (name, modifiers) = match word.rsplit_once(':') {
+    let (name, modifiers) = match split_last(word) {
         _ if cursor.ends_in_mask(word) => (word, Modifiers::NONE),
         Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
             let letters_at = at + name.len() + 1;
             let modifiers = Modifiers::read(letters, letters_at)
                 .map_err(|fault| fault.with_hint(quote_hint(word)))?;
-            if let Some((_, more)) = name.rsplit_once(':')
+            if let Some((_, more)) = split_last(name)
                 && looks_like_modifiers(more)
                 && !cursor.ends_in_mask(name)
             {
@@ -108,6 +108,12 @@ fn bare(cursor: &Cursor<'_>, word: &str, at: usize) -> Result<(Event, Modifiers)
     check_name(name, at)?;
     let (name, modifiers) = levels_within(name, modifiers, at)?;
     Ok((Event::Named(name), modifiers))
+}
+
+/// Splits text at its last colon.
+#[inline(never)]
+fn split_last(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once(':')
 }
 
 /// Returns true if one of the parts after a cache's name is a unit mask: it is known as one, or is made of
@@ -155,6 +161,7 @@ fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Mod
     }
 }
 
+#[cold]
 fn together(first: &str, second: &str, at: usize) -> Fault {
     Fault::new(
         at,
@@ -162,6 +169,7 @@ fn together(first: &str, second: &str, at: usize) -> Fault {
     )
 }
 
+#[cold]
 fn quote_hint(word: &str) -> String {
     const LONGEST: usize = 60;
     if word.len() <= LONGEST {
@@ -232,7 +240,7 @@ pub(super) fn is_tracepoint(word: &str) -> bool {
 fn take_condition(cursor: &mut Cursor<'_>) -> Result<Modifiers, Fault> {
     let at = cursor.at();
     let mut condition = None;
-    take_terms(cursor, |at, Term { name, value }| match value {
+    take_terms(cursor, &mut |at, Term { name, value }| match value {
         Some(TermValue::Text(text)) if name == "filter" => {
             condition = Some(text);
             Ok(())
@@ -296,7 +304,7 @@ fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
 /// Reads the terms of a PMU's event, the second slash, and modifiers.
 fn take_pmu(cursor: &mut Cursor<'_>, pmu: String) -> Result<(Event, Modifiers), Fault> {
     let mut terms = Vec::new();
-    take_terms(cursor, |_, term| {
+    take_terms(cursor, &mut |_, term| {
         terms.push(term);
         Ok(())
     })?;
@@ -307,7 +315,7 @@ fn take_pmu(cursor: &mut Cursor<'_>, pmu: String) -> Result<(Event, Modifiers), 
 /// Reads the words of a raw event, the second slash, and modifiers.
 fn take_raw(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
     let mut words = [None; 4];
-    take_terms(cursor, |at, Term { name, value }| {
+    take_terms(cursor, &mut |at, Term { name, value }| {
         let index = match name.as_str() {
             "config" => 0,
             "config1" => 1,
@@ -341,7 +349,7 @@ fn take_raw(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
 /// Reads terms up to and past the second slash, giving each with its place to `each`.
 fn take_terms(
     cursor: &mut Cursor<'_>,
-    mut each: impl FnMut(usize, Term) -> Result<(), Fault>,
+    each: &mut dyn FnMut(usize, Term) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     cursor.skip_space();
     if cursor.eat('/') {

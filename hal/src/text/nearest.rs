@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use strsim::damerau_levenshtein;
+use strsim::osa_distance;
 
 use super::names::generalized;
 
@@ -48,7 +48,7 @@ fn generalized_names<'a>() -> Vec<Cow<'a, str>> {
 /// Returns the candidates nearest to a name, at most three, the nearest first.
 ///
 /// A candidate is near when at most a third of the letters, and four at most, are wrong, missing,
-/// too many or swapped (Damerau-Levenshtein distance), or when it begins with the name. Letter case
+/// too many or swapped (optimal string alignment), or when it begins with the name. Letter case
 /// does not count, nor whether `-`, `_`, `.` or `:` joins the parts, and a last segment after `:`
 /// may be a mistyped modifier.
 ///
@@ -125,6 +125,6 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
     if difference > tolerated {
         return None;
     }
-    let far = damerau_levenshtein(wanted, candidate);
+    let far = osa_distance(wanted, candidate);
     (far <= tolerated).then_some(far)
 }
