@@ -72,20 +72,28 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt as _;
 
-    #[unsafe(no_mangle)]
     #[inline(never)]
-    extern "C" fn quipu_linux_landmark_of_this_test(n: u64) -> u64 {
+    fn landmark_of_this_test(n: u64) -> u64 {
         std::hint::black_box(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Returns the name that the compiler has given the landmark.
+    fn name_of_landmark(own: &Path) -> String {
+        let file = std::fs::read(own).expect("readable");
+        let elf = object::File::parse(&*file).expect("an ELF file");
+        let names = elf.symbols().filter_map(|symbol| symbol.name().ok());
+        let mut own = names.filter(|name| name.contains("landmark_of_this_test"));
+        own.next().expect("it is there").to_owned()
     }
 
     /// The code in memory is the code at that place of the file.
     #[test]
     fn a_function_is_where_its_bytes_are() {
         let own = std::env::current_exe().expect("Linux tells");
-        let offset = file_offset(&own, "quipu_linux_landmark_of_this_test").expect("it is there");
+        let offset = file_offset(&own, &name_of_landmark(&own)).expect("it is there");
         let file = std::fs::read(&own).expect("readable");
         let start = usize::try_from(offset).expect("within the file");
-        let code = quipu_linux_landmark_of_this_test as extern "C" fn(u64) -> u64 as *const u8;
+        let code = landmark_of_this_test as fn(u64) -> u64 as *const u8;
         let mut in_memory = [0; 16];
         let memory = File::open("/proc/self/mem").expect("proc is mounted");
         memory
@@ -97,10 +105,12 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said() {
         let own = std::env::current_exe().expect("Linux tells");
-        let e = file_offset(&own, "quipu_linux_landmark_of_this_tset").unwrap_err();
+        let name = name_of_landmark(&own);
+        let mistyped = name.replace("of_this_test", "of_this_tset");
+        let e = file_offset(&own, &mistyped).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         let hint = e.hint().unwrap_or_default();
-        assert!(hint.contains("quipu_linux_landmark_of_this_test"), "{hint}");
+        assert!(hint.contains(&name), "{hint}");
         let e = file_offset(Path::new("/no/such/file"), "main").unwrap_err();
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         let e = file_offset(Path::new("/proc/self/maps"), "main").unwrap_err();

@@ -76,6 +76,8 @@ pub(crate) fn is_missing(e: &io::Error) -> bool {
 }
 
 /// The error for a file that cannot be read.
+#[cold]
+#[inline(never)]
 pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) -> Error {
     let kind = match e.kind() {
         io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,

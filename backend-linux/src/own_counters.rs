@@ -1,11 +1,13 @@
 //! Stopping and starting everything the calling thread counts, in one system call each.
 
-use std::mem::MaybeUninit;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::fs::{Mode, OFlags, RawDir, open, readlinkat_raw};
 use rustix::io::Errno;
 use rustix::process::configure_performance_counters;
 
@@ -58,7 +60,7 @@ pub(crate) fn were_stopped() -> bool {
 /// # Errors
 /// When the kernel refuses.
 pub fn start_if_alone(counters: usize) -> Result<bool> {
-    if were_stopped() || open_counters(counters) != Ok(counters) {
+    if were_stopped() || !open_counters(counters).is_ok_and(|open| open == counters) {
         return Ok(false);
     }
     configure_performance_counters(true).map_err(|errno| error(errno, "start the counters"))?;
@@ -66,28 +68,58 @@ pub fn start_if_alone(counters: usize) -> Result<bool> {
 }
 
 /// Returns the number of descriptors of counters that this process has open, as far as it is not above `most`.
-fn open_counters(most: usize) -> Result<usize, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = open("/proc/self/fd", flags, Mode::empty())?;
-    let mut entries = [MaybeUninit::uninit(); 1024];
-    let mut entries = RawDir::new(&dir, &mut entries);
+/// Allocates nothing, as starting counters does not.
+fn open_counters(most: usize) -> io::Result<usize> {
+    let dir = File::open("/proc/self/fd")?;
+    let mut entries = [0; 1024];
     let mut counters = 0;
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        // One byte more, so that a longer name is not cut to it.
-        let mut name = [0; COUNTER.len() + 1];
-        // Those of the directory itself are no links.
-        let length = readlinkat_raw(&dir, entry.file_name(), &mut name).unwrap_or(0);
-        counters += usize::from(&name[..length] == COUNTER);
-        if counters > most {
-            break;
+    loop {
+        let length = fill(&dir, None, &mut entries)?;
+        let mut rest = &entries[..length];
+        if rest.is_empty() {
+            return Ok(counters);
+        }
+        while let Some((name, others)) = first_name(rest) {
+            // One byte more, so that a longer name is not cut to it.
+            let mut target = [0; COUNTER.len() + 1];
+            // Those of the directory itself are no links.
+            let length = fill(&dir, Some(name), &mut target).unwrap_or(0);
+            counters += usize::from(&target[..length] == COUNTER);
+            if counters > most {
+                return Ok(counters);
+            }
+            rest = others;
         }
     }
-    Ok(counters)
 }
 
 /// The target of the link to a counter's descriptor in /proc.
 const COUNTER: &[u8] = b"anon_inode:[perf_event]";
+
+/// Takes the name out of the first of some directory entries (`struct linux_dirent64`, getdents64(2)).
+fn first_name(entries: &[u8]) -> Option<(&CStr, &[u8])> {
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let length = entries.get(LENGTH..)?.first_chunk()?;
+    let (entry, others) = entries.split_at_checked(u16::from_ne_bytes(*length).into())?;
+    let name = CStr::from_bytes_until_nul(entry.get(NAME..)?).ok()?;
+    Some((name, others))
+}
+
+/// Fills room with the next entries of a directory, or with the target of the link of a name in it. Returns the number
+/// of bytes.
+fn fill(dir: &File, link: Option<&CStr>, room: &mut [u8]) -> io::Result<usize> {
+    let (dir, to, length) = (dir.as_raw_fd(), room.as_mut_ptr(), room.len());
+    // SAFETY: both calls write at most `length` bytes, to memory of ours that has so many, and readlinkat reads a text
+    // that ends in a zero; the descriptor is open as long as `dir` is borrowed.
+    let filled = unsafe {
+        match link {
+            None => libc::syscall(libc::SYS_getdents64, dir, to, length),
+            Some(name) => libc::syscall(libc::SYS_readlinkat, dir, name.as_ptr(), to, length),
+        }
+    };
+    usize::try_from(filled).map_err(|_| io::Error::last_os_error())
+}
 
 fn error(errno: Errno, attempted: &str) -> Error {
     let kind = match errno {

@@ -3,13 +3,14 @@
 //! `Documentation/admin-guide/cputopology.rst`: `/sys/devices/system/cpu/online` and
 //! `cpuN/topology/`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quipu_hal::text::parse_cpu_list;
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::kernel_file;
+use crate::sorted::insert;
 
 /// The CPUs of the machine, read from sysfs when asked.
 ///
@@ -144,7 +145,10 @@ impl Topology {
     /// # Errors
     /// As [`places`](Self::places).
     pub fn sockets(&self) -> Result<usize> {
-        let sockets: BTreeSet<i32> = self.places()?.iter().map(|place| place.socket).collect();
+        let mut sockets = Vec::new();
+        for place in self.places()? {
+            insert(&mut sockets, place.socket);
+        }
         Ok(sockets.len())
     }
 }

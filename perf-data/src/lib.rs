@@ -4,10 +4,16 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod layout;
-mod trace_format;
 
 pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
-pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "formats")] {
+        mod trace_format;
+
+        pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};
+    }
+}
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "records")] {

@@ -69,7 +69,7 @@ impl Machine {
         match all().find(|backend| backend.name == name) {
             Some(backend) => backend.state.clone(),
             None => {
-                let names: Vec<_> = all().map(|backend| backend.name).collect();
+                let names: Vec<String> = all().map(|backend| backend.name.to_owned()).collect();
                 let attempted = format!("use the backend {name}");
                 Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
                     .with_reason("there is none of that name")

@@ -1,14 +1,11 @@
 //! The file that keeps what a test found.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat,
-};
-use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use quipu_hal::Hardware;
@@ -65,48 +62,57 @@ impl Kept {
     }
 
     fn text(&self) -> Option<String> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(self.open().ok()?, NAME, flags, Mode::empty()).ok()?;
-        check_own(&file, FileType::RegularFile).ok()?;
+        let dir = self.open().ok()?;
+        let mut options = File::options();
+        options.read(true);
+        let file = options
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(within(&dir, NAME))
+            .ok()?;
+        check_own(&file, Metadata::is_file).ok()?;
         let mut text = String::new();
-        let mut start = File::from(file).take(LONGEST);
-        start.read_to_string(&mut text).ok()?;
+        file.take(LONGEST).read_to_string(&mut text).ok()?;
         Some(text)
     }
 
     /// Replaces the results.
     pub(super) fn write(&self, stamp: &Stamp, tests: &[CounterTest]) -> io::Result<()> {
-        for dir in self.dir.parent().into_iter().chain([self.dir.as_path()]) {
-            match mkdirat(CWD, dir, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.dir)?;
         let dir = self.open()?;
-        let new = format!("{NAME}.{}", std::process::id());
+        let new = within(&dir, &format!("{NAME}.{}", std::process::id()));
         // Left by an earlier process of this number.
-        let _: Result<(), _> = unlinkat(&dir, new.as_str(), AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&dir, new.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-        File::from(file).write_all(print(stamp, tests).as_bytes())?;
-        Ok(renameat(&dir, new.as_str(), &dir, NAME)?)
+        let _: io::Result<()> = std::fs::remove_file(&new);
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&new)?;
+        file.write_all(print(stamp, tests).as_bytes())?;
+        std::fs::rename(&new, within(&dir, NAME))
     }
 
-    fn open(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = openat(CWD, &self.dir, flags, Mode::empty())?;
-        check_own(&dir, FileType::Directory)?;
+    fn open(&self) -> io::Result<File> {
+        let mut options = File::options();
+        options.read(true);
+        let dir = options
+            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+            .open(&self.dir)?;
+        check_own(&dir, Metadata::is_dir)?;
         Ok(dir)
     }
 }
 
+/// Returns the path of a file in an open directory, which leads there whatever becomes of the directory's name
+/// (proc_pid_fd(5)).
+fn within(dir: &File, name: &str) -> PathBuf {
+    format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()).into()
+}
+
 /// Checks that what is open is of this type, and that only this user may write to it.
-fn check_own(fd: &OwnedFd, wanted: FileType) -> io::Result<()> {
-    let stat = fstat(fd)?;
-    let others = Mode::WGRP | Mode::WOTH;
-    let own = stat.st_uid == geteuid().as_raw()
-        && FileType::from_raw_mode(stat.st_mode) == wanted
-        && !Mode::from_raw_mode(stat.st_mode).intersects(others);
+fn check_own(file: &File, is_wanted: fn(&Metadata) -> bool) -> io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let found = file.metadata()?;
+    let own =
+        found.uid() == geteuid().as_raw() && is_wanted(&found) && found.mode() & OTHERS_WRITE == 0;
     if own {
         Ok(())
     } else {

@@ -4,9 +4,6 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_long, c_void};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
-
 use self::request::Pointing;
 use super::again::again;
 use super::{PerfEventAttr, last_errno, read_call};
@@ -68,6 +65,8 @@ mod request {
     /// The size field is that of a pointer.
     pub(super) const MODIFY_ATTRIBUTES: Pointing<PerfEventAttr> =
         pointing(WRITE | size::<usize>() | TYPE | 11);
+    /// Of any descriptor: whether it sends signals.
+    pub(super) const ASYNC: Pointing<i32> = pointing(libc::FIOASYNC as c_ulong);
 }
 
 /// The owner of the signals of a descriptor (`include/uapi/asm-generic/fcntl.h`).
@@ -183,7 +182,7 @@ impl CounterFd {
     }
 
     /// Has a signal sent to a thread whenever the counter's ring becomes readable, and when
-    /// [`refresh`](Self::refresh) has run out (fcntl(2), `F_SETOWN_EX`, `F_SETSIG`, `O_ASYNC`).
+    /// [`refresh`](Self::refresh) has run out (fcntl(2), `F_SETOWN_EX`, `F_SETSIG`; ioctl(2), `FIOASYNC`).
     pub(crate) fn signal_thread(&self, tid: i32, signal: i32) -> Result<(), i32> {
         let owner = owner::OwnerEx {
             kind: owner::THREAD,
@@ -198,18 +197,12 @@ impl CounterFd {
         if !set {
             return Err(last_errno());
         }
-        self.change_flags(|flags| flags | OFlags::ASYNC)
+        self.ioctl_at(&request::ASYNC, &1)
     }
 
     /// Sends signals no longer.
     pub(crate) fn stop_signals(&self) -> Result<(), i32> {
-        self.change_flags(|flags| flags - OFlags::ASYNC)
-    }
-
-    fn change_flags(&self, change: impl Fn(OFlags) -> OFlags) -> Result<(), i32> {
-        fcntl_getfl(&self.fd)
-            .and_then(|flags| fcntl_setfl(&self.fd, change(flags)))
-            .map_err(Errno::raw_os_error)
+        self.ioctl_at(&request::ASYNC, &0)
     }
 
     fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
@@ -252,7 +245,7 @@ mod tests {
     #[test]
     fn a_read_that_cannot_go_on_now_ends() {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
-        fcntl_setfl(&reader, OFlags::NONBLOCK).expect("any pipe can");
+        rustix::io::ioctl_fionbio(&reader, true).expect("any pipe can");
         let fd = CounterFd::new(reader.into());
         assert_eq!(fd.read(&mut [0; 3]), Err(libc::EAGAIN));
     }
