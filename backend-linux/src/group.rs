@@ -53,17 +53,31 @@ pub struct LinuxGroup {
     _open: CountersOpen,
 }
 
-/// The way a group is read, of which the first three are the most frequent ones and have code of their own.
+/// The way a group is read, of which all but the last are frequent and have code of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// One part of one counter, by read(2).
     Counter,
     /// One part whose leader reads all members, by read(2).
     Snapshot,
+    /// One part of one counter, which is mapped and best read by its page, times and all.
+    MappedCounter,
     /// One part whose counters are mapped.
     Mapped,
     /// Any other.
     Parts,
+}
+
+impl Way {
+    fn of(kernel_groups: &[KernelGroup]) -> Self {
+        match kernel_groups {
+            [group] if group.is_best_read_by_its_page() => Self::MappedCounter,
+            [group] if group.is_mapped() => Self::Mapped,
+            [group] if group.plan() == ReadPlan::Single => Self::Counter,
+            [group] if group.plan() == ReadPlan::Snapshot => Self::Snapshot,
+            _ => Self::Parts,
+        }
+    }
 }
 
 impl LinuxGroup {
@@ -74,14 +88,8 @@ impl LinuxGroup {
             .max()
             .unwrap_or(0);
         let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        let way = match &*kernel_groups {
-            [group] if group.is_mapped() => Way::Mapped,
-            [group] if group.plan() == ReadPlan::Single => Way::Counter,
-            [group] if group.plan() == ReadPlan::Snapshot => Way::Snapshot,
-            _ => Way::Parts,
-        };
         Self {
-            way,
+            way: Way::of(&kernel_groups),
             at_reset: vec![Reading::default(); members.len()].into(),
             members: members.into(),
             parts: parts.into(),
@@ -192,6 +200,17 @@ impl LinuxGroup {
     }
 
     #[inline(never)]
+    fn read_mapped_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
+        if let [group] = &*self.kernel_groups
+            && let Some([reading]) = out.shared_readings(&self.parts)
+            && group.try_mapped_counter(reading)
+        {
+            return Ok(());
+        }
+        self.read_parts(out)
+    }
+
+    #[inline(never)]
     fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
         if self.way == Way::Mapped
             && let [group] = &mut *self.kernel_groups
@@ -212,6 +231,8 @@ impl LinuxGroup {
                 return Err(self.read_error(part, failure));
             }
         }
+        // The first reads find out which is best.
+        self.way = Way::of(&self.kernel_groups);
         Ok(())
     }
 
@@ -285,6 +306,8 @@ impl Group for LinuxGroup {
             self.read_counter(out)
         } else if self.way == Way::Snapshot {
             self.read_snapshot(out)
+        } else if self.way == Way::MappedCounter {
+            self.read_mapped_counter(out)
         } else {
             self.read_mapped(out)
         }

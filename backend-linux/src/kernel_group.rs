@@ -1,5 +1,6 @@
 //! One kernel group: its counters, and the system call that reads them.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use crate::event_bits::EventBits;
 use crate::overflow::OverflowRing;
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
-use crate::user_read::{Obstacle, UserCounters, Way, explain};
+use crate::user_read::{Obstacle, Times, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -214,6 +215,13 @@ impl KernelGroup {
         self.user.is_ok()
     }
 
+    /// Returns true if this group is one counter that is best read by its page, which tells times.
+    pub(crate) fn is_best_read_by_its_page(&self) -> bool {
+        self.user
+            .as_ref()
+            .is_ok_and(UserCounters::is_one_with_times)
+    }
+
     /// Returns the reason why this group is read by system calls, if it is.
     pub(crate) fn no_user_reads(&self) -> Option<Error> {
         match &self.user {
@@ -289,6 +297,18 @@ impl KernelGroup {
             && self.take_snapshot(words, out) == Ok(true)
     }
 
+    /// Reads the only member by its page, if that is possible at once.
+    #[inline(always)]
+    pub(crate) fn try_mapped_counter(&self, out: &mut Reading) -> bool {
+        if let (Ok(user), [counter]) = (&self.user, &*self.counters)
+            && let Some((value, times)) = user.read_counter()
+        {
+            *out = counter.since_reset(value, times.enabled, times.running);
+            return true;
+        }
+        false
+    }
+
     /// Reads every member into `out` without a system call, if that is known to be quicker, and possible at this moment
     /// on this thread; otherwise what is in `out` means nothing.
     #[inline(always)]
@@ -339,10 +359,20 @@ impl KernelGroup {
         let Ok(user) = &mut self.user else {
             return false;
         };
-        user.read(|i, value, times| {
-            if let (Some(counter), Some(out)) = (self.counters.get(i), out.get_mut(i)) {
-                *out = counter.since_reset(value, times.enabled, times.running);
-            }
+        let Some(leader) = self.counters.first() else {
+            return false;
+        };
+        // Members that are scheduled together were reset at the same times.
+        let at_times = |times: Times| leader.since_reset(0, times.enabled, times.running);
+        let out = Cell::from_mut(out).as_slice_of_cells();
+        if out.len() != self.counters.len() {
+            return false;
+        }
+        let places = self.counters.iter().zip(out);
+        user.read(places, at_times, |(counter, out), value, mut reading| {
+            reading.value = value.saturating_sub(counter.value);
+            reading.max_rate = counter.max_rate;
+            out.set(reading);
         })
     }
 

@@ -17,7 +17,7 @@ pub(crate) use mapping::{Access, CounterPage, Mapping};
 pub(crate) use open::attr_size;
 pub(crate) use open::{Attach, OpenFailure, perf_event_open};
 
-pub(crate) use process::Process;
+pub(crate) use process::{MarkedProcess, Process};
 #[cfg(feature = "sampling")]
 pub(crate) use readiness::{Readiness, poll};
 pub(crate) use rustix::param::page_size;

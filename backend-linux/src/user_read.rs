@@ -83,6 +83,7 @@ pub(crate) use availability::{Obstacle, explain};
 use call_times::{CallTimes, now};
 use cost::Cost;
 use owner::Owner;
+use page::OfThePage;
 pub(crate) use refused_pages::RefusedPages;
 use registers::CpuRegisters;
 
@@ -181,8 +182,7 @@ impl UserCounters {
         if self.call_times.is_none() || !self.owner.is_this_thread() {
             return None;
         }
-        // SAFETY: the owner is a thread of the process that mapped it.
-        Some(unsafe { self.pages.first()?.get() }.state())
+        Some(leader(&self.pages, &self.owner)?.state())
     }
 
     /// Takes the times that a system call told, which was made in this [`state`](Self::state).
@@ -191,33 +191,68 @@ impl UserCounters {
         let Some(times) = &mut self.call_times else {
             return;
         };
-        if !self.owner.is_this_process() {
-            return;
-        }
-        if let Some(leader) = self.pages.first() {
-            // SAFETY: this process mapped it.
-            times.told(unsafe { leader.get() }, before, now, out);
+        if let Some(leader) = leader(&self.pages, &self.owner) {
+            times.told(leader, before, now, out);
         }
     }
 
-    /// Reads every member, if the calling thread is the one they count and all are on the PMU.
+    /// Returns true if it is one counter, whose page tells times and is known to be the quicker way.
+    pub(crate) fn is_one_with_times(&self) -> bool {
+        self.pages.len() == 1 && self.call_times.is_none() && self.way == Way::UserSpace
+    }
+
+    /// Reads the only member, if its page tells times, the calling thread is the one it counts, and it stays on the PMU.
     #[inline(always)]
-    pub(crate) fn read(&mut self, found: impl FnMut(usize, u64, Times)) -> bool {
+    pub(crate) fn read_counter(&self) -> Option<(u64, Times)> {
+        let ([page], None) = (&*self.pages, &self.call_times) else {
+            return None;
+        };
+        if !self.owner.is_this_thread() {
+            return None;
+        }
+        // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
+        let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
+        page.read_at_once(&registers)
+    }
+
+    /// Reads every member, if the calling thread is the one they count and all are on the PMU. Each has a place among
+    /// `places`; `found` is told that, the value, and what `made` makes of the times once.
+    #[inline(always)]
+    pub(crate) fn read<P: Copy, T: Copy>(
+        &mut self,
+        places: impl Iterator<Item = P> + Clone,
+        made: impl Fn(Times) -> T,
+        found: impl FnMut(P, u64, T),
+    ) -> bool {
         if !self.owner.is_this_thread() {
             return false;
         }
         // SAFETY: the owner is a thread of the process that mapped them.
-        let mut pages = self.pages.iter().map(|page| unsafe { page.get() });
-        let Some(leader) = pages.next() else {
+        let pages = self.pages.iter().map(|page| unsafe { page.get() });
+        let mut members = pages.zip(places);
+        let Some((leader, own)) = members.next() else {
             return false;
         };
         // SAFETY: the pages are those of counters of the calling thread, whose capabilities
         // `read_group` heeds, and `map` has looked at where there are times of calls.
         let registers = unsafe { CpuRegisters::new() };
         match &mut self.call_times {
-            None => leader.read_group(&pages, &registers, found),
-            Some(times) => times.read(leader, &pages, &registers, now, found),
+            None => {
+                let mut times = OfThePage(&registers);
+                leader.read_group_with((&mut times, made), own, &members, &registers, found)
+            }
+            Some(times) => times.read((leader, own), &members, &registers, (now, made), found),
         }
         .is_some()
     }
+}
+
+/// Returns the page of the first counter, in the process that mapped it.
+#[inline(always)]
+fn leader<'a>(pages: &'a [CounterPage], owner: &Owner) -> Option<&'a UserPage> {
+    if !owner.is_this_process() {
+        return None;
+    }
+    // SAFETY: this process mapped it.
+    pages.first().map(|page| unsafe { page.get() })
 }

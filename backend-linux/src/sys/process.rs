@@ -12,23 +12,40 @@ use super::mapping::{Mapping, wiped_on_fork};
 /// asked for instead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Process {
-    /// The number in the marked page.
-    Marked {
-        mark: &'static AtomicU64,
-        number: u64,
-    },
+    Marked(MarkedProcess),
     /// The process id.
     Id(rustix::process::Pid),
+}
+
+/// A process by the number in the marked page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkedProcess {
+    mark: &'static AtomicU64,
+    number: u64,
 }
 
 impl Process {
     /// Returns the calling process.
     pub(crate) fn this() -> Self {
-        Self::marked().unwrap_or_else(|| Self::Id(rustix::process::getpid()))
+        match MarkedProcess::this() {
+            Some(marked) => Self::Marked(marked),
+            None => Self::Id(rustix::process::getpid()),
+        }
     }
 
+    /// Returns true in this process.
+    #[inline(always)]
+    pub(crate) fn is_this(&self) -> bool {
+        match self {
+            Self::Marked(marked) => marked.is_this(),
+            Self::Id(id) => rustix::process::getpid() == *id,
+        }
+    }
+}
+
+impl MarkedProcess {
     /// Returns the calling process; `None` where it can be told by a system call only.
-    pub(crate) fn marked() -> Option<Self> {
+    pub(crate) fn this() -> Option<Self> {
         static PAGE: OnceLock<Option<Mapping>> = OnceLock::new();
         static LAST: AtomicU64 = AtomicU64::new(0);
         let mark = PAGE.get_or_init(wiped_on_fork).as_ref()?.word(0);
@@ -40,15 +57,12 @@ impl Process {
             }
             known => known,
         };
-        Some(Self::Marked { mark, number })
+        Some(Self { mark, number })
     }
 
     /// Returns true in this process.
     #[inline(always)]
     pub(crate) fn is_this(&self) -> bool {
-        match self {
-            Self::Marked { mark, number } => mark.load(Ordering::Relaxed) == *number,
-            Self::Id(id) => rustix::process::getpid() == *id,
-        }
+        self.mark.load(Ordering::Relaxed) == self.number
     }
 }

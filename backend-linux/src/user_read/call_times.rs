@@ -64,22 +64,23 @@ impl CallTimes {
         }
     }
 
-    /// Reads the members, with the times of `now`, if the group has stayed on the PMU.
+    /// Reads the members, with the times of `now`, if the group has stayed on the PMU; places and times are as for
+    /// [`UserPage::read_group_with`].
     #[inline(always)]
-    pub(super) fn read<'a>(
+    pub(super) fn read<'a, P: Copy, T: Copy>(
         &mut self,
-        leader: &UserPage,
-        others: &(impl Iterator<Item = &'a UserPage> + Clone),
+        (leader, own): (&UserPage, P),
+        others: &(impl Iterator<Item = (&'a UserPage, P)> + Clone),
         registers: &impl Registers,
-        now: impl Fn() -> u64,
-        found: impl FnMut(usize, u64, Times),
+        (now, made): (impl Fn() -> u64, impl Fn(Times) -> T),
+        found: impl FnMut(P, u64, T),
     ) -> Option<()> {
         let mut since = SinceCall {
             anchor: self.anchor?,
             clock: now,
             told: self.given,
         };
-        leader.read_group_with(&mut since, others, registers, found)?;
+        leader.read_group_with((&mut since, made), own, others, registers, found)?;
         self.given = since.told;
         Some(())
     }
@@ -164,11 +165,11 @@ mod tests {
     fn read(times: &mut CallTimes, page: &UserPage, clock: u64) -> Option<(u64, u64, u64)> {
         let mut seen = None;
         times.read(
-            page,
+            (page, ()),
             &std::iter::empty(),
             &Register(7),
-            || clock,
-            |_, value, times| seen = Some((value, times.enabled, times.running)),
+            (|| clock, |times| times),
+            |(), value, times: Times| seen = Some((value, times.enabled, times.running)),
         )?;
         seen
     }
@@ -213,8 +214,13 @@ mod tests {
             }
             130
         };
-        let nothing = |_, _, _| {};
-        let done = times.read(&page, &std::iter::empty(), &Register(7), clock, nothing);
+        let done = times.read(
+            (&page, ()),
+            &std::iter::empty(),
+            &Register(7),
+            (clock, |times| times),
+            |(), _, _| {},
+        );
         assert_eq!(done, None);
     }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sys::Process;
+use crate::sys::MarkedProcess;
 
 /// A thread of this process, told from every other without a system call.
 ///
@@ -14,7 +14,7 @@ use crate::sys::Process;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
     thread: u64,
-    process: Process,
+    process: MarkedProcess,
 }
 
 thread_local! {
@@ -26,7 +26,7 @@ impl Owner {
     /// The calling thread. `None` where the kernel cannot tell forked processes apart (before 4.14).
     pub(super) fn this_thread() -> Option<Self> {
         static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
-        let process = Process::marked()?;
+        let process = MarkedProcess::this()?;
         let thread = NUMBER.get();
         let thread = match thread {
             0 => LAST_THREAD.fetch_add(1, Ordering::Relaxed) + 1,

@@ -164,7 +164,7 @@ pub(super) trait TimesOfGroup {
 }
 
 /// The leader's page tells the times, by the cycle counter among these registers.
-struct OfThePage<'r, R>(&'r R);
+pub(super) struct OfThePage<'r, R>(pub(super) &'r R);
 
 impl<R: Registers> TimesOfGroup for OfThePage<'_, R> {
     #[inline(always)]
@@ -248,32 +248,52 @@ impl UserPage {
         registers: &impl Registers,
         found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
-        self.read_group_with(&mut OfThePage(registers), others, registers, found)
+        let others = others.clone().zip(1..);
+        let mut times = OfThePage(registers);
+        self.read_group_with((&mut times, |times| times), 0, &others, registers, found)
     }
 
-    /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere.
+    /// Reads one counter and its times, if the page allows it and does not change meanwhile.
     #[inline(always)]
-    pub(super) fn read_group_with<'a>(
+    pub(super) fn read_at_once(&self, registers: &impl Registers) -> Option<(u64, Times)> {
+        let before = self.begin();
+        let times = self.times(registers)?;
+        let count = self.count(registers)?;
+        self.is_as_in(before).then_some((count, times))
+    }
+
+    /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere, which are made to what `found` is told
+    /// once for all members. Each has a place, this one's is `own`.
+    #[inline(always)]
+    pub(super) fn read_group_with<'a, P, T: Copy>(
         &self,
-        times: &mut impl TimesOfGroup,
-        others: &(impl Iterator<Item = &'a Self> + Clone),
+        (times, made): (&mut impl TimesOfGroup, impl Fn(Times) -> T),
+        own: P,
+        others: &(impl Iterator<Item = (&'a Self, P)> + Clone),
         registers: &impl Registers,
-        mut found: impl FnMut(usize, u64, Times),
-    ) -> Option<()> {
+        mut found: impl FnMut(P, u64, T),
+    ) -> Option<()>
+    where
+        P: Copy,
+    {
         // Written out, and not by `settled`, so that it is one piece of code with what the caller does.
-        for _ in 0..TRIES {
+        let mut tries = TRIES;
+        loop {
             let before = self.begin();
-            let times = times.now(self)?;
-            found(0, self.count(registers)?, times);
-            for (i, page) in (1..).zip(others.clone()) {
+            let times = made(times.now(self)?);
+            found(own, self.count(registers)?, times);
+            for (page, place) in others.clone() {
                 let count = page.settled(|| page.count(registers))?;
-                found(i, count, times);
+                found(place, count, times);
             }
             if self.is_as_in(before) {
                 return Some(());
             }
+            tries -= 1;
+            if tries == 0 {
+                return None;
+            }
         }
-        None
     }
 
     /// The time of perf_event's clock, which is that of samples: ns since some moment before the
@@ -295,14 +315,18 @@ impl UserPage {
     /// again after a change. `None` if `read` returns it, or the page does not come to rest.
     #[inline(always)]
     fn settled<T>(&self, mut read: impl FnMut() -> Option<T>) -> Option<T> {
-        for _ in 0..TRIES {
+        let mut tries = TRIES;
+        loop {
             let before = self.begin();
             let found = read()?;
             if self.is_as_in(before) {
                 return Some(found);
             }
+            tries -= 1;
+            if tries == 0 {
+                return None;
+            }
         }
-        None
     }
 
     /// Returns the state in which fields are about to be read.
@@ -322,19 +346,23 @@ impl UserPage {
     /// The value: what the kernel has of it, and what the register counted since.
     #[inline(always)]
     fn count(&self, registers: &impl Registers) -> Option<u64> {
-        let index = self.index.load(Ordering::Relaxed);
-        let width = u32::from(self.pmc_width.load(Ordering::Relaxed));
-        if index == 0 || width.wrapping_sub(1) >= 64 {
-            return None;
-        }
-        let register = index - 1;
-        if cfg!(any(target_arch = "x86", target_arch = "x86_64")) && register & METRICS != 0 {
+        // 0 is no register: less one, it has all bits.
+        let register = self.index.load(Ordering::Relaxed).wrapping_sub(1);
+        let none = match cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+            true => METRICS,
+            false => 1 << 31,
+        };
+        if register & none != 0 {
             return None;
         }
         let bits = registers.counter(register)?;
         // The kernel starts a register at minus what is left of its period: the bits it has are
         // signed, and `offset` makes up for it.
-        let unused = 64u32.wrapping_sub(width);
+        let unused = 64u16.wrapping_sub(self.pmc_width.load(Ordering::Relaxed));
+        if unused >= 64 {
+            return None;
+        }
+        let unused = unused.into();
         let counted = bits.wrapping_shl(unused).cast_signed().wrapping_shr(unused);
         Some(self.offset.load().wrapping_add(counted.cast_unsigned()))
     }
@@ -362,13 +390,8 @@ impl UserPage {
             let last = self.time_cycles.load();
             cycles = last.wrapping_add(cycles.wrapping_sub(last) & self.time_mask.load());
         }
-        let shift = u32::from(self.time_shift.load(Ordering::Relaxed));
-        let mult = u64::from(self.time_mult.load(Ordering::Relaxed));
-        // cycles * mult >> shift, without the upper half of the product.
-        let whole = cycles.wrapping_shr(shift);
-        let rest = cycles & 1u64.wrapping_shl(shift).wrapping_sub(1);
-        whole
-            .wrapping_mul(mult)
-            .wrapping_add(rest.wrapping_mul(mult).wrapping_shr(shift))
+        let shift = self.time_shift.load(Ordering::Relaxed) & 63;
+        let mult = self.time_mult.load(Ordering::Relaxed);
+        (u128::from(cycles) * u128::from(mult) >> shift) as u64
     }
 }

@@ -44,12 +44,13 @@ cfg_if::cfg_if! {
     if #[cfg(any(target_arch = "x86", target_arch = "x86_64"))] {
         use std::arch::asm;
 
-        // Neither block says `nomem`: the reads must not move across those of the page's lock.
+        // Neither block says `nomem`: the reads must not move across those of the page's lock. Both clear the upper
+        // halves of the two registers where there are such.
         impl Registers for CpuRegisters {
             /// RDPMC (Intel SDM volume 2B; AMD APM volume 3).
             #[inline(always)]
             fn counter(&self, number: u32) -> Option<u64> {
-                let (low, high): (u32, u32);
+                let (low, high): (usize, usize);
                 // SAFETY: whoever made `self` has promised that the number is one that the kernel
                 // has allowed user mode to read. The instruction changes nothing but the two
                 // registers named.
@@ -60,13 +61,13 @@ cfg_if::cfg_if! {
                         options(nostack, preserves_flags, readonly),
                     );
                 }
-                Some(u64::from(high) << 32 | u64::from(low))
+                Some((high as u64) << 32 | low as u64)
             }
 
             /// RDTSC (Intel SDM volume 2B; AMD APM volume 3).
             #[inline(always)]
             fn cycles(&self) -> u64 {
-                let (low, high): (u32, u32);
+                let (low, high): (usize, usize);
                 // SAFETY: whoever made `self` has promised that user mode may read the time stamp
                 // counter. The instruction changes nothing but the two registers named.
                 unsafe {
@@ -76,7 +77,7 @@ cfg_if::cfg_if! {
                         options(nostack, preserves_flags, readonly),
                     );
                 }
-                u64::from(high) << 32 | u64::from(low)
+                (high as u64) << 32 | low as u64
             }
         }
     } else if #[cfg(target_arch = "aarch64")] {
