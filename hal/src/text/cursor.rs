@@ -7,8 +7,10 @@ const SHOWN: usize = 40;
 
 /// A place in the text being read.
 pub(super) struct Cursor<'t> {
-    text: &'t str,
-    at: usize,
+    /// The text from here on.
+    rest: &'t str,
+    /// Length of the whole text.
+    len: usize,
     /// Returns true if the last part of a name is a unit mask.
     ends_in_mask: &'t dyn Fn(&str) -> bool,
 }
@@ -20,8 +22,8 @@ impl<'t> Cursor<'t> {
 
     pub(super) fn with_masks(text: &'t str, ends_in_mask: &'t dyn Fn(&str) -> bool) -> Self {
         Self {
-            text,
-            at: 0,
+            rest: text,
+            len: text.len(),
             ends_in_mask,
         }
     }
@@ -33,51 +35,44 @@ impl<'t> Cursor<'t> {
 
     /// The place, in bytes; always between two characters.
     pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.len - self.rest.len()
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.rest.chars().next()
     }
 
     pub(super) fn next(&mut self) -> Option<char> {
-        let next = self.peek()?;
-        self.at += next.len_utf8();
+        let mut characters = self.rest.chars();
+        let next = characters.next()?;
+        self.rest = characters.as_str();
         Some(next)
     }
 
     /// Goes past `wanted` if it comes next.
     pub(super) fn eat(&mut self, wanted: char) -> bool {
-        let eaten = self.peek() == Some(wanted);
-        if eaten {
-            self.at += wanted.len_utf8();
-        }
-        eaten
+        let rest = self.rest.strip_prefix(wanted);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     /// Goes past `wanted` if the rest starts with it.
     pub(super) fn eat_prefix(&mut self, wanted: &str) -> bool {
-        let eaten = self.rest().starts_with(wanted);
-        if eaten {
-            self.at += wanted.len();
-        }
-        eaten
+        let rest = self.rest.strip_prefix(wanted);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
-    pub(super) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
-        let rest = self.rest();
-        let len = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
-        self.at += len;
-        &rest[..len]
+    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+        let len = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        taken
     }
 
     pub(super) fn skip_space(&mut self) {
-        self.take_while(char::is_whitespace);
+        self.rest = self.rest.trim_start();
     }
 
     /// The fault of finding something else than `what` here.
@@ -87,7 +82,7 @@ impl<'t> Cursor<'t> {
             Some(c) => format!("{c:?}"),
             None => "the end".to_owned(),
         };
-        Fault::new(self.at, format!("expected {what}, found {found}"))
+        Fault::new(self.at(), format!("expected {what}, found {found}"))
     }
 }
 

@@ -158,6 +158,9 @@ impl Modifiers {
     /// Applies them to an event, which may have been given some already: a group's modifiers add
     /// to those of its members, as they do for `perf`.
     pub(super) fn apply(&self, spec: &mut EventSpec) -> Result<(), Fault> {
+        if self.at.is_none() {
+            return Ok(());
+        }
         for axis in [Filter::LEVELS, Filter::WORLDS] {
             let (before, named) = (spec.filter & axis, self.counted & axis);
             let counted = match named {

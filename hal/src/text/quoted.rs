@@ -8,7 +8,11 @@ use super::cursor::{Cursor, Fault};
 ///
 /// Letters, digits, and what names of vendors, PAPI, libpfm4, sysfs and tracefs have besides.
 pub(super) fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || is_one_of("_.-+:=@#~*?[]", c)
+    let joins = matches!(
+        c,
+        '_' | '.' | '-' | '+' | ':' | '=' | '@' | '#' | '~' | '*' | '?' | '[' | ']'
+    );
+    joins || c.is_ascii_alphanumeric()
 }
 
 /// Returns true if a character is among some ASCII characters, as [`str::contains`] does with far more code.
