@@ -185,8 +185,9 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
-        let (request, infos) = self.request(spec, target)?;
-        let group = LinuxGroup::new(infos, request.open_everywhere()?);
+        let request = self.request(spec, target)?;
+        let (parts, kernel_groups) = request.open_everywhere()?;
+        let group = LinuxGroup::new(request.infos, parts, kernel_groups);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -194,11 +195,7 @@ impl LinuxBackend {
     }
 
     /// Resolves the members of a group.
-    fn request<'a>(
-        &'a self,
-        spec: &'a GroupSpec,
-        target: &'a Target,
-    ) -> Result<(OpenRequest<'a>, Vec<EventInfo>)> {
+    fn request<'a>(&'a self, spec: &'a GroupSpec, target: &'a Target) -> Result<OpenRequest<'a>> {
         let mut placements = Vec::with_capacity(spec.members.len());
         let mut infos = Vec::with_capacity(spec.members.len());
         for (i, member) in spec.members.iter().enumerate() {
@@ -208,12 +205,9 @@ impl LinuxBackend {
         }
         overflow::check(spec, targets::is_calling_thread(target))?;
         let dead_counters = self.dead_counters(&placements, &mut infos);
-        let stated = infos
-            .iter()
-            .map(|info| info.max_rate.map(MaxRate::per_second));
-        let request = OpenRequest {
+        Ok(OpenRequest {
             spec,
-            stated_rates: stated.collect(),
+            infos,
             target,
             events: &self.events,
             rates: &self.rates,
@@ -229,8 +223,7 @@ impl LinuxBackend {
             } else {
                 Ok(())
             },
-        };
-        Ok((request, infos))
+        })
     }
 }
 
@@ -276,8 +269,8 @@ impl Backend for LinuxBackend {
             && group.only_kernel_group().is_some()
             && spec.attributes.disabled
         {
-            let (request, infos) = self.request(spec, target)?;
-            if let Some(extended) = request.extend(*group, infos) {
+            let request = self.request(spec, target)?;
+            if let Some(extended) = request.extend(*group) {
                 return Ok(Box::new(extended));
             }
         }
@@ -305,17 +298,17 @@ struct OpenRequest<'a> {
     placements: Vec<Placement>,
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
-    /// The most that each member can count, where its map says so itself.
-    stated_rates: Vec<Option<MaxRate>>,
+    infos: Vec<EventInfo>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
     refused_pages: &'a RefusedPages,
 }
 
 impl OpenRequest<'_> {
-    fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
+    fn open_everywhere(&self) -> Result<(Vec<Part>, Vec<KernelGroup>)> {
         let attachments = targets::attachments(self.target)?;
-        let mut opened = Vec::new();
+        let most = attachments.list.len();
+        let mut opened = (Vec::with_capacity(most), Vec::with_capacity(most));
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
@@ -326,7 +319,7 @@ impl OpenRequest<'_> {
                 .filter_map(|attachment| attachment.part.thread);
             planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
-        if !opened.is_empty() {
+        if !opened.0.is_empty() {
             return Ok(opened);
         }
         let names: Vec<_> = self.spec.members.iter().map(ToString::to_string).collect();
@@ -345,7 +338,7 @@ impl OpenRequest<'_> {
         &self,
         pid: i32,
         mut known: Vec<i32>,
-        opened: &mut Vec<(Part, KernelGroup)>,
+        opened: &mut (Vec<Part>, Vec<KernelGroup>),
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
@@ -384,7 +377,7 @@ impl OpenRequest<'_> {
     fn open_at(
         &self,
         attachments: &[Attachment],
-        opened: &mut Vec<(Part, KernelGroup)>,
+        opened: &mut (Vec<Part>, Vec<KernelGroup>),
     ) -> Result<usize> {
         let parts = plan(
             &self.placements,
@@ -409,14 +402,15 @@ impl OpenRequest<'_> {
                         }
                         Err(obstacle) => group.read_by_calls(obstacle),
                     }
-                    opened.push((part.part, group));
+                    opened.0.push(part.part);
+                    opened.1.push(group);
                 }
                 Err(refused)
                     if refused.failure == OpenFailure::Errno(libc::ESRCH)
                         && matches!(self.target, Target::Process(_)) => {}
                 Err(refused) => {
                     // The counters that did open may be what there was no room beside.
-                    opened.clear();
+                    *opened = Default::default();
                     return Err(open_error::explain(
                         &refused,
                         self.spec,
@@ -440,16 +434,20 @@ impl OpenRequest<'_> {
             condition::set(fd, member).map_err(|e| e.with_member(i))?;
         }
         group.send_signals(self.spec, &part.bits)?;
-        let rates = part.bits.iter().zip(&self.stated_rates).enumerate();
-        for (i, (bits, stated)) in rates.skip(first) {
-            let rate = stated.unwrap_or_else(|| self.rates.of(bits, self.events));
+        let members = part.bits.iter().zip(&self.infos).enumerate();
+        for (i, (bits, info)) in members.skip(first) {
+            // What its map says itself, or else.
+            let rate = match info.max_rate {
+                Some(rate) => MaxRate::per_second(rate),
+                None => self.rates.of(bits, self.events),
+            };
             group.set_max_rate(i, rate);
         }
         Ok(())
     }
 
     /// Opens the members that a group lacks, where all are in the one part that it has.
-    fn extend(&self, mut group: LinuxGroup, infos: Vec<EventInfo>) -> Option<LinuxGroup> {
+    fn extend(self, mut group: LinuxGroup) -> Option<LinuxGroup> {
         let attachments = targets::attachments(self.target).ok()?;
         let cores = self.events.cores_of(&self.placements);
         let mut parts = plan(&self.placements, cores, &attachments.list);
@@ -465,7 +463,7 @@ impl OpenRequest<'_> {
         let kernel_group = group.only_kernel_group()?;
         extend_part(kernel_group, self.spec, &part, perf_event_open).ok()?;
         self.set_up(kernel_group, &part, first).ok()?;
-        Some(group.with_members(infos))
+        Some(group.with_members(self.infos))
     }
 }
 
@@ -504,7 +502,7 @@ mod tests {
                 events: &hybrid.source,
                 rates: &Rates::default(),
                 dead_counters: vec![dead],
-                stated_rates: Vec::new(),
+                infos: Vec::new(),
                 user_reads: Ok(()),
                 refused_pages: &RefusedPages::default(),
             };

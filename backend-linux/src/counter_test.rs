@@ -162,7 +162,9 @@ impl CounterTest {
 pub(crate) fn known(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> &'static [CounterTest] {
     static KEPT: OnceLock<Vec<CounterTest>> = OnceLock::new();
     static MADE: OnceLock<Vec<CounterTest>> = OnceLock::new();
-    if std::env::var_os(SWITCH).is_some_and(|switch| switch == "off") {
+    static OFF: OnceLock<bool> = OnceLock::new();
+    let is_off = || std::env::var_os(SWITCH).is_some_and(|switch| switch == "off");
+    if *OFF.get_or_init(is_off) {
         return &[];
     }
     let kept = KEPT.get_or_init(|| CounterTest::kept_of(core_pmus));

@@ -122,25 +122,22 @@ impl EventSource {
         if spec.condition.is_some() && !may_have_fields {
             return Err(takes_no_condition(spec));
         }
-        let named = |placement, honours| Resolved {
+        let named = |name: String, placement, honours| Resolved {
             placement,
-            info: EventInfo::counter(spec.event.to_string()).honouring(honours),
+            info: EventInfo::counter(name).honouring(honours),
         };
+        let of_core = |name, placement| Ok(named(name, placement, HARDWARE_FILTER));
+        let text = || spec.event.to_string();
         match &spec.event {
-            Event::Hardware(event) => Ok(named(self.hardware(*event), HARDWARE_FILTER)),
-            Event::Cache(event) => Ok(named(
-                self.on_cores(EventBits::cache(*event)),
-                HARDWARE_FILTER,
-            )),
-            Event::Raw(event) => Ok(named(
-                self.on_cores(EventBits::raw(*event)),
-                HARDWARE_FILTER,
-            )),
+            Event::Hardware(event) => of_core(event.name().to_owned(), self.hardware(*event)),
+            Event::Cache(event) => of_core(text(), self.on_cores(EventBits::cache(*event))),
+            Event::Raw(event) => of_core(text(), self.on_cores(EventBits::raw(*event))),
             Event::Software(event) => Ok(Resolved {
                 placement: Placement::Anywhere(EventBits::software(*event)),
                 info: software_info(*event),
             }),
             Event::Breakpoint(event) => Ok(named(
+                text(),
                 Placement::Anywhere(EventBits::breakpoint(*event)),
                 BREAKPOINT_FILTER,
             )),

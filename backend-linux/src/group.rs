@@ -81,19 +81,22 @@ impl Way {
 }
 
 impl LinuxGroup {
-    pub(crate) fn new(members: Vec<EventInfo>, opened: Vec<(Part, KernelGroup)>) -> Self {
-        let longest = opened
+    pub(crate) fn new(
+        members: Vec<EventInfo>,
+        parts: impl Into<Arc<[Part]>>,
+        kernel_groups: impl Into<Box<[KernelGroup]>>,
+    ) -> Self {
+        let kernel_groups = kernel_groups.into();
+        let words = kernel_groups
             .iter()
-            .map(|(_, group)| group.plan().words(members.len()))
-            .max()
-            .unwrap_or(0);
-        let (parts, kernel_groups): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+            .map(|group| group.plan().words(members.len()));
+        let longest = words.max().unwrap_or(0);
         Self {
             way: Way::of(&kernel_groups),
             at_reset: vec![Reading::default(); members.len()].into(),
             members: members.into(),
             parts: parts.into(),
-            kernel_groups: kernel_groups.into(),
+            kernel_groups,
             words: vec![0; longest].into(),
             _open: CountersOpen::new(),
         }
@@ -109,8 +112,7 @@ impl LinuxGroup {
 
     /// Returns the group with these members, after counters were added to its kernel groups.
     pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
-        let parts = self.parts.iter().cloned();
-        Self::new(members, parts.zip(Vec::from(self.kernel_groups)).collect())
+        Self::new(members, self.parts, self.kernel_groups)
     }
 
     /// Starts a group that has just been opened.

@@ -1,5 +1,6 @@
 //! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -16,27 +17,30 @@ use crate::topology::Topology;
 /// The attachments of a target, and what has to stay open while counters are attached to them.
 #[derive(Debug)]
 pub(crate) struct Attachments {
-    pub(crate) list: Vec<Attachment>,
+    pub(crate) list: Cow<'static, [Attachment]>,
     /// The directory of a cgroup that was given by path.
     _cgroup: Option<File>,
 }
 
 impl Attachments {
-    fn new(list: Vec<Attachment>) -> Self {
+    fn new(list: impl Into<Cow<'static, [Attachment]>>) -> Self {
         Self {
-            list,
+            list: list.into(),
             _cgroup: None,
         }
     }
 }
 
+/// The attachment of the calling thread.
+static CALLING_THREAD: [Attachment; 1] = [Attachment {
+    attach: Attach::thread(0),
+    part: Part::whole(),
+}];
+
 /// Returns the attachments of a target. A process gives the threads it has at this moment.
 pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
     Ok(match target {
-        Target::CurrentThread => Attachments::new(vec![Attachment {
-            attach: Attach::thread(0),
-            part: Part::whole(),
-        }]),
+        Target::CurrentThread => Attachments::new(&CALLING_THREAD[..]),
         Target::Thread(tid) => Attachments::new(vec![thread(checked_id(target, *tid)?)]),
         Target::ThreadOnCpu { thread: tid, cpu } => {
             let mut one = match tid {
@@ -50,7 +54,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
         Target::Process(pid) => {
             let threads =
                 threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
-            Attachments::new(threads.into_iter().map(thread).collect())
+            Attachments::new(threads.into_iter().map(thread).collect::<Vec<_>>())
         }
         Target::CurrentCpu => Attachments::new(cpus(&[current_cpu()])),
         Target::Cpu(cpu) => Attachments::new(cpus(&[*cpu])),
@@ -73,7 +77,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
                 attachment.attach.cgroup = true;
             }
             Attachments {
-                list,
+                list: list.into(),
                 _cgroup: Some(dir),
             }
         }

@@ -94,7 +94,7 @@ impl Opener<'_> {
                 .filter_map(|attachment| attachment.part.thread),
         );
         let mut planned = 0;
-        for attachment in &attachments.list {
+        for attachment in &*attachments.list {
             planned += self.open_at(attachment)?;
         }
         if let Target::Process(pid) = self.target

@@ -24,7 +24,7 @@ pub(crate) struct Attach {
 
 impl Attach {
     /// One thread on any CPU; 0 is the calling one.
-    pub(crate) fn thread(tid: i32) -> Self {
+    pub(crate) const fn thread(tid: i32) -> Self {
         Self {
             pid: tid,
             cpu: -1,

@@ -392,6 +392,6 @@ impl UserPage {
         }
         let shift = self.time_shift.load(Ordering::Relaxed) & 63;
         let mult = self.time_mult.load(Ordering::Relaxed);
-        (u128::from(cycles) * u128::from(mult) >> shift) as u64
+        ((u128::from(cycles) * u128::from(mult)) >> shift) as u64
     }
 }
