@@ -11,6 +11,8 @@ use crate::NativeEvents;
 pub struct Machine {
     pub(crate) native: Arc<NativeEvents>,
     backends: Vec<BackendStatus>,
+    /// The backends that count together, or why there are none.
+    counting: Result<Vec<Arc<dyn Backend>>>,
     on_request: OnceLock<Vec<BackendStatus>>,
 }
 
@@ -35,8 +37,10 @@ impl Machine {
     }
 
     fn with(native: Arc<NativeEvents>) -> Self {
+        let backends = vec![linux(&native), pctr(&native), posix()];
         Self {
-            backends: vec![linux(&native), pctr(&native), posix()],
+            counting: counting(&backends),
+            backends,
             native,
             on_request: OnceLock::new(),
         }
@@ -107,23 +111,33 @@ impl Machine {
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) with every backend's reason if none is usable.
     pub fn require(&self) -> Result<Vec<Arc<dyn Backend>>> {
-        let mut usable: Vec<_> = self.usable().cloned().collect();
-        if usable.iter().any(|backend| backend.name() == "linux") {
-            usable.retain(|backend| backend.name() != "posix");
-        }
-        if !usable.is_empty() {
-            return Ok(usable);
-        }
-        let reasons: Vec<String> = self
-            .backends
-            .iter()
-            .filter_map(|b| Some(format!("{}: {:#}", b.name, b.error()?)))
-            .collect();
-        Err(
-            Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine")
-                .with_reason(reasons.join("; ")),
-        )
+        self.counting.clone()
     }
+
+    /// Returns the same without a copy.
+    pub(crate) fn counting(&self) -> Result<&[Arc<dyn Backend>]> {
+        self.counting.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// Returns those of some backends that count together.
+fn counting(backends: &[BackendStatus]) -> Result<Vec<Arc<dyn Backend>>> {
+    let usable = backends.iter().filter_map(BackendStatus::backend);
+    let mut usable: Vec<_> = usable.cloned().collect();
+    if usable.iter().any(|backend| backend.name() == "linux") {
+        usable.retain(|backend| backend.name() != "posix");
+    }
+    if !usable.is_empty() {
+        return Ok(usable);
+    }
+    let reasons: Vec<String> = backends
+        .iter()
+        .filter_map(|b| Some(format!("{}: {:#}", b.name, b.error()?)))
+        .collect();
+    Err(
+        Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine")
+            .with_reason(reasons.join("; ")),
+    )
 }
 
 /// Returns the refusal of events that the registers of CPUs count, if they are asked for by name, or why these

@@ -41,7 +41,10 @@ use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 /// ```
 #[derive(Clone)]
 pub struct EventSetBuilder {
+    /// The groups asked for, with the attributes of the set added to their own.
     requests: Vec<GroupSpec>,
+    /// The requests that have attributes of their own, with these.
+    own_attributes: Vec<(usize, Attributes)>,
     target: Target,
     attributes: Attributes,
     user_mode_fallback: bool,
@@ -56,6 +59,7 @@ impl EventSetBuilder {
     pub(crate) fn new() -> Self {
         Self {
             requests: Vec::new(),
+            own_attributes: Vec::new(),
             target: Target::CurrentThread,
             attributes: Attributes::default().with_disabled(true),
             user_mode_fallback: false,
@@ -77,7 +81,17 @@ impl EventSetBuilder {
             Some(machine) => events.into_groups(&|name| machine.native.ends_in_mask(name)),
             None => events.into_groups(&|name| NativeEvents::this().ends_in_mask(name)),
         };
-        self.requests.extend(groups?);
+        let first = self.requests.len();
+        match first {
+            0 => self.requests = groups?,
+            _ => self.requests.extend(groups?),
+        }
+        for (request, group) in self.requests.iter_mut().enumerate().skip(first) {
+            if group.attributes != Attributes::default() {
+                self.own_attributes.push((request, group.attributes));
+            }
+            group.attributes = with_set(self.attributes, group.attributes);
+        }
         Ok(self)
     }
 
@@ -91,6 +105,12 @@ impl EventSetBuilder {
     /// (`:D`, `:e`) are added.
     pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;
+        for group in &mut self.requests {
+            group.attributes = with_set(attributes, Attributes::default());
+        }
+        for (request, own) in &self.own_attributes {
+            self.requests[*request].attributes = with_set(attributes, *own);
+        }
         self
     }
 
@@ -176,8 +196,14 @@ impl EventSetBuilder {
     /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
     pub fn open(&self) -> Result<EventSet> {
         let opener = self.opener()?;
-        let mut events = Vec::new();
-        let mut groups = Vec::new();
+        let members = self.requests.iter().map(|asked| asked.members.len());
+        let mut events = Vec::with_capacity(members.sum());
+        let mut groups = Vec::with_capacity(self.requests.len());
+        let open = |expanded: &ExpandedGroup<'_>, groups: &mut Vec<OpenGroup>| {
+            let first = groups.len();
+            let outcome = opener.open(expanded.spec(), expanded.is_one_preset(), groups);
+            (first, outcome)
+        };
         for (request, asked) in self.requests.iter().enumerate() {
             let formulas = match self.formulas(asked) {
                 Ok(formulas) => formulas,
@@ -188,20 +214,18 @@ impl EventSetBuilder {
                     continue;
                 }
             };
-            let expanded = ExpandedGroup::new(asked, formulas.clone(), self.attributes);
-            let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
+            let expanded = ExpandedGroup::new(asked, formulas);
+            let (first, outcome) = open(&expanded, &mut groups);
             if asked.attributes.weak && outcome.as_ref().is_err_and(may_open_apart) {
-                for (member, formula) in asked.members.iter().zip(formulas) {
+                for (at, member) in asked.members.iter().enumerate() {
                     let alone = GroupSpec::single(member.clone()).with_attributes(asked.attributes);
-                    let expanded = ExpandedGroup::new(&alone, vec![formula], self.attributes);
-                    let outcome = opener.open(expanded.spec(), expanded.is_one_preset());
-                    events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
-                    groups.append(&mut outcome.unwrap_or_default());
+                    let expanded = ExpandedGroup::new(&alone, expanded.formulas_of(at));
+                    let (first, outcome) = open(&expanded, &mut groups);
+                    expanded.add_events(request, (first, &outcome, &groups), &mut events);
                 }
                 continue;
             }
-            events.extend(expanded.events(request, groups.len(), outcome.as_deref()));
-            groups.append(&mut outcome.unwrap_or_default());
+            expanded.add_events(request, (first, &outcome, &groups), &mut events);
         }
         Ok(EventSet::new(events, groups, &self.target))
     }
@@ -243,22 +267,23 @@ impl EventSetBuilder {
         let (true, Ok(formulas), Some(backend)) = (is_first, formulas, backend) else {
             return Ok(None);
         };
-        let expanded = ExpandedGroup::new(asked, formulas, self.attributes);
+        let expanded = ExpandedGroup::new(asked, formulas);
         let Ok(group) = backend.extend(open.group, expanded.spec(), &self.target) else {
             return Ok(None);
         };
         let groups = vec![OpenGroup { group, ..open }];
-        let events = expanded.events(0, 0, Ok(&groups));
+        let mut events = Vec::with_capacity(asked.members.len());
+        expanded.add_events(0, (0, &Ok(()), &groups), &mut events);
         Ok(Some(EventSet::new(events, groups, &self.target)))
     }
 
     fn opener(&self) -> Result<Opener<'_>> {
         let given = self.machine.as_deref();
-        let (backends, machine) = match self.backends.clone() {
-            Some(backends) => (backends, None),
+        let (backends, machine) = match &self.backends {
+            Some(backends) => (&**backends, None),
             None => {
                 let machine = given.unwrap_or_else(|| Machine::this());
-                (machine.require()?, Some(machine))
+                (machine.counting()?, Some(machine))
             }
         };
         Ok(Opener {
@@ -271,11 +296,17 @@ impl EventSetBuilder {
         })
     }
 
-    /// Returns the formula that each member is a name for, if it is one.
+    /// Returns the formula that each member of a group is a name for; none if no member is one.
     fn formulas(&self, asked: &GroupSpec) -> Result<Vec<Option<SharedFormula>>> {
-        let mut formulas = Vec::with_capacity(asked.members.len());
-        for member in &asked.members {
-            formulas.push(self.formula(member)?);
+        let mut formulas = Vec::new();
+        for (at, member) in asked.members.iter().enumerate() {
+            if let Some(formula) = self.formula(member)? {
+                formulas.resize(at, None);
+                formulas.push(Some(formula));
+            }
+        }
+        if !formulas.is_empty() {
+            formulas.resize(asked.members.len(), None);
         }
         Ok(formulas)
     }
@@ -309,6 +340,16 @@ impl EventSetBuilder {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// Returns the attributes of a group, with each flag of its set.
+fn with_set(set: Attributes, group: Attributes) -> Attributes {
+    group
+        .with_inherit(set.inherit || group.inherit)
+        .with_pinned(set.pinned || group.pinned)
+        .with_exclusive(set.exclusive || group.exclusive)
+        .with_enable_on_exec(set.enable_on_exec || group.enable_on_exec)
+        .with_disabled(set.disabled || group.disabled)
 }
 
 impl fmt::Debug for EventSetBuilder {

@@ -78,8 +78,8 @@ pub struct EventCount<'a> {
 }
 
 impl Counts {
-    pub(crate) fn new(events: Arc<[SetEvent]>, bufs: Vec<ReadBuf>) -> Self {
-        let groups = bufs.into_iter().map(|buf| GroupCounts { buf, error: None });
+    pub(crate) fn new(events: Arc<[SetEvent]>, bufs: impl Iterator<Item = ReadBuf>) -> Self {
+        let groups = bufs.map(|buf| GroupCounts { buf, error: None });
         let groups: Vec<_> = groups.collect();
         let in_order = |(member, event): (usize, &SetEvent)| {
             event.only_reading() == MemberIndex { group: 0, member }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, ReadBuf, Result, Target};
+use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target};
 
 use crate::counts::{Counts, GroupCounts, of_another_set};
 use crate::open::OpenGroup;
@@ -89,7 +89,7 @@ impl EventSet {
 
     /// Returns a buffer to read this set into; make it once and reuse it.
     pub fn counts(&self) -> Counts {
-        let bufs: Vec<ReadBuf> = self.groups.iter().map(|g| g.group.read_buf()).collect();
+        let bufs = self.groups.iter().map(|g| g.group.read_buf());
         Counts::new(Arc::clone(&self.events), bufs)
     }
 

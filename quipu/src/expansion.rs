@@ -1,8 +1,9 @@
 //! Presets in groups: the events that are counted for what was asked for.
 
+use std::borrow::Cow;
 use std::iter;
 
-use quipu_hal::{Attributes, Error, EventSpec, GroupSpec, Result};
+use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
 use crate::SetEvent;
 use crate::open::OpenGroup;
@@ -12,37 +13,45 @@ use crate::set_event::OpenEvent;
 /// A group with each preset of several events replaced by the terms of its formula.
 pub(crate) struct ExpandedGroup<'a> {
     asked: &'a [EventSpec],
-    /// For each member asked for.
+    /// For each member asked for; none if no member is a preset.
     formulas: Vec<Option<SharedFormula>>,
-    spec: GroupSpec,
+    spec: Cow<'a, GroupSpec>,
 }
 
 impl<'a> ExpandedGroup<'a> {
-    /// Expands a group whose members stand for these formulas; `attributes` are those of the set.
-    pub(crate) fn new(
-        asked: &'a GroupSpec,
-        formulas: Vec<Option<SharedFormula>>,
-        attributes: Attributes,
-    ) -> Self {
-        let mut members = Vec::new();
-        for (spec, formula) in asked.members.iter().zip(&formulas) {
-            match formula {
-                Some(formula) => {
-                    for term in formula.terms() {
-                        members.push(spec.clone().with_event(term));
+    /// Expands a group whose members stand for these formulas; there are none if no member does.
+    pub(crate) fn new(asked: &'a GroupSpec, formulas: Vec<Option<SharedFormula>>) -> Self {
+        let mut spec = Cow::Borrowed(asked);
+        if !formulas.is_empty() {
+            let mut expanded = GroupSpec::default();
+            for (member, formula) in asked.members.iter().zip(&formulas) {
+                match formula {
+                    Some(formula) => {
+                        for term in formula.terms() {
+                            expanded.members.push(member.clone().with_event(term));
+                        }
                     }
+                    None => expanded.members.push(member.clone()),
                 }
-                None => members.push(spec.clone()),
             }
+            expanded.attributes = asked.attributes;
+            spec = Cow::Owned(expanded);
         }
-        let mut spec = GroupSpec::default();
-        spec.members = members;
-        spec.attributes = either(attributes, asked.attributes);
         Self {
             spec,
             asked: &asked.members,
             formulas,
         }
+    }
+
+    /// Returns the formula of one member, as [`new`](Self::new) takes those of a group of it alone.
+    pub(crate) fn formulas_of(&self, member: usize) -> Vec<Option<SharedFormula>> {
+        let formula = self.formula(member);
+        formula.map_or_else(Vec::new, |formula| vec![Some(formula.clone())])
+    }
+
+    fn formula(&self, member: usize) -> Option<&SharedFormula> {
+        self.formulas.get(member)?.as_ref()
     }
 
     /// Returns the group of all events to count.
@@ -55,19 +64,21 @@ impl<'a> ExpandedGroup<'a> {
         matches!(self.formulas[..], [Some(_)])
     }
 
-    /// Returns the events asked for, with what became of each. The open groups will be at `first` in the
-    /// set.
-    pub(crate) fn events(
+    /// Adds the events asked for, with what became of each: the groups of the set, of which those from the first number on
+    /// are this one's, and the outcome of opening it.
+    pub(crate) fn add_events(
         &self,
         request: usize,
-        first: usize,
-        outcome: Result<&[OpenGroup], &Error>,
-    ) -> Vec<SetEvent> {
-        let fell_back = outcome.is_ok_and(|groups| groups.iter().any(|open| open.in_user_mode));
+        (first, outcome, groups): (usize, &Result<()>, &[OpenGroup]),
+        events: &mut Vec<SetEvent>,
+    ) {
+        let groups = &groups[first..];
+        let outcome = outcome.as_ref().map(|()| groups);
+        let fell_back = groups.iter().any(|open| open.in_user_mode);
         let mut next = 0;
-        let mut events = Vec::with_capacity(self.asked.len());
-        for (spec, formula) in iter::zip(self.asked, &self.formulas) {
-            let at = next..next + formula.as_ref().map_or(1, terms_of);
+        for (member, spec) in self.asked.iter().enumerate() {
+            let formula = self.formula(member);
+            let at = next..next + formula.map_or(1, terms_of);
             next = at.end;
             let state = match (formula, outcome) {
                 (None, Ok(groups)) => Ok(OpenEvent::of_member(groups, first, at.start)),
@@ -81,11 +92,10 @@ impl<'a> ExpandedGroup<'a> {
                     let first = OpenEvent::of_member(groups, first, at.start);
                     Ok(formula.open(first, terms.collect(), in_one_group))
                 }
-                (_, Err(error)) => Err(self.error_of(spec, formula.as_ref(), at.start, error)),
+                (_, Err(error)) => Err(self.error_of(spec, formula, at.start, error)),
             };
             events.push(SetEvent::new(spec, request, fell_back, state));
         }
-        events
     }
 
     /// Returns the error of the group for an event asked for, whose first member is at `first_member`.
@@ -109,8 +119,8 @@ impl<'a> ExpandedGroup<'a> {
 
     /// Returns the position among the events asked for of the one that a member is counted for.
     fn asked_at(&self, mut member: usize) -> Option<usize> {
-        self.formulas.iter().position(|formula| {
-            let members = formula.as_ref().map_or(1, terms_of);
+        (0..self.asked.len()).find(|asked| {
+            let members = self.formula(*asked).map_or(1, terms_of);
             let is_here = member < members;
             member = member.saturating_sub(members);
             is_here
@@ -120,14 +130,4 @@ impl<'a> ExpandedGroup<'a> {
 
 fn terms_of(formula: &SharedFormula) -> usize {
     formula.names().len()
-}
-
-/// Returns attributes that have each flag that either of two has.
-fn either(set: Attributes, group: Attributes) -> Attributes {
-    Attributes::default()
-        .with_inherit(set.inherit || group.inherit)
-        .with_pinned(set.pinned || group.pinned)
-        .with_exclusive(set.exclusive || group.exclusive)
-        .with_enable_on_exec(set.enable_on_exec || group.enable_on_exec)
-        .with_disabled(set.disabled || group.disabled)
 }

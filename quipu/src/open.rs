@@ -21,7 +21,7 @@ pub(crate) struct OpenGroup {
 
 /// The backends, target and fallbacks that the groups of a set are opened with.
 pub(crate) struct Opener<'a> {
-    pub(crate) backends: Vec<Arc<dyn Backend>>,
+    pub(crate) backends: &'a [Arc<dyn Backend>],
     /// The machine whose backends they are, unless they were given.
     pub(crate) machine: Option<&'a Machine>,
     /// The child to count in place of CPUs, on backends that follow tasks only.
@@ -32,14 +32,23 @@ pub(crate) struct Opener<'a> {
 }
 
 impl Opener<'_> {
-    /// Opens the events of a request as one group; if they do not go together and it `may_split`, as a
-    /// group for each.
-    pub(crate) fn open(&self, spec: &GroupSpec, may_split: bool) -> Result<Vec<OpenGroup>> {
+    /// Opens the events of a request as one group, which is added to `groups`; if they do not go together and it
+    /// `may_split`, as a group for each.
+    pub(crate) fn open(
+        &self,
+        spec: &GroupSpec,
+        may_split: bool,
+        groups: &mut Vec<OpenGroup>,
+    ) -> Result<()> {
         let outcome = match self.group(spec, self.user_mode_fallback) {
-            Ok(open) => Ok(vec![open]),
+            Ok(open) => {
+                groups.push(open);
+                return Ok(());
+            }
             Err(error) if may_split && spec.members.len() > 1 && may_open_apart(&error) => {
                 // One by one they say better what is in the way.
-                self.one_by_one(spec, self.user_mode_fallback)
+                let each = self.one_by_one(spec, self.user_mode_fallback);
+                each.map(|each| groups.extend(each))
             }
             Err(error) => Err(error),
         };
@@ -89,7 +98,7 @@ impl Opener<'_> {
     /// some.
     fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroup> {
         let mut most_specific: Option<Error> = None;
-        for backend in &self.backends {
+        for backend in self.backends {
             let mut refusal = match self.open_on(backend, spec) {
                 Ok(open) => return Ok(open),
                 Err(error) => error,

@@ -1,10 +1,10 @@
 //! Event sets over a backend that refuses what it is told to and counts nothing else than it is told to.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use quipu::{
-    Count, Error, ErrorKind, EventInfo, EventSet, EventSpec, Filter, GroupSpec, Part, Reading,
-    Result, Software, Target,
+    Attributes, Count, Error, ErrorKind, EventInfo, EventSet, EventSetBuilder, EventSpec, Filter,
+    GroupSpec, Part, Reading, Result, Software, Target,
 };
 use quipu_hal::{Backend, Capabilities, Event, Group, ReadBuf, Simultaneity, ValueKind};
 
@@ -90,6 +90,28 @@ impl Backend for Scripted {
             reads: 0,
             fails_from,
         }))
+    }
+}
+
+/// Opens nothing, and keeps the attributes that it was asked for.
+struct Asked {
+    attributes: Mutex<Vec<Attributes>>,
+    capabilities: Capabilities,
+}
+
+impl Backend for Asked {
+    fn name(&self) -> &'static str {
+        "asked"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+        self.attributes.lock().unwrap().push(spec.attributes);
+        let attempted = format!("open a group on {target}");
+        Err(Error::new(ErrorKind::UnsupportedEvent, attempted))
     }
 }
 
@@ -375,4 +397,36 @@ fn requests_come_as_text_events_groups_and_lists() {
     );
     let error = EventSet::builder().events("{cycles").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidConfiguration);
+}
+
+/// Those of a set may be given before events and after them, and take the place of others.
+#[test]
+fn a_group_is_opened_with_the_attributes_of_its_set_and_its_own() {
+    let backend = Arc::new(Asked {
+        attributes: Mutex::default(),
+        capabilities: Capabilities::none(),
+    });
+    let mut builder = EventSet::builder();
+    builder.backends([backend.clone() as Arc<dyn Backend>]);
+    let asked = |builder: &EventSetBuilder| {
+        builder.open().unwrap();
+        std::mem::take(&mut *backend.attributes.lock().unwrap())
+    };
+    let plain = Attributes::default();
+    builder.events("a:D,b").unwrap();
+    let off = plain.with_disabled(true);
+    assert_eq!(asked(&builder), [off.with_pinned(true), off]);
+    let inherited = plain.with_inherit(true);
+    builder.attributes(inherited).events("{c,d}:e").unwrap();
+    assert_eq!(
+        asked(&builder),
+        [
+            inherited.with_pinned(true),
+            inherited,
+            inherited.with_exclusive(true),
+        ]
+    );
+    builder.attributes(plain);
+    let own = [plain.with_pinned(true), plain, plain.with_exclusive(true)];
+    assert_eq!(asked(&builder), own);
 }
