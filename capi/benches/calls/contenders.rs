@@ -106,25 +106,17 @@ impl Contender for Idle {
     }
 }
 
-/// The group of so many events, as text.
-fn text(kind: Kind, events: usize) -> String {
-    let names = match kind {
-        Kind::Software => [
-            "page-faults",
-            "task-clock",
-            "context-switches",
-            "cpu-migrations",
-            "minor-faults",
-        ],
-        Kind::Hardware => [
-            "instructions",
-            "cycles",
-            "branches",
-            "branch-misses",
-            "cache-references",
-        ],
-    };
-    format!("{{{}}}:u", names[..events].join(","))
+/// The group of so many events, as a program has it in its text.
+fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
+    Ok(match (kind, events) {
+        (Kind::Software, 1) => "{page-faults}:u",
+        (Kind::Software, 5) => {
+            "{page-faults,task-clock,context-switches,cpu-migrations,minor-faults}:u"
+        }
+        (Kind::Hardware, 1) => "{instructions}:u",
+        (Kind::Hardware, 4) => "{instructions,cycles,branches,branch-misses}:u",
+        _ => return Err(format!("there is no text for {events} events")),
+    })
 }
 
 #[derive(Default)]
@@ -143,7 +135,7 @@ fn told<T>(result: quipu::Result<T>) -> Result<T, String> {
 impl Contender for Facade {
     fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
         let mut builder = EventSet::builder();
-        told(builder.events(&*text(kind, events)))?;
+        told(builder.events(text(kind, events)?))?;
         let set = told(builder.open())?;
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
             return Err(error.to_string());
@@ -220,7 +212,7 @@ fn checked(status: quipu_status) -> Result<(), String> {
 
 impl Contender for C {
     fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
-        let names = CString::new(text(kind, events)).map_err(|error| error.to_string())?;
+        let names = CString::new(text(kind, events)?).map_err(|error| error.to_string())?;
         let mut set = std::ptr::null_mut();
         // SAFETY: pointers to live values, and a set that the library has made.
         unsafe {
