@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
 
 use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
-use quipu_events::Interface;
+use quipu_events::{CpuTable, Interface};
 use quipu_hal::EventMap as _;
 
 use crate::abi::{MAX_STR_LEN, NATIVE_MASK, PRESET_MASK};
@@ -183,8 +183,17 @@ fn exists(native: &Native) -> bool {
         ErrorKind::NoSuchDevice,
         ErrorKind::InvalidConfiguration,
     ];
-    // Registers count what the database knows of CPUs, and no threads.
-    matches!(registers(), Some(Ok(_))) || error.is_none_or(|error| !unknown.contains(&error.kind()))
+    error.is_none_or(|error| !unknown.contains(&error.kind())) || have_registers(&native.spec)
+}
+
+/// Returns true if an event is not counted of threads, but by the registers of CPUs.
+fn have_registers(spec: &EventSpec) -> bool {
+    let knows = |table: &CpuTable| {
+        let map = table.events_for(Interface::Msr);
+        map.resolve(&spec.event, spec.filter).is_ok()
+    };
+    let tables = NativeEvents::this().tables().unwrap_or_default();
+    matches!(registers(), Some(Ok(_))) && tables.iter().any(knows)
 }
 
 /// Levels and worlds that a name ends with, as libpfm4 writes them.

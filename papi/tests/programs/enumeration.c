@@ -1,4 +1,4 @@
-/* Enumeration from codes of each kind by each modifier, each in a process of its own: prints what it returned, and what the code became. */
+/* Enumeration from codes of each kind by each modifier, each in a forked process: prints what it returned, and what the code became. */
 #include <papi.h>
 #include <stdio.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* Each option with values that are right, in each state of an event set, in a process of its own: prints what setting it returned, what is then
+/* Each option with values that are right, in each state of an event set, each in a forked process: prints what setting it returned, what is then
  * read back, and whether the set starts. */
 #include <papi.h>
 #include <signal.h>
@@ -79,8 +79,6 @@ static PAPI_option_t option;
 /* Brings the library into a state; false where that cannot be had. */
 static int enter(unsigned state)
 {
-    if (PAPI_library_init(PAPI_VER_CURRENT) != PAPI_VER_CURRENT)
-        return 0;
     if (state == 0)
         return 1;
     if (PAPI_create_eventset(&set) != PAPI_OK)
@@ -180,6 +178,8 @@ static void try(char *to, size_t room, unsigned at)
 
 int main(void)
 {
+    if (PAPI_library_init(PAPI_VER_CURRENT) != PAPI_VER_CURRENT)
+        return 1;
     other = fork();
     if (other == 0)
         for (;;)
