@@ -472,7 +472,7 @@ mod tests {
     use quipu_hal::{EventSpec, Hardware, Software};
 
     use super::*;
-    use crate::event_source::tests::machine;
+    use crate::event_source::tests::{config, machine};
     use crate::sys::Attach;
 
     /// A hybrid of which one kind of core has a counter that does not count.
@@ -545,12 +545,7 @@ mod tests {
                 .source
                 .takes_counter_of(&everywhere.placement, "cpu_atom")
         );
-        let on_core = quipu_hal::PmuEvent::new("cpu_core").with_value("config", 0);
-        let on_core = resolve(on_core.into());
-        assert!(
-            !hybrid
-                .source
-                .takes_counter_of(&on_core.placement, "cpu_atom")
-        );
+        let on_core = Placement::Cores(vec![(0, config(4, 0))]);
+        assert!(!hybrid.source.takes_counter_of(&on_core, "cpu_atom"));
     }
 }

@@ -319,6 +319,33 @@ pub(crate) mod tests {
         );
     }
 
+    /// Without the feature, portable events are all there are.
+    #[test]
+    #[cfg(not(feature = "names"))]
+    fn names_of_the_kernel_are_refused_for_the_build() {
+        let machine = machine(&[("cpu", 4, &[("format/event", "config:0-7")])]);
+        for text in [
+            "cpu/event=1/",
+            "sched:sched_switch",
+            "tracepoint:a:b",
+            "kprobe:do_exit",
+        ] {
+            let spec: EventSpec = text.parse().expect("an event");
+            let e = machine.placed(spec.event).expect_err(text);
+            assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
+            let reason = e.reason().unwrap_or_default();
+            assert!(reason.starts_with("Quipu was built without"), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_condition_on_what_is_no_tracepoint_is_refused() {
+        let spec = EventSpec::new(Hardware::Cycles).with_condition("fd == 1");
+        let e = machine(&[]).source.resolve(&spec).expect_err("no fields");
+        assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
+        assert_eq!(e.reason(), Some("only tracepoints support a condition"));
+    }
+
     #[test]
     fn an_unknown_name_has_a_hint() {
         let e = machine(&[]).named("cylces").expect_err("a typo");
