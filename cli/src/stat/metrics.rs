@@ -51,7 +51,7 @@ fn metric(row: &Row, rows: &[Row], elapsed: f64) -> Option<Metric> {
             (other_pmu, &*event) == (pmu, whole) && other.spec.filter == row.spec.filter
         })
     };
-    let rate = || rate(row, &time_of(row, rows));
+    let rate = || rate(row, amount, &time_of(row, rows));
     let percent = |whole: Event, unit: Cow<'static, str>| match beside(&whole) {
         Some(whole) => against(row, whole, unit, true),
         None => rate(),
@@ -264,11 +264,11 @@ fn against(
 }
 
 /// Returns the rate of the event in a second of the target's own time.
-fn rate(row: &Row, time: &TargetTime) -> Option<Metric> {
+fn rate(row: &Row, amount: f64, time: &TargetTime) -> Option<Metric> {
     if !row.unit.is_plain() || !row.unit.name.is_empty() {
         return None;
     }
-    let per_second = in_a_nanosecond(row.amount()?, time)? * 1e9;
+    let per_second = in_a_nanosecond(amount, time)? * 1e9;
     let (factor, unit) = match per_second {
         v if v >= 1e9 => (1e-9, "G/sec"),
         v if v >= 1e6 => (1e-6, "M/sec"),

@@ -100,7 +100,7 @@ pub struct Output {
     /// True if each interval takes the place of the one before on the screen.
     clears: bool,
     begun: bool,
-    /// Room for the text of an interval, and for that of its columns.
+    /// Room for the text of an interval, and its columns.
     text: String,
     columns: text::Columns,
 }

@@ -467,7 +467,7 @@ fn term(term: &TermCount) -> String {
     match term.count.value() {
         Some(value) if term.unit.is_plain() => format!("{} {mark}{value}", term.name),
         Some(value) => {
-            let amount = term.unit.scale(value as f64);
+            let amount = term.unit.scale(value);
             format!("{} {mark}{amount:.2} {}", term.name, term.unit.name)
         }
         None => format!("{} not counted", term.name),

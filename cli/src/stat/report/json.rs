@@ -171,7 +171,7 @@ fn term(term: &TermCount) -> TermLine<'_> {
         event: &term.name,
         counter_value: match term.count.value() {
             Some(value) if term.unit.is_plain() => format!("{value}.000000"),
-            Some(value) => format!("{:.6}", term.unit.scale(value as f64)),
+            Some(value) => format!("{:.6}", term.unit.scale(value)),
             None => "<not counted>".into(),
         },
         unit: &term.unit.name,
@@ -184,7 +184,7 @@ pub fn value(row: &Row, count: Count) -> String {
     match (count.value(), row.spread) {
         (Some(value), None) if row.unit.is_plain() => format!("{value}.000000"),
         (Some(_), Some(_)) if count == row.count => format!("{:.6}", row.amount().unwrap_or(0.0)),
-        (Some(value), _) => format!("{:.6}", row.unit.scale(value as f64)),
+        (Some(value), _) => format!("{:.6}", row.unit.scale(value)),
         (None, _) => String::new(),
     }
 }

@@ -89,34 +89,38 @@ pub fn bytes(value: u64) -> String {
 /// Appends a number of units of its last decimal.
 fn push_digits(out: &mut String, units: u64, decimals: usize, is_grouped: bool) {
     // 20 digits, 6 commas and a point at most.
-    let mut text = [b' '; 27];
+    let mut text = [0; 27];
     let mut at = text.len();
-    let (mut whole, mut rest) = (units / TENS[decimals], units % TENS[decimals]);
+    let mut put = |byte| {
+        at -= 1;
+        text[at] = byte;
+    };
+    let mut whole = units;
     if decimals > 0 {
+        let mut rest = units % TENS[decimals];
+        whole /= TENS[decimals];
         for _ in 0..decimals {
-            at -= 1;
-            text[at] = b'0' + (rest % 10) as u8;
+            put(b'0' + (rest % 10) as u8);
             rest /= 10;
         }
-        at -= 1;
-        text[at] = b'.';
+        put(b'.');
     }
-    let mut in_group = 0;
-    loop {
-        if in_group == 3 && is_grouped {
-            at -= 1;
-            text[at] = b',';
-            in_group = 0;
+    let group = if is_grouped { 1000 } else { u64::MAX };
+    while whole >= group {
+        let mut digits = whole % group;
+        for _ in 0..3 {
+            put(b'0' + (digits % 10) as u8);
+            digits /= 10;
         }
-        at -= 1;
-        text[at] = b'0' + (whole % 10) as u8;
+        put(b',');
+        whole /= group;
+    }
+    put(b'0' + (whole % 10) as u8);
+    while whole >= 10 {
         whole /= 10;
-        in_group += 1;
-        if whole == 0 {
-            break;
-        }
+        put(b'0' + (whole % 10) as u8);
     }
-    out.push_str(std::str::from_utf8(&text[at..]).unwrap_or_default());
+    out.extend(text[at..].iter().map(|byte| char::from(*byte)));
 }
 
 /// Appends the text of a number, with the digits before its point in groups of three if `is_grouped`.

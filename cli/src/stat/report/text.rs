@@ -40,9 +40,7 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     if metric_only {
         Table::of(&report.rows).text(out, Of::All, true, layout);
     } else {
-        let mut columns = Columns::default();
-        columns.set(None, &report.rows, layout);
-        columns.lines(out, &report.rows, layout);
+        Columns::default().rows(out, &report.rows, false, layout);
     }
     if !report.rows.is_empty() {
         out.push('\n');
@@ -104,146 +102,116 @@ const CGROUP: usize = 4;
 /// The value of the metric beside the count; none where the row is the metric.
 const METRIC: usize = 5;
 
-/// The texts of the columns of rows. They are made before the first line, since the widths depend on all of them.
-#[derive(Default)]
+/// The widths of the columns of rows, as wide as those of all rows that were written so far.
 pub struct Columns {
-    /// All of them, one after the other, after the time that is before each line.
-    texts: String,
-    time: usize,
-    /// By row.
-    cells: Vec<[Cell; 6]>,
     widths: [usize; 6],
+    /// Room for the text of the time that each line begins with.
+    time: String,
 }
 
-/// The end of a text among all, and its width.
-#[derive(Clone, Copy, Default)]
-struct Cell {
-    end: usize,
-    width: usize,
+impl Default for Columns {
+    fn default() -> Self {
+        Self {
+            widths: [0, VALUE_WIDTH, UNIT_WIDTH, NAME_WIDTH, 0, METRIC_WIDTH],
+            time: String::new(),
+        }
+    }
 }
 
 impl Columns {
-    /// Appends the rows of an interval, under a heading when they are the first.
+    /// Appends the rows of an interval, under a heading if they are to have one.
     pub fn interval(
         &mut self,
         out: &mut String,
         time: f64,
         rows: &[Row],
-        first: bool,
+        heading: bool,
         layout: Layout,
     ) {
-        self.set(Some(time), rows, layout);
-        if first {
-            let places = rows.first().and_then(|row| row.place.kind());
-            let heading = format!(
-                "{:<16} {:<place$}{:>value$} {:<unit$} {}",
-                "#           time",
-                places.unwrap_or_default().replace("cpu", "CPU"),
-                "counts",
-                "unit",
-                "event",
-                place = self.widths[PLACE],
-                value = self.widths[VALUE],
-                unit = self.widths[UNIT],
-            );
-            let _ = writeln!(out, "{}", layout.dim(&heading));
-        }
-        self.lines(out, rows, layout);
+        self.time.clear();
+        push_fixed(&mut self.time, time, 9, false);
+        let missing = TIME_WIDTH.saturating_sub(self.time.len());
+        insert_spaces(&mut self.time, 0, missing);
+        self.time.push(' ');
+        self.rows(out, rows, heading, layout);
     }
 
-    /// Makes the texts of rows, of which each line begins with the time.
-    fn set(&mut self, time: Option<f64>, rows: &[Row], layout: Layout) {
-        let texts = &mut self.texts;
-        texts.clear();
-        if let Some(time) = time {
-            push_fixed(texts, time, 9, false);
-            let missing = TIME_WIDTH.saturating_sub(texts.len());
-            texts.insert_str(0, &SPACES[..missing]);
-            texts.push(' ');
-        }
-        self.time = texts.len();
-        self.cells.clear();
-        self.widths = [0, VALUE_WIDTH, UNIT_WIDTH, NAME_WIDTH, 0, METRIC_WIDTH];
-        for row in rows {
-            let mut start = texts.len();
-            let mut cell = |texts: &String, column: usize| {
-                let text = &texts[start..];
-                start = texts.len();
-                let cell = Cell {
-                    end: texts.len(),
-                    width: width(text),
-                };
-                self.widths[column] = self.widths[column].max(cell.width);
-                cell
-            };
-            push_place(texts, row);
-            let place = cell(texts, PLACE);
-            push_value(texts, row, layout);
-            let value = cell(texts, VALUE);
-            texts.push_str(&row.unit.name);
-            let unit = cell(texts, UNIT);
-            texts.push_str(&escaped(&row.name));
-            let name = cell(texts, NAME);
-            if let Some(cgroup) = &row.cgroup {
-                texts.push_str(&escaped(cgroup));
+    fn rows(&mut self, out: &mut String, rows: &[Row], heading: bool, layout: Layout) {
+        let start = out.len();
+        loop {
+            let widths = self.widths;
+            if heading {
+                self.heading(out, rows, layout);
             }
-            let cgroup = cell(texts, CGROUP);
-            if let (Some(metric), None) = (&row.metric, &row.derived) {
-                push_metric_value(texts, metric, layout);
+            for row in rows {
+                self.line(out, row, layout);
             }
-            let metric = cell(texts, METRIC);
-            self.cells.push([place, value, unit, name, cgroup, metric]);
-        }
-        for column in [PLACE, CGROUP] {
-            self.widths[column] += usize::from(self.widths[column] > 0);
+            if self.widths == widths {
+                break;
+            }
+            // What is wider than its column has made it wider: once more.
+            out.truncate(start);
         }
     }
 
-    /// Appends the lines of the rows that the columns are of.
-    fn lines(&self, out: &mut String, rows: &[Row], layout: Layout) {
-        let mut start = self.time;
-        for (row, cells) in rows.iter().zip(&self.cells) {
-            let texts = cells.map(|cell| {
-                let text = &self.texts[start..cell.end];
-                start = cell.end;
-                (text, cell.width)
-            });
-            self.line(out, row, texts, layout);
-        }
+    fn heading(&self, out: &mut String, rows: &[Row], layout: Layout) {
+        let places = rows.first().and_then(|row| row.place.kind());
+        let heading = format!(
+            "{:<16} {:<place$}{:>value$} {:<unit$} {}",
+            "#           time",
+            places.unwrap_or_default().replace("cpu", "CPU"),
+            "counts",
+            "unit",
+            "event",
+            place = self.widths[PLACE],
+            value = self.widths[VALUE],
+            unit = self.widths[UNIT],
+        );
+        let _ = writeln!(out, "{}", layout.dim(&heading));
     }
 
     /// Appends a row and, below it, the shares of core types.
-    fn line(&self, out: &mut String, row: &Row, texts: [(&str, usize); 6], layout: Layout) {
-        let time = &self.texts[..self.time];
-        // The spaces that the text of a column lacks.
-        let missing = |column: usize| self.widths[column].saturating_sub(texts[column].1);
-        let mut line = Line { out, spaces: 0 };
-        line.push(time);
-        line.left(texts[PLACE].0, missing(PLACE));
-        line.spaces += missing(VALUE);
-        let value = texts[VALUE].0;
-        line.push(&match row.count {
-            Count::NotCounted | Count::Jumped => layout.dim(value),
-            Count::Exact(_) => layout.bold(value),
-            _ => layout.yellow(value),
-        });
+    fn line(&mut self, out: &mut String, row: &Row, layout: Layout) {
+        let mut line = Line {
+            out,
+            spaces: 0,
+            widths: &mut self.widths,
+        };
+        line.push(&self.time);
+        match row.place {
+            AggregateId::Whole => line.spaces += line.widths[PLACE],
+            _ => line.left(PLACE, &place(row)),
+        }
+        let start = line.number(VALUE, |out| push_value(out, row, layout));
+        if layout.colour {
+            let value = line.out.split_off(start);
+            line.out.push_str(&match row.count {
+                Count::NotCounted | Count::Jumped => layout.dim(&value),
+                Count::Exact(_) => layout.bold(&value),
+                _ => layout.yellow(&value),
+            });
+        }
         line.spaces += 1;
-        line.left(texts[UNIT].0, missing(UNIT) + 1);
-        line.left(texts[NAME].0, missing(NAME));
-        line.right(texts[CGROUP].0, missing(CGROUP));
+        line.left(UNIT, &row.unit.name);
+        line.spaces += 1;
+        line.left(NAME, &escaped(&row.name));
+        match &row.cgroup {
+            Some(cgroup) => line.right(CGROUP, &format!(" {}", escaped(cgroup))),
+            None => line.spaces += line.widths[CGROUP],
+        }
         if row.derived.is_some() {
             if (row.metric.as_ref()).is_some_and(|metric| metric.attention == Some(true)) {
                 line.push(" # ");
                 line.push(&layout.yellow(ATTENTION));
             }
         } else if let Some(metric) = &row.metric {
-            line.left(" #", 1);
-            line.right(texts[METRIC].0, missing(METRIC));
+            line.push(" # ");
+            line.number(METRIC, |out| push_metric_value(out, metric, layout));
             line.spaces += 1;
-            let missing = METRIC_UNIT_WIDTH.saturating_sub(width(&metric.unit));
-            line.left(&metric.unit, missing);
+            line.push(&metric.unit);
+            line.spaces += METRIC_UNIT_WIDTH.saturating_sub(width(&metric.unit));
         } else if row.spread.is_some() || row.is_uncertain() {
-            line.spaces += self.widths[METRIC] + METRIC_UNIT_WIDTH + " #  ".len();
+            line.spaces += line.widths[METRIC] + METRIC_UNIT_WIDTH + " #  ".len();
         }
         if let Some(spread) = row.spread
             && spread.mean != 0.0
@@ -256,17 +224,16 @@ impl Columns {
         if let Count::Partial { missing, parts, .. } = row.count {
             line.push(&format!("  ({missing} of {parts} parts missing)"));
         }
-        out.push('\n');
+        line.out.push('\n');
         for (core, count) in &row.cores {
-            let mut share = String::new();
-            if let Some(value) = count.value() {
-                push_raw_value(&mut share, row, value, layout);
-            }
-            let mut line = Line { out, spaces: 0 };
-            line.spaces = time.len() + self.widths[PLACE];
-            line.right(&share, self.widths[VALUE].saturating_sub(share.len()));
+            line.spaces = self.time.len() + line.widths[PLACE];
+            line.number(VALUE, |out| {
+                if let Some(value) = count.value() {
+                    push_raw_value(out, row, value, layout);
+                }
+            });
             line.spaces += 1;
-            line.left(texts[UNIT].0, missing(UNIT));
+            line.left(UNIT, &row.unit.name);
             line.push(&format!("   on {core}\n"));
         }
     }
@@ -276,25 +243,43 @@ impl Columns {
 struct Line<'o> {
     out: &'o mut String,
     spaces: usize,
+    widths: &'o mut [usize; 6],
 }
 
 impl Line<'_> {
     fn push(&mut self, text: &str) {
         if !text.is_empty() {
-            push_spaces(self.out, std::mem::take(&mut self.spaces));
+            let spaces = std::mem::take(&mut self.spaces);
+            insert_spaces(self.out, self.out.len(), spaces);
             self.out.push_str(text);
         }
     }
 
-    /// Appends a text that lacks so many spaces to the width of its column.
-    fn left(&mut self, text: &str, missing: usize) {
-        self.push(text);
-        self.spaces += missing;
+    /// Returns the spaces that a column has beside something so wide, for which it is made wide enough.
+    fn missing(&mut self, column: usize, width: usize) -> usize {
+        let column = &mut self.widths[column];
+        *column = width.max(*column);
+        *column - width
     }
 
-    fn right(&mut self, text: &str, missing: usize) {
-        self.spaces += missing;
+    fn left(&mut self, column: usize, text: &str) {
         self.push(text);
+        self.spaces += self.missing(column, width(text));
+    }
+
+    fn right(&mut self, column: usize, text: &str) {
+        self.spaces += self.missing(column, width(text));
+        self.push(text);
+    }
+
+    /// Appends a number, as `push` does, to the right of its column, and returns where it begins.
+    fn number(&mut self, column: usize, push: impl FnOnce(&mut String)) -> usize {
+        let start = self.out.len();
+        push(self.out);
+        let missing = self.missing(column, self.out.len() - start);
+        let spaces = std::mem::take(&mut self.spaces) + missing;
+        insert_spaces(self.out, start, spaces);
+        start + spaces
     }
 }
 
@@ -306,22 +291,22 @@ fn width(text: &str) -> usize {
     }
 }
 
-fn push_spaces(out: &mut String, mut number: usize) {
+fn insert_spaces(out: &mut String, at: usize, mut number: usize) {
     while number > 0 {
         let some = number.min(SPACES.len());
-        out.push_str(&SPACES[..some]);
+        out.insert_str(at, &SPACES[..some]);
         number -= some;
     }
 }
 
-fn push_place(out: &mut String, row: &Row) {
-    if row.place == AggregateId::Whole {
-        return;
-    }
-    out.push_str(&escaped(&row.place.to_string()));
+/// Returns the place of a row, with a space before the value.
+fn place(row: &Row) -> String {
+    let mut text = escaped(&row.place.to_string()).into_owned();
     if row.place.is_of_cpus() {
-        let _ = write!(out, " {:>3}", row.cpus);
+        let _ = write!(text, " {:>3}", row.cpus);
     }
+    text.push(' ');
+    text
 }
 
 fn push_value(out: &mut String, row: &Row, layout: Layout) {
@@ -349,7 +334,7 @@ fn push_raw_value(out: &mut String, row: &Row, value: u128, layout: Layout) {
     match row.unit.is_plain() {
         true => push_whole(out, value, layout.grouped),
         false => {
-            let amount = row.unit.scale(value as f64);
+            let amount = row.unit.scale(value);
             push_fixed(out, amount, row.unit.decimals(), layout.grouped);
         }
     }
