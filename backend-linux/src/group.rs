@@ -171,12 +171,19 @@ impl LinuxGroup {
         operation: impl Fn(&KernelGroup) -> Result<(), i32>,
     ) -> Result<()> {
         for (i, group) in self.kernel_groups.iter().enumerate() {
-            operation(group).map_err(|errno| {
-                let what = format!("{attempted} ({})", self.parts[i]);
-                Error::new(ErrorKind::Os, what).with_errno(errno)
-            })?;
+            if let Err(errno) = operation(group) {
+                return Err(self.refusal(attempted, i, errno));
+            }
         }
         Ok(())
+    }
+
+    // Takes values, so that the loop need not keep any in memory for it.
+    #[cold]
+    #[inline(never)]
+    fn refusal(&self, attempted: &str, part: usize, errno: i32) -> Error {
+        let attempted = format!("{attempted} ({})", self.parts[part]);
+        Error::new(ErrorKind::Os, attempted).with_errno(errno)
     }
 
     #[inline(always)]
