@@ -69,8 +69,8 @@ impl Profile {
         self.records.clear();
         self.live.drain(&mut self.records)?;
         self.replay
-            .round(&mut self.order, &self.records, &mut self.sums)
-            .map_err(Failure::new)
+            .round(&mut self.order, &self.records, &mut self.sums);
+        Ok(())
     }
 
     /// Ends an interval: what was counted before weighs less from now on, or nothing.

@@ -80,7 +80,10 @@ impl<'a, R: Read> FileRecords<'a, R> {
             self.source.at += len as u64;
             return Ok(RawRecord::at_start(self.source.input.buffer()));
         }
-        self.copied_record()
+        Ok(match self.copy_next()? {
+            true => RawRecord::at_start(&self.buffer),
+            false => None,
+        })
     }
 
     /// Returns the offset of the next record, in bytes from the start of the input.
@@ -103,8 +106,8 @@ impl<'a, R: Read> FileRecords<'a, R> {
         (is_within && !is_followed_or_compressed(record.kind())).then_some(len)
     }
 
-    /// Returns the next record by way of a buffer of its own.
-    fn copied_record(&mut self) -> Result<Option<RawRecord<'_>>> {
+    /// Copies the next record into the buffer; false after the last.
+    fn copy_next(&mut self) -> Result<bool> {
         loop {
             if self.decompressed()? {
                 break;
@@ -125,7 +128,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
                     ) => {
                         return Err(cut.error());
                     }
-                    (Ok(false), None) => return Ok(None),
+                    (Ok(false), None) => return Ok(false),
                     (Err(error), _) => return Err(error),
                 }
             }
@@ -153,7 +156,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
         if let Some(foreign) = &self.foreign {
             foreign.swap(&mut self.buffer);
         }
-        Ok(RawRecord::at_start(&self.buffer))
+        Ok(true)
     }
 
     /// Has the record in the buffer decompressed, whose data begin at `start`.

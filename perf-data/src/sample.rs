@@ -55,8 +55,6 @@ struct Offsets {
     callchain: u16,
     raw: u16,
     branches: u16,
-    /// True if the branch stack is without the index that was asked for.
-    no_hw_index: bool,
     user_registers: u16,
     user_stack: u16,
     /// Weight, data source and transaction.
@@ -77,19 +75,24 @@ impl<'a> Sample<'a> {
         if body.len() < usize::from(layout.fixed.len) {
             return Err(Malformed("fixed fields"));
         }
-        let mut sample = Self {
+        let fixed = layout.fixed.len;
+        let mut offsets = Offsets::default();
+        if layout.has_chain_alone {
+            let mut cursor = Cursor::new(body.get(usize::from(fixed)..).unwrap_or_default());
+            callchain(&mut cursor)?;
+            offsets.callchain = fixed.into();
+        }
+        let sample = Self {
             misc,
             body,
             layout,
-            offsets: Offsets::default(),
+            offsets,
         };
-        if layout.has_chain_alone {
-            let fixed = layout.fixed.len;
-            sample.offsets.callchain = fixed.into();
-            let mut cursor = Cursor::new(body.get(usize::from(fixed)..).unwrap_or_default());
-            callchain(&mut cursor)?;
-        } else if layout.has_variable {
-            sample.offsets = sample.find()?;
+        if layout.has_variable && !layout.has_chain_alone {
+            return Ok(Self {
+                offsets: sample.find()?,
+                ..sample
+            });
         }
         Ok(sample)
     }
@@ -139,7 +142,6 @@ impl<'a> Sample<'a> {
         if !what.contains(BranchSampleType::HW_INDEX) || cursor.u64("branch stack") != Ok(0) {
             return None;
         }
-        offsets.no_hw_index = true;
         self.find_after_branches(&mut cursor, &mut offsets).ok()?;
         cursor.rest().is_empty().then_some(offsets)
     }
@@ -290,7 +292,7 @@ impl<'a> Sample<'a> {
     pub fn branches(&self) -> Option<BranchStack<'a>> {
         let mut cursor = self.at(SampleType::BRANCH_STACK, self.offsets.branches)?;
         let mut what = self.layout.branch_sample_type();
-        if self.offsets.no_hw_index {
+        if self.find_after_no_branches(cursor, self.offsets).is_some() {
             what.remove(BranchSampleType::HW_INDEX);
         }
         branches(&mut cursor, what).ok()

@@ -1,5 +1,6 @@
 //! The records of a recording in the order of their times, and what they change: mappings, names of threads.
 
+use std::convert::Infallible;
 use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -201,23 +202,16 @@ impl Replay {
     }
 
     /// Takes the records of a round of reading all buffers, after those of the round before, in the order of their times.
-    ///
-    /// # Errors
-    /// None of records: those that cannot be decoded are left out, and counted.
+    /// Those that cannot be decoded are left out, and counted.
     #[cfg(target_os = "linux")]
-    pub(crate) fn round(
-        &mut self,
-        order: &mut TimeOrder,
-        bytes: &[u8],
-        visit: &mut impl Visit,
-    ) -> Result<(), Error> {
+    pub(crate) fn round(&mut self, order: &mut TimeOrder, bytes: &[u8], visit: &mut impl Visit) {
         let layouts = self.layouts.clone();
         let mut rest = bytes;
         while let Some(record) = RawRecord::at_start(rest) {
-            self.feed(order, &record, &layouts, visit)?;
+            self.feed(order, &record, &layouts, visit);
             rest = rest.get(record.bytes().len().max(1)..).unwrap_or_default();
         }
-        order.finish_round(|record| self.take(record, &layouts, visit))
+        let Ok(()) = order.finish_round(|record| self.take(record, &layouts, visit));
     }
 
     /// Takes a record of the kernel's, or has it wait for those that may come before it.
@@ -227,14 +221,15 @@ impl Replay {
         record: &RawRecord<'_>,
         layouts: &[RecordLayout],
         visit: &mut impl Visit,
-    ) -> Result<(), Error> {
+    ) {
         match self.time_of(record) {
             Some(time) => {
                 self.begun = self.begun.min(time);
                 order.push(time, record.bytes());
-                Ok(())
             }
-            None => self.take(record.bytes(), layouts, visit),
+            None => {
+                let Ok(()) = self.take(record.bytes(), layouts, visit);
+            }
         }
     }
 
@@ -268,12 +263,12 @@ impl Replay {
             };
             is_first = false;
             if record.kind() == kind::FINISHED_ROUND {
-                order.finish_round(|record| self.take(record, &layouts, &mut visit))?;
+                let Ok(()) = order.finish_round(|record| self.take(record, &layouts, &mut visit));
             } else if record.kind() < kind::FIRST_OF_USER {
-                self.feed(&mut order, &record, &layouts, &mut visit)?;
+                self.feed(&mut order, &record, &layouts, &mut visit);
             }
         }
-        order.finish(|record| self.take(record, &layouts, &mut visit))?;
+        let Ok(()) = order.finish(|record| self.take(record, &layouts, &mut visit));
         Ok((self, visit))
     }
 
@@ -407,7 +402,7 @@ impl Replay {
         bytes: &[u8],
         layouts: &[RecordLayout],
         visit: &mut impl Visit,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Infallible> {
         if self.is_done {
             return Ok(());
         }

@@ -4,6 +4,7 @@ mod frames;
 #[cfg(target_os = "linux")]
 mod live;
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use quipu_perf_data::{
     Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
-    RecordedEvent, Sample, SampleId, SampleType, Throttling,
+    RecordedEvent, Sample, SampleId, SampleType, ThreadId, Throttling,
 };
 use quipu_symbols::{AddressOwner, Function, FunctionId};
 
@@ -84,18 +85,11 @@ pub(crate) struct Loading {
     with_callers: bool,
     /// The most frames of a call chain that are looked at.
     most_frames: usize,
-    /// True for events that threads inherit.
-    inherited: Vec<bool>,
-    /// True for events whose samples have read counters.
-    reads: Vec<bool>,
     losses: Losses,
-    throttling: Vec<Throttling>,
     deltas: ReadDeltas,
-    periods: Vec<Periods>,
     /// True if there are samples that do not say how many events they stand for.
     without_period: bool,
-    /// True for events that are there for records beside samples.
-    dummies: Vec<bool>,
+    events: Vec<OfEvent>,
     profile: Profile,
     tasks: Tasks,
     /// The tasks of threads that were seen of late, each at its number modulo the length, until a thread is named.
@@ -104,8 +98,6 @@ pub(crate) struct Loading {
     chains: KnownChains,
     /// The branches, where they are reported in place of instructions.
     branches: Option<Branches>,
-    /// The weights of the stacks of each event.
-    weights: Vec<Weights>,
     /// The lists of functions at addresses.
     known: HashMap<AtAddress, u32>,
     /// The lists of functions of which all addresses have the same.
@@ -115,6 +107,58 @@ pub(crate) struct Loading {
     chain: Vec<ChainFrame>,
     found: Vec<Function>,
     callers: Vec<u32>,
+}
+
+/// State of an event.
+struct OfEvent {
+    /// True if threads inherit it.
+    is_inherited: bool,
+    /// True if its samples have read counters.
+    reads: bool,
+    /// True if it is there for records beside samples.
+    is_dummy: bool,
+    throttling: Throttling,
+    periods: Periods,
+    /// Its samples that were added up and are not in the profile yet: the number of those with an impossible period, the weight
+    /// of all, and the weights of stacks.
+    jumped: u64,
+    total: Weight,
+    weights: Weights,
+}
+
+impl OfEvent {
+    fn new(event: &RecordedEvent) -> Self {
+        let attr = event.attr();
+        Self {
+            is_inherited: attr.is_inherited(),
+            reads: attr.layout().sample_type().contains(SampleType::READ),
+            is_dummy: attr.is_dummy(),
+            throttling: Throttling::default(),
+            periods: Periods::new(attr),
+            jumped: 0,
+            total: Weight::default(),
+            weights: Weights::default(),
+        }
+    }
+
+    /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
+    #[inline(always)]
+    fn count(&mut self, begun: u64, stack: Option<StackKey>, period: u64, excess: Option<Excess>) {
+        let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
+        self.jumped += u64::from(jumped);
+        let weight = Weight::of_sample(if jumped { 0 } else { period });
+        self.total.add(weight);
+        if let Some(stack) = stack {
+            self.weights.add(stack, weight);
+        }
+    }
+
+    /// Moves what was added up to the profile of the event, and returns the weights of stacks.
+    fn gather(&mut self, profile: &mut EventProfile) -> Weights {
+        profile.jumped += mem::take(&mut self.jumped);
+        profile.total.add(mem::take(&mut self.total));
+        mem::take(&mut self.weights)
+    }
 }
 
 impl Visit for Loading {
@@ -134,11 +178,12 @@ impl Visit for Loading {
             Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
                 let event = replay.event_with_id(throttle.id).unwrap_or(event);
                 let trailer = raw.sample_id(layout).unwrap_or_default();
-                self.throttling[event].note(record, &trailer);
+                self.events[event].throttling.note(record, &trailer);
             }
             Record::Exit(_) => {
-                let all = self.throttling.iter_mut();
-                all.for_each(|event| event.note(record, &SampleId::default()));
+                for event in &mut self.events {
+                    event.throttling.note(record, &SampleId::default());
+                }
             }
             _ => {}
         }
@@ -152,12 +197,19 @@ impl Visit for Loading {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        self.throttling[event].note_sample(sample);
-        let read = self.reads[event].then(|| self.read(event, sample));
-        let stack = match self.stack(replay, (event, sample)) {
-            Ok(stack) => Some(stack),
-            Err(NotChosen::Filtered) if !self.is_relative => None,
-            Err(_) => return ControlFlow::Continue(()),
+        let of_event = &mut self.events[event];
+        of_event.throttling.note_sample(sample);
+        let read = of_event.reads.then(|| self.read(event, sample));
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let stack = match self.is_selection {
+            false => Some(self.stack(replay, (event, sample), own, thread)),
+            true => match self.chosen_stack(replay, (event, sample), own) {
+                Ok(stack) => Some(stack),
+                Err(NotChosen::Filtered) if !self.is_relative => None,
+                Err(_) => return ControlFlow::Continue(()),
+            },
         };
         if self.branches.is_some() {
             self.count_branches(replay, (event, sample), stack);
@@ -166,14 +218,16 @@ impl Visit for Loading {
         let Some(read) = read.filter(|read| !read.is_empty()) else {
             let period = sample.period();
             self.without_period |= period.is_none();
-            let excess = self.periods[event].check_sample(sample);
-            self.count(replay.begun, event, stack, period.unwrap_or(1), excess);
+            let of_event = &mut self.events[event];
+            let excess = of_event.periods.check_sample(sample);
+            of_event.count(replay.begun, stack, period.unwrap_or(1), excess);
             return ControlFlow::Continue(());
         };
         for (id, count) in read {
             if let (Some(event), 1..) = (replay.event_with_id(id), count) {
-                let excess = self.periods[event].check_read(id, sample.time(), count);
-                self.count(replay.begun, event, stack, count, excess);
+                let of_event = &mut self.events[event];
+                let excess = of_event.periods.check_read(id, sample.time(), count);
+                of_event.count(replay.begun, stack, count, excess);
             }
         }
         ControlFlow::Continue(())
@@ -204,14 +258,12 @@ impl Loading {
             name: name.clone(),
             ..EventProfile::default()
         });
-        let reads = |e: &RecordedEvent| e.attr().layout().sample_type().contains(SampleType::READ);
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
         Self {
             header_only: options.header_only,
             is_relative: options.shown.percentage == Percentage::Relative,
             is_selection: !selection.is_empty(),
             tells_tasks: keys.iter().any(tells_task),
-            reads: events.iter().map(reads).collect(),
             selection,
             keys: keys.to_vec(),
             inline: options.inline,
@@ -219,13 +271,10 @@ impl Loading {
                 || options.call_graph.is_some()
                 || options.flamegraph.is_some(),
             most_frames: options.max_stack.unwrap_or(usize::MAX),
-            inherited: events.iter().map(|e| e.attr().is_inherited()).collect(),
             losses: Losses::new(events),
-            throttling: vec![Throttling::default(); events.len()],
             deltas: ReadDeltas::default(),
-            periods: events.iter().map(|e| Periods::new(e.attr())).collect(),
             without_period: false,
-            dummies: events.iter().map(|e| e.attr().is_dummy()).collect(),
+            events: events.iter().map(OfEvent::new).collect(),
             profile: Profile {
                 events: named.collect(),
                 ..Profile::default()
@@ -235,7 +284,6 @@ impl Loading {
             lists: FrameLists::new(),
             chains: KnownChains::default(),
             branches: options.reports_branches(keys).then(Branches::default),
-            weights: vec![Weights::default(); events.len()],
             known: HashMap::default(),
             by_id: HashMap::default(),
             nameless: "[unknown]".into(),
@@ -248,69 +296,59 @@ impl Loading {
     /// Returns the counts that a sample read, since those that it read before.
     #[inline(never)]
     fn read(&mut self, event: usize, sample: &Sample<'_>) -> Vec<(u64, u64)> {
-        let is_inherited = self.inherited[event];
+        let is_inherited = self.events[event].is_inherited;
         self.deltas.of_sample(sample, is_inherited).collect()
     }
 
-    /// Returns the stack of a sample that is chosen.
+    /// Returns the stack of a sample.
     #[inline(always)]
     fn stack(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
-    ) -> Result<StackKey, NotChosen> {
-        let mode = sample.misc().cpu_mode();
-        let thread = sample.thread();
+        own: AddressOwner,
+        thread: Option<ThreadId>,
+    ) -> StackKey {
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let own = owner(mode, pid);
-        if !self.is_selection {
-            let task = match thread {
-                Some(thread) if !self.tells_tasks => self.task_of(replay, sample, thread.tid),
-                _ => self.task(replay, sample),
-            };
-            let task = task.ok_or(NotChosen::Filtered)?;
-            let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-            return Ok(StackKey {
-                task,
-                leaf,
-                callers,
-            });
+        let task = match thread {
+            Some(thread) if !self.tells_tasks => self.task_of(replay, sample, thread.tid),
+            _ => self.task(replay, sample),
+        };
+        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
+        StackKey {
+            task,
+            leaf,
+            callers,
         }
-        self.chosen_stack(replay, (event, sample), own, pid)
     }
 
-    /// Returns the stack of a sample, where not every one is chosen.
+    /// Returns the stack of a sample that is chosen.
     #[inline(never)]
     fn chosen_stack(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
-        pid: i32,
     ) -> Result<StackKey, NotChosen> {
         let mode = sample.misc().cpu_mode();
         if !self.selection.is_then_and_there(sample) || self.selection.hides(mode) {
             return Err(NotChosen::LeftOut);
         }
-        let task = self.task(replay, sample);
+        let command = command_of(sample, replay, &self.nameless);
+        let has_thread = self.selection.has_thread(sample, command);
         let is_of_named = self.selection.is_of_named();
-        if task.is_none() && !is_of_named {
+        if !has_thread && !is_of_named {
             return Err(NotChosen::Filtered);
         }
-        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
-        if is_of_named && !self.has_name(leaf) {
+        let stack = self.stack(replay, (event, sample), own, sample.thread());
+        if is_of_named && !self.has_name(stack.leaf) {
             return Err(NotChosen::LeftOut);
         }
-        let task = task.ok_or(NotChosen::Filtered)?;
         let decides = self.selection.is_of_functions() && self.branches.is_none();
-        if decides && !self.selects(leaf) {
+        if !has_thread || decides && !self.selects(stack.leaf) {
             return Err(NotChosen::Filtered);
         }
-        Ok(StackKey {
-            task,
-            leaf,
-            callers,
-        })
+        Ok(stack)
     }
 
     /// Adds each branch of a sample, of which one counts as much as another. Its target is the function that decides whether it
@@ -324,7 +362,7 @@ impl Loading {
         let pid = sample.thread().map_or(-1, |thread| thread.pid);
         for branch in sample.branches().iter().flat_map(BranchStack::iter) {
             let Some(stack) = stack else {
-                self.count(replay.begun, event, None, 1, None);
+                self.events[event].count(replay.begun, None, 1, None);
                 continue;
             };
             let [from, to] = [branch.from, branch.to]
@@ -344,65 +382,38 @@ impl Loading {
                 callers: number.unwrap_or_default(),
                 ..stack
             };
-            self.count(replay.begun, event, is_chosen.then_some(stack), 1, None);
+            let stack = is_chosen.then_some(stack);
+            self.events[event].count(replay.begun, stack, 1, None);
         }
-    }
-
-    /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
-    #[inline(always)]
-    fn count(
-        &mut self,
-        begun: u64,
-        event: usize,
-        stack: Option<StackKey>,
-        period: u64,
-        excess: Option<Excess>,
-    ) {
-        let weights = &mut self.weights[event];
-        let event = &mut self.profile.events[event];
-        let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
-        event.jumped += u64::from(jumped);
-        let period = if jumped { 0 } else { period };
-        let weight = Weight::of_sample(period);
-        event.total.add(weight);
-        let Some(stack) = stack else {
-            return;
-        };
-        weights.add(stack, weight);
     }
 
     /// Returns the number of the task of a sample of a thread, where tasks differ by their names alone.
     #[inline]
-    fn task_of(&mut self, replay: &Replay, sample: &Sample<'_>, tid: i32) -> Option<u32> {
+    fn task_of(&mut self, replay: &Replay, sample: &Sample<'_>, tid: i32) -> u32 {
         let slot = tid.cast_unsigned() as usize % RECENT;
         match self.recent[slot] {
-            (Some(known), task) if known == tid => Some(task),
+            (Some(known), task) if known == tid => task,
             _ => {
-                let task = self.task(replay, sample)?;
+                let task = self.task(replay, sample);
                 self.recent[slot] = (Some(tid), task);
-                Some(task)
+                task
             }
         }
     }
 
-    /// Returns the number of the task of a sample; `None` if it is not chosen.
+    /// Returns the number of the task of a sample.
     #[inline(never)]
-    fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> Option<u32> {
+    fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> u32 {
         let thread = sample.thread();
-        let name = thread.and_then(|thread| replay.thread_name(thread.tid));
-        let command = name.unwrap_or(&self.nameless);
-        if self.is_selection && !self.selection.has_thread(sample, command) {
-            return None;
-        }
         let tells = |key| self.tells_tasks && self.keys.contains(&key);
         let pid = thread.map_or(-1, |thread| thread.pid);
         let tid = thread.map(|thread| thread.tid);
-        Some(self.tasks.number(
-            command,
+        self.tasks.number(
+            command_of(sample, replay, &self.nameless),
             tells(Key::Pid).then_some(pid),
             tid.filter(|_| tells(Key::Tid)),
             sample.cpu().filter(|_| tells(Key::Cpu)),
-        ))
+        )
     }
 
     /// Returns true if the first function of a list has a name.
@@ -424,8 +435,9 @@ impl Loading {
     fn finish(mut self, replay: &Replay) -> Profile {
         for (i, event) in self.profile.events.iter_mut().enumerate() {
             event.lost = self.losses.of(i);
-            event.throttled = super::throttled(&self.throttling[i]);
-            let weights = std::mem::take(&mut self.weights[i]);
+            let of_event = &mut self.events[i];
+            event.throttled = super::throttled(&of_event.throttling);
+            let weights = of_event.gather(event);
             event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
         }
         let mut notes = replay.notes_on_file();
@@ -464,11 +476,22 @@ impl Loading {
             );
         }
         self.profile.notes = notes;
-        let mut dummies = self.dummies.into_iter();
+        let mut of_events = self.events.iter();
         let events = &mut self.profile.events;
-        events.retain(|event| !dummies.next().unwrap_or(false) || event.total.samples > 0);
+        events.retain(|event| {
+            let is_dummy = of_events.next().is_some_and(|event| event.is_dummy);
+            !is_dummy || event.total.samples > 0
+        });
         self.profile
     }
+}
+
+/// Returns the name of the thread of a sample.
+fn command_of<'n>(sample: &Sample<'_>, replay: &'n Replay, nameless: &'n Arc<str>) -> &'n Arc<str> {
+    let name = sample
+        .thread()
+        .and_then(|thread| replay.thread_name(thread.tid));
+    name.unwrap_or(nameless)
 }
 
 /// Returns what a report tells of a branch in a function.

@@ -12,8 +12,8 @@ const PARTS: u64 = 256;
 impl Loading {
     /// Adds what has been sampled since the last time to the stacks.
     pub(crate) fn gather(&mut self) {
-        for (event, weights) in self.profile.events.iter_mut().zip(&mut self.weights) {
-            let weights = std::mem::take(weights);
+        for (event, of_event) in self.profile.events.iter_mut().zip(&mut self.events) {
+            let weights = of_event.gather(event);
             for (stack, mut weight) in stacks_of(weights, &self.tasks, &self.lists, None) {
                 weight.samples *= PARTS;
                 event.stacks.entry(stack).or_default().add(weight);
