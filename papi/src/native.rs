@@ -183,17 +183,23 @@ fn exists(native: &Native) -> bool {
         ErrorKind::NoSuchDevice,
         ErrorKind::InvalidConfiguration,
     ];
-    error.is_none_or(|error| !unknown.contains(&error.kind())) || have_registers(&native.spec)
+    let is_software = matches!(native.spec.event, Event::Software(_));
+    match (error, registers()) {
+        (None, _) => true,
+        // Events of the CPU are refused for another reason there, whether there are such or not.
+        (Some(_), Some(_)) if !is_software => have_registers(&native.spec),
+        (Some(error), _) => !unknown.contains(&error.kind()),
+    }
 }
 
-/// Returns true if an event is not counted of threads, but by the registers of CPUs.
+/// Returns true if the registers of this CPU count an event.
 fn have_registers(spec: &EventSpec) -> bool {
     let knows = |table: &CpuTable| {
         let map = table.events_for(Interface::Msr);
         map.resolve(&spec.event, spec.filter).is_ok()
     };
     let tables = NativeEvents::this().tables().unwrap_or_default();
-    matches!(registers(), Some(Ok(_))) && tables.iter().any(knows)
+    tables.iter().any(knows)
 }
 
 /// Levels and worlds that a name ends with, as libpfm4 writes them.
