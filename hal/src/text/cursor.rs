@@ -64,6 +64,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
+    #[inline]
     pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
         let len = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(len);

@@ -4,15 +4,28 @@ use std::fmt;
 
 use super::cursor::{Cursor, Fault};
 
+/// The characters of words without quotes, which are ASCII: letters, digits, and what names of vendors, PAPI, libpfm4, sysfs
+/// and tracefs have besides.
+const WORD: [bool; 128] = {
+    let mut word = [false; 128];
+    let mut c = 0_u8;
+    while c < 128 {
+        word[c as usize] = c.is_ascii_alphanumeric();
+        c += 1;
+    }
+    let besides = b"_.-+:=@#~*?[]";
+    let mut i = 0;
+    while i < besides.len() {
+        word[besides[i] as usize] = true;
+        i += 1;
+    }
+    word
+};
+
 /// Returns true if a character stands in a word without quotes.
-///
-/// Letters, digits, and what names of vendors, PAPI, libpfm4, sysfs and tracefs have besides.
+#[inline]
 pub(super) fn is_word(c: char) -> bool {
-    let joins = matches!(
-        c,
-        '_' | '.' | '-' | '+' | ':' | '=' | '@' | '#' | '~' | '*' | '?' | '[' | ']'
-    );
-    joins || c.is_ascii_alphanumeric()
+    WORD.get(c as usize) == Some(&true)
 }
 
 /// Returns true if a character is among some ASCII characters, as [`str::contains`] does with far more code.
