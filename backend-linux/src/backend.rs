@@ -28,7 +28,7 @@ use crate::rates::Rates;
 use crate::sorted::insert;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
-use crate::user_read::{Obstacle, RefusedPages};
+use crate::user_read::{KnownPages, Obstacle};
 use crate::{capabilities, overflow, targets};
 
 /// The most listings of the threads of a process until no new one appears.
@@ -56,7 +56,7 @@ pub struct LinuxBackend {
     rates: Rates,
     capabilities: OnceLock<Capabilities>,
     user_reads: bool,
-    refused_pages: RefusedPages,
+    known_pages: KnownPages,
     counter_test: bool,
 }
 
@@ -74,7 +74,7 @@ impl LinuxBackend {
             rates: Rates::default(),
             capabilities: OnceLock::new(),
             user_reads: true,
-            refused_pages: RefusedPages::default(),
+            known_pages: KnownPages::default(),
             counter_test: true,
         })
     }
@@ -213,7 +213,7 @@ impl LinuxBackend {
             rates: &self.rates,
             placements,
             dead_counters,
-            refused_pages: &self.refused_pages,
+            known_pages: &self.known_pages,
             user_reads: if !self.user_reads {
                 Err(Obstacle::SwitchedOff)
             } else if overflow::is_asked_for(spec) {
@@ -301,7 +301,7 @@ struct OpenRequest<'a> {
     infos: Vec<EventInfo>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
-    refused_pages: &'a RefusedPages,
+    known_pages: &'a KnownPages,
 }
 
 impl OpenRequest<'_> {
@@ -393,11 +393,14 @@ impl OpenRequest<'_> {
             match open_part(self.spec, &part, perf_event_open) {
                 Ok(mut group) => {
                     self.set_up(&mut group, &part, 0)?;
-                    let refused = self.refused_pages.check(&part.bits);
-                    match self.user_reads.and(refused) {
-                        Ok(()) => {
-                            if let Err(obstacle) = group.read_in_user_space() {
-                                self.refused_pages.remember(&part.bits, obstacle);
+                    let known = self
+                        .user_reads
+                        .and_then(|()| self.known_pages.of(&part.bits));
+                    match known {
+                        Ok(known) => {
+                            let shown = group.read_in_user_space(known);
+                            if known.is_none() {
+                                self.known_pages.remember(&part.bits, shown);
                             }
                         }
                         Err(obstacle) => group.read_by_calls(obstacle),
@@ -504,7 +507,7 @@ mod tests {
                 dead_counters: vec![dead],
                 infos: Vec::new(),
                 user_reads: Ok(()),
-                refused_pages: &RefusedPages::default(),
+                known_pages: &KnownPages::default(),
             };
             let refused = request.check_counters(&PlannedPart {
                 attach: Attach::thread(0),

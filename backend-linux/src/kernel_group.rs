@@ -10,7 +10,7 @@ use crate::event_bits::EventBits;
 use crate::overflow::OverflowRing;
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
-use crate::user_read::{Obstacle, Times, UserCounters, Way, explain};
+use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -145,7 +145,7 @@ impl KernelGroup {
         if let Ok(user) = &mut self.user {
             let mapped = match live {
                 true => Err(Obstacle::NoRegister),
-                false => user.add(&more),
+                false => user.add(&more, None),
             };
             if let Err(obstacle) = mapped {
                 self.user = Err(obstacle);
@@ -171,13 +171,15 @@ impl KernelGroup {
     }
 
     /// Reads this group in user space from now on, whenever the calling thread may. It has to be
-    /// one of the calling thread alone. Where that is not possible, the reason is noted, and returned.
-    pub(crate) fn read_in_user_space(&mut self) -> Result<(), Obstacle> {
+    /// one of the calling thread alone. Where that is not possible, the reason is noted, and returned, else what its pages
+    /// tell, which may be `known`.
+    pub(crate) fn read_in_user_space(&mut self, known: Option<Pages>) -> Result<Pages, Obstacle> {
         self.user = match self.live {
             true => Err(Obstacle::NoRegister),
-            false => UserCounters::map(&self.fds),
+            false => UserCounters::map(&self.fds, known),
         };
-        self.user.as_ref().map(drop).map_err(|obstacle| *obstacle)
+        let user = self.user.as_ref();
+        user.map(UserCounters::pages).map_err(|obstacle| *obstacle)
     }
 
     /// Has signals sent for overflows of the members that ask for them.
@@ -225,7 +227,7 @@ impl KernelGroup {
     /// Returns the reason why this group is read by system calls, if it is.
     pub(crate) fn no_user_reads(&self) -> Option<Error> {
         match &self.user {
-            Ok(user) => user.slower(),
+            Ok(user) => user.obstacle(),
             Err(obstacle) => Some(explain(*obstacle)),
         }
     }
@@ -297,16 +299,16 @@ impl KernelGroup {
             && self.take_snapshot(words, out) == Ok(true)
     }
 
-    /// Reads the only member by its page, if that is possible at once.
+    /// Reads the only member by its page, if that is possible at once; otherwise what is in `out` means nothing.
     #[inline(always)]
     pub(crate) fn try_mapped_counter(&self, out: &mut Reading) -> bool {
-        if let (Ok(user), [counter]) = (&self.user, &*self.counters)
-            && let Some((value, times)) = user.read_counter()
-        {
+        let (Ok(user), [counter]) = (&self.user, &*self.counters) else {
+            return false;
+        };
+        let read = user.read_counter(|value, times| {
             *out = counter.since_reset(value, times.enabled, times.running);
-            return true;
-        }
-        false
+        });
+        read.is_some()
     }
 
     /// Reads every member into `out` without a system call, if that is known to be quicker, and possible at this moment

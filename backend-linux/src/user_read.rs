@@ -23,7 +23,8 @@
 //! [`LinuxBackend::without_user_reads`](crate::LinuxBackend::without_user_reads) is for machines
 //! where that has to be feared, and for groups whose members have to be of one moment.
 //!
-//! A backend maps no page of a PMU again, one of which has said that it may not be read.
+//! A backend maps no page of a PMU again, one of which has said that it may not be read, and looks at none at opening, one
+//! of which has said that it may.
 //!
 //! [`UserPage`] and [`Registers`] are the protocol itself, over a page and registers of any origin:
 //!
@@ -66,9 +67,9 @@
 mod availability;
 mod call_times;
 mod cost;
+mod known_pages;
 mod owner;
 mod page;
-mod refused_pages;
 mod registers;
 
 use std::time::Instant;
@@ -82,9 +83,9 @@ pub use registers::Registers;
 pub(crate) use availability::{Obstacle, explain};
 use call_times::{CallTimes, now};
 use cost::Cost;
+pub(crate) use known_pages::KnownPages;
 use owner::Owner;
 use page::OfThePage;
-pub(crate) use refused_pages::RefusedPages;
 use registers::CpuRegisters;
 
 use crate::sys::{CounterFd, CounterPage};
@@ -100,6 +101,12 @@ pub(crate) struct UserCounters {
     way: Way,
 }
 
+/// The pages of counters that may be read in user space, and whether they tell times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pages {
+    pub(crate) tell_times: bool,
+}
+
 /// The way in which the next read is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -110,8 +117,10 @@ pub(crate) enum Way {
 }
 
 impl UserCounters {
-    /// Maps the pages of counters of the calling thread.
-    pub(crate) fn map(counters: &[CounterFd]) -> Result<Self, Obstacle> {
+    /// Maps the pages of counters of the calling thread, which are looked at unless it is known what pages of their PMU
+    /// tell. They must not count yet: the page of one that was read by a call while it counts is wrong by the width of
+    /// its register until it is scheduled anew (`x86_perf_event_update`, `arch/x86/events/core.c`; seen on 6.1).
+    pub(crate) fn map(counters: &[CounterFd], known: Option<Pages>) -> Result<Self, Obstacle> {
         availability::on_this_machine()?;
         let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
         let mut mapped = Self {
@@ -121,27 +130,47 @@ impl UserCounters {
             cost: Cost::new(),
             way: Way::Both,
         };
-        mapped.add(counters)?;
+        mapped.add(counters, known)?;
         Ok(mapped)
     }
 
-    /// Maps the pages of further counters of the calling thread.
-    pub(crate) fn add(&mut self, counters: &[CounterFd]) -> Result<(), Obstacle> {
+    /// Maps the pages of further counters of the calling thread, as [`map`](Self::map) does.
+    pub(crate) fn add(
+        &mut self,
+        counters: &[CounterFd],
+        known: Option<Pages>,
+    ) -> Result<(), Obstacle> {
         for counter in counters {
             let page = CounterPage::map(counter).map_err(Obstacle::Mapping)?;
             self.pages.push(page);
         }
-        let mut times = true;
-        for page in &self.pages {
-            // SAFETY: this process has just mapped it.
-            let capabilities = unsafe { page.get() }.capabilities();
-            availability::of_page(capabilities)?;
-            times &= capabilities.contains(PageCapabilities::USER_TIME);
-        }
-        self.call_times = (!times).then(CallTimes::new);
+        // To look at a page for the first time is a page fault.
+        let pages = match known {
+            Some(pages) => pages,
+            None => self.look()?,
+        };
+        self.call_times = (!pages.tell_times).then(CallTimes::new);
         self.cost = Cost::new();
         self.way = Way::Both;
         Ok(())
+    }
+
+    /// Looks at the pages, in the process that mapped them.
+    fn look(&self) -> Result<Pages, Obstacle> {
+        let mut tell_times = true;
+        for page in here(&self.pages, &self.owner) {
+            let capabilities = page.capabilities();
+            availability::of_page(capabilities)?;
+            tell_times &= capabilities.contains(PageCapabilities::USER_TIME);
+        }
+        Ok(Pages { tell_times })
+    }
+
+    /// Returns what was known of the pages when they were mapped.
+    pub(crate) fn pages(&self) -> Pages {
+        Pages {
+            tell_times: self.call_times.is_none(),
+        }
     }
 
     /// Returns the way in which the next read is made.
@@ -162,8 +191,11 @@ impl UserCounters {
         }
     }
 
-    /// Returns the reason why reads are made by system calls although they need not be.
-    pub(crate) fn slower(&self) -> Option<Error> {
+    /// Returns the reason why reads are made by system calls although pages are mapped.
+    pub(crate) fn obstacle(&self) -> Option<Error> {
+        if let Err(obstacle) = self.look() {
+            return Some(explain(obstacle));
+        }
         if self.way() != Way::SystemCall {
             return None;
         }
@@ -182,7 +214,7 @@ impl UserCounters {
         if self.call_times.is_none() || !self.owner.is_this_thread() {
             return None;
         }
-        Some(leader(&self.pages, &self.owner)?.state())
+        Some(here(&self.pages, &self.owner).next()?.state())
     }
 
     /// Takes the times that a system call told, which was made in this [`state`](Self::state).
@@ -191,7 +223,7 @@ impl UserCounters {
         let Some(times) = &mut self.call_times else {
             return;
         };
-        if let Some(leader) = leader(&self.pages, &self.owner) {
+        if let Some(leader) = here(&self.pages, &self.owner).next() {
             times.told(leader, before, now, out);
         }
     }
@@ -203,7 +235,7 @@ impl UserCounters {
 
     /// Reads the only member, if its page tells times, the calling thread is the one it counts, and it stays on the PMU.
     #[inline(always)]
-    pub(crate) fn read_counter(&self) -> Option<(u64, Times)> {
+    pub(crate) fn read_counter(&self, found: impl FnOnce(u64, Times)) -> Option<()> {
         let ([page], None) = (&*self.pages, &self.call_times) else {
             return None;
         };
@@ -212,7 +244,7 @@ impl UserCounters {
         }
         // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
         let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
-        page.read_at_once(&registers)
+        page.read_at_once(&registers, found)
     }
 
     /// Reads every member, if the calling thread is the one they count and all are on the PMU. Each has a place among
@@ -247,12 +279,13 @@ impl UserCounters {
     }
 }
 
-/// Returns the page of the first counter, in the process that mapped it.
+/// Returns the pages of counters in the process that mapped them, and none in others.
 #[inline(always)]
-fn leader<'a>(pages: &'a [CounterPage], owner: &Owner) -> Option<&'a UserPage> {
-    if !owner.is_this_process() {
-        return None;
-    }
-    // SAFETY: this process mapped it.
-    pages.first().map(|page| unsafe { page.get() })
+fn here<'a>(pages: &'a [CounterPage], owner: &Owner) -> impl Iterator<Item = &'a UserPage> {
+    let mapped = match owner.is_this_process() {
+        true => pages,
+        false => &[],
+    };
+    // SAFETY: this process mapped them.
+    mapped.iter().map(|page| unsafe { page.get() })
 }

@@ -100,7 +100,9 @@ pub fn available() -> Result<()> {
                 }
             }
         })?;
-    UserCounters::map(&[counter]).map(drop).map_err(explain)
+    UserCounters::map(&[counter], None)
+        .map(drop)
+        .map_err(explain)
 }
 
 pub(super) const ATTEMPTED: &str = "read counters without a system call";

@@ -235,8 +235,8 @@ impl UserPage {
     /// Reads a group of counters by their pages, this one the leader's: its times, and the value of
     /// each by position through `found`.
     ///
-    /// All are read in one period on the PMU: if the leader was taken off it meanwhile, they are
-    /// read again. Within it they go on counting, so they are read one after the other.
+    /// All are read in one period on the PMU: if the leader was taken off it or a page changed meanwhile,
+    /// they are read again. Within it they go on counting, so they are read one after the other.
     ///
     /// `None` when one of them is not on the PMU, its page does not allow it, or the pages do not
     /// come to rest; what `found` was told does not count then. Such a group has to be read with
@@ -253,40 +253,47 @@ impl UserPage {
         self.read_group_with((&mut times, |times| times), 0, &others, registers, found)
     }
 
-    /// Reads one counter and its times, if the page allows it and does not change meanwhile.
+    /// Reads one counter and its times, if the page allows it and does not change meanwhile; otherwise what `found` was
+    /// told does not count.
     #[inline(always)]
-    pub(super) fn read_at_once(&self, registers: &impl Registers) -> Option<(u64, Times)> {
+    pub(super) fn read_at_once(
+        &self,
+        registers: &impl Registers,
+        found: impl FnOnce(u64, Times),
+    ) -> Option<()> {
         let before = self.begin();
         let times = self.times(registers)?;
-        let count = self.count(registers)?;
-        self.is_as_in(before).then_some((count, times))
+        found(self.count(registers)?, times);
+        self.is_as_in(before).then_some(())
     }
 
     /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere, which are made to what `found` is told
     /// once for all members. Each has a place, this one's is `own`.
     #[inline(always)]
-    pub(super) fn read_group_with<'a, P, T: Copy>(
+    pub(super) fn read_group_with<'a, P: Copy, T: Copy>(
         &self,
         (times, made): (&mut impl TimesOfGroup, impl Fn(Times) -> T),
         own: P,
         others: &(impl Iterator<Item = (&'a Self, P)> + Clone),
         registers: &impl Registers,
         mut found: impl FnMut(P, u64, T),
-    ) -> Option<()>
-    where
-        P: Copy,
-    {
+    ) -> Option<()> {
         // Written out, and not by `settled`, so that it is one piece of code with what the caller does.
         let mut tries = TRIES;
         loop {
             let before = self.begin();
             let times = made(times.now(self)?);
             found(own, self.count(registers)?, times);
+            let mut is_at_rest = true;
             for (page, place) in others.clone() {
-                let count = page.settled(|| page.count(registers))?;
-                found(place, count, times);
+                let before = page.begin();
+                found(place, page.count(registers)?, times);
+                is_at_rest = page.is_as_in(before);
+                if !is_at_rest {
+                    break;
+                }
             }
-            if self.is_as_in(before) {
+            if is_at_rest && self.is_as_in(before) {
                 return Some(());
             }
             tries -= 1;
