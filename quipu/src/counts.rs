@@ -73,9 +73,12 @@ impl Clone for GroupCounts {
 pub struct EventCount<'a> {
     event: &'a SetEvent,
     counts: &'a Counts,
-    /// The reading that is all there is of it, if that is so and it could be read.
-    reading: Option<&'a Reading>,
+    /// The reading that is all there is of it, if that is so and it could be read; else one that is not exact.
+    reading: &'a Reading,
 }
+
+/// Stands for no reading where an exact one is looked for.
+static NO_READING: Reading = Reading::new(0, 1, 0);
 
 impl Counts {
     pub(crate) fn new(events: Arc<[SetEvent]>, bufs: impl Iterator<Item = ReadBuf>) -> Self {
@@ -138,33 +141,31 @@ impl Counts {
     }
 
     /// Returns the counts of an event of this set, or of a term of one.
-    #[inline(always)]
-    fn of<'a>(&'a self, event: &'a SetEvent, last: &mut LastGroup<'a>) -> EventCount<'a> {
+    #[inline]
+    pub(crate) fn of<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
         let at = event.only_reading();
-        if last.group != at.group {
-            last.group = at.group;
-            last.readings = self.only_part(at.group);
-        }
+        let reading = self.only_part(at.group).get(at.member);
         EventCount {
             event,
             counts: self,
-            reading: last.readings.get(at.member),
+            reading: reading.unwrap_or(&NO_READING),
         }
     }
 
-    /// Returns the counts of an event that is looked up by itself.
-    #[inline]
-    pub(crate) fn alone<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
-        self.of(event, &mut LastGroup::none())
-    }
-
     /// Returns the readings of a group in its first part, or none if it could not be read.
-    #[inline(always)]
+    #[inline]
     fn only_part(&self, group: usize) -> &[Reading] {
         match self.groups.get(group) {
             Some(GroupCounts { buf, error: None }) => &buf[0],
             _ => &[],
         }
+    }
+
+    /// Returns the total of any event of this set, or of a term of one.
+    // Takes the event and not its counts, so that the caller's need not be in memory.
+    #[cold]
+    fn any_total(&self, event: &SetEvent) -> Result<Count> {
+        self.of(event).any_total()
     }
 
     /// Returns the number of events that were asked for.
@@ -180,16 +181,22 @@ impl Counts {
     /// Returns one event, by its position in the request.
     #[inline]
     pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
-        Some(self.alone(self.events.get(index)?))
+        Some(self.of(self.events.get(index)?))
     }
 
     /// Returns every event, in request order.
     #[inline]
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
-        let mut last = LastGroup::none();
-        self.events
-            .iter()
-            .map(move |event| self.of(event, &mut last))
+        let row = self.readings().unwrap_or_default();
+        let events = self.events.iter().enumerate();
+        events.map(move |(at, event)| match row.get(at) {
+            Some(reading) => EventCount {
+                event,
+                counts: self,
+                reading,
+            },
+            None => self.of(event),
+        })
     }
 
     /// Returns the first event of this name, as [`EventCount::name`] gives it.
@@ -222,22 +229,6 @@ impl Counts {
     }
 }
 
-/// The group that was looked up last: events of one group are neighbours.
-struct LastGroup<'a> {
-    group: usize,
-    /// Its readings in its first part, or none if it could not be read.
-    readings: &'a [Reading],
-}
-
-impl LastGroup<'_> {
-    const fn none() -> Self {
-        Self {
-            group: usize::MAX,
-            readings: &[],
-        }
-    }
-}
-
 impl<'a> EventCount<'a> {
     /// Returns the event as it was asked for, as text: `page-faults:u`.
     pub fn name(&self) -> &'a str {
@@ -261,16 +252,13 @@ impl<'a> EventCount<'a> {
     #[inline]
     pub fn total(&self) -> Result<Count> {
         // By far the most frequent: of one reading, which was counted all the time.
-        match self.reading.and_then(Reading::exact) {
+        match self.reading.exact() {
             Some(value) => Ok(Count::Exact(value.into())),
-            None => self.any_total(),
+            None => self.counts.any_total(self.event),
         }
     }
 
-    /// Returns the total of any event.
-    // Takes a copy, so that the caller's need not be in memory.
-    #[cold]
-    fn any_total(self) -> Result<Count> {
+    fn any_total(&self) -> Result<Count> {
         if let Some(value) = self.evaluate() {
             return value?
                 .unwrap_or_else(|none| none.count())
@@ -339,7 +327,7 @@ impl<'a> EventCount<'a> {
     pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
         let counts = self.counts;
         let terms = self.event.preset().map_or(&[][..], Preset::terms);
-        terms.iter().map(move |event| counts.alone(event))
+        terms.iter().map(move |event| counts.of(event))
     }
 
     /// Returns the readings, part by part.
