@@ -14,6 +14,7 @@ use crate::library::LIBRARY;
 use crate::native::{Native, code_of, is_native, native, parse, register};
 use crate::pmu_names::pmu_names;
 use crate::preset::{self, has_counters, is_preset};
+use crate::user_events;
 
 /// The way that asks for the first event, in every version.
 const ENUM_FIRST: c_int = 1;
@@ -308,8 +309,17 @@ pub(crate) extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c
         // SAFETY: null, or the caller's code.
         let from = unsafe { read(code) }?;
         let component = match native(from, |native| native.component) {
-            // There are none.
-            _ if preset::is_user_defined(from) => return Err(ENOEVNT),
+            _ if preset::is_user_defined(from) => {
+                let place = match modifier {
+                    ENUM_FIRST => 0,
+                    _ => (from & !(PRESET_MASK | NATIVE_MASK)) as usize + 1,
+                };
+                return match user_events::code_at(place) {
+                    // SAFETY: as it was read.
+                    Some(next) => unsafe { write(code, next) }.map(|()| OK),
+                    None => Ok(ENOEVNT.0),
+                };
+            }
             _ if is_preset(from) => CPU,
             Ok(component) => component,
             // The first may be asked for before any has a code.

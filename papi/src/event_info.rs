@@ -9,6 +9,7 @@ use crate::library::LIBRARY;
 use crate::native::{Native, code_of, is_native, native};
 use crate::preset::{self, is_preset, is_user_defined};
 use crate::standard::PRESETS;
+use crate::user_events::{self, UserEvent};
 
 /// The longest text of `long_descr` that is told as `short_descr` too, with its NUL.
 const SHORT: usize = 64;
@@ -70,6 +71,25 @@ fn of_preset(code: c_int) -> Outcome<EventInfo> {
     Ok(info)
 }
 
+fn of_user(code: c_int, event: &UserEvent) -> EventInfo {
+    let mut info = EventInfo::zeroed();
+    info.event_code = code.cast_unsigned();
+    put(&mut info.symbol, &event.name);
+    let [short, long, note] = &event.texts;
+    put(&mut info.short_descr, short);
+    put(&mut info.long_descr, long);
+    put(&mut info.note, note);
+    info.component_index = CPU as c_int;
+    put(&mut info.derived, &event.derived);
+    put(&mut info.postfix, &event.postfix);
+    for (at, term) in event.terms.iter().take(MAX_INFO_TERMS).enumerate() {
+        put(&mut info.name[at], term);
+        info.code[at] = code_of(term).unwrap_or(0).cast_unsigned();
+        info.count = (at + 1) as c_uint;
+    }
+    info
+}
+
 fn of_native(code: c_int) -> Outcome<EventInfo> {
     let native = native(code, Native::clone)?;
     let mut info = EventInfo::zeroed();
@@ -91,7 +111,10 @@ pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) 
             return Err(EINVAL);
         }
         let told = match (is_native(code), is_preset(code)) {
-            (false, false) if is_user_defined(code) => return Err(ENOEVNT),
+            (false, false) if is_user_defined(code) => {
+                let event = user_events::by_code(code).ok_or(ENOEVNT)?;
+                of_user(code, event)
+            }
             (false, false) => return Err(ENOTPRESET),
             (is_native, _) => {
                 LIBRARY.require()?;

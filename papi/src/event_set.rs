@@ -21,6 +21,7 @@ use crate::overflow::Overflow;
 use crate::preset;
 use crate::profile::Profile;
 use crate::thread::Thread;
+use crate::user_events;
 use counting::Counting;
 pub(crate) use counting::counted_here;
 
@@ -154,7 +155,10 @@ impl Set {
 
     fn counted(&self, code: c_int) -> Outcome<EventSpec> {
         if !is_native(code) {
-            let (_, name) = preset::by_code(code)?;
+            let name = match user_events::by_code(code) {
+                Some(event) => &event.name,
+                None => preset::by_code(code)?.1,
+            };
             let event = quipu::Event::Named(name.to_owned());
             return Ok(EventSpec::new(event).with_filter(self.filter()));
         }
@@ -212,7 +216,8 @@ impl Set {
         }
         self.require_stopped()?;
         let component = component.ok_or(ENOCMP)?;
-        if preset::is_user_defined(code) {
+        let own = user_events::by_code(code);
+        if preset::is_user_defined(code) && own.is_none() {
             return Err(EINVAL);
         }
         if disabled(component).is_some() {
@@ -238,6 +243,8 @@ impl Set {
         // A code that no preset has is here one that cannot be counted.
         let known = match is_native(code) {
             true => native(code, |_| ()),
+            // Its terms were found when it was defined.
+            false if own.is_some() => Ok(()),
             false => {
                 preset::by_code(code).and_then(|(index, _)| preset::query_on(index, &self.target()))
             }
@@ -249,7 +256,8 @@ impl Set {
 
     /// Removes an event.
     pub(crate) fn remove(&mut self, code: c_int) -> Outcome {
-        if !is_native(code) && !preset::is_preset(code) {
+        let is_event = is_native(code) || preset::is_preset(code);
+        if !is_event && user_events::by_code(code).is_none() {
             return Err(EINVAL);
         }
         self.require_stopped()?;
@@ -285,10 +293,10 @@ impl Set {
 
     /// Returns true if an event is a preset of several others.
     pub(crate) fn is_derived(code: c_int) -> bool {
-        let formula = preset::by_code(code)
-            .ok()
-            .and_then(|(index, _)| preset::formula(index));
-        formula.is_some_and(|formula| formula.single().is_none())
+        let preset = || preset::formula(preset::by_code(code).ok()?.0);
+        let own = user_events::by_code(code).map(|event| &event.formula);
+        own.or_else(preset)
+            .is_some_and(|formula| formula.single().is_none())
     }
 
     /// Returns the position of an event.

@@ -31,3 +31,4 @@ mod rate;
 mod sets;
 mod standard;
 mod thread;
+mod user_events;

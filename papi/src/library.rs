@@ -84,6 +84,7 @@ impl Library {
             self.clear();
             self.threads.start();
             self.process.store(process, Ordering::Relaxed);
+            crate::user_events::read();
             self.level.store(LOW_LEVEL, Ordering::Release);
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::event_set::counted_here;
 use crate::event_set::cpus::registers;
 use crate::library::LIBRARY;
 use crate::pmu_names::pmu_names;
-use crate::{generalized, preset};
+use crate::{generalized, preset, user_events};
 
 /// An event with a code.
 #[derive(Clone, Debug)]
@@ -377,9 +377,9 @@ pub(crate) extern "C" fn PAPI_event_name_to_code(name: *const c_char, code: *mut
     })
 }
 
-/// Returns the code of a preset or a native event by its name.
+/// Returns the code of a preset, an event of the user's own or a native event by its name.
 pub(crate) fn any_code_of(name: &str) -> Outcome<c_int> {
-    match preset::code_of(name) {
+    match preset::code_of(name).or_else(|| user_events::code_of(name)) {
         Some(code) => Ok(code),
         None => code_of(name),
     }
@@ -389,7 +389,10 @@ pub(crate) fn any_code_of(name: &str) -> Outcome<c_int> {
 pub(crate) fn name_of(code: c_int) -> Outcome<String> {
     match is_native(code) {
         true => native(code, |native| native.name.clone()),
-        false => preset::by_code(code).map(|(_, preset)| preset.to_owned()),
+        false => match user_events::by_code(code) {
+            Some(event) => Ok(event.name.clone()),
+            None => preset::by_code(code).map(|(_, preset)| preset.to_owned()),
+        },
     }
 }
 
@@ -424,6 +427,7 @@ pub(crate) extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
 pub(crate) fn query(code: c_int) -> Outcome {
     match is_native(code) {
         true => native(code, |_| ()),
+        false if user_events::by_code(code).is_some() => Ok(()),
         false => match preset::by_code(code) {
             Ok((index, _)) => preset::query(index),
             Err(code) => Err(code),

@@ -20,7 +20,7 @@ pub(crate) fn is_preset(code: c_int) -> bool {
     code & PRESET_MASK != 0 && code & NATIVE_MASK == 0
 }
 
-/// Returns true if a code is one of events that the user defines, of which there are none.
+/// Returns true if a code is one of events of the user's own, whether there is one or not.
 pub(crate) fn is_user_defined(code: c_int) -> bool {
     code & PRESET_MASK != 0 && code & NATIVE_MASK != 0
 }

@@ -214,6 +214,63 @@ fn children_have_the_codes_of_papi() {
     compared("children.c", &otherwise);
 }
 
+/// Names of libpfm4 for PMUs, of which one is that of this CPU.
+const PMU_NAMES: &str = include_str!("../src/pmu_names.rs");
+
+#[test]
+fn events_of_a_file_of_the_user_are_told_and_counted_as_by_papi() {
+    let test = "events_of_a_file_of_the_user_are_told_and_counted_as_by_papi";
+    let Some((library, program)) = program("user_events.c") else {
+        return;
+    };
+    let quoted = PMU_NAMES.split('"').skip(1).step_by(2);
+    let names = quoted.filter(|word| !word.is_empty() && !word.contains(['-', ' ']));
+    let cpus: String = names.map(|name| format!("CPU,{name}\n")).collect();
+    assert!(cpus.lines().count() > 60, "{cpus}");
+    let text = format!(
+        "# Events of the user's own.
+{cpus}EVENT,OWN_FAULTS,NOT_DERIVED,perf::PAGE-FAULTS,LDESC,\"faults of pages\",NOTE,'a note'
+EVENT,OWN_SUM,DERIVED_ADD,perf::MINOR-FAULTS,perf::MAJOR-FAULTS,SDESC,\"sum\"
+EVENT,OWN_TWICE,DERIVED_POSTFIX,N0|N1|-|2|*|,perf::PAGE-FAULTS,perf::MINOR-FAULTS
+EVENT,OWN_INFIX,DERIVED_INFIX,N0*4-N0*2,perf::PAGE-FAULTS
+CPU,nobody
+EVENT,OWN_OTHERS,NOT_DERIVED,perf::CPU-CLOCK
+{cpus}EVENT,OWN_MISSING,NOT_DERIVED,perf::NOTHING-LIKE-IT
+"
+    );
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("events.csv");
+    std::fs::write(&file, text).expect("a file");
+    let told = |folder: &Path| {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", folder);
+        let output = command.env("PAPI_USER_EVENTS_FILE", &file).output();
+        let output = output.expect("it starts");
+        let said = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (
+            output.status.code(),
+            said(output.stdout),
+            said(output.stderr),
+        )
+    };
+    let (status, ours, reported) = told(library.path().parent().expect("its folder"));
+    if status == Some(77) {
+        return skip(test, "libpfm4 has no name for the PMU of this CPU");
+    }
+    assert_eq!(status, Some(0), "{ours}{reported}");
+    let line = format!(
+        "{}, line {}: ",
+        file.display(),
+        2 * cpus.lines().count() + 8
+    );
+    assert!(reported.contains(&line), "{reported}");
+    let Some(papi) = papi() else {
+        return skip(test, "PAPI is not installed to compare with");
+    };
+    let (_, theirs, _) = told(&papi);
+    assert_eq!(ours, theirs);
+}
+
 #[test]
 fn perror_says_what_was_in_the_way_of_the_last_failure() {
     let Some((_library, program)) = program("perror.c") else {

@@ -13,6 +13,7 @@ use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, re
 use crate::component::{CPU, UNCORE};
 use crate::native::Together;
 use crate::overflow;
+use crate::user_events;
 
 /// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
 /// those of CPUs, which are counted in the place of the thread.
@@ -116,6 +117,14 @@ impl Set {
         // It is told from waiting for a counter that a thread is on other CPUs by never having to wait.
         let on_one_cpu = matches!(target, Target::ThreadOnCpu { .. });
         let mut builder = counted_here(target);
+        for own in self
+            .events
+            .iter()
+            .filter_map(|code| user_events::by_code(*code))
+        {
+            let defined = builder.preset(&*own.name, &own.formula.to_string());
+            defined.map_err(|error| refused(&error))?;
+        }
         builder.attributes(
             Attributes::default()
                 .with_disabled(true)
