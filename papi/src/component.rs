@@ -43,6 +43,8 @@ mod flag {
     #[cfg(target_os = "linux")]
     pub(super) const HARDWARE_INTERRUPT: u32 = 1;
     pub(super) const KERNEL_MULTIPLEX: u32 = 1 << 4;
+    /// Counters are read without a system call.
+    pub(super) const FAST_COUNTER_READ: u32 = 1 << 5;
     pub(super) const FAST_REAL_TIMER: u32 = 1 << 6;
     pub(super) const ATTACH: u32 = 1 << 8;
     /// Tells programs to stop and continue with ptrace(2) what they attach to, as PAPI's perf_event does.
@@ -233,6 +235,9 @@ fn fill(info: &mut ComponentInfo, component: usize) {
         {
             info.flags |= flag::HARDWARE_INTERRUPT;
             info.hardware_intr_sig = crate::overflow::signal::number();
+        }
+        if preset::has_user_reads() {
+            info.flags |= flag::FAST_COUNTER_READ;
         }
         if cfg!(target_arch = "x86_64") {
             info.flags |= flag::FAST_REAL_TIMER;

@@ -61,18 +61,28 @@ pub(crate) fn has_counters() -> bool {
     no_counters().is_none()
 }
 
-/// Returns why the counters of the CPU cannot be used here, which one event is opened for.
+/// Returns true if the counters of the CPU are read without a system call here.
+pub(crate) fn has_user_reads() -> bool {
+    matches!(counters(), Ok(true))
+}
+
+/// Returns why the counters of the CPU cannot be used here.
 fn no_counters() -> Option<&'static Error> {
-    static WHY: OnceLock<Option<Error>> = OnceLock::new();
-    let refusal = || {
+    counters().as_ref().err()
+}
+
+/// Opens an event, to see that the counters of the CPU can be used here; true if they are read without a system call.
+fn counters() -> &'static Result<bool, Error> {
+    static COUNTERS: OnceLock<Result<bool, Error>> = OnceLock::new();
+    COUNTERS.get_or_init(|| {
         let cycles = quipu::EventSpec::new(Hardware::Cycles).with_filter(quipu::Filter::USER_ONLY);
         let mut builder = counted_here(Target::CurrentThread);
-        match builder.events(cycles).and_then(|builder| builder.open()) {
-            Ok(set) => set.events().iter().find_map(|event| event.error()).cloned(),
-            Err(error) => Some(error),
+        let mut set = builder.events(cycles)?.open()?;
+        match set.events().iter().find_map(|event| event.error()) {
+            Some(error) => Err(error.clone()),
+            None => Ok(set.user_read_obstacle(0).is_none()),
         }
-    };
-    WHY.get_or_init(refusal).as_ref()
+    })
 }
 
 /// Returns a code if a preset cannot be counted of a target here, and remembers what would help.
