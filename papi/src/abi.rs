@@ -79,61 +79,6 @@ plain! {
         quals_descrs: [[c_char; HUGE_STR_LEN]; MAX_QUALIFIERS],
     }
 
-    struct ComponentInfo {
-        name: [c_char; MAX_STR_LEN],
-        short_name: [c_char; MIN_STR_LEN],
-        description: [c_char; MAX_STR_LEN],
-        version: [c_char; MIN_STR_LEN],
-        support_version: [c_char; MIN_STR_LEN],
-        kernel_version: [c_char; MIN_STR_LEN],
-        disabled_reason: [c_char; HUGE_STR_LEN],
-        disabled: c_int,
-        initialized: c_int,
-        cmp_idx: c_int,
-        num_cntrs: c_int,
-        num_mpx_cntrs: c_int,
-        num_preset_events: c_int,
-        num_native_events: c_int,
-        default_domain: c_int,
-        available_domains: c_int,
-        default_granularity: c_int,
-        available_granularities: c_int,
-        hardware_intr_sig: c_int,
-        component_type: c_int,
-        pmu_names: [*mut c_char; PMU_MAX],
-        reserved: [c_int; 8],
-        flags: c_uint,
-    }
-
-    /// Since 7.2.
-    struct PartialComponentInfo {
-        name: [c_char; MAX_STR_LEN],
-        short_name: [c_char; MIN_STR_LEN],
-        description: [c_char; MAX_STR_LEN],
-        version: [c_char; MIN_STR_LEN],
-        support_version: [c_char; MIN_STR_LEN],
-        kernel_version: [c_char; MIN_STR_LEN],
-        disabled_reason: [c_char; HUGE_STR_LEN],
-        disabled: c_int,
-        partially_disabled_reason: [c_char; HUGE_STR_LEN],
-        partially_disabled: c_int,
-        initialized: c_int,
-        cmp_idx: c_int,
-        num_cntrs: c_int,
-        num_mpx_cntrs: c_int,
-        num_preset_events: c_int,
-        num_native_events: c_int,
-        default_domain: c_int,
-        available_domains: c_int,
-        default_granularity: c_int,
-        available_granularities: c_int,
-        hardware_intr_sig: c_int,
-        component_type: c_int,
-        pmu_names: [*mut c_char; PMU_MAX],
-        reserved: [c_int; 8],
-        flags: c_uint,
-    }
-
     struct AddressMap {
         name: [c_char; HUGE_STR_LEN],
         text_start: usize,
@@ -289,35 +234,64 @@ plain! {
     }
 }
 
-impl From<&ComponentInfo> for PartialComponentInfo {
-    /// Returns the same of a component of which no part is disabled.
-    fn from(info: &ComponentInfo) -> Self {
-        Self {
-            name: info.name,
-            short_name: info.short_name,
-            description: info.description,
-            version: info.version,
-            support_version: info.support_version,
-            kernel_version: info.kernel_version,
-            disabled_reason: info.disabled_reason,
-            disabled: info.disabled,
-            initialized: info.initialized,
-            cmp_idx: info.cmp_idx,
-            num_cntrs: info.num_cntrs,
-            num_mpx_cntrs: info.num_mpx_cntrs,
-            num_preset_events: info.num_preset_events,
-            num_native_events: info.num_native_events,
-            default_domain: info.default_domain,
-            available_domains: info.available_domains,
-            default_granularity: info.default_granularity,
-            available_granularities: info.available_granularities,
-            hardware_intr_sig: info.hardware_intr_sig,
-            component_type: info.component_type,
-            pmu_names: info.pmu_names,
-            reserved: info.reserved,
-            flags: info.flags,
-            ..Self::zeroed()
+/// Defines the struct of components, that of 7.2 with two fields between the `head` and the `tail`, and the way from one to the other.
+macro_rules! component_infos {
+    (head { $($head:ident: $of_head:ty,)* } tail { $($tail:ident: $of_tail:ty,)* }) => {
+        plain! {
+            struct ComponentInfo {
+                $($head: $of_head,)*
+                $($tail: $of_tail,)*
+            }
+
+            /// Since 7.2.
+            struct PartialComponentInfo {
+                $($head: $of_head,)*
+                partially_disabled_reason: [c_char; HUGE_STR_LEN],
+                partially_disabled: c_int,
+                $($tail: $of_tail,)*
+            }
         }
+
+        impl From<&ComponentInfo> for PartialComponentInfo {
+            /// Returns the same of a component of which no part is disabled.
+            fn from(info: &ComponentInfo) -> Self {
+                Self {
+                    $($head: info.$head,)*
+                    $($tail: info.$tail,)*
+                    ..Self::zeroed()
+                }
+            }
+        }
+    };
+}
+
+component_infos! {
+    head {
+        name: [c_char; MAX_STR_LEN],
+        short_name: [c_char; MIN_STR_LEN],
+        description: [c_char; MAX_STR_LEN],
+        version: [c_char; MIN_STR_LEN],
+        support_version: [c_char; MIN_STR_LEN],
+        kernel_version: [c_char; MIN_STR_LEN],
+        disabled_reason: [c_char; HUGE_STR_LEN],
+        disabled: c_int,
+    }
+    tail {
+        initialized: c_int,
+        cmp_idx: c_int,
+        num_cntrs: c_int,
+        num_mpx_cntrs: c_int,
+        num_preset_events: c_int,
+        num_native_events: c_int,
+        default_domain: c_int,
+        available_domains: c_int,
+        default_granularity: c_int,
+        available_granularities: c_int,
+        hardware_intr_sig: c_int,
+        component_type: c_int,
+        pmu_names: [*mut c_char; PMU_MAX],
+        reserved: [c_int; 8],
+        flags: c_uint,
     }
 }
 

@@ -42,6 +42,15 @@ impl Boundary for str {
     }
 }
 
+/// Lists the events that an event is derived from.
+fn list(info: &mut EventInfo, terms: &[String]) {
+    for (at, term) in terms.iter().take(MAX_INFO_TERMS).enumerate() {
+        put(&mut info.name[at], term);
+        info.code[at] = code_of(term).unwrap_or(0).cast_unsigned();
+        info.count = (at + 1) as c_uint;
+    }
+}
+
 fn of_preset(code: c_int) -> Outcome<EventInfo> {
     let (index, name) = preset::by_code(code)?;
     let mut info = EventInfo::zeroed();
@@ -62,12 +71,7 @@ fn of_preset(code: c_int) -> Outcome<EventInfo> {
     if derived == "DERIVED_POSTFIX" {
         put(&mut info.postfix, &preset::postfix(formula));
     }
-    let terms = formula.events().iter().take(MAX_INFO_TERMS).enumerate();
-    for (at, term) in terms {
-        put(&mut info.name[at], term);
-        info.code[at] = code_of(term).unwrap_or(0).cast_unsigned();
-        info.count = (at + 1) as c_uint;
-    }
+    list(&mut info, formula.events());
     Ok(info)
 }
 
@@ -82,11 +86,7 @@ fn of_user(code: c_int, event: &UserEvent) -> EventInfo {
     info.component_index = CPU as c_int;
     put(&mut info.derived, &event.derived);
     put(&mut info.postfix, &event.postfix);
-    for (at, term) in event.terms.iter().take(MAX_INFO_TERMS).enumerate() {
-        put(&mut info.name[at], term);
-        info.code[at] = code_of(term).unwrap_or(0).cast_unsigned();
-        info.count = (at + 1) as c_uint;
-    }
+    list(&mut info, &event.terms);
     info
 }
 

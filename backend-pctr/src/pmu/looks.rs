@@ -268,81 +268,21 @@ impl Looks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::device::{Claimed, Driver, Errno};
-    use crate::simulation::{Era, Processor, SimDevice, SimMachine};
-
-    /// A device on which another thread sets functions whenever one gets to its CPUs.
-    struct Busy(SimDevice, Arc<Sets>);
-
-    impl PctrDevice for Busy {
-        fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno> {
-            self.0.ioctl(word, argument)
-        }
-
-        fn cpu(&self) -> Result<u32> {
-            self.0.cpu()
-        }
-
-        fn is_writable(&self) -> bool {
-            self.0.is_writable()
-        }
-
-        fn reader(&self) -> Result<Self> {
-            Ok(Self(self.0.reader()?, Arc::clone(&self.1)))
-        }
-
-        fn driver(&self) -> Driver {
-            self.0.driver()
-        }
-
-        fn identity(&self) -> Option<(String, u16)> {
-            self.0.identity()
-        }
-
-        fn cpus_online(&self) -> usize {
-            self.0.cpus_online()
-        }
-
-        fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync)) {
-            self.1.setting(|| self.0.visit_cpus(visit));
-        }
-
-        fn claim(&self, counter: u8) -> Result<(), Claimed> {
-            self.0.claim(counter)
-        }
-
-        fn unclaim(&self, counter: u8) {
-            self.0.unclaim(counter);
-        }
-
-        fn claimed(&self, counter: u8) -> Option<Claimed> {
-            self.0.claimed(counter)
-        }
-
-        fn rdpmc(&self, counter: u8) -> u64 {
-            self.0.rdpmc(counter)
-        }
-
-        fn rdtsc(&self) -> u64 {
-            self.0.rdtsc()
-        }
-    }
+    use crate::simulation::{Era, Processor, SimMachine};
 
     #[test]
-    fn a_cpu_is_reached_however_often_functions_are_set() {
+    fn a_cpu_is_reached_while_functions_are_set() {
         let machine = SimMachine::new(Era::Amd64Of2019, Processor::Zen, 3);
-        let sets = Arc::new(Sets::default());
-        let device = Busy(machine.open(), Arc::clone(&sets));
-        let looks = Looks::new(&device);
-        let control = Control::new(device).unwrap();
+        let (control, sets) = (Control::new(machine.open()).unwrap(), Sets::default());
+        let looks = Looks::new(control.device());
+        // As if another thread did nothing else: no look is of one state of all functions.
+        let status = |cpu| sets.setting(|| looks.status(&control, &sets, cpu).unwrap());
         for cpu in [0, 2, 4] {
-            assert!(looks.status(&control, &sets, cpu).unwrap().is_some());
+            assert!(status(cpu).is_some());
         }
         machine.keep_off(Some(1));
-        assert!(looks.status(&control, &sets, 2).unwrap().is_none());
+        assert!(status(2).is_none());
     }
 
     #[test]
