@@ -9,7 +9,7 @@ use quipu_hal::{
 };
 
 use crate::counter_test::CountersOpen;
-use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
+use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -49,36 +49,18 @@ pub struct LinuxGroup {
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
     at_reset: Box<[Reading]>,
-    way: Way,
+    read: Read,
+    read_exact: ReadExact,
+    /// False where it was not counted all the time, which will be so until it is reset.
+    may_be_exact: bool,
     _open: CountersOpen,
 }
 
-/// The way a group is read, of which all but the last are frequent and have code of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// One part of one counter, by read(2).
-    Counter,
-    /// One part whose leader reads all members, by read(2).
-    Snapshot,
-    /// One part of one counter, which is mapped and best read by its page, times and all.
-    MappedCounter,
-    /// One part whose counters are mapped.
-    Mapped,
-    /// Any other.
-    Parts,
-}
+/// The code that reads a group: what is frequent has code of its own.
+type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 
-impl Way {
-    fn of(kernel_groups: &[KernelGroup]) -> Self {
-        match kernel_groups {
-            [group] if group.is_best_read_by_its_page() => Self::MappedCounter,
-            [group] if group.is_mapped() => Self::Mapped,
-            [group] if group.plan() == ReadPlan::Single => Self::Counter,
-            [group] if group.plan() == ReadPlan::Snapshot => Self::Snapshot,
-            _ => Self::Parts,
-        }
-    }
-}
+/// The code that reads values alone.
+type ReadExact = fn(&mut LinuxGroup, &mut [u64], Option<&mut u64>) -> bool;
 
 impl LinuxGroup {
     pub(crate) fn new(
@@ -92,7 +74,10 @@ impl LinuxGroup {
             .map(|group| group.plan().words(members.len()));
         let longest = words.max().unwrap_or(0);
         Self {
-            way: Way::of(&kernel_groups),
+            // The first reads find out which ways are best, and what values are possible.
+            read: Self::read_parts,
+            read_exact: Self::exact_parts,
+            may_be_exact: true,
             at_reset: vec![Reading::default(); members.len()].into(),
             members: members.into(),
             parts: parts.into(),
@@ -186,7 +171,6 @@ impl LinuxGroup {
         Error::new(ErrorKind::Os, attempted).with_errno(errno)
     }
 
-    #[inline(always)]
     fn read_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
         if let [group] = &*self.kernel_groups
             && let Some([reading]) = out.shared_readings(&self.parts)
@@ -197,7 +181,6 @@ impl LinuxGroup {
         self.read_parts(out)
     }
 
-    #[inline(never)]
     fn read_snapshot(&mut self, out: &mut ReadBuf) -> Result<()> {
         if let [group] = &*self.kernel_groups
             && let Some(readings) = out.shared_readings(&self.parts)
@@ -208,7 +191,6 @@ impl LinuxGroup {
         self.read_parts(out)
     }
 
-    #[inline(never)]
     fn read_mapped_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
         if let [group] = &*self.kernel_groups
             && let Some([reading]) = out.shared_readings(&self.parts)
@@ -219,10 +201,8 @@ impl LinuxGroup {
         self.read_parts(out)
     }
 
-    #[inline(never)]
     fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if self.way == Way::Mapped
-            && let [group] = &mut *self.kernel_groups
+        if let [group] = &mut *self.kernel_groups
             && let Some(readings) = out.shared_readings(&self.parts)
             && group.try_mapped(readings)
         {
@@ -240,9 +220,101 @@ impl LinuxGroup {
                 return Err(self.read_error(part, failure));
             }
         }
-        // The first reads find out which is best.
-        self.way = Way::of(&self.kernel_groups);
+        self.choose_ways();
         Ok(())
+    }
+
+    fn exact_counter(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
+        if let [group] = &*self.kernel_groups
+            && group.exact_counter(values, time.as_deref_mut())
+        {
+            return true;
+        }
+        self.exact_parts(values, time)
+    }
+
+    fn exact_snapshot(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
+        if let [group] = &*self.kernel_groups
+            && group.exact_snapshot(&mut self.words, values, time.as_deref_mut())
+        {
+            return true;
+        }
+        self.exact_parts(values, time)
+    }
+
+    fn exact_mapped_counter(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        if time.is_none()
+            && let [group] = &*self.kernel_groups
+            && group.exact_mapped_counter(values)
+        {
+            return true;
+        }
+        self.exact_with_time(values, time)
+    }
+
+    fn exact_mapped(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        if time.is_none()
+            && let [group] = &*self.kernel_groups
+            && group.exact_mapped(values)
+        {
+            return true;
+        }
+        self.exact_with_time(values, time)
+    }
+
+    /// Reads the values of pages as readings, for their time, which takes a clock.
+    #[inline(never)]
+    fn exact_with_time(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
+        if time.is_some()
+            && values.len() == self.members.len()
+            && let [group] = &mut *self.kernel_groups
+            && group.try_mapped(&mut self.at_reset)
+            && take_exact(&self.at_reset, values, time.as_deref_mut())
+        {
+            return true;
+        }
+        self.exact_parts(values, time)
+    }
+
+    /// Reads the values of any group by a reading of all, and notes if that is in vain from now on.
+    #[inline(never)]
+    fn exact_parts(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        let [group] = &mut *self.kernel_groups else {
+            return false;
+        };
+        if !self.may_be_exact
+            || values.len() != self.members.len()
+            || group.read(&mut self.words, &mut self.at_reset).is_err()
+        {
+            return false;
+        }
+        group.note_possible(&self.at_reset);
+        self.may_be_exact = take_exact(&self.at_reset, values, time);
+        self.choose_ways();
+        self.may_be_exact
+    }
+
+    /// Chooses the ways of the next reads.
+    fn choose_ways(&mut self) {
+        let (read, read_exact): (Read, ReadExact) = match &*self.kernel_groups {
+            [group] if group.is_best_read_by_its_page() => match group.tells_times() {
+                true => (Self::read_mapped_counter, Self::exact_mapped_counter),
+                false => (Self::read_mapped, Self::exact_mapped_counter),
+            },
+            [group] if group.is_mapped() => (Self::read_mapped, Self::exact_mapped),
+            [group] if group.plan() == ReadPlan::Single => {
+                (Self::read_counter, Self::exact_counter)
+            }
+            [group] if group.plan() == ReadPlan::Snapshot => {
+                (Self::read_snapshot, Self::exact_snapshot)
+            }
+            _ => (Self::read_parts, Self::exact_parts),
+        };
+        self.read = read;
+        self.read_exact = match self.may_be_exact {
+            true => read_exact,
+            false => Self::exact_parts,
+        };
     }
 
     #[cold]
@@ -304,22 +376,21 @@ impl Group for LinuxGroup {
                 return Err(self.read_error(i, failure));
             }
         }
+        self.may_be_exact = true;
+        self.choose_ways();
         Ok(())
     }
 
-    // Each way ends in the code of that way, which returns to the caller: with the mitigations of today's kernels
-    // every return after a system call is mispredicted, and costs as much as all else here.
+    // The code of each way returns to the caller: with the mitigations of today's kernels every return after a system
+    // call is mispredicted, and costs as much as all else here.
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if self.way == Way::Counter {
-            self.read_counter(out)
-        } else if self.way == Way::Snapshot {
-            self.read_snapshot(out)
-        } else if self.way == Way::MappedCounter {
-            self.read_mapped_counter(out)
-        } else {
-            self.read_mapped(out)
-        }
+        (self.read)(self, out)
+    }
+
+    #[inline(always)]
+    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        (self.read_exact)(self, values, time)
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {

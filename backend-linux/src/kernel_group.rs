@@ -1,5 +1,7 @@
 //! One kernel group: its counters, and the system call that reads them.
 
+mod exact;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +12,8 @@ use crate::event_bits::EventBits;
 use crate::overflow::OverflowRing;
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
+pub(crate) use exact::take_exact;
+
 use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
@@ -67,6 +71,8 @@ struct Counter {
     enabled: u64,
     running: u64,
     max_rate: MaxRate,
+    /// The most that it can have counted since the last reset, by the time running when its bound was last looked at.
+    possible: u64,
 }
 
 impl Counter {
@@ -167,6 +173,7 @@ impl KernelGroup {
     pub(crate) fn set_max_rate(&mut self, member: usize, max_rate: MaxRate) {
         if let Some(counter) = self.counters.get_mut(member) {
             counter.max_rate = max_rate;
+            counter.possible = 0;
         }
     }
 
@@ -217,11 +224,14 @@ impl KernelGroup {
         self.user.is_ok()
     }
 
-    /// Returns true if this group is one counter that is best read by its page, which tells times.
+    /// Returns true if this group is one counter that is best read by its page.
     pub(crate) fn is_best_read_by_its_page(&self) -> bool {
-        self.user
-            .as_ref()
-            .is_ok_and(UserCounters::is_one_with_times)
+        self.user.as_ref().is_ok_and(UserCounters::is_best_of_one)
+    }
+
+    /// Returns true if it has mapped pages that tell times.
+    pub(crate) fn tells_times(&self) -> bool {
+        (self.user.as_ref()).is_ok_and(|user| user.pages().tell_times)
     }
 
     /// Returns the reason why this group is read by system calls, if it is.
@@ -302,7 +312,10 @@ impl KernelGroup {
     /// Reads the only member by its page, if that is possible at once; otherwise what is in `out` means nothing.
     #[inline(always)]
     pub(crate) fn try_mapped_counter(&self, out: &mut Reading) -> bool {
-        let (Ok(user), [counter]) = (&self.user, &*self.counters) else {
+        let Ok(user) = &self.user else {
+            return false;
+        };
+        let [counter] = &*self.counters else {
             return false;
         };
         let read = user.read_counter(|value, times| {
@@ -418,6 +431,7 @@ impl KernelGroup {
             if !keeps_value(i) {
                 counter.value += read.value;
             }
+            counter.possible = 0;
             counter.enabled = read.raw_time_enabled;
             counter.running = read.raw_time_running;
         }

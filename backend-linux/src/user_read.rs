@@ -228,23 +228,67 @@ impl UserCounters {
         }
     }
 
-    /// Returns true if it is one counter, whose page tells times and is known to be the quicker way.
-    pub(crate) fn is_one_with_times(&self) -> bool {
-        self.pages.len() == 1 && self.call_times.is_none() && self.way == Way::UserSpace
+    /// Returns true if it is one counter, whose page is known to be the quicker way.
+    pub(crate) fn is_best_of_one(&self) -> bool {
+        self.pages.len() == 1 && self.way == Way::UserSpace
     }
 
     /// Reads the only member, if its page tells times, the calling thread is the one it counts, and it stays on the PMU.
     #[inline(always)]
     pub(crate) fn read_counter(&self, found: impl FnOnce(u64, Times)) -> Option<()> {
-        let ([page], None) = (&*self.pages, &self.call_times) else {
+        let [page] = &*self.pages else {
             return None;
         };
-        if !self.owner.is_this_thread() {
+        if self.call_times.is_some() || !self.owner.is_this_thread() {
             return None;
         }
         // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
         let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
         page.read_at_once(&registers, found)
+    }
+
+    /// Reads the value of the only member, if its page allows it at once and the calling thread is the one it counts. What
+    /// the page has of times must be `as_wanted`, and so must what `found` is told.
+    #[inline(always)]
+    pub(crate) fn read_value(
+        &self,
+        as_wanted: impl FnOnce(Times) -> bool,
+        mut found: impl FnMut(u64) -> bool,
+    ) -> bool {
+        let [page] = &*self.pages else {
+            return false;
+        };
+        if !self.owner.is_this_thread() {
+            return false;
+        }
+        // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
+        let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
+        let others = std::iter::empty();
+        page.read_values(as_wanted, (), others, &registers, |(), value| found(value))
+    }
+
+    /// Reads the value of every member, each with a place, if the calling thread is the one they count, all are on the PMU
+    /// and their pages do not change meanwhile. What the leader's page has of times must be `as_wanted`, and so must what
+    /// `found` is told; those times are as of the last change of the page.
+    #[inline(always)]
+    pub(crate) fn read_values<P>(
+        &self,
+        as_wanted: impl FnOnce(Times) -> bool,
+        places: impl Iterator<Item = P>,
+        found: impl FnMut(P, u64) -> bool,
+    ) -> bool {
+        if !self.owner.is_this_thread() {
+            return false;
+        }
+        // SAFETY: the owner is a thread of the process that mapped them.
+        let pages = self.pages.iter().map(|page| unsafe { page.get() });
+        let mut members = pages.zip(places);
+        let Some((leader, own)) = members.next() else {
+            return false;
+        };
+        // SAFETY: the pages are those of counters of the calling thread, and `map` has looked at them.
+        let registers = unsafe { CpuRegisters::new() };
+        leader.read_values(as_wanted, own, members, &registers, found)
     }
 
     /// Reads every member, if the calling thread is the one they count and all are on the PMU. Each has a place among

@@ -234,18 +234,20 @@ fn wrong_length(name: &str, length: usize) -> Failure {
 /// Checks that a pointer is not null and is aligned for a `T`.
 #[inline]
 pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
-    if pointer.is_null() || !pointer.is_aligned() {
-        return Err(wrong_pointer(name, pointer.is_null()));
+    if pointer.is_null() {
+        return Err(wrong_pointer(name, "it is null"));
+    }
+    if !pointer.is_aligned() {
+        return Err(wrong_pointer(
+            name,
+            "it is not aligned as such an object has to be",
+        ));
     }
     Ok(())
 }
 
 #[cold]
-fn wrong_pointer(name: &str, is_null: bool) -> Failure {
-    let reason = match is_null {
-        true => "it is null",
-        false => "it is not aligned as such an object has to be",
-    };
+fn wrong_pointer(name: &str, reason: &str) -> Failure {
     Failure::invalid(&format!("use the argument {name}"), reason)
 }
 

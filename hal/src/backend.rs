@@ -201,6 +201,18 @@ pub trait Group: Any + Send {
     /// made by this group; else when the operating system or device refuses.
     fn read(&mut self, out: &mut ReadBuf) -> Result<()>;
 
+    /// Reads the values of all members alone, one each, where all of them are exact: counted all the time since the last
+    /// reset, in one part, by counters that have not [jumped](crate::MaxRate). That may take less than
+    /// [`read`](Self::read), and the values are those that it would read. `time` becomes the time enabled, if it is
+    /// asked for.
+    ///
+    /// False where that is not so, or not known: `read` tells more then, and what is in `values` and `time` means nothing. So it is
+    /// by default.
+    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        let _ = (values, time);
+        false
+    }
+
     /// The two ways in which [`read`](Self::read) reads, where it has two.
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
         None

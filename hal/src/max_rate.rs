@@ -49,6 +49,8 @@ impl MaxRate {
     /// its clock may be corrected, or an interrupt come between time and value.
     pub const LAG: u64 = 20_000_000;
 
+    const SECOND: u128 = 1_000_000_000;
+
     /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0.
     pub const fn per_second(increments: u64) -> Self {
         Self(increments)
@@ -71,7 +73,6 @@ impl MaxRate {
     #[must_use]
     #[inline]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
-        const SECOND: u128 = 1_000_000_000;
         if self.0 == 0 {
             return true;
         }
@@ -80,7 +81,30 @@ impl MaxRate {
             return true;
         }
         let time = time_running as u128 + Self::LAG as u128;
-        value as u128 * SECOND <= time * self.0 as u128
+        value as u128 * Self::SECOND <= time * self.0 as u128
+    }
+
+    /// Returns the most that a counter can count while it runs for `time_running` nanoseconds, [`u64::MAX`] where there is
+    /// no bound. What it can count by then, it can count in any longer time.
+    ///
+    /// ```
+    /// use quipu_hal::MaxRate;
+    ///
+    /// let most = MaxRate::EVENTS.most(1_000);
+    /// assert!(MaxRate::EVENTS.allows(most, 1_000) && !MaxRate::EVENTS.allows(most + 1, 1_000));
+    /// assert_eq!(MaxRate::NONE.most(1_000), u64::MAX);
+    /// ```
+    #[must_use]
+    pub const fn most(self, time_running: u64) -> u64 {
+        if self.0 == 0 {
+            return u64::MAX;
+        }
+        let time = time_running as u128 + Self::LAG as u128;
+        let most = time * self.0 as u128 / Self::SECOND;
+        match most > u64::MAX as u128 {
+            true => u64::MAX,
+            false => most as u64,
+        }
     }
 
     /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized

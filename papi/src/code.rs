@@ -147,8 +147,8 @@ pub(crate) fn defer() -> bool {
 
 /// Leaves a function of the library, and has the overflows handled that came inside.
 #[inline]
-fn leave(outer: Place) {
-    let inner = PLACE.with(|place| place.replace(outer));
+fn leave(place: &Cell<Place>, outer: Place) {
+    let inner = place.replace(outer);
     if inner == Place::InsideDeferring {
         leave_deferring(outer);
     }
@@ -193,9 +193,12 @@ pub(crate) fn refused_as(code: Code, error: &Error) -> Code {
 /// Runs what a function does and returns its value or code.
 #[inline]
 pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
-    let outer = PLACE.with(|place| place.replace(Place::Inside));
-    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
-    leave(outer);
+    let outcome = PLACE.with(|place| {
+        let outer = place.replace(Place::Inside);
+        let outcome = panic::catch_unwind(AssertUnwindSafe(body));
+        leave(place, outer);
+        outcome
+    });
     match outcome {
         Ok(Ok(value)) => value,
         Ok(Err(code)) => failed(code),

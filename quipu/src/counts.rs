@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quipu_hal::{Count, Error, ErrorKind, Part, ReadBuf, Reading, Result};
 
 use crate::SetEvent;
+use crate::open::OpenGroup;
 use crate::preset::{NoValue, Preset, term_refused};
 
 /// The position of an event's readings: a group of the set, and a member of that group.
@@ -51,6 +52,28 @@ impl Clone for Counts {
         self.events.clone_from(&source.events);
         self.groups.clone_from(&source.groups);
         self.is_one_row = source.is_one_row;
+    }
+}
+
+impl GroupCounts {
+    /// Reads a group into its buffer, or keeps the error.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, open: &mut OpenGroup) {
+        match open.group.read(&mut self.buf) {
+            Ok(()) => {
+                if self.error.is_some() {
+                    self.keep(None);
+                }
+            }
+            Err(error) => self.keep(Some(error)),
+        }
+    }
+
+    // Apart, so that a read keeps no registers for it.
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, error: Option<Error>) {
+        self.error = error;
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target};
 
-use crate::counts::{Counts, GroupCounts, of_another_set};
+use crate::counts::{Counts, GroupCounts, MemberIndex, of_another_set};
 use crate::open::OpenGroup;
 use crate::{EventSetBuilder, SetEvent};
 
@@ -38,6 +38,9 @@ pub struct EventSet {
     groups: Vec<OpenGroup>,
     /// The thread that can start all groups at once, where that makes a difference.
     started_at_once_by: Option<u64>,
+    /// The number of events if each is one reading, and all are the members of the groups in their order; else as many
+    /// as there never are.
+    in_a_row: usize,
 }
 
 /// Returns a number that only the calling thread has. [`std::thread::current`] would allocate a handle, which a
@@ -69,6 +72,10 @@ impl EventSet {
             && groups.iter().all(own)
             && events.iter().any(counts_calls);
         Self {
+            in_a_row: match are_in_a_row(&events, &groups) {
+                true => events.len(),
+                false => usize::MAX,
+            },
             events: events.into(),
             groups,
             started_at_once_by: at_once.then(this_thread),
@@ -217,12 +224,48 @@ impl EventSet {
         if !out.belongs_to(&self.events) {
             return Err(of_another_set("read an event set"));
         }
-        match (&mut *self.groups, out.groups_mut()) {
-            // Most often there is one, and no loop.
-            ([open], [counts]) => counts.error = open.group.read(&mut counts.buf).err(),
-            (groups, counts) => read_groups(groups, counts),
+        // Most often there is one, and no loop.
+        if let [open] = &mut *self.groups
+            && let [counts] = out.groups_mut()
+        {
+            counts.read(open);
+        } else {
+            read_groups(&mut self.groups, out.groups_mut());
         }
         Ok(())
+    }
+
+    /// Reads the values of all events alone, in request order, where all of them are exact: the shortest way to numbers
+    /// that need no scaling. It is for sets whose events are one reading each; `values` has one element for each event.
+    /// `time` becomes the time for which they were enabled, if it is asked for and they are one group.
+    ///
+    /// False where an event is not exact, has no value, or a backend does not know that: [`read`](Self::read) tells more
+    /// then, and what is in `values` and `time` means nothing.
+    ///
+    /// ```
+    /// use quipu::EventSet;
+    ///
+    /// let mut set = EventSet::builder().events("{task-clock,page-faults}")?.open()?;
+    /// let mut counts = set.counts();
+    /// set.enable()?;
+    /// let mut values = [0; 2];
+    /// if set.read_exact(&mut values, None) {
+    ///     println!("{} ns, {} faults", values[0], values[1]);
+    /// } else {
+    ///     set.read(&mut counts)?;
+    ///     counts.events().for_each(|event| println!("{}: {:?}", event.name(), event.total()));
+    /// }
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    #[inline(always)]
+    pub fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        if values.len() != self.in_a_row {
+            return false;
+        }
+        match &mut *self.groups {
+            [open] => open.group.read_exact(values, time),
+            groups => time.is_none() && read_exact_groups(groups, values),
+        }
     }
 
     fn each(&mut self, f: impl Fn(&mut dyn Group) -> Result<()>) -> Result<()> {
@@ -240,8 +283,27 @@ impl EventSet {
 #[inline(never)]
 fn read_groups(groups: &mut [OpenGroup], counts: &mut [GroupCounts]) {
     for (open, counts) in groups.iter_mut().zip(counts) {
-        counts.error = open.group.read(&mut counts.buf).err();
+        counts.read(open);
     }
+}
+
+#[inline(never)]
+fn read_exact_groups(groups: &mut [OpenGroup], mut values: &mut [u64]) -> bool {
+    groups.iter_mut().all(|open| {
+        let members = open.group.members().len();
+        let (own, others) = std::mem::take(&mut values).split_at_mut(members);
+        values = others;
+        open.group.read_exact(own, None)
+    })
+}
+
+/// Returns true if each event is one reading, and all are the members of the groups in their order.
+fn are_in_a_row(events: &[SetEvent], groups: &[OpenGroup]) -> bool {
+    let members = groups.iter().enumerate().flat_map(|(group, open)| {
+        let members = 0..open.group.members().len();
+        members.map(move |member| MemberIndex { group, member })
+    });
+    events.iter().map(SetEvent::only_reading).eq(members)
 }
 
 impl fmt::Debug for EventSet {

@@ -262,9 +262,42 @@ impl UserPage {
         found: impl FnOnce(u64, Times),
     ) -> Option<()> {
         let before = self.begin();
-        let times = self.times(registers)?;
-        found(self.count(registers)?, times);
+        let value = self.count(registers)?;
+        found(value, self.times(registers)?);
         self.is_as_in(before).then_some(())
+    }
+
+    /// Reads the values of a group, this page the leader's, if the times it has are as wanted, and no page changes
+    /// meanwhile. Each has a place, this one's is `own`; what `found` was told does not count if it says false once.
+    #[inline(always)]
+    pub(super) fn read_values<'a, P>(
+        &self,
+        as_wanted: impl FnOnce(Times) -> bool,
+        own: P,
+        others: impl Iterator<Item = (&'a Self, P)>,
+        registers: &impl Registers,
+        mut found: impl FnMut(P, u64) -> bool,
+    ) -> bool {
+        let before = self.begin();
+        let times = Times {
+            enabled: self.time_enabled.load(),
+            running: self.time_running.load(),
+        };
+        if !as_wanted(times) {
+            return false;
+        }
+        match self.count(registers) {
+            Some(value) if found(own, value) => {}
+            _ => return false,
+        }
+        for (page, place) in others {
+            let before = page.begin();
+            match page.count(registers) {
+                Some(value) if page.is_as_in(before) && found(place, value) => {}
+                _ => return false,
+            }
+        }
+        self.is_as_in(before)
     }
 
     /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere, which are made to what `found` is told

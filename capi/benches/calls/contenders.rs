@@ -21,12 +21,14 @@ pub(crate) enum Step {
     Total,
     /// Reading, and the total of each event twice.
     TotalTwice,
+    /// Reading values alone.
+    Exact,
     /// Reading, and adding what was counted since the last time.
     Accumulate,
 }
 
 impl Step {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Nothing,
         Self::FirstCount,
         Self::OpenClose,
@@ -34,6 +36,7 @@ impl Step {
         Self::Read,
         Self::Total,
         Self::TotalTwice,
+        Self::Exact,
         Self::Accumulate,
     ];
 
@@ -61,6 +64,10 @@ pub(crate) trait Contender {
     fn totals(&mut self) -> Result<(), String>;
     /// Totals only, where those of an event that was looked up are not asked for by themselves.
     fn totals_twice(&mut self) -> Result<(), String> {
+        self.totals()
+    }
+    /// Totals, where values are not offered alone.
+    fn exact(&mut self) -> Result<(), String> {
         self.totals()
     }
     /// Reads only, where nothing more is offered.
@@ -120,11 +127,17 @@ fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
 }
 
 #[derive(Default)]
-struct Facade(Option<(EventSet, Counts)>);
+struct Facade {
+    open: Option<(EventSet, Counts)>,
+    /// What is read of values alone.
+    values: Vec<u64>,
+}
+
+const NOT_OPEN: &str = "it is not open";
 
 impl Facade {
     fn parts(&mut self) -> Result<&mut (EventSet, Counts), String> {
-        self.0.as_mut().ok_or_else(|| "it is not open".to_owned())
+        self.open.as_mut().ok_or_else(|| NOT_OPEN.to_owned())
     }
 }
 
@@ -141,12 +154,13 @@ impl Contender for Facade {
             return Err(error.to_string());
         }
         let counts = set.counts();
-        self.0 = Some((set, counts));
+        self.values = vec![0; counts.len()];
+        self.open = Some((set, counts));
         Ok(())
     }
 
     fn close(&mut self) {
-        self.0 = None;
+        self.open = None;
     }
 
     fn start(&mut self) -> Result<(), String> {
@@ -176,6 +190,14 @@ impl Contender for Facade {
             exact(event.total())
         })
     }
+
+    fn exact(&mut self) -> Result<(), String> {
+        let (values, (set, _)) = (&mut self.values, self.open.as_mut().ok_or(NOT_OPEN)?);
+        match set.read_exact(values, None) {
+            true => Ok(()),
+            false => Err("they are not exact".into()),
+        }
+    }
 }
 
 /// Takes an exact total, as a program does that goes on with the number.
@@ -183,9 +205,15 @@ impl Contender for Facade {
 fn exact(total: quipu::Result<Count>) -> Result<(), String> {
     match total {
         Ok(Count::Exact(value)) => black_box(value as u64),
-        total => return Err(format!("it is not exact: {total:?}")),
+        total => return Err(not_exact(&total)),
     };
     Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn not_exact(total: &quipu::Result<Count>) -> String {
+    format!("it is not exact: {total:?}")
 }
 
 /// The functions of the C library, as a program of C calls them.

@@ -96,7 +96,12 @@ pub(crate) fn prepare(
     events: usize,
 ) -> Result<(), String> {
     match step {
-        Step::StartStop | Step::Read | Step::Total | Step::TotalTwice | Step::Accumulate => {
+        Step::StartStop
+        | Step::Read
+        | Step::Total
+        | Step::TotalTwice
+        | Step::Exact
+        | Step::Accumulate => {
             contender.open(kind, events)?;
             contender.start()
         }
@@ -130,6 +135,7 @@ pub(crate) fn make(
         Step::Read => contender.read(),
         Step::Total => contender.totals(),
         Step::TotalTwice => contender.totals_twice(),
+        Step::Exact => contender.exact(),
         Step::Accumulate => contender.accumulate(),
     }
 }

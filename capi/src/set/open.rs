@@ -14,6 +14,8 @@ use crate::quipu_status;
 pub(crate) struct OpenSet {
     pub(crate) set: EventSet,
     pub(crate) counts: Counts,
+    /// The values of all events, where they are read alone.
+    pub(crate) values: Box<[u64]>,
     pub(crate) events: Vec<OpenEvent>,
     /// The sources of the totals, in the order of the events.
     pub(crate) runs: Vec<Run>,
@@ -107,6 +109,7 @@ impl OpenSet {
         Self {
             runs: runs(&set, &events),
             counts,
+            values: vec![0; events.len()].into(),
             events,
             spans,
             readings,

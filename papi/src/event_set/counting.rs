@@ -29,6 +29,8 @@ pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
 pub(super) struct Counting {
     set: EventSet,
     counts: Counts,
+    /// The values of all events, where they are read alone.
+    exact: Box<[u64]>,
     /// The factor from counts to values, event by event: presets with fractions count in millionths.
     scales: Vec<f64>,
     /// True if all factors are 1.
@@ -38,28 +40,38 @@ pub(super) struct Counting {
 }
 
 impl Counting {
+    /// Hands out the position of each event with its value, if all are exact and of no scale; else
+    /// [`read_any`](Self::read_any) tells more.
+    #[inline(always)]
+    fn read_exact(&mut self, each: &mut impl FnMut(usize, c_longlong)) -> bool {
+        if !self.is_unscaled || !self.set.read_exact(&mut self.exact, None) {
+            return false;
+        }
+        let number = |value: &u64| c_longlong::try_from(*value).unwrap_or(c_longlong::MAX);
+        // Most often there is one, and no loop.
+        if let [first, others @ ..] = &*self.exact {
+            each(0, number(first));
+            for (at, value) in (1..).zip(others) {
+                each(at, number(value));
+            }
+        }
+        true
+    }
+
     /// Reads the counters into values.
-    #[inline]
     fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
+        match self.read_exact(&mut |at, value| values[at] = value) {
+            true => Ok(()),
+            false => self.read_any(values),
+        }
+    }
+
+    /// Reads the values of any events.
+    #[inline(never)]
+    fn read_any(&mut self, values: &mut [c_longlong]) -> Outcome {
         self.set
             .read(&mut self.counts)
             .map_err(|error| refused(&error))?;
-        let readings = self.counts.readings().filter(|_| self.is_unscaled);
-        let Some(readings) = readings else {
-            return self.take_any(values);
-        };
-        for (reading, value) in readings.iter().zip(&mut *values) {
-            let Some(number) = reading.exact() else {
-                return self.take_any(values);
-            };
-            *value = c_longlong::try_from(number).unwrap_or(c_longlong::MAX);
-        }
-        Ok(())
-    }
-
-    /// Takes the values that were read, of any events.
-    #[inline(never)]
-    fn take_any(&self, values: &mut [c_longlong]) -> Outcome {
         let mut lost = Ok(());
         for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
             let count = match self.on_one_cpu {
@@ -175,6 +187,7 @@ impl Set {
         Ok(Counting {
             set,
             counts,
+            exact: vec![0; scales.len()].into(),
             is_unscaled: scales.iter().all(|scale| *scale == 1.0),
             scales,
             on_one_cpu,
@@ -245,7 +258,6 @@ impl Set {
     }
 
     /// Returns the values: of a stopped set, the last ones.
-    #[inline]
     pub(crate) fn values(&mut self) -> Outcome<&[c_longlong]> {
         self.component()?;
         if self.is_running() {
@@ -253,6 +265,25 @@ impl Set {
             counting.read(&mut self.values)?;
         }
         Ok(&self.values)
+    }
+
+    /// Hands out the position of each event with its value: of a stopped set, the last ones.
+    #[inline(always)]
+    pub(crate) fn each_value(&mut self, mut each: impl FnMut(usize, c_longlong)) -> Outcome {
+        if self.is_running()
+            && let Some(counting) = &mut self.counting
+            && counting.read_exact(&mut each)
+        {
+            return Ok(());
+        }
+        self.each_of_any(each)
+    }
+
+    #[inline(never)]
+    fn each_of_any(&mut self, mut each: impl FnMut(usize, c_longlong)) -> Outcome {
+        let values = self.values()?.iter().enumerate();
+        values.for_each(|(at, value)| each(at, *value));
+        Ok(())
     }
 
     /// Returns the values as they were when they were last read or the set was stopped.
@@ -412,11 +443,13 @@ mod tests {
                 .expect("it opens everything");
             let mut counting = Counting {
                 counts: set.counts(),
+                exact: vec![0; events].into(),
                 scales: vec![1.0; events],
                 is_unscaled: true,
                 on_one_cpu: false,
                 set,
             };
+            assert!(!counting.read_exact(&mut |_, _| ()));
             let mut values = vec![-1; events];
             (counting.read(&mut values), values)
         };

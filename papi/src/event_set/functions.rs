@@ -208,16 +208,14 @@ pub(crate) extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_
 ///
 /// # Safety
 /// `values` is null or has an element for each event of the set.
-#[inline]
+#[inline(always)]
 unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
     set.component()?;
     if values.is_null() {
         return Err(EINVAL);
     }
-    let read = set.values()?;
     // SAFETY: not null, and the caller's promise.
-    unsafe { values.copy_from_nonoverlapping(read.as_ptr(), read.len()) };
-    Ok(())
+    set.each_value(|at, value| unsafe { values.add(at).write(value) })
 }
 
 #[unsafe(no_mangle)]
@@ -250,11 +248,11 @@ pub(crate) extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c
             if values.is_null() {
                 return Err(EINVAL);
             }
-            for (at, value) in set.values()?.iter().enumerate() {
+            set.each_value(|at, value| {
                 // SAFETY: not null, and the caller's array has an element for each event of the set.
                 let sum = unsafe { &mut *values.add(at) };
-                *sum = sum.wrapping_add(*value);
-            }
+                *sum = sum.wrapping_add(value);
+            })?;
             set.reset()
         })
     })

@@ -1,0 +1,173 @@
+//! Reads of values alone, of a kernel group that was counted all the time since the last reset.
+
+use quipu_hal::Reading;
+
+use super::{Counter, GROUP_ENTRY, KernelGroup, SINGLE};
+use crate::user_read::{Times, Way};
+
+impl Counter {
+    /// Returns the time enabled since the last reset, if it was counted all of it.
+    #[inline(always)]
+    fn time_of_all(&self, enabled: u64, running: u64) -> Option<u64> {
+        let since_reset = enabled.wrapping_sub(self.enabled);
+        (running.wrapping_sub(self.running) == since_reset).then_some(since_reset)
+    }
+
+    /// Returns true if its page says so, whose times are those of its last change: both go on together while the counter
+    /// is on the PMU, so that no clock is needed.
+    #[inline(always)]
+    fn was_on_all_the_time(&self, times: Times) -> bool {
+        self.time_of_all(times.enabled, times.running).is_some()
+    }
+
+    /// Returns the value since the last reset, if it is possible for all that is known.
+    #[inline(always)]
+    fn possible(&self, value: u64) -> Option<u64> {
+        // A value below that of the reset is a large one here.
+        let since_reset = value.wrapping_sub(self.value);
+        (since_reset <= self.possible).then_some(since_reset)
+    }
+}
+
+impl KernelGroup {
+    /// Reads the only member in one system call, if it was counted all the time.
+    #[inline(always)]
+    pub(crate) fn exact_counter(&self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        let [fd] = &*self.fds else {
+            return false;
+        };
+        let [counter] = &*self.counters else {
+            return false;
+        };
+        let [out] = values else {
+            return false;
+        };
+        let mut words = [0; SINGLE];
+        if !fd.fills(&mut words) {
+            return false;
+        }
+        let [value, enabled, running] = words;
+        let (Some(all), Some(value)) = (
+            counter.time_of_all(enabled, running),
+            counter.possible(value),
+        ) else {
+            return false;
+        };
+        *out = value;
+        if let Some(time) = time {
+            *time = all;
+        }
+        true
+    }
+
+    /// Reads every member in one system call of the leader, if the group was counted all the time and the kernel lists
+    /// the members in their order. `words` are the plan's.
+    #[inline(always)]
+    pub(crate) fn exact_snapshot(
+        &self,
+        words: &mut [u64],
+        values: &mut [u64],
+        time: Option<&mut u64>,
+    ) -> bool {
+        let Some((leader, first)) = self.fds.first().zip(self.counters.first()) else {
+            return false;
+        };
+        if !leader.fills(words) {
+            return false;
+        }
+        let [listed, enabled, running, entries @ ..] = words else {
+            return false;
+        };
+        let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
+        let Some(all) = first.time_of_all(*enabled, *running) else {
+            return false;
+        };
+        if *listed != values.len() as u64
+            || values.len() != self.counters.len()
+            || entries.len() < values.len()
+        {
+            return false;
+        }
+        for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(values) {
+            match counter.possible(value) {
+                Some(value) if id == counter.id => *out = value,
+                _ => return false,
+            }
+        }
+        if let Some(time) = time {
+            *time = all;
+        }
+        true
+    }
+
+    /// Reads the only member by its page, if possible at this moment on this thread, and it was counted all the time;
+    /// otherwise what is in `values` means nothing.
+    #[inline(always)]
+    pub(crate) fn exact_mapped_counter(&self, values: &mut [u64]) -> bool {
+        let Ok(user) = &self.user else {
+            return false;
+        };
+        let [counter] = &*self.counters else {
+            return false;
+        };
+        let [out] = values else {
+            return false;
+        };
+        user.read_value(
+            |times| counter.was_on_all_the_time(times),
+            |value| {
+                let possible = counter.possible(value);
+                *out = possible.unwrap_or_default();
+                possible.is_some()
+            },
+        )
+    }
+
+    /// Reads every member by its page, if that is known to be quicker, possible at this moment on this thread, and the
+    /// group was counted all the time; otherwise what is in `values` means nothing.
+    #[inline(always)]
+    pub(crate) fn exact_mapped(&self, values: &mut [u64]) -> bool {
+        let Ok(user) = &self.user else {
+            return false;
+        };
+        let [leader, ..] = &*self.counters else {
+            return false;
+        };
+        if user.way() != Way::UserSpace || values.len() != self.counters.len() {
+            return false;
+        }
+        let members = self.counters.iter().zip(values);
+        user.read_values(
+            |times| leader.was_on_all_the_time(times),
+            members,
+            |(counter, out), value| {
+                let possible = counter.possible(value);
+                *out = possible.unwrap_or_default();
+                possible.is_some()
+            },
+        )
+    }
+
+    /// Notes what is possible in the time of each of these readings, so that values up to that need no look at their time.
+    pub(crate) fn note_possible(&mut self, readings: &[Reading]) {
+        for (counter, reading) in self.counters.iter_mut().zip(readings) {
+            let most = counter.max_rate.most(reading.time_running);
+            counter.possible = most.min(i64::MAX as u64);
+        }
+    }
+}
+
+/// Takes the values of readings and their time, if all of them are exact; of as many as there are values.
+#[inline(always)]
+pub(crate) fn take_exact(readings: &[Reading], values: &mut [u64], time: Option<&mut u64>) -> bool {
+    for (reading, out) in readings.iter().zip(values) {
+        match reading.exact() {
+            Some(value) => *out = value,
+            None => return false,
+        }
+    }
+    if let (Some(time), Some(first)) = (time, readings.first()) {
+        *time = first.time_enabled;
+    }
+    true
+}
