@@ -426,3 +426,117 @@ impl UserReads for LinuxGroup {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::PipeWriter;
+
+    use quipu_hal::MaxRate;
+
+    use super::*;
+    use crate::kernel_group::tests::{from_pipe, write};
+
+    /// A group of one or two counters that reads what is written into the pipe.
+    fn group(plan: ReadPlan, ids: &[u64]) -> (PipeWriter, LinuxGroup) {
+        let (pipe, mut kernel_group) = from_pipe(plan, ids);
+        for member in 0..ids.len() {
+            kernel_group.set_max_rate(member, MaxRate::EVENTS);
+        }
+        let members = ids.iter().map(|_| EventInfo::counter("event")).collect();
+        (
+            pipe,
+            LinuxGroup::new(members, vec![Part::whole()], vec![kernel_group]),
+        )
+    }
+
+    /// The values alone and their time, after these were written.
+    fn exact(
+        pipe: &mut PipeWriter,
+        group: &mut LinuxGroup,
+        reads: &[&[u64]],
+    ) -> Option<(Vec<u64>, u64)> {
+        reads.iter().for_each(|words| write(pipe, words));
+        let (mut values, mut time) = (vec![0; group.members.len()], 0);
+        let given = group.read_exact(&mut values, Some(&mut time));
+        given.then_some((values, time))
+    }
+
+    #[test]
+    fn values_alone_take_one_call() {
+        let (mut pipe, mut one) = group(ReadPlan::Single, &[1]);
+        let (mut other_pipe, mut two) = group(ReadPlan::Snapshot, &[1, 2]);
+        for round in 1..4 {
+            let time = round * 100;
+            let of_one = exact(&mut pipe, &mut one, &[&[round, time, time]]);
+            assert_eq!(of_one, Some((vec![round], time)));
+            let words = [2, time, time, 5 * round, 1, 6 * round, 2];
+            let of_two = exact(&mut other_pipe, &mut two, &[&words]);
+            assert_eq!(of_two, Some((vec![5 * round, 6 * round], time)));
+        }
+        // As read(2) has them without a signal and in their order; else a second call has them.
+        let reversed = [2, 400, 400, 24, 2, 20, 1];
+        let of_two = exact(&mut other_pipe, &mut two, &[&reversed, &reversed]);
+        assert_eq!(of_two, Some((vec![20, 24], 400)));
+    }
+
+    /// What was not counted at all times stays so until a reset: one more call finds out, and none after it.
+    #[test]
+    fn values_alone_are_those_that_were_counted_all_the_time() {
+        let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2]);
+        let first = exact(&mut pipe, &mut group, &[&[2, 100, 100, 5, 1, 6, 2]]);
+        assert_eq!(first, Some((vec![5, 6], 100)));
+        let waited = [2, 200, 199, 7, 1, 8, 2];
+        assert_eq!(exact(&mut pipe, &mut group, &[&waited, &waited]), None);
+        let later = [8, 9, 10].map(|value| [2, 200, 199, value, 1, 8, 2]);
+        let more: Vec<&[u64]> = later.iter().map(|words| &words[..]).collect();
+        assert_eq!(exact(&mut pipe, &mut group, &more), None);
+        let mut readings = group.read_buf();
+        for unread in [8, 9] {
+            assert_eq!(group.read(&mut readings), Ok(()));
+            assert_eq!(readings[0][0].value, unread);
+        }
+        assert_eq!(group.reset(), Ok(()));
+        let since_reset = [2, 300, 299, 12, 1, 10, 2];
+        let after = exact(&mut pipe, &mut group, &[&since_reset]);
+        assert_eq!(after, Some((vec![2, 2], 100)));
+    }
+
+    /// A value beyond what was possible so far is looked at with the time; one that jumped is not given.
+    #[test]
+    fn values_alone_have_not_jumped() {
+        let (mut pipe, mut group) = group(ReadPlan::Single, &[1]);
+        let at = |value, time| [value, time, time];
+        let most = MaxRate::EVENTS.most(100);
+        let first = exact(&mut pipe, &mut group, &[&at(1, 100)]);
+        assert_eq!(first, Some((vec![1], 100)));
+        let all = exact(&mut pipe, &mut group, &[&at(most, 100)]);
+        assert_eq!(all, Some((vec![most], 100)), "in one call");
+        let later = at(most + 1, 200);
+        let beyond = exact(&mut pipe, &mut group, &[&later, &later]);
+        assert_eq!(beyond, Some((vec![most + 1], 200)), "a second call tells");
+        let jump = at(10 << 47, 300);
+        assert_eq!(exact(&mut pipe, &mut group, &[&jump, &jump]), None);
+        write(&mut pipe, &jump);
+        assert_eq!(group.reset(), Ok(()));
+        let after = exact(&mut pipe, &mut group, &[&at((10 << 47) + 3, 400)]);
+        assert_eq!(after, Some((vec![3], 100)));
+        // Backwards, as after a reset that another process made.
+        let back = at(4, 500);
+        let below = exact(&mut pipe, &mut group, &[&back, &back]);
+        assert_eq!(below, Some((vec![0], 200)), "as readings have it");
+    }
+
+    #[test]
+    fn values_alone_are_as_many_as_members() {
+        let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2]);
+        for length in [0, 1, 3] {
+            assert!(!group.read_exact(&mut vec![0; length], None));
+        }
+        let words = [2, 100, 100, 5, 1, 6, 2];
+        assert!(exact(&mut pipe, &mut group, &[&words]).is_some());
+        for length in [0, 1, 3] {
+            write(&mut pipe, &words);
+            assert!(!group.read_exact(&mut vec![0; length], None));
+        }
+    }
+}

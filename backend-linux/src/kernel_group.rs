@@ -64,15 +64,30 @@ pub(crate) enum ReadFailure {
 }
 
 /// The id of a counter in a group read, the most that it can count, and its values at the last reset.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Counter {
     id: u64,
     value: u64,
     enabled: u64,
     running: u64,
     max_rate: MaxRate,
-    /// The most that it can have counted since the last reset, by the time running when its bound was last looked at.
+    /// The most that it can have counted since the last reset, by the time running when that was last looked at.
     possible: u64,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        let mut counter = Self {
+            id: 0,
+            value: 0,
+            enabled: 0,
+            running: 0,
+            max_rate: MaxRate::NONE,
+            possible: 0,
+        };
+        counter.note_possible(0);
+        counter
+    }
 }
 
 impl Counter {
@@ -173,7 +188,7 @@ impl KernelGroup {
     pub(crate) fn set_max_rate(&mut self, member: usize, max_rate: MaxRate) {
         if let Some(counter) = self.counters.get_mut(member) {
             counter.max_rate = max_rate;
-            counter.possible = 0;
+            counter.note_possible(0);
         }
     }
 
@@ -431,7 +446,7 @@ impl KernelGroup {
             if !keeps_value(i) {
                 counter.value += read.value;
             }
-            counter.possible = 0;
+            counter.note_possible(0);
             counter.enabled = read.raw_time_enabled;
             counter.running = read.raw_time_running;
         }
@@ -515,4 +530,4 @@ fn read_exactly(fd: &CounterFd, words: &mut [u64]) -> Result<(), ReadFailure> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,11 @@ impl Counter {
         self.time_of_all(times.enabled, times.running).is_some()
     }
 
+    /// Notes what is possible in this time running since the last reset, and in any that is longer.
+    pub(super) fn note_possible(&mut self, time_running: u64) {
+        self.possible = self.max_rate.most(time_running).min(i64::MAX as u64);
+    }
+
     /// Returns the value since the last reset, if it is possible for all that is known.
     #[inline(always)]
     fn possible(&self, value: u64) -> Option<u64> {
@@ -151,8 +156,7 @@ impl KernelGroup {
     /// Notes what is possible in the time of each of these readings, so that values up to that need no look at their time.
     pub(crate) fn note_possible(&mut self, readings: &[Reading]) {
         for (counter, reading) in self.counters.iter_mut().zip(readings) {
-            let most = counter.max_rate.most(reading.time_running);
-            counter.possible = most.min(i64::MAX as u64);
+            counter.note_possible(reading.time_running);
         }
     }
 }

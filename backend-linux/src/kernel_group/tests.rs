@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 /// A kernel group of `ids` that reads what is written into the pipe.
-fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) {
+pub(crate) fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let fd = CounterFd::new(OwnedFd::from(reader));
     let counter = |id: &u64| Counter {
@@ -27,7 +27,7 @@ fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) 
     (writer, group)
 }
 
-fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
+pub(crate) fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
     pipe.write_all(&bytes).expect("room in the pipe");
 }

@@ -435,3 +435,76 @@ impl UserPage {
         ((u128::from(cycles) * u128::from(mult)) >> shift) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Registers that count 7, and let the kernel change a page meanwhile.
+    struct Changing<F>(F);
+
+    impl<F: Fn()> Registers for Changing<F> {
+        fn counter(&self, _: u32) -> Option<u64> {
+            (self.0)();
+            Some(7)
+        }
+
+        fn cycles(&self) -> u64 {
+            unreachable!("values alone take no clock")
+        }
+    }
+
+    fn fields(index: u32, offset: i64) -> PageFields {
+        PageFields {
+            index,
+            offset,
+            time_enabled: 90,
+            time_running: 80,
+            capabilities: PageCapabilities::VALUE,
+            pmc_width: 48,
+            time_shift: 0,
+            time_mult: 0,
+            time_offset: 0,
+            time_zero: 0,
+            time_cycles: 0,
+            time_mask: 0,
+        }
+    }
+
+    /// The values of two pages, while something happens; `None` if they are not told.
+    fn values(pages: &[UserPage; 2], waited: u64, meanwhile: impl Fn()) -> Option<[u64; 2]> {
+        let mut values = [0; 2];
+        let [leader, other] = pages;
+        let told = leader.read_values(
+            |times| times.enabled - times.running == waited,
+            0,
+            std::iter::once((other, 1)),
+            &Changing(meanwhile),
+            |place: usize, value| {
+                values[place] = value;
+                value < 1_000
+            },
+        );
+        told.then_some(values)
+    }
+
+    #[test]
+    fn values_alone_are_of_one_stay_on_the_pmu() {
+        let pages = [fields(1, 100), fields(2, 200)].map(|fields| UserPage::recorded(&fields));
+        assert_eq!(values(&pages, 10, || ()), Some([107, 207]));
+        assert_eq!(values(&pages, 9, || ()), None, "it waited for longer");
+        for page in &pages {
+            let meanwhile = || page.publish(&fields(1, 300));
+            assert_eq!(values(&pages, 10, meanwhile), None, "a page changed");
+        }
+        assert_eq!(values(&pages, 10, || ()), Some([307, 307]));
+        for page in &pages {
+            page.publish(&fields(1, 1_000));
+            assert_eq!(values(&pages, 10, || ()), None, "a value is not wanted");
+            page.publish(&fields(0, 300));
+            assert_eq!(values(&pages, 10, || ()), None, "it is on no register");
+            page.publish(&fields(1, 300));
+        }
+        assert_eq!(values(&pages, 10, || ()), Some([307, 307]));
+    }
+}

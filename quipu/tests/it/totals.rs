@@ -88,6 +88,23 @@ impl Group for GivenGroup {
         }
         Ok(())
     }
+
+    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        let mut readings = self.read_buf();
+        if self.read(&mut readings).is_err() || values.len() != self.infos.len() {
+            return false;
+        }
+        for (value, reading) in values.iter_mut().zip(&readings[0]) {
+            match reading.exact() {
+                Some(exact) => *value = exact,
+                None => return false,
+            }
+        }
+        if let Some(time) = time {
+            *time = readings[0][0].time_enabled;
+        }
+        true
+    }
 }
 
 /// Every event's total is what the rules say of its parts, whatever the reading, and wherever the event stands
@@ -172,19 +189,24 @@ fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
     Ok(())
 }
 
+/// Returns a set of events with this reading; `sum` is one of two events.
+fn opened(events: &str, reading: &Arc<Mutex<Reading>>) -> Result<EventSet> {
+    let backend = Given {
+        reading: Arc::clone(reading),
+        capabilities: Capabilities::none(),
+    };
+    let mut builder = EventSet::builder();
+    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+    builder.preset("sum", "a + b")?;
+    builder.events(events)?.open()
+}
+
 /// Readings are those of all events in their order, or there are none.
 #[test]
 fn readings_are_of_all_events_in_a_row() -> Result<()> {
     let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
     let values = |events: &str| -> Result<Option<Vec<u64>>> {
-        let backend = Given {
-            reading: Arc::clone(&reading),
-            capabilities: Capabilities::none(),
-        };
-        let mut builder = EventSet::builder();
-        builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
-        builder.preset("sum", "a + b")?;
-        let mut set = builder.events(events)?.open()?;
+        let mut set = opened(events, &reading)?;
         let mut counts = set.counts();
         set.read(&mut counts)?;
         let readings = counts.clone();
@@ -203,6 +225,63 @@ fn readings_are_of_all_events_in_a_row() -> Result<()> {
         "sum",
     ] {
         assert_eq!(values(events)?, None, "{events}");
+    }
+    Ok(())
+}
+
+/// Values alone are those of all events in their order, in one group or several, or there are none.
+#[test]
+fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
+    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
+    let alone = |events: &str, length: usize, with_time: bool| -> Result<Option<(Vec<u64>, u64)>> {
+        let mut set = opened(events, &reading)?;
+        let (mut values, mut time) = (vec![0; length], 0);
+        let given = set.read_exact(&mut values, with_time.then_some(&mut time));
+        Ok(given.then_some((values, time)))
+    };
+    for (events, values) in [
+        ("a", &[7][..]),
+        ("{a,b,c}", &[7, 8, 9]),
+        ("a,b", &[7, 7]),
+        ("{a,b},c", &[7, 8, 7]),
+        ("a,{b,c}", &[7, 7, 8]),
+    ] {
+        let length = values.len();
+        assert_eq!(alone(events, length, false)?, Some((values.into(), 0)));
+        let set = opened(events, &reading)?;
+        let groups = set
+            .events()
+            .iter()
+            .filter_map(|event| Some(event.index().ok()?.group));
+        let time_of_one = (groups.max() == Some(0)).then(|| (values.into(), 10));
+        assert_eq!(alone(events, length, true)?, time_of_one, "{events}");
+        for length in [0, length - 1, length + 1] {
+            assert_eq!(alone(events, length, false)?, None, "{events}: {length}");
+        }
+    }
+    for (events, length) in [
+        ("refused", 1),
+        ("refused,a", 2),
+        ("a,refused", 2),
+        ("{a,gauge}", 2),
+        ("failing", 1),
+        ("a,failing", 2),
+        ("sum", 1),
+        ("a,sum", 2),
+    ] {
+        for length in [length, length - 1, length + 1] {
+            assert_eq!(alone(events, length, false)?, None, "{events}: {length}");
+        }
+    }
+    for inexact in [
+        Reading::new(7, 10, 9),
+        Reading::new(0, 10, 0),
+        Reading::new(10 << 47, 10, 10).with_max_rate(MaxRate::EVENTS),
+    ] {
+        *reading.lock().expect("no test panics with it") = inexact;
+        for (events, length) in [("a", 1), ("{a,b}", 2), ("a,b", 2)] {
+            assert_eq!(alone(events, length, false)?, None, "{inexact:?}");
+        }
     }
     Ok(())
 }

@@ -87,6 +87,11 @@ pub(crate) trait Defect: Clone + Send + Sync + 'static {
         group.read(out)
     }
 
+    /// By default there are no values alone.
+    fn read_exact(&mut self, group: &mut dyn Group, values: &mut [u64], time: &mut u64) -> bool {
+        false
+    }
+
     fn read_in_user_space(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<bool> {
         Ok(false)
     }
@@ -160,6 +165,12 @@ impl<D: Defect> Group for TamperedGroup<D> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.defect.read(&mut *self.inner, out)
+    }
+
+    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+        let unwanted = &mut 0;
+        self.defect
+            .read_exact(&mut *self.inner, values, time.unwrap_or(unwanted))
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
