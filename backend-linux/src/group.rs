@@ -479,7 +479,7 @@ mod tests {
         assert_eq!(of_two, Some((vec![20, 24], 400)));
     }
 
-    /// What was not counted at all times stays so until a reset: one more call finds out, and none after it.
+    /// Gives none of a group that waited, until a reset: one more call finds out, and none after it.
     #[test]
     fn values_alone_are_those_that_were_counted_all_the_time() {
         let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2]);

@@ -236,15 +236,11 @@ impl UserCounters {
     /// Reads the only member, if its page tells times, the calling thread is the one it counts, and it stays on the PMU.
     #[inline(always)]
     pub(crate) fn read_counter(&self, found: impl FnOnce(u64, Times)) -> Option<()> {
-        let [page] = &*self.pages else {
-            return None;
-        };
-        if self.call_times.is_some() || !self.owner.is_this_thread() {
+        if self.pages.len() != 1 || self.call_times.is_some() {
             return None;
         }
-        // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
-        let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
-        page.read_at_once(&registers, found)
+        let (mut pages, registers) = own(&self.pages, &self.owner)?;
+        pages.next()?.read_at_once(&registers, found)
     }
 
     /// Reads the value of the only member, if its page allows it at once and the calling thread is the one it counts. What
@@ -255,14 +251,15 @@ impl UserCounters {
         as_wanted: impl FnOnce(Times) -> bool,
         mut found: impl FnMut(u64) -> bool,
     ) -> bool {
-        let [page] = &*self.pages else {
-            return false;
-        };
-        if !self.owner.is_this_thread() {
+        if self.pages.len() != 1 {
             return false;
         }
-        // SAFETY: the owner is a thread of the process that mapped it, and counted by it.
-        let (page, registers) = unsafe { (page.get(), CpuRegisters::new()) };
+        let Some((mut pages, registers)) = own(&self.pages, &self.owner) else {
+            return false;
+        };
+        let Some(page) = pages.next() else {
+            return false;
+        };
         let others = std::iter::empty();
         page.read_values(as_wanted, (), others, &registers, |(), value| found(value))
     }
@@ -277,17 +274,13 @@ impl UserCounters {
         places: impl Iterator<Item = P>,
         found: impl FnMut(P, u64) -> bool,
     ) -> bool {
-        if !self.owner.is_this_thread() {
+        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
             return false;
-        }
-        // SAFETY: the owner is a thread of the process that mapped them.
-        let pages = self.pages.iter().map(|page| unsafe { page.get() });
+        };
         let mut members = pages.zip(places);
         let Some((leader, own)) = members.next() else {
             return false;
         };
-        // SAFETY: the pages are those of counters of the calling thread, and `map` has looked at them.
-        let registers = unsafe { CpuRegisters::new() };
         leader.read_values(as_wanted, own, members, &registers, found)
     }
 
@@ -300,18 +293,13 @@ impl UserCounters {
         made: impl Fn(Times) -> T,
         found: impl FnMut(P, u64, T),
     ) -> bool {
-        if !self.owner.is_this_thread() {
+        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
             return false;
-        }
-        // SAFETY: the owner is a thread of the process that mapped them.
-        let pages = self.pages.iter().map(|page| unsafe { page.get() });
+        };
         let mut members = pages.zip(places);
         let Some((leader, own)) = members.next() else {
             return false;
         };
-        // SAFETY: the pages are those of counters of the calling thread, whose capabilities
-        // `read_group` heeds, and `map` has looked at where there are times of calls.
-        let registers = unsafe { CpuRegisters::new() };
         match &mut self.call_times {
             None => {
                 let mut times = OfThePage(&registers);
@@ -321,6 +309,23 @@ impl UserCounters {
         }
         .is_some()
     }
+}
+
+/// Returns the pages of the calling thread's own counters, and the registers that they name; `None` on other threads.
+#[inline(always)]
+fn own<'a>(
+    pages: &'a [CounterPage],
+    owner: &Owner,
+) -> Option<(impl Iterator<Item = &'a UserPage> + Clone, CpuRegisters)> {
+    if !owner.is_this_thread() {
+        return None;
+    }
+    // SAFETY: the pages are those of counters of the calling thread, whose capabilities are heeded where times are
+    // read, and which `map` has looked at, or others of their PMU.
+    let registers = unsafe { CpuRegisters::new() };
+    // SAFETY: the owner is a thread of the process that mapped them.
+    let pages = pages.iter().map(|page| unsafe { page.get() });
+    Some((pages, registers))
 }
 
 /// Returns the pages of counters in the process that mapped them, and none in others.

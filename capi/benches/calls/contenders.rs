@@ -129,7 +129,7 @@ fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
 #[derive(Default)]
 struct Facade {
     open: Option<(EventSet, Counts)>,
-    /// What is read of values alone.
+    /// The values that are read alone.
     values: Vec<u64>,
 }
 
