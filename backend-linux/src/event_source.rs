@@ -3,6 +3,7 @@
 #[cfg(feature = "names")]
 mod named;
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use quipu_hal::{
@@ -122,14 +123,14 @@ impl EventSource {
         if spec.condition.is_some() && !may_have_fields {
             return Err(takes_no_condition(spec));
         }
-        let named = |name: String, placement, honours| Resolved {
+        let named = |name: Cow<'static, str>, placement, honours| Resolved {
             placement,
             info: EventInfo::counter(name).honouring(honours),
         };
         let of_core = |name, placement| Ok(named(name, placement, HARDWARE_FILTER));
-        let text = || spec.event.to_string();
+        let text = || spec.event.to_string().into();
         match &spec.event {
-            Event::Hardware(event) => of_core(event.name().to_owned(), self.hardware(*event)),
+            Event::Hardware(event) => of_core(event.name().into(), self.hardware(*event)),
             Event::Cache(event) => of_core(text(), self.on_cores(EventBits::cache(*event))),
             Event::Raw(event) => of_core(text(), self.on_cores(EventBits::raw(*event))),
             Event::Software(event) => Ok(Resolved {

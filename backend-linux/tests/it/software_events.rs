@@ -191,7 +191,7 @@ fn members_say_what_they_honour() {
         panic!("two members");
     };
     assert_eq!(
-        (clock.name.as_str(), clock.unit.as_ref()),
+        (&*clock.name, clock.unit.as_ref()),
         ("cpu-clock", "ns")
     );
     assert_eq!(clock.honours, Filter::empty());
