@@ -72,7 +72,8 @@ impl TableMap {
     #[must_use]
     pub fn event(mut self, number: u32, info: EventInfo, slots: SlotSet) -> Self {
         let entry = self.entries.len();
-        self.index.insert(Event::Named(info.name.clone().into_owned()), entry);
+        self.index
+            .insert(Event::Named(info.name.clone().into_owned()), entry);
         let raw = quipu_hal::RawEvent::new(number.into());
         self.index.insert(raw.into(), entry);
         self.entries.push(Entry {
