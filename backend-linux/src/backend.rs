@@ -23,7 +23,7 @@ use crate::kernel_group::KernelGroup;
 use crate::native::NativeNames;
 use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
-use crate::parts::{Attachment, Placement, PlannedPart, plan};
+use crate::parts::{Attachment, Placement, PlannedPart, plan, plan_each};
 use crate::rates::Rates;
 use crate::sorted::insert;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
@@ -186,7 +186,10 @@ impl LinuxBackend {
                 .with_reason("it has no members"));
         }
         let request = self.request(spec, target)?;
-        let (parts, kernel_groups) = request.open_everywhere()?;
+        let Opened {
+            parts,
+            kernel_groups,
+        } = request.open_everywhere()?;
         let group = LinuxGroup::new(request.infos, parts, kernel_groups);
         if !spec.attributes.disabled {
             group.start()?;
@@ -289,6 +292,13 @@ impl fmt::Debug for LinuxBackend {
     }
 }
 
+/// What was opened of a group: its kernel groups, and the part of each unless there is one, the whole target.
+#[derive(Default)]
+struct Opened {
+    parts: Vec<Part>,
+    kernel_groups: Vec<KernelGroup>,
+}
+
 /// One call of [`LinuxBackend::open_group`], its members resolved.
 struct OpenRequest<'a> {
     spec: &'a GroupSpec,
@@ -305,10 +315,12 @@ struct OpenRequest<'a> {
 }
 
 impl OpenRequest<'_> {
-    fn open_everywhere(&self) -> Result<(Vec<Part>, Vec<KernelGroup>)> {
+    fn open_everywhere(&self) -> Result<Opened> {
         let attachments = targets::attachments(self.target)?;
-        let most = attachments.list.len();
-        let mut opened = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut opened = Opened {
+            parts: Vec::new(),
+            kernel_groups: Vec::with_capacity(attachments.list.len()),
+        };
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
@@ -319,7 +331,7 @@ impl OpenRequest<'_> {
                 .filter_map(|attachment| attachment.part.thread);
             planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
-        if !opened.0.is_empty() {
+        if !opened.kernel_groups.is_empty() {
             return Ok(opened);
         }
         let names: Vec<_> = self.spec.members.iter().map(ToString::to_string).collect();
@@ -338,7 +350,7 @@ impl OpenRequest<'_> {
         &self,
         pid: i32,
         mut known: Vec<i32>,
-        opened: &mut (Vec<Part>, Vec<KernelGroup>),
+        opened: &mut Opened,
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
@@ -374,57 +386,58 @@ impl OpenRequest<'_> {
     }
 
     /// Opens the group at each of these attachments; returns the number of parts planned.
-    fn open_at(
-        &self,
-        attachments: &[Attachment],
-        opened: &mut (Vec<Part>, Vec<KernelGroup>),
-    ) -> Result<usize> {
-        let parts = plan(
-            &self.placements,
-            self.events.cores_of(&self.placements),
-            attachments,
-        );
-        let count = parts.len();
-        for mut part in parts {
-            self.check_counters(&part)?;
-            if self.user_reads.is_ok() {
-                part.request_user_reads();
-            }
-            match open_part(self.spec, &part, perf_event_open) {
-                Ok(mut group) => {
-                    self.set_up(&mut group, &part, 0)?;
-                    let known = self
-                        .user_reads
-                        .and_then(|()| self.known_pages.of(&part.bits));
-                    match known {
-                        Ok(known) => {
-                            let shown = group.read_in_user_space(known);
-                            if known.is_none() {
-                                self.known_pages.remember(&part.bits, shown);
-                            }
+    fn open_at(&self, attachments: &[Attachment], opened: &mut Opened) -> Result<usize> {
+        let cores = self.events.cores_of(&self.placements);
+        plan_each(&self.placements, cores, attachments, |part| {
+            self.open_planned(part, opened)
+        })
+    }
+
+    /// Opens the group in one part.
+    fn open_planned(&self, mut part: PlannedPart, opened: &mut Opened) -> Result<()> {
+        self.check_counters(&part)?;
+        if self.user_reads.is_ok() {
+            part.request_user_reads();
+        }
+        match open_part(self.spec, &part, perf_event_open) {
+            Ok(mut group) => {
+                self.set_up(&mut group, &part, 0)?;
+                let known = self
+                    .user_reads
+                    .and_then(|()| self.known_pages.of(&part.bits));
+                match known {
+                    Ok(known) => {
+                        let shown = group.read_in_user_space(known);
+                        if known.is_none() {
+                            self.known_pages.remember(&part.bits, shown);
                         }
-                        Err(obstacle) => group.read_by_calls(obstacle),
                     }
-                    opened.0.push(part.part);
-                    opened.1.push(group);
+                    Err(obstacle) => group.read_by_calls(obstacle),
                 }
-                Err(refused)
-                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
-                        && matches!(self.target, Target::Process(_)) => {}
-                Err(refused) => {
-                    // The counters that did open may be what there was no room beside.
-                    *opened = Default::default();
-                    return Err(open_error::explain(
-                        &refused,
-                        self.spec,
-                        self.target,
-                        &part,
-                        self.events,
-                    ));
+                if part.part != Part::whole() {
+                    opened.parts.push(part.part);
                 }
+                opened.kernel_groups.push(group);
+                Ok(())
+            }
+            Err(refused)
+                if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                    && matches!(self.target, Target::Process(_)) =>
+            {
+                Ok(())
+            }
+            Err(refused) => {
+                // The counters that did open may be what there was no room beside.
+                *opened = Opened::default();
+                Err(open_error::explain(
+                    &refused,
+                    self.spec,
+                    self.target,
+                    &part,
+                    self.events,
+                ))
             }
         }
-        Ok(count)
     }
 
     /// Sets up the counters of a part from this member on, which have just been opened.

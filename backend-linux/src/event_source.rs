@@ -101,11 +101,15 @@ impl EventSource {
         }
     }
 
+    /// Returns true if an event is one of the core that a map may know: raw bits.
+    pub(crate) fn has_map_of(&self, bits: &EventBits) -> bool {
+        bits.config.type_ == event_type::RAW
+            || !bits.is_counted_live() && self.is_core_type(bits.config.type_)
+    }
+
     /// Returns the most that an event can count in a time: what the map of its core says, or else its bits.
     pub(crate) fn max_rate(&self, bits: &EventBits) -> MaxRate {
-        let of_core = bits.config.type_ == event_type::RAW
-            || !bits.is_counted_live() && self.is_core_type(bits.config.type_);
-        if !of_core {
+        if !self.has_map_of(bits) {
             return MaxRate::of(&Encoding::Perf(bits.config));
         }
         #[cfg(feature = "names")]

@@ -1,7 +1,7 @@
 //! An open group: its kernel groups, one for each part of the target.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
     Error, ErrorKind, EventInfo, Group, Overflows, Part, ReadBuf, Reading, Result, Simultaneity,
@@ -45,15 +45,21 @@ pub struct LinuxGroup {
     members: Box<[EventInfo]>,
     parts: Arc<[Part]>,
     kernel_groups: Box<[KernelGroup]>,
-    /// The buffer that the kernel writes to; as long as the longest read.
+    /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
-    /// The readings of one part, which a reset counts from.
+    /// The readings of one part, which a reset counts from, if there are several.
     at_reset: Box<[Reading]>,
     read: Read,
     read_exact: ReadExact,
     /// False where it was not counted all the time, which will be so until it is reset.
     may_be_exact: bool,
     _open: CountersOpen,
+}
+
+/// Returns the parts of groups that are in one, the whole target.
+fn whole_target() -> &'static Arc<[Part]> {
+    static WHOLE: OnceLock<Arc<[Part]>> = OnceLock::new();
+    WHOLE.get_or_init(|| [Part::whole()].into())
 }
 
 /// The code that reads a group: what is frequent has code of its own.
@@ -63,12 +69,27 @@ type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 type ReadExact = fn(&mut LinuxGroup, &mut [u64], Option<&mut u64>) -> bool;
 
 impl LinuxGroup {
+    /// Returns the group of these kernel groups, one for each part; where no parts are given, of the one that is the whole
+    /// target.
     pub(crate) fn new(
         members: Vec<EventInfo>,
-        parts: impl Into<Arc<[Part]>>,
-        kernel_groups: impl Into<Box<[KernelGroup]>>,
+        parts: Vec<Part>,
+        kernel_groups: Vec<KernelGroup>,
     ) -> Self {
-        let kernel_groups = kernel_groups.into();
+        let parts = match (&*parts, &*members) {
+            // A buffer of another such group has room for one reading, too.
+            ([], [_]) => Arc::clone(whole_target()),
+            ([], _) => [Part::whole()].into(),
+            _ => parts.into(),
+        };
+        Self::of_parts(members, parts, kernel_groups.into())
+    }
+
+    fn of_parts(
+        members: Vec<EventInfo>,
+        parts: Arc<[Part]>,
+        kernel_groups: Box<[KernelGroup]>,
+    ) -> Self {
         let words = kernel_groups
             .iter()
             .map(|group| group.plan().words(members.len()));
@@ -78,9 +99,12 @@ impl LinuxGroup {
             read: Self::read_parts,
             read_exact: Self::exact_parts,
             may_be_exact: true,
-            at_reset: vec![Reading::default(); members.len()].into(),
+            at_reset: match members.len() {
+                1 => Box::default(),
+                several => vec![Reading::default(); several].into(),
+            },
             members: members.into(),
-            parts: parts.into(),
+            parts,
             kernel_groups,
             words: vec![0; longest].into(),
             _open: CountersOpen::new(),
@@ -97,7 +121,7 @@ impl LinuxGroup {
 
     /// Returns the group with these members, after counters were added to its kernel groups.
     pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
-        Self::new(members, self.parts, self.kernel_groups)
+        Self::of_parts(members, self.parts, self.kernel_groups)
     }
 
     /// Starts a group that has just been opened.
@@ -371,8 +395,13 @@ impl Group for LinuxGroup {
     fn reset(&mut self) -> Result<()> {
         let members = &self.members;
         let gauge = |i: usize| members[i].kind == ValueKind::Gauge;
+        let mut one = [Reading::default()];
+        let at_reset = match &mut *self.at_reset {
+            [] => &mut one,
+            several => several,
+        };
         for (i, group) in self.kernel_groups.iter_mut().enumerate() {
-            if let Err(failure) = group.reset(&mut self.words, &mut self.at_reset, gauge) {
+            if let Err(failure) = group.reset(&mut self.words, at_reset, gauge) {
                 return Err(self.read_error(i, failure));
             }
         }
