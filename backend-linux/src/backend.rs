@@ -21,6 +21,7 @@ use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 #[cfg(feature = "names")]
 use crate::native::NativeNames;
+use crate::one_or_more::OneOrMore;
 use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
 use crate::parts::{Attachment, Placement, PlannedPart, plan, plan_each};
@@ -181,6 +182,10 @@ impl LinuxBackend {
     /// # Errors
     /// As [`Backend::open`].
     pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
+        self.open_boxed(spec, target).map(|group| *group)
+    }
+
+    fn open_boxed(&self, spec: &GroupSpec, target: &Target) -> Result<Box<LinuxGroup>> {
         if spec.members.is_empty() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
@@ -190,7 +195,7 @@ impl LinuxBackend {
             parts,
             kernel_groups,
         } = request.open_everywhere()?;
-        let group = LinuxGroup::new(request.infos, parts, kernel_groups);
+        let group = Box::new(LinuxGroup::new(request.infos, parts, kernel_groups));
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -199,8 +204,8 @@ impl LinuxBackend {
 
     /// Resolves the members of a group.
     fn request<'a>(&'a self, spec: &'a GroupSpec, target: &'a Target) -> Result<OpenRequest<'a>> {
-        let mut placements = Vec::with_capacity(spec.members.len());
-        let mut infos = Vec::with_capacity(spec.members.len());
+        let mut placements = OneOrMore::with_capacity(spec.members.len());
+        let mut infos = OneOrMore::with_capacity(spec.members.len());
         for (i, member) in spec.members.iter().enumerate() {
             let resolved = self.events.resolve(member).map_err(|e| e.with_member(i))?;
             placements.push(resolved.placement);
@@ -257,7 +262,7 @@ impl Backend for LinuxBackend {
 
     /// Opens a group as [`LinuxBackend::open_group`] does.
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
-        Ok(Box::new(self.open_group(spec, target)?))
+        Ok(self.open_boxed(spec, target)?)
     }
 
     /// Keeps the counters of a group of several events in one part, and opens those that it lacks beside them.
@@ -296,7 +301,7 @@ impl fmt::Debug for LinuxBackend {
 #[derive(Default)]
 struct Opened {
     parts: Vec<Part>,
-    kernel_groups: Vec<KernelGroup>,
+    kernel_groups: OneOrMore<KernelGroup>,
 }
 
 /// One call of [`LinuxBackend::open_group`], its members resolved.
@@ -305,10 +310,10 @@ struct OpenRequest<'a> {
     target: &'a Target,
     events: &'a EventSource,
     rates: &'a Rates,
-    placements: Vec<Placement>,
+    placements: OneOrMore<Placement>,
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
-    infos: Vec<EventInfo>,
+    infos: OneOrMore<EventInfo>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
     known_pages: &'a KnownPages,
@@ -319,7 +324,7 @@ impl OpenRequest<'_> {
         let attachments = targets::attachments(self.target)?;
         let mut opened = Opened {
             parts: Vec::new(),
-            kernel_groups: Vec::with_capacity(attachments.list.len()),
+            kernel_groups: OneOrMore::with_capacity(attachments.list.len()),
         };
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
@@ -450,7 +455,7 @@ impl OpenRequest<'_> {
             condition::set(fd, member).map_err(|e| e.with_member(i))?;
         }
         group.send_signals(self.spec, &part.bits)?;
-        let members = part.bits.iter().zip(&self.infos).enumerate();
+        let members = part.bits.iter().zip(&*self.infos).enumerate();
         for (i, (bits, info)) in members.skip(first) {
             // What its map says itself, or else.
             let rate = match info.max_rate {
@@ -518,14 +523,14 @@ mod tests {
                 events: &hybrid.source,
                 rates: &Rates::default(),
                 dead_counters: vec![dead],
-                infos: Vec::new(),
+                infos: OneOrMore::default(),
                 user_reads: Ok(()),
                 known_pages: &KnownPages::default(),
             };
             let refused = request.check_counters(&PlannedPart {
                 attach: Attach::thread(0),
                 part: Part::whole().with_core(core),
-                bits: Vec::new(),
+                bits: OneOrMore::default(),
             });
             refused.err().map(|error| format!("{error:#}"))
         };

@@ -10,6 +10,7 @@ use quipu_hal::{
 
 use crate::counter_test::CountersOpen;
 use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
+use crate::one_or_more::OneOrMore;
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -42,9 +43,9 @@ use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
 /// ```
 #[derive(Debug)]
 pub struct LinuxGroup {
-    members: Box<[EventInfo]>,
+    members: OneOrMore<EventInfo>,
     parts: Arc<[Part]>,
-    kernel_groups: Box<[KernelGroup]>,
+    kernel_groups: OneOrMore<KernelGroup>,
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from, if there are several.
@@ -72,9 +73,9 @@ impl LinuxGroup {
     /// Returns the group of these kernel groups, one for each part; where no parts are given, of the one that is the whole
     /// target.
     pub(crate) fn new(
-        members: Vec<EventInfo>,
+        members: OneOrMore<EventInfo>,
         parts: Vec<Part>,
-        kernel_groups: Vec<KernelGroup>,
+        kernel_groups: OneOrMore<KernelGroup>,
     ) -> Self {
         let parts = match (&*parts, &*members) {
             // A buffer of another such group has room for one reading, too.
@@ -82,13 +83,13 @@ impl LinuxGroup {
             ([], _) => [Part::whole()].into(),
             _ => parts.into(),
         };
-        Self::of_parts(members, parts, kernel_groups.into())
+        Self::of_parts(members, parts, kernel_groups)
     }
 
     fn of_parts(
-        members: Vec<EventInfo>,
+        members: OneOrMore<EventInfo>,
         parts: Arc<[Part]>,
-        kernel_groups: Box<[KernelGroup]>,
+        kernel_groups: OneOrMore<KernelGroup>,
     ) -> Self {
         let words = kernel_groups
             .iter()
@@ -103,7 +104,7 @@ impl LinuxGroup {
                 1 => Box::default(),
                 several => vec![Reading::default(); several].into(),
             },
-            members: members.into(),
+            members,
             parts,
             kernel_groups,
             words: vec![0; longest].into(),
@@ -120,7 +121,7 @@ impl LinuxGroup {
     }
 
     /// Returns the group with these members, after counters were added to its kernel groups.
-    pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
+    pub(crate) fn with_members(self, members: OneOrMore<EventInfo>) -> Self {
         Self::of_parts(members, self.parts, self.kernel_groups)
     }
 

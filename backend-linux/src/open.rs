@@ -4,6 +4,7 @@ use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
 use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::one_or_more::OneOrMore;
 use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
@@ -97,10 +98,10 @@ fn open_members(
     planned: &PlannedPart,
     there: &[CounterFd],
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<Vec<CounterFd>, RefusedMember> {
+) -> Result<OneOrMore<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len() - there.len());
-    let members = spec.members.iter().zip(&planned.bits).enumerate();
+    let mut fds = OneOrMore::with_capacity(spec.members.len() - there.len());
+    let members = spec.members.iter().zip(&*planned.bits).enumerate();
     for (member, (event, bits)) in members.skip(there.len()) {
         let mut last = PerfEventAttr::default();
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
@@ -119,7 +120,7 @@ fn open_members(
         })?);
     }
     if LEADERS_ARE_OVERLOOKED
-        && let [leader, .., bits] = planned.bits.as_slice()
+        && let [leader, .., bits] = &*planned.bits
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
         && let Some(group) = there.first().or(fds.first())
@@ -231,11 +232,11 @@ mod tests {
     use super::*;
     use quipu_hal::{Hardware, Part, Software};
 
-    fn part(bits: Vec<EventBits>) -> PlannedPart {
+    fn part<const N: usize>(bits: [EventBits; N]) -> PlannedPart {
         PlannedPart {
             attach: Attach::thread(0),
             part: Part::whole(),
-            bits,
+            bits: bits.into_iter().collect(),
         }
     }
 
@@ -243,7 +244,7 @@ mod tests {
         let clock = EventBits::software(Software::TaskClock);
         let faults = EventBits::software(Software::PageFaults);
         let spec = GroupSpec::new([Software::TaskClock, Software::PageFaults]);
-        (spec, part(vec![clock, faults]))
+        (spec, part([clock, faults]))
     }
 
     fn some_fd() -> CounterFd {
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn the_best_precision_is_the_first_that_opens() {
         let event = EventSpec::new(Hardware::Cycles).with_precision(Precision::Best);
-        let part = part(vec![EventBits::hardware(Hardware::Cycles)]);
+        let part = part([EventBits::hardware(Hardware::Cycles)]);
         let mut tried = Vec::new();
         open_part(&GroupSpec::single(event), &part, |attr, _, _| {
             tried.push(attr.flags - AttrFlags::DISABLED);

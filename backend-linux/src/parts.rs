@@ -6,6 +6,7 @@ use std::ffi::CString;
 use quipu_hal::Part;
 
 use crate::event_bits::EventBits;
+use crate::one_or_more::OneOrMore;
 use crate::sys::Attach;
 use crate::sysfs::CorePmu;
 
@@ -90,14 +91,14 @@ pub(crate) struct PlannedPart {
     pub(crate) attach: Attach,
     pub(crate) part: Part,
     /// The bits of each member in this part.
-    pub(crate) bits: Vec<EventBits>,
+    pub(crate) bits: OneOrMore<EventBits>,
 }
 
 impl PlannedPart {
     /// Asks for counters that can be read in user space, of those that have to be asked.
     pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();
-        for bits in &mut self.bits {
+        for bits in &mut *self.bits {
             *bits = bits.readable_in_user_space(on_core);
         }
     }
@@ -125,7 +126,7 @@ pub(crate) fn plan_each<E>(
     for attachment in attachments {
         let mut add = |on: Counting<'_>| {
             let cpu = attachment.part.cpu;
-            let mut bits = Vec::with_capacity(members.len());
+            let mut bits = OneOrMore::with_capacity(members.len());
             for member in members {
                 let Some(there) = member.bits(on, cpu) else {
                     return Ok(());

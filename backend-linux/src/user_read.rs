@@ -88,12 +88,13 @@ use owner::Owner;
 use page::OfThePage;
 use registers::CpuRegisters;
 
+use crate::one_or_more::OneOrMore;
 use crate::sys::{CounterFd, CounterPage};
 
 /// The pages of a kernel group, in member order.
 #[derive(Debug)]
 pub(crate) struct UserCounters {
-    pages: Vec<CounterPage>,
+    pages: OneOrMore<CounterPage>,
     owner: Owner,
     /// The times, where the pages give none.
     call_times: Option<CallTimes>,
@@ -124,7 +125,7 @@ impl UserCounters {
         availability::on_this_machine()?;
         let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
         let mut mapped = Self {
-            pages: Vec::with_capacity(counters.len()),
+            pages: OneOrMore::with_capacity(counters.len()),
             owner,
             call_times: None,
             cost: Cost::new(),
