@@ -405,44 +405,44 @@ impl OpenRequest<'_> {
             part.request_user_reads();
         }
         match open_part(self.spec, &part, perf_event_open) {
-            Ok(mut group) => {
-                self.set_up(&mut group, &part, 0)?;
-                let known = self
-                    .user_reads
-                    .and_then(|()| self.known_pages.of(&part.bits));
-                match known {
-                    Ok(known) => {
-                        let shown = group.read_in_user_space(known);
-                        if known.is_none() {
-                            self.known_pages.remember(&part.bits, shown);
-                        }
-                    }
-                    Err(obstacle) => group.read_by_calls(obstacle),
-                }
-                if part.part != Part::whole() {
-                    opened.parts.push(part.part);
-                }
-                opened.kernel_groups.push(group);
-                Ok(())
-            }
-            Err(refused)
-                if refused.failure == OpenFailure::Errno(libc::ESRCH)
-                    && matches!(self.target, Target::Process(_)) =>
-            {
-                Ok(())
-            }
+            Ok(group) => opened.kernel_groups.push(group),
             Err(refused) => {
+                if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                    && matches!(self.target, Target::Process(_))
+                {
+                    return Ok(());
+                }
                 // The counters that did open may be what there was no room beside.
                 *opened = Opened::default();
-                Err(open_error::explain(
+                let (spec, target) = (self.spec, self.target);
+                return Err(open_error::explain(
                     &refused,
-                    self.spec,
-                    self.target,
+                    spec,
+                    target,
                     &part,
                     self.events,
-                ))
+                ));
             }
         }
+        if let Some(group) = opened.kernel_groups.last_mut() {
+            self.set_up(group, &part, 0)?;
+            let known = self
+                .user_reads
+                .and_then(|()| self.known_pages.of(&part.bits));
+            match known {
+                Ok(known) => {
+                    let shown = group.read_in_user_space(known);
+                    if known.is_none() {
+                        self.known_pages.remember(&part.bits, shown);
+                    }
+                }
+                Err(obstacle) => group.read_by_calls(obstacle),
+            }
+        }
+        if part.part != Part::whole() {
+            opened.parts.push(part.part);
+        }
+        Ok(())
     }
 
     /// Sets up the counters of a part from this member on, which have just been opened.

@@ -136,11 +136,13 @@ impl KernelGroup {
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
     pub(crate) fn new(plan: ReadPlan, live: bool, fds: OneOrMore<CounterFd>) -> Result<Self, i32> {
-        let mut counters: OneOrMore<_> = fds.iter().map(|_| Counter::default()).collect();
-        if plan == ReadPlan::Snapshot {
-            for (counter, fd) in counters.iter_mut().zip(&*fds) {
+        let mut counters = OneOrMore::with_capacity(fds.len());
+        for fd in &*fds {
+            let mut counter = Counter::default();
+            if plan == ReadPlan::Snapshot {
                 counter.id = fd.id()?;
             }
+            counters.push(counter);
         }
         Ok(Self {
             plan,

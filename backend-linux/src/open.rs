@@ -76,19 +76,22 @@ fn open_as(
 ) -> Result<KernelGroup, RefusedMember> {
     let fds = open_members(plan, spec, planned, &[], open)?;
     let live = planned.bits.iter().any(EventBits::is_counted_live);
-    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
-        member: 0,
-        attr: Box::new(attr(
-            &spec.members[0],
-            planned.bits[0],
-            spec.attributes,
-            plan,
-            true,
-            0,
-        )),
-        attach: planned.attach,
-        failure: OpenFailure::NoId(errno),
-    })
+    match KernelGroup::new(plan, live, fds) {
+        Ok(group) => Ok(group),
+        Err(errno) => Err(RefusedMember {
+            member: 0,
+            attr: Box::new(attr(
+                &spec.members[0],
+                planned.bits[0],
+                spec.attributes,
+                plan,
+                true,
+                0,
+            )),
+            attach: planned.attach,
+            failure: OpenFailure::NoId(errno),
+        }),
+    }
 }
 
 /// Opens the members behind those that are there, the first of which is the leader.
