@@ -301,7 +301,7 @@ impl fmt::Debug for LinuxBackend {
 #[derive(Default)]
 struct Opened {
     parts: Vec<Part>,
-    kernel_groups: OneOrMore<KernelGroup>,
+    kernel_groups: Vec<KernelGroup>,
 }
 
 /// One call of [`LinuxBackend::open_group`], its members resolved.
@@ -324,7 +324,7 @@ impl OpenRequest<'_> {
         let attachments = targets::attachments(self.target)?;
         let mut opened = Opened {
             parts: Vec::new(),
-            kernel_groups: OneOrMore::with_capacity(attachments.list.len()),
+            kernel_groups: Vec::with_capacity(attachments.list.len()),
         };
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target

@@ -45,7 +45,7 @@ use crate::one_or_more::OneOrMore;
 pub struct LinuxGroup {
     members: OneOrMore<EventInfo>,
     parts: Arc<[Part]>,
-    kernel_groups: OneOrMore<KernelGroup>,
+    kernel_groups: Box<[KernelGroup]>,
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from, if there are several.
@@ -75,7 +75,7 @@ impl LinuxGroup {
     pub(crate) fn new(
         members: OneOrMore<EventInfo>,
         parts: Vec<Part>,
-        kernel_groups: OneOrMore<KernelGroup>,
+        kernel_groups: Vec<KernelGroup>,
     ) -> Self {
         let parts = match (&*parts, &*members) {
             // A buffer of another such group has room for one reading, too.
@@ -83,13 +83,13 @@ impl LinuxGroup {
             ([], _) => [Part::whole()].into(),
             _ => parts.into(),
         };
-        Self::of_parts(members, parts, kernel_groups)
+        Self::of_parts(members, parts, kernel_groups.into())
     }
 
     fn of_parts(
         members: OneOrMore<EventInfo>,
         parts: Arc<[Part]>,
-        kernel_groups: OneOrMore<KernelGroup>,
+        kernel_groups: Box<[KernelGroup]>,
     ) -> Self {
         let words = kernel_groups
             .iter()

@@ -9,7 +9,6 @@ use std::time::Instant;
 use quipu_hal::{Error, GroupSpec, MaxRate, Reading, Result as HalResult};
 
 use crate::event_bits::EventBits;
-use crate::one_or_more::OneOrMore;
 use crate::overflow::OverflowRing;
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
@@ -121,8 +120,8 @@ pub(crate) struct KernelGroup {
     plan: ReadPlan,
     live: bool,
     /// The leader comes first.
-    fds: OneOrMore<CounterFd>,
-    counters: OneOrMore<Counter>,
+    fds: Box<[CounterFd]>,
+    counters: Box<[Counter]>,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
     /// The rings of members that send signals, by their positions.
@@ -135,9 +134,9 @@ impl KernelGroup {
     ///
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
-    pub(crate) fn new(plan: ReadPlan, live: bool, fds: OneOrMore<CounterFd>) -> Result<Self, i32> {
-        let mut counters = OneOrMore::with_capacity(fds.len());
-        for fd in &*fds {
+    pub(crate) fn new(plan: ReadPlan, live: bool, fds: Vec<CounterFd>) -> Result<Self, i32> {
+        let mut counters = Vec::with_capacity(fds.len());
+        for fd in &fds {
             let mut counter = Counter::default();
             if plan == ReadPlan::Snapshot {
                 counter.id = fd.id()?;
@@ -147,8 +146,8 @@ impl KernelGroup {
         Ok(Self {
             plan,
             live,
-            fds,
-            counters,
+            fds: fds.into(),
+            counters: counters.into(),
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
         })
@@ -158,9 +157,9 @@ impl KernelGroup {
     ///
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id; nothing is added then.
-    pub(crate) fn add(&mut self, more: OneOrMore<CounterFd>, live: bool) -> Result<(), i32> {
-        let mut added = OneOrMore::with_capacity(more.len());
-        for fd in &*more {
+    pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
+        let mut added = Vec::with_capacity(more.len());
+        for fd in &more {
             added.push(Counter {
                 id: fd.id()?,
                 ..self.counters[0].at_times()
@@ -176,8 +175,9 @@ impl KernelGroup {
             }
         }
         self.live = live;
-        self.counters.extend(added);
-        self.fds.extend(more);
+        self.counters = [&self.counters, &*added].concat().into();
+        let fds = Vec::from(std::mem::take(&mut self.fds));
+        self.fds = fds.into_iter().chain(more).collect();
         Ok(())
     }
 
@@ -511,7 +511,7 @@ impl KernelGroup {
     #[inline(always)]
     fn read_each(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
         let mut words = [0; SINGLE];
-        for ((fd, counter), out) in self.fds.iter().zip(&*self.counters).zip(out) {
+        for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
             read_exactly(fd, &mut words)?;
             *out = counter.since_reset(words[0], words[1], words[2]);
         }

@@ -97,26 +97,15 @@ mod tests {
     #[test]
     fn items_are_kept_in_order_and_one_in_place() {
         for items in 0..5 {
-            for mut list in [
-                (0..items).collect::<OneOrMore<_>>(),
-                OneOrMore::with_capacity(items),
-                OneOrMore::default(),
-            ] {
-                if list.is_empty() {
-                    list.extend(0..items);
-                }
-                assert_eq!(
-                    matches!(list, OneOrMore::One(_)),
-                    items == 1 && !was_reserved(&list)
-                );
+            let collected: OneOrMore<_> = (0..items).collect();
+            assert_eq!(matches!(collected, OneOrMore::One(_)), items == 1);
+            let mut pushed = OneOrMore::default();
+            (0..items).for_each(|item| pushed.push(item));
+            for mut list in [collected, pushed] {
                 assert!(list.iter().copied().eq(0..items));
                 list.iter_mut().for_each(|item| *item += 1);
                 assert!(list.into_iter().eq(1..=items));
             }
         }
-    }
-
-    fn was_reserved(list: &OneOrMore<usize>) -> bool {
-        matches!(list, OneOrMore::Other(others) if others.capacity() > 0)
     }
 }

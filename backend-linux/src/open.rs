@@ -4,7 +4,6 @@ use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
 use crate::kernel_group::{KernelGroup, ReadPlan};
-use crate::one_or_more::OneOrMore;
 use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
@@ -101,9 +100,9 @@ fn open_members(
     planned: &PlannedPart,
     there: &[CounterFd],
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<OneOrMore<CounterFd>, RefusedMember> {
+) -> Result<Vec<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds = OneOrMore::with_capacity(spec.members.len() - there.len());
+    let mut fds = Vec::with_capacity(spec.members.len() - there.len());
     let members = spec.members.iter().zip(&*planned.bits).enumerate();
     for (member, (event, bits)) in members.skip(there.len()) {
         let mut last = PerfEventAttr::default();

@@ -88,13 +88,12 @@ use owner::Owner;
 use page::OfThePage;
 use registers::CpuRegisters;
 
-use crate::one_or_more::OneOrMore;
 use crate::sys::{CounterFd, CounterPage};
 
 /// The pages of a kernel group, in member order.
 #[derive(Debug)]
 pub(crate) struct UserCounters {
-    pages: OneOrMore<CounterPage>,
+    pages: Vec<CounterPage>,
     owner: Owner,
     /// The times, where the pages give none.
     call_times: Option<CallTimes>,
@@ -125,7 +124,7 @@ impl UserCounters {
         availability::on_this_machine()?;
         let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
         let mut mapped = Self {
-            pages: OneOrMore::with_capacity(counters.len()),
+            pages: Vec::with_capacity(counters.len()),
             owner,
             call_times: None,
             cost: Cost::new(),

@@ -311,7 +311,7 @@ fn open(
         fds.pop();
     }
     let members = fds.len();
-    let group = KernelGroup::new(ReadPlan::Snapshot, false, OneOrMore::Other(fds))
+    let group = KernelGroup::new(ReadPlan::Snapshot, false, fds)
         .map_err(|errno| refusal(events, event, bits, &leader, OpenFailure::NoId(errno)))?;
     Ok((group, members))
 }
