@@ -48,7 +48,7 @@ pub struct LinuxGroup {
     kernel_groups: Box<[KernelGroup]>,
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
-    /// The readings of one part, which a reset counts from, if there are several.
+    /// The readings of one part, which a reset counts from.
     at_reset: Box<[Reading]>,
     read: Read,
     read_exact: ReadExact,
@@ -100,10 +100,7 @@ impl LinuxGroup {
             read: Self::read_parts,
             read_exact: Self::exact_parts,
             may_be_exact: true,
-            at_reset: match members.len() {
-                1 => Box::default(),
-                several => vec![Reading::default(); several].into(),
-            },
+            at_reset: vec![Reading::default(); members.len()].into(),
             members,
             parts,
             kernel_groups,
@@ -396,13 +393,8 @@ impl Group for LinuxGroup {
     fn reset(&mut self) -> Result<()> {
         let members = &self.members;
         let gauge = |i: usize| members[i].kind == ValueKind::Gauge;
-        let mut one = [Reading::default()];
-        let at_reset = match &mut *self.at_reset {
-            [] => &mut one,
-            several => several,
-        };
         for (i, group) in self.kernel_groups.iter_mut().enumerate() {
-            if let Err(failure) = group.reset(&mut self.words, at_reset, gauge) {
+            if let Err(failure) = group.reset(&mut self.words, &mut self.at_reset, gauge) {
                 return Err(self.read_error(i, failure));
             }
         }
