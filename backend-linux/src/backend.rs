@@ -21,9 +21,10 @@ use crate::group::LinuxGroup;
 use crate::kernel_group::KernelGroup;
 #[cfg(feature = "names")]
 use crate::native::NativeNames;
+use crate::one_or_more::OneOrMore;
 use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
-use crate::parts::{Attachment, Placement, PlannedPart, plan};
+use crate::parts::{Attachment, Placement, PlannedPart, plan, plan_each};
 use crate::rates::Rates;
 use crate::sorted::insert;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
@@ -181,13 +182,20 @@ impl LinuxBackend {
     /// # Errors
     /// As [`Backend::open`].
     pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
+        self.open_boxed(spec, target).map(|group| *group)
+    }
+
+    fn open_boxed(&self, spec: &GroupSpec, target: &Target) -> Result<Box<LinuxGroup>> {
         if spec.members.is_empty() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
         let request = self.request(spec, target)?;
-        let (parts, kernel_groups) = request.open_everywhere()?;
-        let group = LinuxGroup::new(request.infos, parts, kernel_groups);
+        let Opened {
+            parts,
+            kernel_groups,
+        } = request.open_everywhere()?;
+        let group = Box::new(LinuxGroup::new(request.infos, parts, kernel_groups));
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -196,8 +204,8 @@ impl LinuxBackend {
 
     /// Resolves the members of a group.
     fn request<'a>(&'a self, spec: &'a GroupSpec, target: &'a Target) -> Result<OpenRequest<'a>> {
-        let mut placements = Vec::with_capacity(spec.members.len());
-        let mut infos = Vec::with_capacity(spec.members.len());
+        let mut placements = OneOrMore::with_capacity(spec.members.len());
+        let mut infos = OneOrMore::with_capacity(spec.members.len());
         for (i, member) in spec.members.iter().enumerate() {
             let resolved = self.events.resolve(member).map_err(|e| e.with_member(i))?;
             placements.push(resolved.placement);
@@ -254,7 +262,7 @@ impl Backend for LinuxBackend {
 
     /// Opens a group as [`LinuxBackend::open_group`] does.
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
-        Ok(Box::new(self.open_group(spec, target)?))
+        Ok(self.open_boxed(spec, target)?)
     }
 
     /// Keeps the counters of a group of several events in one part, and opens those that it lacks beside them.
@@ -289,26 +297,35 @@ impl fmt::Debug for LinuxBackend {
     }
 }
 
+/// What was opened of a group: its kernel groups, and the part of each unless there is one, the whole target.
+#[derive(Default)]
+struct Opened {
+    parts: Vec<Part>,
+    kernel_groups: Vec<KernelGroup>,
+}
+
 /// One call of [`LinuxBackend::open_group`], its members resolved.
 struct OpenRequest<'a> {
     spec: &'a GroupSpec,
     target: &'a Target,
     events: &'a EventSource,
     rates: &'a Rates,
-    placements: Vec<Placement>,
+    placements: OneOrMore<Placement>,
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
-    infos: Vec<EventInfo>,
+    infos: OneOrMore<EventInfo>,
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
     known_pages: &'a KnownPages,
 }
 
 impl OpenRequest<'_> {
-    fn open_everywhere(&self) -> Result<(Vec<Part>, Vec<KernelGroup>)> {
+    fn open_everywhere(&self) -> Result<Opened> {
         let attachments = targets::attachments(self.target)?;
-        let most = attachments.list.len();
-        let mut opened = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut opened = Opened {
+            parts: Vec::new(),
+            kernel_groups: Vec::with_capacity(attachments.list.len()),
+        };
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
@@ -319,7 +336,7 @@ impl OpenRequest<'_> {
                 .filter_map(|attachment| attachment.part.thread);
             planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
-        if !opened.0.is_empty() {
+        if !opened.kernel_groups.is_empty() {
             return Ok(opened);
         }
         let names: Vec<_> = self.spec.members.iter().map(ToString::to_string).collect();
@@ -338,7 +355,7 @@ impl OpenRequest<'_> {
         &self,
         pid: i32,
         mut known: Vec<i32>,
-        opened: &mut (Vec<Part>, Vec<KernelGroup>),
+        opened: &mut Opened,
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
@@ -374,57 +391,58 @@ impl OpenRequest<'_> {
     }
 
     /// Opens the group at each of these attachments; returns the number of parts planned.
-    fn open_at(
-        &self,
-        attachments: &[Attachment],
-        opened: &mut (Vec<Part>, Vec<KernelGroup>),
-    ) -> Result<usize> {
-        let parts = plan(
-            &self.placements,
-            self.events.cores_of(&self.placements),
-            attachments,
-        );
-        let count = parts.len();
-        for mut part in parts {
-            self.check_counters(&part)?;
-            if self.user_reads.is_ok() {
-                part.request_user_reads();
-            }
-            match open_part(self.spec, &part, perf_event_open) {
-                Ok(mut group) => {
-                    self.set_up(&mut group, &part, 0)?;
-                    let known = self
-                        .user_reads
-                        .and_then(|()| self.known_pages.of(&part.bits));
-                    match known {
-                        Ok(known) => {
-                            let shown = group.read_in_user_space(known);
-                            if known.is_none() {
-                                self.known_pages.remember(&part.bits, shown);
-                            }
-                        }
-                        Err(obstacle) => group.read_by_calls(obstacle),
-                    }
-                    opened.0.push(part.part);
-                    opened.1.push(group);
+    fn open_at(&self, attachments: &[Attachment], opened: &mut Opened) -> Result<usize> {
+        let cores = self.events.cores_of(&self.placements);
+        plan_each(&self.placements, cores, attachments, |part| {
+            self.open_planned(part, opened)
+        })
+    }
+
+    /// Opens the group in one part.
+    fn open_planned(&self, mut part: PlannedPart, opened: &mut Opened) -> Result<()> {
+        self.check_counters(&part)?;
+        if self.user_reads.is_ok() {
+            part.request_user_reads();
+        }
+        match open_part(self.spec, &part, perf_event_open) {
+            Ok(group) => opened.kernel_groups.push(group),
+            Err(refused) => {
+                if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                    && matches!(self.target, Target::Process(_))
+                {
+                    return Ok(());
                 }
-                Err(refused)
-                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
-                        && matches!(self.target, Target::Process(_)) => {}
-                Err(refused) => {
-                    // The counters that did open may be what there was no room beside.
-                    *opened = Default::default();
-                    return Err(open_error::explain(
-                        &refused,
-                        self.spec,
-                        self.target,
-                        &part,
-                        self.events,
-                    ));
-                }
+                // The counters that did open may be what there was no room beside.
+                *opened = Opened::default();
+                let (spec, target) = (self.spec, self.target);
+                return Err(open_error::explain(
+                    &refused,
+                    spec,
+                    target,
+                    &part,
+                    self.events,
+                ));
             }
         }
-        Ok(count)
+        if let Some(group) = opened.kernel_groups.last_mut() {
+            self.set_up(group, &part, 0)?;
+            let known = self
+                .user_reads
+                .and_then(|()| self.known_pages.of(&part.bits));
+            match known {
+                Ok(known) => {
+                    let shown = group.read_in_user_space(known);
+                    if known.is_none() {
+                        self.known_pages.remember(&part.bits, shown);
+                    }
+                }
+                Err(obstacle) => group.read_by_calls(obstacle),
+            }
+        }
+        if part.part != Part::whole() {
+            opened.parts.push(part.part);
+        }
+        Ok(())
     }
 
     /// Sets up the counters of a part from this member on, which have just been opened.
@@ -437,7 +455,7 @@ impl OpenRequest<'_> {
             condition::set(fd, member).map_err(|e| e.with_member(i))?;
         }
         group.send_signals(self.spec, &part.bits)?;
-        let members = part.bits.iter().zip(&self.infos).enumerate();
+        let members = part.bits.iter().zip(&*self.infos).enumerate();
         for (i, (bits, info)) in members.skip(first) {
             // What its map says itself, or else.
             let rate = match info.max_rate {
@@ -505,14 +523,14 @@ mod tests {
                 events: &hybrid.source,
                 rates: &Rates::default(),
                 dead_counters: vec![dead],
-                infos: Vec::new(),
+                infos: OneOrMore::default(),
                 user_reads: Ok(()),
                 known_pages: &KnownPages::default(),
             };
             let refused = request.check_counters(&PlannedPart {
                 attach: Attach::thread(0),
                 part: Part::whole().with_core(core),
-                bits: Vec::new(),
+                bits: OneOrMore::default(),
             });
             refused.err().map(|error| format!("{error:#}"))
         };

@@ -3,6 +3,7 @@
 #[cfg(feature = "names")]
 mod named;
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use quipu_hal::{
@@ -100,11 +101,15 @@ impl EventSource {
         }
     }
 
+    /// Returns true if an event is one of the core that a map may know: raw bits.
+    pub(crate) fn has_map_of(&self, bits: &EventBits) -> bool {
+        bits.config.type_ == event_type::RAW
+            || !bits.is_counted_live() && self.is_core_type(bits.config.type_)
+    }
+
     /// Returns the most that an event can count in a time: what the map of its core says, or else its bits.
     pub(crate) fn max_rate(&self, bits: &EventBits) -> MaxRate {
-        let of_core = bits.config.type_ == event_type::RAW
-            || !bits.is_counted_live() && self.is_core_type(bits.config.type_);
-        if !of_core {
+        if !self.has_map_of(bits) {
             return MaxRate::of(&Encoding::Perf(bits.config));
         }
         #[cfg(feature = "names")]
@@ -122,14 +127,14 @@ impl EventSource {
         if spec.condition.is_some() && !may_have_fields {
             return Err(takes_no_condition(spec));
         }
-        let named = |name: String, placement, honours| Resolved {
+        let named = |name: Cow<'static, str>, placement, honours| Resolved {
             placement,
             info: EventInfo::counter(name).honouring(honours),
         };
         let of_core = |name, placement| Ok(named(name, placement, HARDWARE_FILTER));
-        let text = || spec.event.to_string();
+        let text = || spec.event.to_string().into();
         match &spec.event {
-            Event::Hardware(event) => of_core(event.name().to_owned(), self.hardware(*event)),
+            Event::Hardware(event) => of_core(event.name().into(), self.hardware(*event)),
             Event::Cache(event) => of_core(text(), self.on_cores(EventBits::cache(*event))),
             Event::Raw(event) => of_core(text(), self.on_cores(EventBits::raw(*event))),
             Event::Software(event) => Ok(Resolved {

@@ -1,7 +1,7 @@
 //! An open group: its kernel groups, one for each part of the target.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
     Error, ErrorKind, EventInfo, Group, Overflows, Part, ReadBuf, Reading, Result, Simultaneity,
@@ -10,6 +10,7 @@ use quipu_hal::{
 
 use crate::counter_test::CountersOpen;
 use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
+use crate::one_or_more::OneOrMore;
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -42,10 +43,10 @@ use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
 /// ```
 #[derive(Debug)]
 pub struct LinuxGroup {
-    members: Box<[EventInfo]>,
+    members: OneOrMore<EventInfo>,
     parts: Arc<[Part]>,
     kernel_groups: Box<[KernelGroup]>,
-    /// The buffer that the kernel writes to; as long as the longest read.
+    /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
     at_reset: Box<[Reading]>,
@@ -56,6 +57,12 @@ pub struct LinuxGroup {
     _open: CountersOpen,
 }
 
+/// Returns the parts of groups that are in one, the whole target.
+fn whole_target() -> &'static Arc<[Part]> {
+    static WHOLE: OnceLock<Arc<[Part]>> = OnceLock::new();
+    WHOLE.get_or_init(|| [Part::whole()].into())
+}
+
 /// The code that reads a group: what is frequent has code of its own.
 type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 
@@ -63,12 +70,27 @@ type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 type ReadExact = fn(&mut LinuxGroup, &mut [u64], Option<&mut u64>) -> bool;
 
 impl LinuxGroup {
+    /// Returns the group of these kernel groups, one for each part; where no parts are given, of the one that is the whole
+    /// target.
     pub(crate) fn new(
-        members: Vec<EventInfo>,
-        parts: impl Into<Arc<[Part]>>,
-        kernel_groups: impl Into<Box<[KernelGroup]>>,
+        members: OneOrMore<EventInfo>,
+        parts: Vec<Part>,
+        kernel_groups: Vec<KernelGroup>,
     ) -> Self {
-        let kernel_groups = kernel_groups.into();
+        let parts = match (&*parts, &*members) {
+            // A buffer of another such group has room for one reading, too.
+            ([], [_]) => Arc::clone(whole_target()),
+            ([], _) => [Part::whole()].into(),
+            _ => parts.into(),
+        };
+        Self::of_parts(members, parts, kernel_groups.into())
+    }
+
+    fn of_parts(
+        members: OneOrMore<EventInfo>,
+        parts: Arc<[Part]>,
+        kernel_groups: Box<[KernelGroup]>,
+    ) -> Self {
         let words = kernel_groups
             .iter()
             .map(|group| group.plan().words(members.len()));
@@ -79,8 +101,8 @@ impl LinuxGroup {
             read_exact: Self::exact_parts,
             may_be_exact: true,
             at_reset: vec![Reading::default(); members.len()].into(),
-            members: members.into(),
-            parts: parts.into(),
+            members,
+            parts,
             kernel_groups,
             words: vec![0; longest].into(),
             _open: CountersOpen::new(),
@@ -96,8 +118,8 @@ impl LinuxGroup {
     }
 
     /// Returns the group with these members, after counters were added to its kernel groups.
-    pub(crate) fn with_members(self, members: Vec<EventInfo>) -> Self {
-        Self::new(members, self.parts, self.kernel_groups)
+    pub(crate) fn with_members(self, members: OneOrMore<EventInfo>) -> Self {
+        Self::of_parts(members, self.parts, self.kernel_groups)
     }
 
     /// Starts a group that has just been opened.

@@ -43,10 +43,10 @@ impl ReadPlan {
         }
     }
 
-    /// Returns the number of words that a read of `members` needs.
+    /// Returns the number of words that a read of `members` at once needs.
     pub(crate) fn words(self, members: usize) -> usize {
         match self {
-            Self::Single | Self::OneByOne => SINGLE,
+            Self::Single | Self::OneByOne => 0,
             Self::Snapshot => GROUP_HEADER + GROUP_ENTRY * members,
         }
     }
@@ -135,11 +135,13 @@ impl KernelGroup {
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
     pub(crate) fn new(plan: ReadPlan, live: bool, fds: Vec<CounterFd>) -> Result<Self, i32> {
-        let mut counters = vec![Counter::default(); fds.len()];
-        if plan == ReadPlan::Snapshot {
-            for (counter, fd) in counters.iter_mut().zip(&fds) {
+        let mut counters = Vec::with_capacity(fds.len());
+        for fd in &fds {
+            let mut counter = Counter::default();
+            if plan == ReadPlan::Snapshot {
                 counter.id = fd.id()?;
             }
+            counters.push(counter);
         }
         Ok(Self {
             plan,
@@ -425,7 +427,7 @@ impl KernelGroup {
     fn read_words(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         match self.plan {
             ReadPlan::Snapshot => self.read_snapshot(words, out),
-            ReadPlan::Single | ReadPlan::OneByOne => self.read_each(words, out),
+            ReadPlan::Single | ReadPlan::OneByOne => self.read_each(out),
         }
     }
 
@@ -507,10 +509,10 @@ impl KernelGroup {
     }
 
     #[inline(always)]
-    fn read_each(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
-        let words = &mut words[..SINGLE];
+    fn read_each(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
+        let mut words = [0; SINGLE];
         for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
-            read_exactly(fd, words)?;
+            read_exactly(fd, &mut words)?;
             *out = counter.since_reset(words[0], words[1], words[2]);
         }
         Ok(())

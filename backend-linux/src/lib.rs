@@ -25,7 +25,8 @@ cfg_if::cfg_if! {
         mod kernel_group;
         #[cfg(feature = "names")]
         mod native;
-        mod open;
+        mod one_or_more;
+mod open;
         mod open_error;
         mod overflow;
         mod own_counters;

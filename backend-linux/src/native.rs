@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(resolved.placement, Placement::Units(units));
         let info = resolved.info;
         assert_eq!(
-            (info.name.as_str(), info.unit.as_ref(), info.scale),
+            (&*info.name, info.unit.as_ref(), info.scale),
             ("READS", "Bytes", 64.0)
         );
         // Without the unit, what the name stands for is said.

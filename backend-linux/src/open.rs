@@ -75,19 +75,22 @@ fn open_as(
 ) -> Result<KernelGroup, RefusedMember> {
     let fds = open_members(plan, spec, planned, &[], open)?;
     let live = planned.bits.iter().any(EventBits::is_counted_live);
-    KernelGroup::new(plan, live, fds).map_err(|errno| RefusedMember {
-        member: 0,
-        attr: Box::new(attr(
-            &spec.members[0],
-            planned.bits[0],
-            spec.attributes,
-            plan,
-            true,
-            0,
-        )),
-        attach: planned.attach,
-        failure: OpenFailure::NoId(errno),
-    })
+    match KernelGroup::new(plan, live, fds) {
+        Ok(group) => Ok(group),
+        Err(errno) => Err(RefusedMember {
+            member: 0,
+            attr: Box::new(attr(
+                &spec.members[0],
+                planned.bits[0],
+                spec.attributes,
+                plan,
+                true,
+                0,
+            )),
+            attach: planned.attach,
+            failure: OpenFailure::NoId(errno),
+        }),
+    }
 }
 
 /// Opens the members behind those that are there, the first of which is the leader.
@@ -99,8 +102,8 @@ fn open_members(
     open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
 ) -> Result<Vec<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds: Vec<CounterFd> = Vec::with_capacity(spec.members.len() - there.len());
-    let members = spec.members.iter().zip(&planned.bits).enumerate();
+    let mut fds = Vec::with_capacity(spec.members.len() - there.len());
+    let members = spec.members.iter().zip(&*planned.bits).enumerate();
     for (member, (event, bits)) in members.skip(there.len()) {
         let mut last = PerfEventAttr::default();
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
@@ -119,7 +122,7 @@ fn open_members(
         })?);
     }
     if LEADERS_ARE_OVERLOOKED
-        && let [leader, .., bits] = planned.bits.as_slice()
+        && let [leader, .., bits] = &*planned.bits
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
         && let Some(group) = there.first().or(fds.first())
@@ -231,11 +234,11 @@ mod tests {
     use super::*;
     use quipu_hal::{Hardware, Part, Software};
 
-    fn part(bits: Vec<EventBits>) -> PlannedPart {
+    fn part<const N: usize>(bits: [EventBits; N]) -> PlannedPart {
         PlannedPart {
             attach: Attach::thread(0),
             part: Part::whole(),
-            bits,
+            bits: bits.into_iter().collect(),
         }
     }
 
@@ -243,7 +246,7 @@ mod tests {
         let clock = EventBits::software(Software::TaskClock);
         let faults = EventBits::software(Software::PageFaults);
         let spec = GroupSpec::new([Software::TaskClock, Software::PageFaults]);
-        (spec, part(vec![clock, faults]))
+        (spec, part([clock, faults]))
     }
 
     fn some_fd() -> CounterFd {
@@ -330,7 +333,7 @@ mod tests {
     #[test]
     fn the_best_precision_is_the_first_that_opens() {
         let event = EventSpec::new(Hardware::Cycles).with_precision(Precision::Best);
-        let part = part(vec![EventBits::hardware(Hardware::Cycles)]);
+        let part = part([EventBits::hardware(Hardware::Cycles)]);
         let mut tried = Vec::new();
         open_part(&GroupSpec::single(event), &part, |attr, _, _| {
             tried.push(attr.flags - AttrFlags::DISABLED);

@@ -1,10 +1,12 @@
 //! Fans a group out: the parts of a target, and the bits that each part counts.
 
+use std::convert::Infallible;
 use std::ffi::CString;
 
 use quipu_hal::Part;
 
 use crate::event_bits::EventBits;
+use crate::one_or_more::OneOrMore;
 use crate::sys::Attach;
 use crate::sysfs::CorePmu;
 
@@ -89,46 +91,51 @@ pub(crate) struct PlannedPart {
     pub(crate) attach: Attach,
     pub(crate) part: Part,
     /// The bits of each member in this part.
-    pub(crate) bits: Vec<EventBits>,
+    pub(crate) bits: OneOrMore<EventBits>,
 }
 
 impl PlannedPart {
     /// Asks for counters that can be read in user space, of those that have to be asked.
     pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();
-        for bits in &mut self.bits {
+        for bits in &mut *self.bits {
             *bits = bits.readable_in_user_space(on_core);
         }
     }
 }
 
-/// The kernel groups of a group whose members go to `members`, on `attachments`: one for each attachment and
-/// core PMU, or instance of the unit outside of the cores that members are counted by. Siblings (the PMUs of one
-/// attachment) are neighbours. On a CPU there is only the core PMU that the CPU has, and nothing where a member
-/// cannot be counted.
-pub(crate) fn plan(
+/// Calls `found` with each of the kernel groups of a group whose members go to `members`, on `attachments`: one for each
+/// attachment and core PMU, or instance of the unit outside of the cores that members are counted by. Siblings (the PMUs
+/// of one attachment) are neighbours. On a CPU there is only the core PMU that the CPU has, and nothing where a member
+/// cannot be counted. Returns how many there were.
+///
+/// # Errors
+/// The first of `found`, after which there are no more calls.
+pub(crate) fn plan_each<E>(
     members: &[Placement],
     cores: &[CorePmu],
     attachments: &[Attachment],
-) -> Vec<PlannedPart> {
+    mut found: impl FnMut(PlannedPart) -> Result<(), E>,
+) -> Result<usize, E> {
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
     let units = members.iter().find_map(|member| match member {
         Placement::Units(units) if !on_cores => Some(units.as_slice()),
         _ => None,
     });
-    let mut planned = Vec::with_capacity(attachments.len());
+    let mut planned = 0;
     for attachment in attachments {
         let mut add = |on: Counting<'_>| {
             let cpu = attachment.part.cpu;
-            let mut bits = Vec::with_capacity(members.len());
+            let mut bits = OneOrMore::with_capacity(members.len());
             for member in members {
                 let Some(there) = member.bits(on, cpu) else {
-                    return;
+                    return Ok(());
                 };
                 bits.push(there);
             }
             let part = attachment.part.clone();
-            planned.push(PlannedPart {
+            planned += 1;
+            found(PlannedPart {
                 attach: attachment.attach,
                 part: match on {
                     Counting::Any => part,
@@ -136,24 +143,38 @@ pub(crate) fn plan(
                     Counting::Unit(pmu) => part.with_pmu(pmu),
                 },
                 bits,
-            });
+            })
         };
         if on_cores {
             for (i, core) in cores.iter().enumerate() {
                 let there = |cpu| core.cpus.is_empty() || core.cpus.contains(&cpu);
                 if attachment.part.cpu.is_none_or(there) {
-                    add(Counting::Core(i));
+                    add(Counting::Core(i))?;
                 }
             }
         } else if let Some(units) = units {
             for unit in units {
-                add(Counting::Unit(&unit.pmu));
+                add(Counting::Unit(&unit.pmu))?;
             }
         } else {
-            add(Counting::Any);
+            add(Counting::Any)?;
         }
     }
-    planned
+    Ok(planned)
+}
+
+/// Returns the kernel groups that [`plan_each`] finds.
+pub(crate) fn plan(
+    members: &[Placement],
+    cores: &[CorePmu],
+    attachments: &[Attachment],
+) -> Vec<PlannedPart> {
+    let mut parts = Vec::new();
+    let Ok(_) = plan_each(members, cores, attachments, |part| {
+        parts.push(part);
+        Ok::<_, Infallible>(())
+    });
+    parts
 }
 
 #[cfg(test)]

@@ -7,13 +7,16 @@ use quipu_hal::MaxRate;
 use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
 
-/// The rates of the events that were opened, each looked up once.
+/// The rates of the events of core PMUs that were opened, each looked up once.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<Vec<(EventBits, MaxRate)>>);
 
 impl Rates {
     /// Returns the most that an event can count in a time ([`EventSource::max_rate`]).
     pub(crate) fn of(&self, bits: &EventBits, events: &EventSource) -> MaxRate {
+        if !events.has_map_of(bits) {
+            return events.max_rate(bits);
+        }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, rate)) = known.iter().find(|(known, _)| known == bits) {
             return *rate;

@@ -126,7 +126,7 @@ impl CpuEvents {
             return Err(self.unsupported(name).with_reason(reason));
         }
         let encoding = encode(self.table.scheme(), bits, filter, self.interface, name)?;
-        let mut info = EventInfo::counter(name).honouring(self.honoured());
+        let mut info = EventInfo::counter(name.to_owned()).honouring(self.honoured());
         if bits.flags & flag::HAS_WORDS != 0 {
             self.add_words(name, &mut info);
         }

@@ -231,7 +231,7 @@ impl SlotSet {
 #[non_exhaustive]
 pub struct EventInfo {
     /// The name it was opened under: the event's own, or the native one it was resolved to.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The unit of its values.
     pub unit: Cow<'static, str>,
     /// Factor from values to that unit; 1 for almost all events.
@@ -253,7 +253,7 @@ pub struct EventInfo {
 
 impl EventInfo {
     /// A plain counter of events that honours every filter.
-    pub fn counter(name: impl Into<String>) -> Self {
+    pub fn counter(name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             name: name.into(),
             unit: Cow::Borrowed(""),

@@ -72,7 +72,8 @@ impl TableMap {
     #[must_use]
     pub fn event(mut self, number: u32, info: EventInfo, slots: SlotSet) -> Self {
         let entry = self.entries.len();
-        self.index.insert(Event::Named(info.name.clone()), entry);
+        self.index
+            .insert(Event::Named(info.name.clone().into_owned()), entry);
         let raw = quipu_hal::RawEvent::new(number.into());
         self.index.insert(raw.into(), entry);
         self.entries.push(Entry {
@@ -133,7 +134,7 @@ impl TableMap {
         let name = event.to_string();
         let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
             .with_reason("the simulated PMU has no such event");
-        let names = self.entries.iter().map(|entry| entry.info.name.as_str());
+        let names = self.entries.iter().map(|entry| &*entry.info.name);
         match nearest_of(&name, names).first() {
             Some(nearest) => error.with_hint(format!("the nearest name is {nearest}")),
             None => error,

@@ -196,8 +196,7 @@ impl EventSetBuilder {
     /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
     pub fn open(&self) -> Result<EventSet> {
         let opener = self.opener()?;
-        let members = self.requests.iter().map(|asked| asked.members.len());
-        let mut events = Vec::with_capacity(members.sum());
+        let mut events = Vec::new();
         let mut groups = Vec::with_capacity(self.requests.len());
         let open = |expanded: &ExpandedGroup<'_>, groups: &mut Vec<OpenGroup>| {
             let first = groups.len();
@@ -221,13 +220,17 @@ impl EventSetBuilder {
                     let alone = GroupSpec::single(member.clone()).with_attributes(asked.attributes);
                     let expanded = ExpandedGroup::new(&alone, expanded.formulas_of(at));
                     let (first, outcome) = open(&expanded, &mut groups);
-                    expanded.add_events(request, (first, &outcome, &groups), &mut events);
+                    events.extend(expanded.events(request, (first, &outcome, &groups)));
                 }
                 continue;
             }
-            expanded.add_events(request, (first, &outcome, &groups), &mut events);
+            let opened = expanded.events(request, (first, &outcome, &groups));
+            if self.requests.len() == 1 {
+                return Ok(EventSet::new(opened.collect(), groups, &self.target));
+            }
+            events.extend(opened);
         }
-        Ok(EventSet::new(events, groups, &self.target))
+        Ok(EventSet::new(events.into(), groups, &self.target))
     }
 
     /// Opens the events as [`open`](Self::open) does, in the place of a set that is stopped, has the first of them and was
@@ -272,8 +275,7 @@ impl EventSetBuilder {
             return Ok(None);
         };
         let groups = vec![OpenGroup { group, ..open }];
-        let mut events = Vec::with_capacity(asked.members.len());
-        expanded.add_events(0, (0, &Ok(()), &groups), &mut events);
+        let events = expanded.events(0, (0, &Ok(()), &groups)).collect();
         Ok(Some(EventSet::new(events, groups, &self.target)))
     }
 

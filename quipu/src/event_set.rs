@@ -57,7 +57,7 @@ impl EventSet {
         EventSetBuilder::new()
     }
 
-    pub(crate) fn new(events: Vec<SetEvent>, groups: Vec<OpenGroup>, target: &Target) -> Self {
+    pub(crate) fn new(events: Arc<[SetEvent]>, groups: Vec<OpenGroup>, target: &Target) -> Self {
         let own = |open: &OpenGroup| open.backend == "linux" && open.on_cpus.is_none();
         // Events of software do not occur in the calls that start groups.
         let counts_calls = |event: &SetEvent| {
@@ -76,7 +76,7 @@ impl EventSet {
                 true => events.len(),
                 false => usize::MAX,
             },
-            events: events.into(),
+            events,
             groups,
             started_at_once_by: at_once.then(this_thread),
         }

@@ -64,19 +64,18 @@ impl<'a> ExpandedGroup<'a> {
         matches!(self.formulas[..], [Some(_)])
     }
 
-    /// Adds the events asked for, with what became of each: the groups of the set, of which those from the first number on
-    /// are this one's, and the outcome of opening it.
-    pub(crate) fn add_events(
+    /// Returns the events asked for, with what became of each: the groups of the set, of which those from the first number
+    /// on are this one's, and the outcome of opening it.
+    pub(crate) fn events(
         &self,
         request: usize,
         (first, outcome, groups): (usize, &Result<()>, &[OpenGroup]),
-        events: &mut Vec<SetEvent>,
-    ) {
+    ) -> impl ExactSizeIterator<Item = SetEvent> {
         let groups = &groups[first..];
         let outcome = outcome.as_ref().map(|()| groups);
         let fell_back = groups.iter().any(|open| open.in_user_mode);
         let mut next = 0;
-        for (member, spec) in self.asked.iter().enumerate() {
+        self.asked.iter().enumerate().map(move |(member, spec)| {
             let formula = self.formula(member);
             let at = next..next + formula.map_or(1, terms_of);
             next = at.end;
@@ -94,8 +93,8 @@ impl<'a> ExpandedGroup<'a> {
                 }
                 (_, Err(error)) => Err(self.error_of(spec, formula, at.start, error)),
             };
-            events.push(SetEvent::new(spec, request, fell_back, state));
-        }
+            SetEvent::new(spec, request, fell_back, state)
+        })
     }
 
     /// Returns the error of the group for an event asked for, whose first member is at `first_member`.

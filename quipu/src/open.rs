@@ -13,7 +13,7 @@ use quipu_hal::{
 pub(crate) struct OpenGroup {
     pub(crate) backend: &'static str,
     /// The CPUs it is counted on, if that is not the target that was asked for.
-    pub(crate) on_cpus: Option<Target>,
+    pub(crate) on_cpus: Option<Box<Target>>,
     /// True if it counts user mode only because no more is permitted.
     pub(crate) in_user_mode: bool,
     pub(crate) group: Box<dyn Group>,
@@ -159,7 +159,7 @@ impl Opener<'_> {
         };
         Ok(OpenGroup {
             backend: backend.name(),
-            on_cpus,
+            on_cpus: on_cpus.map(Box::new),
             in_user_mode: false,
             group,
         })

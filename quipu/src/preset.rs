@@ -48,7 +48,7 @@ impl Expand for Formula {
             info: preset.info(),
             simultaneity: preset.simultaneity(),
             is_one_reading: false,
-            preset: Some(preset),
+            preset: Some(Box::new(preset)),
             ..first
         }
     }

@@ -31,13 +31,13 @@ pub(crate) struct OpenEvent {
     pub(crate) index: MemberIndex,
     pub(crate) backend: &'static str,
     /// The CPUs it is counted on, where that is not the target of the set.
-    pub(crate) on_cpus: Option<Target>,
+    pub(crate) on_cpus: Option<Box<Target>>,
     pub(crate) info: EventInfo,
     pub(crate) simultaneity: Simultaneity,
     /// True if its total is that of one reading: the target is one part, on any kind of core.
     pub(crate) is_one_reading: bool,
     /// Set for presets of several events; the index is that of the first term.
-    pub(crate) preset: Option<Preset>,
+    pub(crate) preset: Option<Box<Preset>>,
 }
 
 impl OpenEvent {
@@ -137,7 +137,7 @@ impl SetEvent {
     /// Returns its formula and terms, if it is a preset of several events and open.
     #[inline]
     pub fn preset(&self) -> Option<&Preset> {
-        self.state.as_ref().ok()?.preset.as_ref()
+        self.state.as_ref().ok()?.preset.as_deref()
     }
 
     /// Returns the name of the backend that counts it, if it is open; for a preset, its first term.
@@ -148,7 +148,7 @@ impl SetEvent {
     /// Returns the CPUs it is counted on, whatever runs there, if its backend cannot follow the target
     /// of the set ([`EventSetBuilder::cpu_fallback`](crate::EventSetBuilder::cpu_fallback)).
     pub fn fell_back_to_cpus(&self) -> Option<&Target> {
-        self.state.as_ref().ok()?.on_cpus.as_ref()
+        self.state.as_ref().ok()?.on_cpus.as_deref()
     }
 
     /// Returns how simultaneous its group's readings are, if it is open.

@@ -11,13 +11,12 @@ use super::CounterTest;
 use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
 use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::one_or_more::OneOrMore;
 use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
 use crate::parts::{Placement, PlannedPart};
 use crate::sorted::sorted;
-use crate::sys::{
-    Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr, event_type, perf_event_open,
-};
+use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// More counters than any PMU has.
@@ -302,7 +301,7 @@ fn open(
     sibling.flags -= AttrFlags::DISABLED;
     let first = perf_event_open(&leader, attach, None)
         .map_err(|failure| refusal(events, event, bits, &leader, failure))?;
-    let mut fds: Vec<CounterFd> = vec![first];
+    let mut fds = vec![first];
     while fds.len() < most
         && let Ok(next) = perf_event_open(&sibling, attach, fds.first())
     {
@@ -335,7 +334,7 @@ fn refusal(
     let planned = PlannedPart {
         attach,
         part: Part::whole(),
-        bits: vec![bits],
+        bits: OneOrMore::One([bits]),
     };
     let event = EventSpec::new(event).with_filter(Filter::USER_ONLY);
     let (spec, target) = (GroupSpec::single(event), Target::CurrentThread);

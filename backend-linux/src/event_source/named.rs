@@ -93,7 +93,7 @@ impl EventSource {
                 None => same,
             }
         })?;
-        resolved.info.name = name.to_owned();
+        resolved.info.name = name.to_owned().into();
         resolved.info.unit = uncore.unit;
         resolved.info.scale = uncore.scale;
         Ok(resolved)
@@ -138,7 +138,7 @@ impl EventSource {
         name.strip_prefix("energy-")?;
         let event = |pmu: &&str| self.pmu_event(&PmuEvent::new(*pmu).with(name)).ok();
         let mut resolved = PMUS.iter().find_map(event)?;
-        resolved.info.name = name.to_owned();
+        resolved.info.name = name.to_owned().into();
         Some(resolved)
     }
 
@@ -323,7 +323,7 @@ mod tests {
                 .source
                 .resolve(&EventSpec::new(Event::Named(name.into())));
             let info = info.unwrap().info;
-            assert_eq!((info.name.as_str(), info.unit.as_ref()), (name, "Joules"));
+            assert_eq!((&*info.name, info.unit.as_ref()), (name, "Joules"));
             assert_eq!(info.scale, 2.0_f64.powi(-32));
         }
         for absent in ["energy-ram", "energy-pkg.unit", "pkg"] {

@@ -178,7 +178,7 @@ impl Opener<'_> {
     /// Opens a group in one part, and has its events write into the ring of that.
     fn open_part(&mut self, part: &PlannedPart, group: Range<usize>) -> Result<()> {
         let mut leader: Option<Arc<SampledCounter>> = None;
-        for (event, bits) in group.zip(&part.bits) {
+        for (event, bits) in group.zip(&*part.bits) {
             let leader_fd = leader.as_deref().map(SampledCounter::fd);
             let opened = self.open_counter(event, *bits, part.attach, leader_fd);
             let counter = match opened {

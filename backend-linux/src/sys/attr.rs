@@ -175,6 +175,9 @@ impl PerfEventAttr {
 
     /// The first field that is not zero and lies beyond `size` bytes.
     pub(crate) fn first_field_beyond(&self, size: u32) -> Option<&'static str> {
+        if size >= Self::SIZE {
+            return None;
+        }
         let first = self.words().iter().enumerate().find_map(|(i, word)| {
             let offset = i * size_of::<u32>();
             (offset >= size as usize && *word != 0).then_some(offset)

@@ -131,7 +131,7 @@ impl SysfsPmus {
             };
             let mut resolved = self.resolve(&own)?;
             if resolved.info.name == own.to_string() {
-                resolved.info.name = event.to_string();
+                resolved.info.name = event.to_string().into();
             }
             Ok((own.pmu, resolved))
         });

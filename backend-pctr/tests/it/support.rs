@@ -139,7 +139,7 @@ impl EventMap for Events {
 
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
         let info = |name: &str| {
-            EventInfo::counter(name)
+            EventInfo::counter(name.to_owned())
                 .honouring(Filter::LEVELS)
                 .with_max_rate([RAPID, RAPID_P5].contains(&name).then_some(RAPID_RATE))
         };

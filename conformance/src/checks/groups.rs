@@ -116,7 +116,7 @@ fn names_in_order(context: &Context<'_>) -> Outcome {
     }
     let name = |event: &EventSpec| -> Outcome<String> {
         let group = context.open_stopped(event)?;
-        Ok(group.members()[0].name.clone())
+        Ok(group.members()[0].name.to_string())
     };
     let wanted = [name(&a)?, name(&b)?];
     ensure!(
@@ -281,7 +281,7 @@ fn conflict(context: &Context<'_>) -> Outcome {
     );
     let text = format!("{error:#}");
     for name in names {
-        ensure!(text.contains(&name), "\"{text}\" does not name {name}");
+        ensure!(text.contains(&*name), "\"{text}\" does not name {name}");
     }
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! A place in the text being read, and what is wrong there.
 
+use super::quoted::is_word;
 use crate::{Error, ErrorKind};
 
 /// Number of characters of the text that an error shows on either side of the fault.
 const SHOWN: usize = 40;
 
 /// A place in the text being read.
+#[derive(Clone, Copy)]
 pub(super) struct Cursor<'t> {
     /// The text from here on.
     rest: &'t str,
@@ -63,6 +65,12 @@ impl<'t> Cursor<'t> {
         rest.is_some()
     }
 
+    /// Returns the place so many bytes later, which are ASCII.
+    pub(super) fn past(mut self, bytes: usize) -> Self {
+        self.rest = &self.rest[bytes..];
+        self
+    }
+
     /// Goes past all characters that are `wanted`, and returns them.
     #[inline]
     pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
@@ -72,8 +80,19 @@ impl<'t> Cursor<'t> {
         taken
     }
 
+    /// Goes past all characters of a word, which are ASCII, and returns them.
+    pub(super) fn take_word(&mut self) -> &'t str {
+        let end = self.rest.bytes().position(|byte| !is_word(byte.into()));
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
     pub(super) fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start();
+        // Most often there is none, and no character to decode.
+        if !matches!(self.rest.as_bytes(), [b'!'..=b'~', ..]) {
+            self.rest = self.rest.trim_start();
+        }
     }
 
     /// The fault of finding something else than `what` here.

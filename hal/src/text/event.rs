@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Fault};
 use super::modifiers::{Modifiers, looks_like_modifiers};
 use super::names::generalized_from_name;
 use super::probe::take_probe;
-use super::quoted::{is_name, is_one_of, is_part, is_value, is_word, take_quoted};
+use super::quoted::{is_name, is_one_of, is_part, is_value, take_quoted};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
@@ -22,22 +22,21 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
             Ok((Event::Named(name), Modifiers::after_colon(cursor)?))
         };
     }
-    if cursor.eat_prefix("tracepoint:") {
-        return take_tracepoint(cursor);
-    }
-    if cursor.eat_prefix("mem:") {
-        return take_breakpoint(cursor);
-    }
-    if let Some(probe) = take_probe(cursor)? {
-        return Ok(probe);
-    }
+    let start = *cursor;
     let at = cursor.at();
-    let word = cursor.take_while(is_word);
+    let word = cursor.take_word();
     if word.is_empty() {
         return Err(unexpected(cursor, "an event"));
     }
+    let colon = word.bytes().position(|byte| byte == b':');
+    if let Some(colon) = colon
+        && let Some(take) = taker(&word[..colon])
+    {
+        *cursor = start.past(colon + 1);
+        return take(cursor);
+    }
     if !cursor.eat('/') {
-        return bare(cursor, word, at);
+        return bare(cursor, word, colon, at);
     }
     if is_tracepoint(word) {
         let event = Event::Named(word.to_owned());
@@ -54,6 +53,22 @@ pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), 
     }
 }
 
+/// Reads what follows a word and its colon.
+type Taker = fn(&mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>;
+
+/// Returns the reader of the events that begin with a word and a colon, where these are none of its name.
+fn taker(word: &str) -> Option<Taker> {
+    Some(match word {
+        "tracepoint" => take_tracepoint,
+        "mem" => take_breakpoint,
+        "kprobe" => |cursor| take_probe(cursor, false, false),
+        "kretprobe" => |cursor| take_probe(cursor, false, true),
+        "uprobe" => |cursor| take_probe(cursor, true, false),
+        "uretprobe" => |cursor| take_probe(cursor, true, true),
+        _ => return None,
+    })
+}
+
 /// The fault of finding something else than `what`, perhaps because it is part of a name.
 pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
     let fault = cursor.expected(what);
@@ -64,9 +79,14 @@ pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
 }
 
 /// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
-fn bare(cursor: &Cursor<'_>, word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
-    let (first, after) = match word.split_once(':') {
-        Some((first, after)) => (first, Some(after)),
+fn bare(
+    cursor: &Cursor<'_>,
+    word: &str,
+    colon: Option<usize>,
+    at: usize,
+) -> Result<(Event, Modifiers), Fault> {
+    let (first, after) = match colon {
+        Some(colon) => (&word[..colon], Some(&word[colon + 1..])),
         None => (word, None),
     };
     let known = match generalized_from_name(first) {

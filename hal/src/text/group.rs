@@ -8,7 +8,8 @@ use super::modifiers::Modifiers;
 
 /// Reads a list of groups and lone events, up to the end of the text.
 pub(super) fn take_list(cursor: &mut Cursor<'_>) -> Result<Vec<GroupSpec>, Fault> {
-    let mut groups = Vec::new();
+    // Most lists are of one.
+    let mut groups = Vec::with_capacity(1);
     loop {
         groups.push(take_group(cursor)?);
         if cursor.peek().is_none() {
@@ -41,6 +42,7 @@ pub(super) fn take_group(cursor: &mut Cursor<'_>) -> Result<GroupSpec, Fault> {
         set_attributes(&mut group.attributes, &modifiers);
         cursor.skip_space();
     } else {
+        group.members.reserve_exact(1);
         take_member(cursor, &mut group)?;
     }
     Ok(group)

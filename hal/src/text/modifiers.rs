@@ -67,7 +67,7 @@ impl Modifiers {
     pub(super) fn after_colon(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         if cursor.eat(':') {
             let at = cursor.at();
-            Self::read(cursor.take_while(is_word), at)
+            Self::read(cursor.take_word(), at)
         } else {
             Ok(Self::NONE)
         }
@@ -78,7 +78,7 @@ impl Modifiers {
         match cursor.peek() {
             Some(c) if is_word(c) && c != ':' => {
                 let at = cursor.at();
-                Self::read(cursor.take_while(is_word), at)
+                Self::read(cursor.take_word(), at)
             }
             _ => Self::after_colon(cursor),
         }

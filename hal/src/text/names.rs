@@ -13,10 +13,38 @@ macro_rules! plain_names {
             #[doc = concat!("for &event in ", stringify!($kind), "::ALL {")]
             #[doc = concat!("    assert_eq!(", stringify!($kind), "::from_name(event.name()), Some(event));\n}\n```")]
             pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL
-                    .iter()
-                    .copied()
-                    .find(|event| event.name() == name || event.aliases().contains(&name))
+                const NAMES: [(&str, $kind); $kind::number_of_names()] = $kind::names();
+                let found = NAMES.iter().find(|(known, _)| *known == name);
+                found.map(|(_, event)| *event)
+            }
+
+            /// Returns the number of all names and aliases.
+            const fn number_of_names() -> usize {
+                let (mut number, mut i) = (Self::ALL.len(), 0);
+                while i < Self::ALL.len() {
+                    number += Self::ALL[i].aliases().len();
+                    i += 1;
+                }
+                number
+            }
+
+            /// Returns all names and aliases, each with its event.
+            const fn names<const N: usize>() -> [(&'static str, Self); N] {
+                let mut names = [("", Self::ALL[0]); N];
+                let (mut n, mut i) = (0, 0);
+                while i < Self::ALL.len() {
+                    let event = Self::ALL[i];
+                    names[n] = (event.name(), event);
+                    n += 1;
+                    let mut alias = 0;
+                    while alias < event.aliases().len() {
+                        names[n] = (event.aliases()[alias], event);
+                        n += 1;
+                        alias += 1;
+                    }
+                    i += 1;
+                }
+                names
             }
         }
 

@@ -19,37 +19,30 @@ fn is_symbol(c: char) -> bool {
     is_part(c) && c != '+'
 }
 
-/// Reads a probe and its modifiers, if the text begins with the word for one.
-pub(super) fn take_probe(cursor: &mut Cursor<'_>) -> Result<Option<(Event, Modifiers)>, Fault> {
-    for (prefix, user, on_return) in [
-        ("kprobe:", false, false),
-        ("kretprobe:", false, true),
-        ("uprobe:", true, false),
-        ("uretprobe:", true, true),
-    ] {
-        if !cursor.eat_prefix(prefix) {
-            continue;
+/// Reads a probe after its prefix, and its modifiers: one of a `user`'s program or of the kernel.
+pub(super) fn take_probe(
+    cursor: &mut Cursor<'_>,
+    user: bool,
+    on_return: bool,
+) -> Result<(Event, Modifiers), Fault> {
+    let object = if user {
+        let path = take_text(cursor, is_path, "the path of a program or library")?;
+        if !cursor.eat(':') {
+            return Err(cursor.expected("':' and a function, or the byte in the file"));
         }
-        let object = if user {
-            let path = take_text(cursor, is_path, "the path of a program or library")?;
-            if !cursor.eat(':') {
-                return Err(cursor.expected("':' and a function, or the byte in the file"));
-            }
-            Some(path.into())
-        } else {
-            None
-        };
-        let (symbol, offset) = take_place(cursor)?;
-        let modifiers = Modifiers::after_colon(cursor)?;
-        let probe = Probe {
-            object,
-            symbol,
-            offset,
-            on_return,
-        };
-        return Ok(Some((probe.into(), modifiers)));
-    }
-    Ok(None)
+        Some(path.into())
+    } else {
+        None
+    };
+    let (symbol, offset) = take_place(cursor)?;
+    let modifiers = Modifiers::after_colon(cursor)?;
+    let probe = Probe {
+        object,
+        symbol,
+        offset,
+        on_return,
+    };
+    Ok((probe.into(), modifiers))
 }
 
 /// Reads `symbol`, `symbol+offset` or `offset`.

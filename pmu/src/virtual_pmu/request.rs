@@ -166,7 +166,7 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
 
 /// Explains a shortage of slots: `FLOPS and CYCLES_DIV_BUSY both need counter 0`.
 fn explain(shortage: &Shortage, infos: &[EventInfo], slots: &[Slot]) -> String {
-    let names = shortage.events().map(|i| infos[i].name.as_str());
+    let names = shortage.events().map(|i| &*infos[i].name);
     let counters = bits(shortage.slots())
         .filter_map(|i| slots.get(i))
         .map(Slot::to_string);

@@ -94,10 +94,7 @@ fn a_preset_is_its_formula_over_terms_counted_as_one_group() {
     );
     assert_ne!(event.simultaneity(), Some(Simultaneity::None));
     let info = event.info().unwrap();
-    assert_eq!(
-        (info.name.as_str(), info.scale),
-        ("BRANCHES - BRANCH_MISSES", 1.0)
-    );
+    assert_eq!((&*info.name, info.scale), ("BRANCHES - BRANCH_MISSES", 1.0));
     assert_eq!(bench.set.parts(0).unwrap(), [Part::on_cpu(0)]);
     let error = preset.parts().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::UnsupportedFeature);

@@ -366,7 +366,9 @@ struct Nameless;
 
 impl Defect for Nameless {
     fn members(&self, mut members: Vec<EventInfo>) -> Vec<EventInfo> {
-        members.iter_mut().for_each(|member| member.name.clear());
+        members
+            .iter_mut()
+            .for_each(|member| member.name = "".into());
         members
     }
 }

@@ -1,0 +1,111 @@
+//! Lists that are most often of one, which takes no memory of its own.
+
+use std::ops::{Deref, DerefMut};
+
+/// A list that holds a single item in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OneOrMore<T> {
+    One([T; 1]),
+    /// None or several.
+    Other(Vec<T>),
+}
+
+impl<T> OneOrMore<T> {
+    /// Returns an empty list for so many items.
+    pub(crate) fn with_capacity(items: usize) -> Self {
+        Self::Other(match items {
+            1 => Vec::new(),
+            several => Vec::with_capacity(several),
+        })
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        match self {
+            Self::Other(none) if none.capacity() == 0 => *self = Self::One([item]),
+            Self::Other(others) => others.push(item),
+            Self::One(_) => self.push_second(item),
+        }
+    }
+
+    #[inline(never)]
+    fn push_second(&mut self, item: T) {
+        let first = std::mem::take(self);
+        *self = Self::Other(first.into_iter().chain([item]).collect());
+    }
+}
+
+impl<T> Default for OneOrMore<T> {
+    fn default() -> Self {
+        Self::Other(Vec::new())
+    }
+}
+
+impl<T> Deref for OneOrMore<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::One(one) => one,
+            Self::Other(others) => others,
+        }
+    }
+}
+
+impl<T> DerefMut for OneOrMore<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::One(one) => one,
+            Self::Other(others) => others,
+        }
+    }
+}
+
+impl<T> Extend<T> for OneOrMore<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        items.into_iter().for_each(|item| self.push(item));
+    }
+}
+
+impl<T> FromIterator<T> for OneOrMore<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let items = items.into_iter();
+        let mut list = Self::with_capacity(items.size_hint().0);
+        list.extend(items);
+        list
+    }
+}
+
+impl<T> IntoIterator for OneOrMore<T> {
+    type Item = T;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, others) = match self {
+            Self::One([one]) => (Some(one), Vec::new()),
+            Self::Other(others) => (None, others),
+        };
+        one.into_iter().chain(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_kept_in_order_and_one_in_place() {
+        for items in 0..5 {
+            let collected: OneOrMore<_> = (0..items).collect();
+            assert_eq!(matches!(collected, OneOrMore::One(_)), items == 1);
+            let mut pushed = OneOrMore::default();
+            (0..items).for_each(|item| pushed.push(item));
+            for mut list in [collected, pushed] {
+                assert!(list.iter().copied().eq(0..items));
+                list.iter_mut().for_each(|item| *item += 1);
+                assert!(list.into_iter().eq(1..=items));
+            }
+        }
+    }
+}
