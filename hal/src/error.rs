@@ -1,5 +1,6 @@
 //! The one error type of Quipu: a kind to match on, and a sentence for a person.
 
+use std::sync::Arc;
 use std::{fmt, io};
 
 /// The result of every fallible operation in Quipu.
@@ -103,7 +104,7 @@ impl fmt::Display for ErrorKind {
 /// assert_eq!(size_of::<Error>(), size_of::<usize>());
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Inner>);
+pub struct Error(Arc<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
@@ -115,15 +116,20 @@ struct Inner {
     member: Option<usize>,
 }
 
-// Errors are made in hundreds of places and seldom: out of line, a place is a call.
+// Errors are made and dropped in hundreds of places and seldom: out of line, and shared by clones, a place is a call.
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
     #[cold]
-    #[inline(never)]
     pub fn new(kind: ErrorKind, attempted: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self::of(kind, attempted.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of(kind: ErrorKind, attempted: String) -> Self {
+        Self(Arc::new(Inner {
             kind,
-            attempted: attempted.into(),
+            attempted,
             os: None,
             reason: None,
             hint: None,
@@ -136,7 +142,7 @@ impl Error {
     #[inline(never)]
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
-        self.0.os = Some(OsError(errno));
+        self.inner().os = Some(OsError(errno));
         self
     }
 
@@ -147,25 +153,35 @@ impl Error {
     pub fn with_io_error(self, e: &io::Error) -> Self {
         match e.raw_os_error() {
             Some(errno) => self.with_errno(errno),
-            None => self.with_reason(e.to_string()),
+            None => self.with_reason(format!("{e}")),
         }
     }
 
     /// Sets the reason: what is the matter, in a phrase.
     #[cold]
-    #[inline(never)]
     #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
-        self.0.reason = Some(reason.into());
+    pub fn with_reason(self, reason: impl Into<String>) -> Self {
+        self.because(reason.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn because(mut self, reason: String) -> Self {
+        self.inner().reason = Some(reason);
         self
     }
 
     /// Sets the hint: what a person can do about it on this machine.
     #[cold]
-    #[inline(never)]
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        self.hinting(hint.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hinting(mut self, hint: String) -> Self {
+        self.inner().hint = Some(hint);
         self
     }
 
@@ -174,8 +190,14 @@ impl Error {
     #[inline(never)]
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
-        self.0.member = Some(index);
+        self.inner().member = Some(index);
         self
+    }
+
+    /// Returns the facts to change, which clones share until then.
+    #[inline(never)]
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
     }
 
     /// Returns the kind of the failure, for matching.
