@@ -127,7 +127,7 @@ impl EventSource {
             info: EventInfo::counter(name).honouring(honours),
         };
         let of_core = |name, placement| Ok(named(name, placement, HARDWARE_FILTER));
-        let text = || spec.event.to_string();
+        let text = || format!("{}", spec.event);
         match &spec.event {
             Event::Hardware(event) => of_core(event.name().to_owned(), self.hardware(*event)),
             Event::Cache(event) => of_core(text(), self.on_cores(EventBits::cache(*event))),
