@@ -1,6 +1,5 @@
 //! The one error type of Quipu: a kind to match on, and a sentence for a person.
 
-use std::sync::Arc;
 use std::{fmt, io};
 
 /// The result of every fallible operation in Quipu.
@@ -104,7 +103,7 @@ impl fmt::Display for ErrorKind {
 /// assert_eq!(size_of::<Error>(), size_of::<usize>());
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Arc<Inner>);
+pub struct Error(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
@@ -116,7 +115,7 @@ struct Inner {
     member: Option<usize>,
 }
 
-// Errors are made and dropped in hundreds of places and seldom: out of line, and shared by clones, a place is a call.
+// Errors are made in hundreds of places and seldom: out of line, a place is a call.
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
     #[cold]
@@ -127,7 +126,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn of(kind: ErrorKind, attempted: String) -> Self {
-        Self(Arc::new(Inner {
+        Self(Box::new(Inner {
             kind,
             attempted,
             os: None,
@@ -142,7 +141,7 @@ impl Error {
     #[inline(never)]
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
-        self.inner().os = Some(OsError(errno));
+        self.0.os = Some(OsError(errno));
         self
     }
 
@@ -167,7 +166,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn because(mut self, reason: String) -> Self {
-        self.inner().reason = Some(reason);
+        self.0.reason = Some(reason);
         self
     }
 
@@ -181,7 +180,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn hinting(mut self, hint: String) -> Self {
-        self.inner().hint = Some(hint);
+        self.0.hint = Some(hint);
         self
     }
 
@@ -190,14 +189,8 @@ impl Error {
     #[inline(never)]
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
-        self.inner().member = Some(index);
+        self.0.member = Some(index);
         self
-    }
-
-    /// Returns the facts to change, which clones share until then.
-    #[inline(never)]
-    fn inner(&mut self) -> &mut Inner {
-        Arc::make_mut(&mut self.0)
     }
 
     /// Returns the kind of the failure, for matching.

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::last_errno;
 
-/// A call that the kernel touches no memory of ours for.
-#[derive(Clone, Copy)]
-enum Bare {
+/// A call, with the memory that the kernel reads or writes for it.
+pub(super) enum Call<'a> {
     ThreadId,
     RealUser,
     EffectiveUser,
@@ -18,87 +17,88 @@ enum Bare {
     PageSize,
     /// `PR_TASK_PERF_EVENTS_ENABLE` and `PR_TASK_PERF_EVENTS_DISABLE` of prctl(2).
     SetOwnCounters(bool),
-}
-
-/// A call, and the memory that the kernel reads or writes for it.
-enum Borrowing<'a> {
+    /// `PR_GET_TSC` of prctl(2).
+    TimeStampSetting(&'a mut i32),
     Entries(&'a File, &'a mut [u8]),
     Link(&'a File, &'a CStr, &'a mut [u8]),
     Affinity(&'a mut CpuMask),
     KeepOn(&'a CpuMask),
-    /// `PR_GET_TSC` of prctl(2).
-    TimeStampSetting(&'a mut i32),
+    /// With the milliseconds to wait at most, without end if they are below 0.
+    Poll(&'a mut [libc::pollfd], i32),
 }
 
 /// A set of CPUs, those below 1024 (sched_setaffinity(2)).
 #[derive(Default, Clone, Copy)]
 pub(crate) struct CpuMask([c_ulong; 1024 / c_ulong::BITS as usize]);
 
+/// Makes a call, and returns what it returns: below 0 if it failed.
 #[cold]
 #[inline(never)]
-fn bare(call: Bare) -> i32 {
-    // SAFETY: none of these takes a pointer; what they change is whether counters count.
+pub(super) fn call(call: Call<'_>) -> i32 {
+    const MASK: usize = size_of::<CpuMask>();
+    // SAFETY: what they touch of our memory are as many bytes or entries as they are told, or one int, and is borrowed for
+    // as long as the call lasts; the name of a link ends in a zero, and descriptors are open as long as their files are
+    // borrowed. Those that change something change whether counters count, or where this thread runs.
     unsafe {
         match call {
-            Bare::ThreadId => libc::syscall(libc::SYS_gettid) as i32,
-            Bare::RealUser => libc::getuid().cast_signed(),
-            Bare::EffectiveUser => libc::geteuid().cast_signed(),
-            Bare::CurrentCpu => libc::sched_getcpu(),
-            Bare::PageSize => libc::sysconf(libc::_SC_PAGESIZE) as i32,
-            Bare::SetOwnCounters(true) => libc::prctl(libc::PR_TASK_PERF_EVENTS_ENABLE),
-            Bare::SetOwnCounters(false) => libc::prctl(libc::PR_TASK_PERF_EVENTS_DISABLE),
-        }
-    }
-}
-
-fn borrowing(call: Borrowing<'_>) -> Result<usize, i32> {
-    const MASK: usize = size_of::<CpuMask>();
-    // SAFETY: all of these touch as many bytes as they are told, or one int, of memory that is borrowed for as long as the
-    // call lasts; the name of a link ends in a zero, and descriptors are open as long as their files are borrowed.
-    let done = unsafe {
-        match call {
-            Borrowing::Entries(dir, to) => {
+            Call::ThreadId => libc::syscall(libc::SYS_gettid) as i32,
+            Call::RealUser => libc::getuid().cast_signed(),
+            Call::EffectiveUser => libc::geteuid().cast_signed(),
+            Call::CurrentCpu => libc::sched_getcpu(),
+            Call::PageSize => libc::sysconf(libc::_SC_PAGESIZE) as i32,
+            Call::SetOwnCounters(true) => libc::prctl(libc::PR_TASK_PERF_EVENTS_ENABLE),
+            Call::SetOwnCounters(false) => libc::prctl(libc::PR_TASK_PERF_EVENTS_DISABLE),
+            Call::TimeStampSetting(setting) => {
+                libc::prctl(libc::PR_GET_TSC, std::ptr::from_mut(setting))
+            }
+            Call::Entries(dir, to) => {
                 let (dir, length) = (dir.as_raw_fd(), to.len());
                 libc::syscall(libc::SYS_getdents64, dir, to.as_mut_ptr(), length) as i32
             }
-            Borrowing::Link(dir, name, to) => {
+            Call::Link(dir, name, to) => {
                 let (dir, length) = (dir.as_raw_fd(), to.len());
                 let (name, to) = (name.as_ptr(), to.as_mut_ptr());
                 libc::syscall(libc::SYS_readlinkat, dir, name, to, length) as i32
             }
-            Borrowing::Affinity(mask) => {
+            Call::Affinity(mask) => {
                 libc::syscall(libc::SYS_sched_getaffinity, 0, MASK, mask.0.as_mut_ptr()) as i32
             }
-            Borrowing::KeepOn(mask) => {
+            Call::KeepOn(mask) => {
                 libc::syscall(libc::SYS_sched_setaffinity, 0, MASK, mask.0.as_ptr()) as i32
             }
-            Borrowing::TimeStampSetting(setting) => {
-                libc::prctl(libc::PR_GET_TSC, std::ptr::from_mut(setting))
+            Call::Poll(descriptors, milliseconds) => {
+                // A slice has no more elements than fit an nfds_t.
+                let count = descriptors.len() as libc::nfds_t;
+                libc::poll(descriptors.as_mut_ptr(), count, milliseconds)
             }
         }
-    };
-    usize::try_from(done).map_err(|_| last_errno())
+    }
+}
+
+/// Makes a call, and returns the errno if it failed.
+fn checked(done: Call<'_>) -> Result<usize, i32> {
+    usize::try_from(call(done)).map_err(|_| last_errno())
 }
 
 /// Returns the id of the calling thread.
 pub(crate) fn thread_id() -> i32 {
-    bare(Bare::ThreadId)
+    call(Call::ThreadId)
 }
 
 /// Returns the user whose rights the process has.
 pub(crate) fn effective_user() -> u32 {
-    bare(Bare::EffectiveUser).cast_unsigned()
+    call(Call::EffectiveUser).cast_unsigned()
 }
 
 /// Returns the user that started the process.
 pub(crate) fn real_user() -> u32 {
-    bare(Bare::RealUser).cast_unsigned()
+    call(Call::RealUser).cast_unsigned()
 }
 
 /// Returns the CPU that the calling thread runs on.
 pub(crate) fn current_cpu() -> u32 {
     // The kernel numbers CPUs with an unsigned int.
-    bare(Bare::CurrentCpu).cast_unsigned()
+    call(Call::CurrentCpu).cast_unsigned()
 }
 
 /// Returns the size of a page of memory.
@@ -107,7 +107,7 @@ pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     match SIZE.load(Ordering::Relaxed) {
         0 => {
-            let size = bare(Bare::PageSize) as usize;
+            let size = call(Call::PageSize) as usize;
             SIZE.store(size, Ordering::Relaxed);
             size
         }
@@ -117,28 +117,25 @@ pub(crate) fn page_size() -> usize {
 
 /// Starts or stops every counter that the calling thread has created (prctl(2), `PR_TASK_PERF_EVENTS_ENABLE`).
 pub(crate) fn set_own_counters(count: bool) -> Result<(), i32> {
-    match bare(Bare::SetOwnCounters(count)) {
-        0 => Ok(()),
-        _ => Err(last_errno()),
-    }
+    checked(Call::SetOwnCounters(count)).map(|_| ())
 }
 
 /// Returns true if this thread may read the CPU's cycle counter: PR_SET_TSC of prctl(2) takes it away.
 /// Architectures without that setting always allow it.
 pub(crate) fn has_time_stamps() -> bool {
     let mut setting = 0;
-    let told = borrowing(Borrowing::TimeStampSetting(&mut setting));
+    let told = checked(Call::TimeStampSetting(&mut setting));
     told.is_err() || setting != libc::PR_TSC_SIGSEGV
 }
 
 /// Fills room with the next entries of a directory (`struct linux_dirent64`, getdents64(2)); returns the number of bytes.
 pub(crate) fn directory_entries(dir: &File, room: &mut [u8]) -> io::Result<usize> {
-    borrowing(Borrowing::Entries(dir, room)).map_err(io::Error::from_raw_os_error)
+    checked(Call::Entries(dir, room)).map_err(io::Error::from_raw_os_error)
 }
 
 /// Fills room with the target of a link in a directory (readlinkat(2)); returns the number of bytes.
 pub(crate) fn link_target(dir: &File, name: &CStr, room: &mut [u8]) -> io::Result<usize> {
-    borrowing(Borrowing::Link(dir, name, room)).map_err(io::Error::from_raw_os_error)
+    checked(Call::Link(dir, name, room)).map_err(io::Error::from_raw_os_error)
 }
 
 impl CpuMask {
@@ -147,7 +144,7 @@ impl CpuMask {
     /// Returns the CPUs that the calling thread may run on.
     pub(crate) fn of_this_thread() -> Result<Self, i32> {
         let mut mask = Self::default();
-        borrowing(Borrowing::Affinity(&mut mask)).map(|_| mask)
+        checked(Call::Affinity(&mut mask)).map(|_| mask)
     }
 
     /// Returns those of some CPUs that are in this set.
@@ -169,7 +166,7 @@ impl CpuMask {
 
     /// Keeps the calling thread on these CPUs.
     pub(crate) fn keep_this_thread(&self) -> Result<(), i32> {
-        borrowing(Borrowing::KeepOn(self)).map(|_| ())
+        checked(Call::KeepOn(self)).map(|_| ())
     }
 }
 
