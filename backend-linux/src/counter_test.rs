@@ -26,6 +26,7 @@ use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
 use self::kept::{Kept, Stamp};
 use crate::privileges::Privileges;
+use crate::sys::{effective_user, real_user};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// The environment variable that switches the test off.
@@ -211,16 +212,16 @@ impl Drop for CountersOpen {
 
 /// Returns the place where results are kept.
 fn place() -> Option<Kept> {
-    let user = rustix::process::geteuid();
+    let user = effective_user();
     // A program with the rights of another user trusts no environment.
-    if rustix::process::getuid() != user {
+    if real_user() != user {
         return None;
     }
     let absolute = |name| {
         let path = PathBuf::from(std::env::var_os(name)?);
         path.is_absolute().then_some(path)
     };
-    let of_user = PathBuf::from(format!("/run/user/{}", user.as_raw()));
+    let of_user = PathBuf::from(format!("/run/user/{user}"));
     let dir = absolute("XDG_RUNTIME_DIR")
         .or_else(|| of_user.is_dir().then_some(of_user))
         .or_else(|| absolute("XDG_CACHE_HOME"))

@@ -132,7 +132,7 @@ impl EventSource {
             info: EventInfo::counter(name).honouring(honours),
         };
         let of_core = |name, placement| Ok(named(name, placement, HARDWARE_FILTER));
-        let text = || spec.event.to_string().into();
+        let text = || format!("{}", spec.event).into();
         match &spec.event {
             Event::Hardware(event) => of_core(event.name().into(), self.hardware(*event)),
             Event::Cache(event) => of_core(text(), self.on_cores(EventBits::cache(*event))),

@@ -11,6 +11,7 @@ cfg_if::cfg_if! {
         mod capabilities;
         #[cfg(feature = "names")]
         mod condition;
+        #[cfg(feature = "counter-test")]
         pub mod counter_test;
         #[cfg(feature = "names")]
         mod elf_symbol;
@@ -25,9 +26,14 @@ cfg_if::cfg_if! {
         mod kernel_group;
         #[cfg(feature = "names")]
         mod native;
+        #[cfg(not(feature = "counter-test"))]
+        mod no_counter_test;
+        #[cfg(not(feature = "sampling"))]
+        mod no_overflow;
         mod one_or_more;
-mod open;
+        mod open;
         mod open_error;
+        #[cfg(feature = "sampling")]
         mod overflow;
         mod own_counters;
         #[cfg_attr(not(feature = "names"), allow(dead_code))]
@@ -37,8 +43,8 @@ mod open;
         mod probes;
         mod rates;
         mod sorted;
-        // It has the calls of samplers too.
-        #[cfg_attr(not(feature = "sampling"), allow(dead_code))]
+        // It has the calls of samplers and of the test too.
+        #[cfg_attr(not(all(feature = "counter-test", feature = "sampling")), allow(dead_code, unused_imports))]
         mod sys;
         pub mod sysfs;
         mod targets;
@@ -46,6 +52,11 @@ mod open;
         #[cfg(feature = "names")]
         pub mod tracefs;
         pub mod user_read;
+
+        #[cfg(not(feature = "counter-test"))]
+        use no_counter_test as counter_test;
+        #[cfg(not(feature = "sampling"))]
+        use no_overflow as overflow;
 
         pub use anchor::Anchors;
         pub use backend::LinuxBackend;

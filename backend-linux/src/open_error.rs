@@ -31,9 +31,9 @@ pub(crate) fn explain(
 ) -> Error {
     let member = &spec.members[refused.member];
     let place = if planned.part == Part::whole() {
-        target.to_string()
+        format!("{target}")
     } else {
-        planned.part.to_string()
+        format!("{}", planned.part)
     };
     let attempted = format!("open {member} on {place}");
     let errno = match refused.failure {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
 use quipu_perf_data::SampleType;
 
-use crate::sys::{Access, CounterFd, Mapping, PerfEventAttr, page_size};
+use crate::sys::{Access, CounterFd, Mapping, PerfEventAttr, page_size, thread_id};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
 const DATA_HEAD: usize = 1024;
@@ -111,7 +111,7 @@ impl OverflowRing {
                 _ => error,
             }
         })?;
-        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let tid = thread_id();
         fd.signal_thread(tid, asked.signal).map_err(refused)?;
         Ok(Self {
             fd,

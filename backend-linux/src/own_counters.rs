@@ -3,13 +3,12 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::io::Errno;
-use rustix::process::configure_performance_counters;
+
+use crate::sys::{directory_entries, link_target, set_own_counters};
 
 /// Stops every counter that the calling thread has created, including those of other
 /// libraries and those that it has handed to other threads. Counters that other threads created to
@@ -22,8 +21,7 @@ use rustix::process::configure_performance_counters;
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn stop_own_counters() -> Result<()> {
     STOPPED_ONE_BY_ONE.store(true, Ordering::Relaxed);
-    configure_performance_counters(false)
-        .map_err(|errno| error(errno, "stop this thread's counters"))
+    set_own_counters(false).map_err(|errno| error(errno, "stop this thread's counters"))
 }
 
 /// Starts every counter that the calling thread has created, also those that were opened without
@@ -36,8 +34,7 @@ pub fn stop_own_counters() -> Result<()> {
 /// # Errors
 /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the kernel has no perf_event_open.
 pub fn start_own_counters() -> Result<()> {
-    configure_performance_counters(true)
-        .map_err(|errno| error(errno, "start this thread's counters"))?;
+    set_own_counters(true).map_err(|errno| error(errno, "start this thread's counters"))?;
     std::thread::sleep(Duration::from_micros(50));
     Ok(())
 }
@@ -63,7 +60,7 @@ pub fn start_if_alone(counters: usize) -> Result<bool> {
     if were_stopped() || !open_counters(counters).is_ok_and(|open| open == counters) {
         return Ok(false);
     }
-    configure_performance_counters(true).map_err(|errno| error(errno, "start the counters"))?;
+    set_own_counters(true).map_err(|errno| error(errno, "start the counters"))?;
     Ok(true)
 }
 
@@ -74,7 +71,7 @@ fn open_counters(most: usize) -> io::Result<usize> {
     let mut entries = [0; 1024];
     let mut counters = 0;
     loop {
-        let length = fill(&dir, None, &mut entries)?;
+        let length = directory_entries(&dir, &mut entries)?;
         let mut rest = &entries[..length];
         if rest.is_empty() {
             return Ok(counters);
@@ -83,7 +80,7 @@ fn open_counters(most: usize) -> io::Result<usize> {
             // One byte more, so that a longer name is not cut to it.
             let mut target = [0; COUNTER.len() + 1];
             // Those of the directory itself are no links.
-            let length = fill(&dir, Some(name), &mut target).unwrap_or(0);
+            let length = link_target(&dir, name, &mut target).unwrap_or(0);
             counters += usize::from(&target[..length] == COUNTER);
             if counters > most {
                 return Ok(counters);
@@ -106,25 +103,10 @@ fn first_name(entries: &[u8]) -> Option<(&CStr, &[u8])> {
     Some((name, others))
 }
 
-/// Fills room with the next entries of a directory, or with the target of the link of a name in it. Returns the number
-/// of bytes.
-fn fill(dir: &File, link: Option<&CStr>, room: &mut [u8]) -> io::Result<usize> {
-    let (dir, to, length) = (dir.as_raw_fd(), room.as_mut_ptr(), room.len());
-    // SAFETY: both calls write at most `length` bytes, to memory of ours that has so many, and readlinkat reads a text
-    // that ends in a zero; the descriptor is open as long as `dir` is borrowed.
-    let filled = unsafe {
-        match link {
-            None => libc::syscall(libc::SYS_getdents64, dir, to, length),
-            Some(name) => libc::syscall(libc::SYS_readlinkat, dir, name.as_ptr(), to, length),
-        }
-    };
-    usize::try_from(filled).map_err(|_| io::Error::last_os_error())
-}
-
-fn error(errno: Errno, attempted: &str) -> Error {
+fn error(errno: i32, attempted: &str) -> Error {
     let kind = match errno {
-        Errno::INVAL => ErrorKind::NoSuchDevice,
+        libc::EINVAL => ErrorKind::NoSuchDevice,
         _ => ErrorKind::Os,
     };
-    Error::new(kind, attempted).with_errno(errno.raw_os_error())
+    Error::new(kind, attempted).with_errno(errno)
 }

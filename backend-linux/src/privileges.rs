@@ -164,8 +164,7 @@ impl Privileges {
                 .is_empty(),
             kernel: file("proc/sys/kernel/osrelease"),
             cpu: cpu_name(&cpuinfo),
-            virtual_machine: field(&cpuinfo, "flags")
-                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            virtual_machine: is_virtual(&cpuinfo),
         }
     }
 
@@ -216,8 +215,21 @@ impl Privileges {
 }
 
 /// Returns the CPU's name, as its vendor wrote it or as the kernel identifies it.
+#[cfg(feature = "counter-test")]
 pub(crate) fn cpu() -> Option<String> {
     cpu_name(&cpuinfo(Path::new("/")))
+}
+
+/// Returns false on a machine that is known to be no virtual one.
+#[cfg(not(feature = "counter-test"))]
+pub(crate) fn may_be_virtual() -> bool {
+    is_virtual(&cpuinfo(Path::new("/"))) != Some(false)
+}
+
+/// Returns true if a CPU's lines of `/proc/cpuinfo` tell of a hypervisor; `None` where they have no flags.
+fn is_virtual(cpuinfo: &str) -> Option<bool> {
+    let flags = field(cpuinfo, "flags")?;
+    Some(flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
 /// The first CPU's lines of `/proc/cpuinfo`; those of all CPUs of a large machine fill megabytes.

@@ -2,6 +2,7 @@
 
 mod again;
 mod attr;
+mod calls;
 mod counter_fd;
 mod mapping;
 mod open;
@@ -11,6 +12,10 @@ mod read_call;
 mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
+pub(crate) use calls::{
+    CpuMask, current_cpu, directory_entries, effective_user, has_time_stamps, link_target,
+    page_size, real_user, set_own_counters, thread_id,
+};
 pub(crate) use counter_fd::CounterFd;
 pub(crate) use mapping::{Access, CounterPage, Mapping};
 #[cfg(feature = "sampling")]
@@ -20,8 +25,6 @@ pub(crate) use open::{Attach, OpenFailure, perf_event_open};
 pub(crate) use process::{MarkedProcess, Process};
 #[cfg(feature = "sampling")]
 pub(crate) use readiness::{Readiness, poll};
-pub(crate) use rustix::param::page_size;
-use rustix::process::TimeStampCounterReadability;
 
 pub(crate) use quipu_perf_data::ReadFormat;
 
@@ -34,13 +37,6 @@ pub(crate) mod event_type {
     pub(crate) const HW_CACHE: u32 = 3;
     pub(crate) const RAW: u32 = 4;
     pub(crate) const BREAKPOINT: u32 = 5;
-}
-
-/// Returns true if this thread may read the CPU's cycle counter: PR_SET_TSC of prctl(2) takes it away.
-/// Architectures without that setting always allow it.
-pub(crate) fn has_time_stamps() -> bool {
-    let setting = rustix::process::time_stamp_counter_readability();
-    setting != Ok(TimeStampCounterReadability::RaiseSIGSEGV)
 }
 
 /// The error number of the system call that just failed on this thread.

@@ -11,7 +11,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 use crate::kernel_file;
 use crate::parts::Attachment;
 use crate::sorted::{insert, sorted};
-use crate::sys::Attach;
+use crate::sys::{Attach, current_cpu, thread_id};
 use crate::topology::Topology;
 
 /// The attachments of a target, and what has to stay open while counters are attached to them.
@@ -92,14 +92,9 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
 pub(crate) fn is_calling_thread(target: &Target) -> bool {
     match target {
         Target::CurrentThread => true,
-        Target::Thread(tid) => *tid == current_tid(),
+        Target::Thread(tid) => *tid == thread_id(),
         _ => false,
     }
-}
-
-/// Returns the id of the calling thread.
-fn current_tid() -> i32 {
-    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
@@ -148,12 +143,6 @@ fn cpus(list: &[u32]) -> Vec<Attachment> {
         }
     }
     attachments
-}
-
-/// Returns the CPU that the calling thread runs on.
-fn current_cpu() -> u32 {
-    // The kernel numbers CPUs with an unsigned int.
-    rustix::thread::sched_getcpu() as u32
 }
 
 /// Ids below 1 mean other things to the kernel: the calling thread, or every task.
@@ -294,7 +283,7 @@ mod tests {
     /// Not a process, though the thread may be its only one, nor the CPU that it is on.
     #[test]
     fn the_calling_thread_is_no_other_target() {
-        let tid = current_tid();
+        let tid = thread_id();
         assert!(is_calling_thread(&Target::CurrentThread));
         assert!(is_calling_thread(&Target::Thread(tid)));
         let pid = i32::try_from(std::process::id()).expect("a pid");

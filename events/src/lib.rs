@@ -15,7 +15,7 @@ mod event_map;
 #[cfg(feature = "files")]
 mod files;
 pub mod identify;
-#[cfg(feature = "files")]
+#[cfg(feature = "import")]
 pub mod import;
 mod increment;
 mod metrics;

@@ -119,11 +119,16 @@ struct Inner {
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
     #[cold]
-    #[inline(never)]
     pub fn new(kind: ErrorKind, attempted: impl Into<String>) -> Self {
+        Self::of(kind, attempted.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of(kind: ErrorKind, attempted: String) -> Self {
         Self(Box::new(Inner {
             kind,
-            attempted: attempted.into(),
+            attempted,
             os: None,
             reason: None,
             hint: None,
@@ -147,25 +152,35 @@ impl Error {
     pub fn with_io_error(self, e: &io::Error) -> Self {
         match e.raw_os_error() {
             Some(errno) => self.with_errno(errno),
-            None => self.with_reason(e.to_string()),
+            None => self.with_reason(format!("{e}")),
         }
     }
 
     /// Sets the reason: what is the matter, in a phrase.
     #[cold]
-    #[inline(never)]
     #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
-        self.0.reason = Some(reason.into());
+    pub fn with_reason(self, reason: impl Into<String>) -> Self {
+        self.because(reason.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn because(mut self, reason: String) -> Self {
+        self.0.reason = Some(reason);
         self
     }
 
     /// Sets the hint: what a person can do about it on this machine.
     #[cold]
-    #[inline(never)]
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        self.hinting(hint.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hinting(mut self, hint: String) -> Self {
+        self.0.hint = Some(hint);
         self
     }
 

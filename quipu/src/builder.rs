@@ -178,7 +178,7 @@ impl EventSetBuilder {
             Error::new(ErrorKind::InvalidConfiguration, format!("define {name}"))
                 .with_reason(reason)
         };
-        let formula = Formula::parse(formula).map_err(|error| refused(error.to_string()))?;
+        let formula = Formula::parse(formula).map_err(|error| refused(format!("{error}")))?;
         if formula.events().is_empty() {
             return Err(refused("the formula counts no event".into()));
         }

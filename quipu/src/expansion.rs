@@ -108,7 +108,7 @@ impl<'a> ExpandedGroup<'a> {
         let at = error.member().and_then(|at| at.checked_sub(first_member));
         let term = formula.and_then(|formula| formula.names().get(at?));
         if let Some(term) = term {
-            return term_refused(&spec.to_string(), term, error);
+            return term_refused(&format!("{spec}"), term, error);
         }
         match error.member().and_then(|member| self.asked_at(member)) {
             Some(member) => error.clone().with_member(member),

@@ -48,7 +48,7 @@ impl Expand for Formula {
             info: preset.info(),
             simultaneity: preset.simultaneity(),
             is_one_reading: false,
-            preset: Some(Box::new(preset)),
+            preset: Some(Arc::new(preset)),
             ..first
         }
     }
@@ -257,7 +257,7 @@ impl Preset {
         let intersection = |a: Filter, b: Filter| a & b;
         let union = |a: Filter, b: Filter| a | b;
         let unit = self.formula.unit(&units).unwrap_or_default().to_owned();
-        let mut info = EventInfo::counter(self.formula.to_string()).with_unit(unit);
+        let mut info = EventInfo::counter(format!("{}", self.formula)).with_unit(unit);
         if !self.formula.is_whole() {
             info.scale = 1.0 / MILLION;
         }
@@ -330,7 +330,7 @@ fn with_room<N: Copy + Default, T>(terms: usize, body: impl FnOnce(&mut [N]) -> 
 pub(crate) fn term_refused(preset: &str, term: &str, error: &Error) -> Error {
     let why = error
         .reason()
-        .map_or_else(|| error.kind().to_string(), str::to_owned);
+        .map_or_else(|| error.kind().as_str().to_owned(), str::to_owned);
     let mut refusal = Error::new(error.kind(), format!("count {preset}"))
         .with_reason(format!("its term {term}: {why}"));
     if let Some(hint) = error.hint() {

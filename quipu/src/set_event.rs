@@ -1,6 +1,6 @@
 //! The events of a set, each with its state.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{
     Error, EventInfo, EventSpec, Filter, Part, Result, Simultaneity, Target, ValueKind,
@@ -37,7 +37,7 @@ pub(crate) struct OpenEvent {
     /// True if its total is that of one reading: the target is one part, on any kind of core.
     pub(crate) is_one_reading: bool,
     /// Set for presets of several events; the index is that of the first term.
-    pub(crate) preset: Option<Box<Preset>>,
+    pub(crate) preset: Option<Arc<Preset>>,
 }
 
 impl OpenEvent {
@@ -104,7 +104,7 @@ impl SetEvent {
                     .with_filter(self.spec.filter.with_levels(levels)),
                 None => &self.spec,
             };
-            asked.to_string().into()
+            format!("{asked}").into()
         })
     }
 

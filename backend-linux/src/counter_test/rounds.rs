@@ -5,7 +5,6 @@ use std::hint::black_box;
 use quipu_hal::{
     Error, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, Part, Reading, Result, Target,
 };
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::CounterTest;
 use crate::event_bits::EventBits;
@@ -16,7 +15,9 @@ use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
 use crate::parts::{Placement, PlannedPart};
 use crate::sorted::sorted;
-use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
+use crate::sys::{
+    Attach, AttrFlags, CpuMask, OpenFailure, PerfEventAttr, event_type, perf_event_open,
+};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// More counters than any PMU has.
@@ -250,20 +251,15 @@ impl Machine for ThisMachine {
         let refused = |reason: String| {
             Err(Error::new(ErrorKind::NoSuchTarget, attempted(pmu)).with_reason(reason))
         };
-        let may = match sched_getaffinity(None) {
+        let may = match CpuMask::of_this_thread() {
             Ok(may) => may,
             Err(errno) => {
-                return refused(format!("the CPUs of this thread are not known: {errno}"));
+                let error = std::io::Error::from_raw_os_error(errno);
+                return refused(format!("the CPUs of this thread are not known: {error}"));
             }
         };
-        let mut wanted = CpuSet::new();
-        for &cpu in &pmu.cpus {
-            let cpu = cpu as usize;
-            if cpu < CpuSet::MAX_CPU && may.is_set(cpu) {
-                wanted.set(cpu);
-            }
-        }
-        if wanted.count() == 0 || sched_setaffinity(None, &wanted).is_err() {
+        let wanted = may.only(&pmu.cpus);
+        if wanted.is_empty() || wanted.keep_this_thread().is_err() {
             return refused("this thread may run on none of its CPUs".to_owned());
         }
         Ok(())

@@ -8,7 +8,7 @@ const MOST: u32 = 10;
 #[inline(always)]
 pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, i32>) -> Result<T, i32> {
     match call() {
-        Err(errno) if is_of_the_moment(errno) => once_more(call),
+        Err(errno) if is_of_the_moment(errno) => once_more(&mut { call }),
         other => other,
     }
 }
@@ -18,7 +18,7 @@ fn is_of_the_moment(errno: i32) -> bool {
 }
 
 #[cold]
-fn once_more<T>(mut call: impl FnMut() -> Result<T, i32>) -> Result<T, i32> {
+fn once_more<T>(call: &mut dyn FnMut() -> Result<T, i32>) -> Result<T, i32> {
     for _ in 2..MOST {
         match call() {
             Err(errno) if is_of_the_moment(errno) => {}

@@ -1,14 +1,11 @@
 //! Memory shared with the kernel: the pages of a counter that are mapped, and a page that forked
 //! processes find cleared.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
-
-use super::{CounterFd, Process, page_size};
+use super::{CounterFd, Process, last_errno, page_size};
 use crate::user_read::UserPage;
 
 /// The access to mapped pages.
@@ -47,37 +44,32 @@ impl Mapping {
         len: usize,
         access: Access,
     ) -> Result<Self, i32> {
-        let mapped = Self::map(Some((fd, offset as u64)), len, access);
-        let mut mapping = mapped.map_err(Errno::raw_os_error)?;
+        let mut mapping = Self::map(Some((fd, offset)), len, access)?;
         mapping.owner = Some(Process::this());
         Ok(mapping)
     }
 
     /// Zeroed memory instead of a counter's.
     pub(crate) fn anonymous(len: usize) -> Result<Self, i32> {
-        Self::map(None, len, Access::ReadWrite).map_err(Errno::raw_os_error)
+        Self::map(None, len, Access::ReadWrite)
     }
 
-    fn map(counter: Option<(&CounterFd, u64)>, len: usize, access: Access) -> Result<Self, Errno> {
+    fn map(counter: Option<(&CounterFd, usize)>, len: usize, access: Access) -> Result<Self, i32> {
         let protection = match access {
-            Access::Read => ProtFlags::READ,
-            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+            Access::Read => libc::PROT_READ,
+            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
+        let (flags, fd, offset) = match counter {
+            Some((counter, offset)) => (libc::MAP_SHARED, counter.as_fd().as_raw_fd(), offset),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        };
+        let offset = libc::off_t::try_from(offset).map_err(|_| libc::EOVERFLOW)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let start = unsafe {
-            match counter {
-                Some((fd, offset)) => mmap(
-                    null_mut(),
-                    len,
-                    protection,
-                    MapFlags::SHARED,
-                    fd.as_fd(),
-                    offset,
-                )?,
-                None => mmap_anonymous(null_mut(), len, protection, MapFlags::PRIVATE)?,
-            }
-        };
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        let start = unsafe { libc::mmap(null_mut(), len, protection, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(last_errno());
+        }
+        let start = NonNull::new(start.cast()).ok_or(libc::ENOMEM)?;
         Ok(Self {
             start,
             len,
@@ -170,8 +162,8 @@ impl Drop for Mapping {
             return;
         }
         // SAFETY: the mapping is our own; references into it borrow `self` and are gone.
-        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert_eq!(unmapped, Ok(()));
+        let unmapped = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        debug_assert_eq!(unmapped, 0);
     }
 }
 
@@ -206,8 +198,8 @@ pub(super) fn wiped_on_fork() -> Option<Mapping> {
     let page = Mapping::anonymous(page_size()).ok()?;
     let (start, len) = (page.start.as_ptr().cast(), page.len);
     // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.
-    unsafe { madvise(start, len, Advice::LinuxWipeOnFork) }.ok()?;
-    Some(page)
+    let advised = unsafe { libc::madvise(start, len, libc::MADV_WIPEONFORK) };
+    (advised == 0).then_some(page)
 }
 
 #[cfg(test)]

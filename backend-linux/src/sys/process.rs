@@ -14,7 +14,7 @@ use super::mapping::{Mapping, wiped_on_fork};
 pub(crate) enum Process {
     Marked(MarkedProcess),
     /// The process id.
-    Id(rustix::process::Pid),
+    Id(u32),
 }
 
 /// A process by the number in the marked page.
@@ -29,7 +29,7 @@ impl Process {
     pub(crate) fn this() -> Self {
         match MarkedProcess::this() {
             Some(marked) => Self::Marked(marked),
-            None => Self::Id(rustix::process::getpid()),
+            None => Self::Id(std::process::id()),
         }
     }
 
@@ -38,7 +38,7 @@ impl Process {
     pub(crate) fn is_this(&self) -> bool {
         match self {
             Self::Marked(marked) => marked.is_this(),
-            Self::Id(id) => rustix::process::getpid() == *id,
+            Self::Id(id) => std::process::id() == *id,
         }
     }
 }

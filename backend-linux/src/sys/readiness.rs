@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::calls::{Call, call};
 use super::last_errno;
 
 /// The end of a wait.
@@ -22,11 +23,7 @@ pub(crate) fn poll(
         let up = timeout.as_nanos().div_ceil(1_000_000);
         i32::try_from(up).unwrap_or(i32::MAX)
     });
-    // A slice has no more elements than fit an nfds_t.
-    let count = descriptors.len() as libc::nfds_t;
-    // SAFETY: the kernel reads and writes `count` pollfds through the pointer, which is to that many.
-    let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), count, milliseconds) };
-    match ready {
+    match call(Call::Poll(descriptors, milliseconds)) {
         0 => Ok(Readiness::TimedOut),
         1.. => Ok(Readiness::Ready),
         _ => match last_errno() {

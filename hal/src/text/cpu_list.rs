@@ -17,9 +17,10 @@ const MAX_CPUS: u32 = 1 << 16;
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     let fail = |reason: String| {
         let shown: String = text.chars().take(40).collect();
+        let quoted = format!("{shown:?}");
         Error::new(
             ErrorKind::InvalidConfiguration,
-            format!("read the list of CPUs `{}`", shown.escape_debug()),
+            format!("read the list of CPUs `{}`", &quoted[1..quoted.len() - 1]),
         )
         .with_reason(reason)
     };

@@ -122,21 +122,26 @@ fn take_one<'a, T: Copy, I: Iterator<Item = &'static str>>(
 ) -> Option<(T, Option<&'a str>)> {
     for &one in all {
         for spelling in spellings(one) {
-            let Some((start, rest)) = text.split_at_checked(spelling.len()) else {
-                continue;
-            };
-            if !start.eq_ignore_ascii_case(spelling) {
-                continue;
-            }
-            if rest.is_empty() {
-                return Some((one, None));
-            }
-            if let Some(rest) = rest.strip_prefix('-') {
-                return Some((one, Some(rest)));
+            if let Some(rest) = after(text, spelling) {
+                return Some((one, rest));
             }
         }
     }
     None
+}
+
+/// Returns what follows a spelling that starts a text: nothing, or what is behind a `-`.
+#[inline(never)]
+fn after<'a>(text: &'a str, spelling: &str) -> Option<Option<&'a str>> {
+    let (start, rest) = text.split_at_checked(spelling.len())?;
+    if !start.eq_ignore_ascii_case(spelling) {
+        return None;
+    }
+    match rest.strip_prefix('-') {
+        None if rest.is_empty() => Some(None),
+        None => None,
+        more => Some(more),
+    }
 }
 
 impl fmt::Display for CacheEvent {
@@ -185,7 +190,7 @@ fn with_names(
     aliases: &'static [&'static str],
 ) -> Generalized {
     Generalized {
-        name: event.to_string(),
+        name: format!("{event}"),
         event: event.into(),
         aliases,
     }

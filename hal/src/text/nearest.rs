@@ -1,8 +1,7 @@
 //! The known names nearest to a mistyped one.
 
 use std::borrow::Cow;
-
-use strsim::osa_distance;
+use std::mem::swap;
 
 use super::names::generalized;
 
@@ -125,6 +124,46 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
     if difference > tolerated {
         return None;
     }
-    let far = osa_distance(wanted, candidate);
+    let far = alignment(wanted, candidate);
     (far <= tolerated).then_some(far)
+}
+
+/// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
+/// other (optimal string alignment).
+fn alignment(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    let mut before = above.clone();
+    let mut row = above.clone();
+    let mut last = None;
+    for (i, letter) in one.chars().enumerate() {
+        row[0] = i + 1;
+        for (j, &wanted) in other.iter().enumerate() {
+            let changed = above[j] + usize::from(letter != wanted);
+            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
+            if j > 0 && last == Some(wanted) && letter == other[j - 1] {
+                least = least.min(before[j - 1] + 1);
+            }
+            row[j + 1] = least;
+        }
+        last = Some(letter);
+        swap(&mut before, &mut above);
+        swap(&mut above, &mut row);
+    }
+    above[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn distances_are_those_of_optimal_string_alignment(one in "[abcé]{0,9}", other in "[abcé]{0,9}") {
+            prop_assert_eq!(alignment(&one, &other), strsim::osa_distance(&one, &other));
+        }
+    }
 }

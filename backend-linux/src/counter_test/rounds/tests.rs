@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
+
 use super::*;
 
 /// The instructions of the loop, of which a turn has three.
