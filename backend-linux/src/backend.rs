@@ -300,7 +300,7 @@ impl fmt::Debug for LinuxBackend {
     }
 }
 
-/// What was opened of a group: its kernel groups, and the part of each unless there is one, the whole target.
+/// The kernel groups that were opened of a group, and the part of each unless there is one, the whole target.
 #[derive(Default)]
 struct Opened {
     parts: Vec<Part>,
