@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::Write as _;
+use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
@@ -11,34 +12,49 @@ use quipu::{Error, ErrorKind};
 use crate::abi::V7_2;
 use crate::library::LIBRARY;
 
-/// A return code below zero.
+/// A return code other than [`OK`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code(pub(crate) c_int);
+pub(crate) struct Code(NonZero<c_int>);
+
+impl Code {
+    /// Returns the code of a number. Those of this library are made when it is compiled, which 0 would not.
+    pub(crate) const fn new(number: c_int) -> Self {
+        match NonZero::new(number) {
+            Some(number) => Self(number),
+            None => panic!("0 is no code"),
+        }
+    }
+
+    /// Returns its number.
+    pub(crate) const fn number(self) -> c_int {
+        self.0.get()
+    }
+}
 
 /// The result of a function of the library.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
 pub(crate) const OK: c_int = 0;
-pub(crate) const EINVAL: Code = Code(-1);
-pub(crate) const ENOMEM: Code = Code(-2);
-pub(crate) const ESYS: Code = Code(-3);
-pub(crate) const ECMP: Code = Code(-4);
-pub(crate) const ECLOST: Code = Code(-5);
-pub(crate) const EBUG: Code = Code(-6);
-pub(crate) const ENOEVNT: Code = Code(-7);
-pub(crate) const ECNFLCT: Code = Code(-8);
-pub(crate) const ENOTRUN: Code = Code(-9);
-pub(crate) const EISRUN: Code = Code(-10);
-pub(crate) const ENOEVST: Code = Code(-11);
-pub(crate) const ENOTPRESET: Code = Code(-12);
-pub(crate) const EMISC: Code = Code(-14);
-pub(crate) const EPERM: Code = Code(-15);
-pub(crate) const ENOINIT: Code = Code(-16);
-pub(crate) const ENOCMP: Code = Code(-17);
-pub(crate) const ENOSUPP: Code = Code(-18);
-pub(crate) const EINVAL_DOM: Code = Code(-21);
-pub(crate) const ECOUNT: Code = Code(-23);
-pub(crate) const ECMP_DISABLED: Code = Code(-25);
+pub(crate) const EINVAL: Code = Code::new(-1);
+pub(crate) const ENOMEM: Code = Code::new(-2);
+pub(crate) const ESYS: Code = Code::new(-3);
+pub(crate) const ECMP: Code = Code::new(-4);
+pub(crate) const ECLOST: Code = Code::new(-5);
+pub(crate) const EBUG: Code = Code::new(-6);
+pub(crate) const ENOEVNT: Code = Code::new(-7);
+pub(crate) const ECNFLCT: Code = Code::new(-8);
+pub(crate) const ENOTRUN: Code = Code::new(-9);
+pub(crate) const EISRUN: Code = Code::new(-10);
+pub(crate) const ENOEVST: Code = Code::new(-11);
+pub(crate) const ENOTPRESET: Code = Code::new(-12);
+pub(crate) const EMISC: Code = Code::new(-14);
+pub(crate) const EPERM: Code = Code::new(-15);
+pub(crate) const ENOINIT: Code = Code::new(-16);
+pub(crate) const ENOCMP: Code = Code::new(-17);
+pub(crate) const ENOSUPP: Code = Code::new(-18);
+pub(crate) const EINVAL_DOM: Code = Code::new(-21);
+pub(crate) const ECOUNT: Code = Code::new(-23);
+pub(crate) const ECMP_DISABLED: Code = Code::new(-25);
 
 /// Texts of the codes, by their numbers without the sign. The last is there since version 7.2.
 const TEXTS: [&CStr; 29] = [
@@ -190,30 +206,35 @@ pub(crate) fn refused_as(code: Code, error: &Error) -> Code {
     code
 }
 
-/// Runs what a function does and returns its value or code.
-#[inline]
-pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
+/// Runs what a function does inside of the library.
+#[inline(always)]
+fn inside<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let outcome = PLACE.with(|place| {
         let outer = place.replace(Place::Inside);
         let outcome = panic::catch_unwind(AssertUnwindSafe(body));
         leave(place, outer);
         outcome
     });
-    match outcome {
-        Ok(Ok(value)) => value,
-        Ok(Err(code)) => failed(code),
-        Err(payload) => {
-            // A payload of another type might panic when it is dropped.
-            std::mem::forget(payload);
-            failed(EBUG)
-        }
-    }
+    outcome.unwrap_or_else(|payload| {
+        // A payload of another type might panic when it is dropped.
+        std::mem::forget(payload);
+        Err(EBUG)
+    })
+}
+
+/// Runs what a function does and returns its value or code.
+#[inline]
+pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
+    inside(body).unwrap_or_else(failed)
 }
 
 /// Runs what a function does that returns [`OK`].
 #[inline]
 pub(crate) fn done(body: impl FnOnce() -> Outcome) -> c_int {
-    call(|| body().map(|()| OK))
+    match inside(body) {
+        Ok(()) => OK,
+        Err(code) => failed(code),
+    }
 }
 
 /// Runs what a function does that returns something else than a code.
@@ -230,7 +251,7 @@ pub(crate) fn call_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 /// Remembers a failure, and reports it as the debug level says.
 #[cold]
 fn failed(code: Code) -> c_int {
-    LAST.with(|last| last.set(code.0));
+    LAST.with(|last| last.set(code.number()));
     let refusal = REFUSAL.with(|refusal| refusal.borrow_mut().take());
     let behind = refusal
         .filter(|(of, _)| *of == code)
@@ -238,20 +259,24 @@ fn failed(code: Code) -> c_int {
     HINT.with(|hint| *hint.borrow_mut() = behind);
     let level = DEBUG_LEVEL.load(Ordering::Relaxed);
     if level == 0 {
-        return code.0;
+        return code.number();
     }
     let handler = DEBUG_HANDLER.load(Ordering::Relaxed);
     if handler == 0 {
-        report(&format!("PAPI error {}: {}", code.0, text(code.0)));
+        report(&format!(
+            "PAPI error {}: {}",
+            code.number(),
+            text(code.number())
+        ));
     } else {
         // SAFETY: the address is that of a function of this type, which the program gave with the level.
         let handler: extern "C" fn(c_int) -> c_int = unsafe { std::mem::transmute(handler) };
-        handler(code.0);
+        handler(code.number());
     }
     if level == 2 {
         std::process::exit(1);
     }
-    code.0
+    code.number()
 }
 
 fn report(line: &str) {

@@ -111,7 +111,7 @@ pub(crate) fn valid(index: c_int) -> Outcome<usize> {
 /// Returns the code and the reason of a component that is disabled.
 pub(crate) fn disabled(component: usize) -> Option<(Code, String)> {
     if DEFAULTS[component].disabled.load(Ordering::Relaxed) {
-        return Some((Code(1), "disabled by the program".to_owned()));
+        return Some((Code::new(1), "disabled by the program".to_owned()));
     }
     match component {
         CPU => {
@@ -210,7 +210,7 @@ fn fill(info: &mut ComponentInfo, component: usize) {
     put(&mut info.version, env!("CARGO_PKG_VERSION"));
     put(&mut info.support_version, env!("CARGO_PKG_VERSION"));
     let disabled = disabled(component);
-    info.disabled = disabled.as_ref().map_or(0, |(code, _)| code.0);
+    info.disabled = disabled.as_ref().map_or(0, |(code, _)| code.number());
     put(
         &mut info.disabled_reason,
         disabled.as_ref().map_or("", |(_, reason)| reason),

@@ -317,7 +317,7 @@ pub(crate) extern "C" fn PAPI_enum_event(code: *mut c_int, modifier: c_int) -> c
                 return match user_events::code_at(place) {
                     // SAFETY: as it was read.
                     Some(next) => unsafe { write(code, next) }.map(|()| OK),
-                    None => Ok(ENOEVNT.0),
+                    None => Ok(ENOEVNT.number()),
                 };
             }
             _ if is_preset(from) => CPU,
@@ -374,6 +374,6 @@ unsafe fn enumerate(
             unsafe { write(code, next) }?;
             Ok(OK)
         }
-        Err(end) => Ok(end.0),
+        Err(end) => Ok(end.number()),
     }
 }

@@ -278,7 +278,7 @@ fn get_scope(set: c_int, value: *mut c_int, mode: c_int, [default, own]: [c_int;
         return OK;
     }
     if mode != own {
-        return EINVAL.0;
+        return EINVAL.number();
     }
     let mut option = PapiOption {
         scope: scope_of(set, 0),

@@ -181,7 +181,7 @@ pub(crate) extern "C" fn PAPI_thread_init(function: Option<IdFunction>) -> c_int
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_thread_id() -> c_ulong {
-    let unknown = EMISC.0 as c_ulong;
+    let unknown = EMISC.number() as c_ulong;
     crate::code::call_or(unknown, || LIBRARY.threads.id().unwrap_or(unknown))
 }
 
