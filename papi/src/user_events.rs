@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use quipu::{Formula, NativeEvents};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK};
+use crate::hardware::max_mhz;
 use crate::native::parse;
 use crate::pmu_names::pmu_names;
 use crate::preset;
@@ -192,9 +193,13 @@ fn event_of(words: &[&str], before: &[UserEvent]) -> Result<UserEvent, String> {
         ("DERIVED_ADD", _) => counted.join(" + "),
         ("DERIVED_SUB", _) => counted.join(" - "),
         ("DERIVED_POSTFIX", _) => formula_of(&postfix, &counted)?,
-        ("DERIVED_PS" | "DERIVED_ADD_PS", _) => {
-            return Err(format!("{derived} is a rate, which is no count"));
+        // How often a second, of the CPU's clock: the first term counts its cycles.
+        ("DERIVED_PS", [cycles, units]) => format!("{units} * {} / {cycles}", hertz()),
+        ("DERIVED_PS", _) => return Err(format!("{derived} is of cycles and one event")),
+        ("DERIVED_ADD_PS", [cycles, units @ ..]) if !units.is_empty() => {
+            format!("({}) * {} / {cycles}", units.join(" + "), hertz())
         }
+        ("DERIVED_ADD_PS", _) => return Err(format!("{derived} is of cycles and events")),
         _ => return Err(format!("{derived} is no way to derive an event")),
     };
     let text_of = |key: &str| {
@@ -213,6 +218,11 @@ fn event_of(words: &[&str], before: &[UserEvent]) -> Result<UserEvent, String> {
         texts: TEXTS.map(text_of),
         formula: Formula::parse(&formula).map_err(|error| format!("{formula}: {error}"))?,
     })
+}
+
+/// Returns the cycles of the CPU's clock in a second, as `PAPI_get_hardware_info` tells its highest.
+fn hertz() -> i64 {
+    i64::from(max_mhz()) * 1_000_000
 }
 
 /// Returns what a term is in a formula.
@@ -282,6 +292,7 @@ fn formula_of(postfix: &str, terms: &[String]) -> Result<String, String> {
                 Some(term) => term.clone(),
                 None => return Err(format!("{postfix}: there is no term {word}")),
             },
+            ("#", _) => hertz().to_string(),
             _ if word.parse::<f64>().is_ok() => word.to_owned(),
             _ => {
                 return Err(format!(
@@ -331,14 +342,21 @@ mod tests {
             EVENT,LESS,DERIVED_SUB,perf::PAGE-FAULTS,SUM
             EVENT,POST,DERIVED_POSTFIX,N0|N1|-|2|*|,perf::PAGE-FAULTS,perf::MAJOR-FAULTS
             EVENT,IN,DERIVED_INFIX,N1*(N0+3)/2,perf::PAGE-FAULTS,perf::MAJOR-FAULTS
+            EVENT,RATE,DERIVED_PS,perf::CS,SUM
+            EVENT,RATES,DERIVED_ADD_PS,perf::CS,perf::MINOR-FAULTS,perf::MAJOR-FAULTS
+            EVENT,CLOCK,DERIVED_POSTFIX,N0|#|*|,perf::CS
             CPU,theirs
             EVENT,OTHERS,NOT_DERIVED,perf::CPU-CLOCK";
+        let hertz = hertz();
         let wanted = [
-            "page-faults",
-            "minor-faults + major-faults",
-            "page-faults - (minor-faults + major-faults)",
-            "((page-faults - major-faults) * 2)",
-            "((major-faults * (page-faults + 3)) / 2)",
+            "page-faults".to_owned(),
+            "minor-faults + major-faults".to_owned(),
+            "page-faults - (minor-faults + major-faults)".to_owned(),
+            "((page-faults - major-faults) * 2)".to_owned(),
+            "((major-faults * (page-faults + 3)) / 2)".to_owned(),
+            format!("(minor-faults + major-faults) * {hertz} / context-switches"),
+            format!("(minor-faults + major-faults) * {hertz} / context-switches"),
+            format!("(context-switches * {hertz})"),
         ];
         assert_eq!(formulas(text), wanted);
         let (events, _) = read(text);
@@ -372,11 +390,12 @@ EVENT,G,DERIVED_ADD
 EVENT
 ENTRY,H
 EVENT,I,NOT_DERIVED,perf::CS:u=1
-EVENT,J,NOT_DERIVED,perf::CS",
+EVENT,J,NOT_DERIVED,perf::CS
+EVENT,K,DERIVED_ADD_PS,perf::CS",
         );
         let names: Vec<_> = events.iter().map(|event| &*event.name).collect();
         assert_eq!(names, ["J"]);
         let lines: Vec<_> = wrong.iter().map(|(line, _)| *line).collect();
-        assert_eq!(lines, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "{wrong:?}");
+        assert_eq!(lines, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13], "{wrong:?}");
     }
 }

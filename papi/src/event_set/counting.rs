@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quipu::{Attributes, Count, Counts, Event, EventSet, EventSetBuilder, GroupSpec, Target};
+use quipu::{
+    Attributes, Count, Counts, Event, EventCount, EventSet, EventSetBuilder, GroupSpec, Part,
+    Reading, Target,
+};
 
 use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set, cpus};
 use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
@@ -100,6 +103,18 @@ impl Counting {
     }
 }
 
+/// Returns true if an event, or a term of it, was never on a counter. A rate of no cycles has no value, either.
+fn was_never_on(event: &EventCount<'_>) -> bool {
+    let never = |term: &Vec<(&Part, &Reading)>| {
+        let mut parts = term.iter();
+        parts.all(|(_, reading)| reading.scaled() == Count::NotCounted)
+    };
+    matches!(event.total(), Ok(Count::NotCounted))
+        && event
+            .term_readings()
+            .is_ok_and(|terms| terms.iter().any(never))
+}
+
 impl Set {
     /// Opens the counters of the set as it is now; a set of no events has none.
     pub(crate) fn open(&mut self) -> Outcome {
@@ -168,9 +183,7 @@ impl Set {
             std::thread::sleep(Duration::ZERO);
             let read = set.read(counts);
             set.disable().and(read).map_err(|error| refused(&error))?;
-            let never =
-                |event: quipu::EventCount<'_>| matches!(event.total(), Ok(Count::NotCounted));
-            match counts.events().any(never) {
+            match counts.events().any(|event| was_never_on(&event)) {
                 true => Err(ECNFLCT),
                 false => Ok(()),
             }

@@ -29,7 +29,8 @@ int main(void)
     int code = 0;
     if (PAPI_event_name_to_code("OWN_FAULTS", &code) != PAPI_OK)
         return 77;
-    const char *names[] = {"OWN_FAULTS", "own_sum", "OWN_TWICE", "OWN_INFIX", "OWN_OTHERS", "OWN_MISSING"};
+    const char *names[] = {"OWN_FAULTS", "own_sum", "OWN_TWICE", "OWN_INFIX", "OWN_RATE", "OWN_RATES",
+                           "OWN_OTHERS", "OWN_MISSING"};
     for (size_t at = 0; at < sizeof names / sizeof *names; at++)
         tell(names[at]);
     code = PAPI_UE_MASK | 7;
@@ -38,20 +39,24 @@ int main(void)
         printf(" %#x", (unsigned)code);
     printf("\n");
     int set = PAPI_NULL;
-    long long values[4];
+    long long values[6];
     CHECK(PAPI_create_eventset(&set), PAPI_OK);
-    for (int at = 0; at < 4; at++)
+    for (int at = 0; at < 6; at++)
         CHECK(PAPI_add_named_event(set, names[at]), PAPI_OK);
     CHECK(PAPI_start(set), PAPI_OK);
     fault(100);
     CHECK(PAPI_stop(set, values), PAPI_OK);
-    /* Page faults; minor and major ones; twice the difference of both; four times the first less twice that. */
+    /* Page faults; minor and major ones; twice the difference of both; four times the first less twice that; the clock of
+       the CPU where there are as many faults as cycles, and twice as many. */
+    long long hertz = PAPI_get_hardware_info()->cpu_max_mhz * 1000000LL;
     CHECK(values[0], 100);
     CHECK(values[1], 100);
     CHECK(values[2], 0);
     CHECK(values[3], 200);
+    CHECK(values[4], hertz);
+    CHECK(values[5], 2 * hertz);
     CHECK(PAPI_remove_named_event(set, "OWN_SUM"), PAPI_OK);
-    CHECK(PAPI_num_events(set), 3);
+    CHECK(PAPI_num_events(set), 5);
     CHECK(PAPI_add_event(set, (int)(PAPI_UE_MASK | 40)), PAPI_EINVAL);
     PAPI_shutdown();
     return 0;
