@@ -131,7 +131,7 @@ mod tests {
     use quipu_hal::MaxRate;
 
     use super::*;
-    use crate::user_read::{PageCapabilities, PageFields};
+    use crate::user_read::{PageFields, page};
 
     struct Register(u64);
 
@@ -147,18 +147,9 @@ mod tests {
 
     fn fields(index: u32) -> PageFields {
         PageFields {
-            index,
-            offset: 1000,
             time_enabled: 5,
             time_running: 5,
-            capabilities: PageCapabilities::READABLE - PageCapabilities::USER_TIME,
-            pmc_width: 48,
-            time_shift: 0,
-            time_mult: 0,
-            time_offset: 0,
-            time_zero: 0,
-            time_cycles: 0,
-            time_mask: 0,
+            ..page::tests::fields(index, 1000)
         }
     }
 

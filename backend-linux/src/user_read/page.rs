@@ -437,7 +437,7 @@ impl UserPage {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Registers that count 7, and let the kernel change a page meanwhile.
@@ -454,7 +454,8 @@ mod tests {
         }
     }
 
-    fn fields(index: u32, offset: i64) -> PageFields {
+    /// Returns the page of a counter in this register, which tells no times up to now.
+    pub(in crate::user_read) fn fields(index: u32, offset: i64) -> PageFields {
         PageFields {
             index,
             offset,
