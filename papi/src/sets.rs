@@ -3,8 +3,6 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, OnceLock};
 
-use parking_lot::MutexGuard;
-
 use crate::code::{ENOEVST, ENOMEM, Outcome};
 use crate::event_set::Set;
 use crate::library::lock;
@@ -60,7 +58,7 @@ impl Sets {
 
     /// Returns the place of a set if no thread is at it, for handlers of signals.
     #[cfg(target_os = "linux")]
-    pub(crate) fn now(&self, number: c_int) -> Option<MutexGuard<'_, Option<Set>>> {
+    pub(crate) fn now(&self, number: c_int) -> Option<parking_lot::MutexGuard<'_, Option<Set>>> {
         self.place(number)?.try_lock()
     }
 
