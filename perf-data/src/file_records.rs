@@ -8,7 +8,7 @@ use crate::bytes::{u32_at, u64_at};
 #[cfg(feature = "zstd")]
 use crate::decompression::Decompressor;
 use crate::reader::Cut;
-use crate::record::{HEADER_LEN, RawRecord, kind};
+use crate::record::{HEADER_LEN, RawRecord, RecordStart, kind};
 use crate::{Error, RecordLayout, RecordedEvent, Result};
 
 /// A record can be 64 KiB long; some of them are read in one go.
@@ -75,10 +75,10 @@ impl<'a, R: Read> FileRecords<'a, R> {
     #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<RawRecord<'_>>> {
         self.source.input.consume(std::mem::take(&mut self.lent));
-        if let Some(len) = self.len_of_next() {
-            self.lent = len;
-            self.source.at += len as u64;
-            return Ok(RawRecord::at_start(self.source.input.buffer()));
+        if let Some(start) = self.start_of_next() {
+            self.lent = start.len;
+            self.source.at += start.len as u64;
+            return Ok(RawRecord::with_start(start, self.source.input.buffer()));
         }
         Ok(match self.copy_next()? {
             true => RawRecord::at_start(&self.buffer),
@@ -91,19 +91,21 @@ impl<'a, R: Read> FileRecords<'a, R> {
         self.source.at
     }
 
-    /// Returns the length of the next record, if it was read ahead as a whole and needs no more than to be lent.
-    #[inline]
-    fn len_of_next(&self) -> Option<usize> {
+    /// Returns the header of the next record, if it was read ahead as a whole and needs no more than to be lent.
+    #[inline(always)]
+    fn start_of_next(&self) -> Option<RecordStart> {
         if self.is_copied {
             return None;
         }
-        let record = RawRecord::at_start(self.source.input.buffer())?;
-        let len = record.bytes().len();
+        let buffer = self.source.input.buffer();
+        let start = RecordStart::read(buffer)?;
         let is_within = match self.source.end {
-            Some(end) => self.source.at.saturating_add(len as u64) <= end,
+            Some(end) => self.source.at.saturating_add(start.len as u64) <= end,
             None => true,
         };
-        (is_within && !is_followed_or_compressed(record.kind())).then_some(len)
+        let is_lent =
+            start.len <= buffer.len() && is_within && !is_followed_or_compressed(start.kind);
+        is_lent.then_some(start)
     }
 
     /// Copies the next record into the buffer; false after the last.
@@ -219,10 +221,11 @@ impl<'a, R: Read> FileRecords<'a, R> {
 /// Returns true for records that are followed by data of another form, or are other records.
 #[inline]
 fn is_followed_or_compressed(of: u32) -> bool {
-    matches!(
-        of,
-        kind::COMPRESSED | kind::COMPRESSED2 | kind::AUXTRACE | kind::HEADER_TRACING_DATA
-    )
+    of >= kind::FIRST_OF_USER
+        && matches!(
+            of,
+            kind::COMPRESSED | kind::COMPRESSED2 | kind::AUXTRACE | kind::HEADER_TRACING_DATA
+        )
 }
 
 /// Error of a record that goes on behind the data.

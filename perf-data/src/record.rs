@@ -193,20 +193,45 @@ pub struct CallchainDeferred<'a> {
     pub callchain: Callchain<'a>,
 }
 
+/// The header of a record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordStart {
+    pub(crate) kind: u32,
+    misc: Misc,
+    /// Bytes of the record, of which there are as many as the header has at least.
+    pub(crate) len: usize,
+}
+
+impl RecordStart {
+    /// Reads the header at the start of `bytes`; `None` when there is none.
+    #[inline(always)]
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let header: &[u8; HEADER_LEN] = bytes.first_chunk()?;
+        let (kind, rest) = header.split_first_chunk()?;
+        let (misc, rest) = rest.split_first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        (len >= HEADER_LEN).then_some(Self {
+            kind: u32::from_ne_bytes(*kind),
+            misc: Misc(u16::from_ne_bytes(*misc)),
+            len,
+        })
+    }
+}
+
 impl<'a> RawRecord<'a> {
     /// The record at the start of `bytes`; `None` when there is none or not all of it.
     #[inline]
     pub fn at_start(bytes: &'a [u8]) -> Option<Self> {
-        let header: &[u8; HEADER_LEN] = bytes.first_chunk()?;
-        let [k0, k1, k2, k3, m0, m1, s0, s1] = *header;
-        let size = usize::from(u16::from_ne_bytes([s0, s1]));
-        if size < HEADER_LEN {
-            return None;
-        }
+        Self::with_start(RecordStart::read(bytes)?, bytes)
+    }
+
+    /// Returns the record with this header at the start of `bytes`; `None` when not all of it is there.
+    #[inline(always)]
+    pub(crate) fn with_start(start: RecordStart, bytes: &'a [u8]) -> Option<Self> {
         Some(Self {
-            kind: u32::from_ne_bytes([k0, k1, k2, k3]),
-            misc: Misc(u16::from_ne_bytes([m0, m1])),
-            bytes: bytes.get(..size)?,
+            kind: start.kind,
+            misc: start.misc,
+            bytes: bytes.get(..start.len)?,
         })
     }
 
@@ -246,6 +271,7 @@ impl<'a> RawRecord<'a> {
 
     /// Returns the trailer of a record that is no sample, which tells its thread and time
     /// (`sample_id_all`). `None` where there is none.
+    #[inline]
     pub fn sample_id(&self, layout: &RecordLayout) -> Option<SampleId> {
         if layout.trailer == 0 || self.kind == kind::SAMPLE || self.kind >= kind::FIRST_OF_USER {
             return None;
@@ -345,7 +371,7 @@ impl<'a> RawRecord<'a> {
     }
 
     #[cold]
-    fn error(&self, Malformed(field): Malformed) -> Error {
+    fn error(self, Malformed(field): Malformed) -> Error {
         Error::new(
             ErrorKind::InvalidConfiguration,
             format!("decode a record of type {}", self.kind),

@@ -22,7 +22,7 @@ pub use values::{CounterValue, ReadValues};
 
 /// A sample: what was asked for, at one event.
 ///
-/// Its fields are read out of the record when they are asked for; that all of them are there has
+/// Its fields are found in the record and read when they are asked for; that all of them are there has
 /// been checked. A field that was not in the counter's [`SampleType`] is `None`.
 ///
 /// ```
@@ -45,7 +45,6 @@ pub struct Sample<'a> {
     misc: Misc,
     body: &'a [u8],
     layout: &'a RecordLayout,
-    offsets: Offsets,
 }
 
 /// Offsets of the fields of varying length, in bytes from the start of the body.
@@ -75,29 +74,31 @@ impl<'a> Sample<'a> {
         if body.len() < usize::from(layout.fixed.len) {
             return Err(Malformed("fixed fields"));
         }
-        let fixed = layout.fixed.len;
-        let mut offsets = Offsets::default();
+        let sample = Self { misc, body, layout };
         if layout.has_chain_alone {
-            let mut cursor = Cursor::new(body.get(usize::from(fixed)..).unwrap_or_default());
-            callchain(&mut cursor)?;
-            offsets.callchain = fixed.into();
-        }
-        let sample = Self {
-            misc,
-            body,
-            layout,
-            offsets,
-        };
-        if layout.has_variable && !layout.has_chain_alone {
-            return Ok(Self {
-                offsets: sample.find()?,
-                ..sample
-            });
+            let chain = body.get(usize::from(layout.fixed.len)..);
+            callchain(&mut Cursor::new(chain.unwrap_or_default()))?;
+        } else if layout.has_variable {
+            sample.find()?;
         }
         Ok(sample)
     }
 
+    /// Returns the places of the fields of varying length, which are looked for when one of them is asked for: most samples have
+    /// no more than a call chain, whose place is known.
+    #[inline]
+    fn offsets(&self) -> Offsets {
+        if self.layout.has_chain_alone {
+            return Offsets {
+                callchain: self.layout.fixed.len.into(),
+                ..Offsets::default()
+            };
+        }
+        self.find().unwrap_or_default()
+    }
+
     /// Walks the fields of varying length; an error where one does not fit.
+    #[inline(never)]
     fn find(&self) -> Result<Offsets, Malformed> {
         use SampleType as S;
         let layout = self.layout;
@@ -255,44 +256,48 @@ impl<'a> Sample<'a> {
     /// ([`RecordLayout::with_period`]).
     #[inline]
     pub fn period(&self) -> Option<u64> {
-        self.word(SampleType::PERIOD, self.layout.fixed.period)
-            .or(self.layout.period())
+        match self.layout.has(SampleType::PERIOD) {
+            true => u64_at(self.body, self.layout.fixed.period.into()),
+            false => self.layout.period(),
+        }
     }
 
     /// A cursor at one of the offsets, if the field is there.
     #[inline(always)]
-    fn at(&self, field: SampleType, place: u16) -> Option<Cursor<'a>> {
+    fn at(&self, field: SampleType, place: impl FnOnce(Offsets) -> u16) -> Option<Cursor<'a>> {
         if !self.layout.has(field) {
             return None;
         }
+        let place = place(self.offsets());
         self.body.get(usize::from(place)..).map(Cursor::new)
     }
 
     /// The values of the counter or its group.
     pub fn values(&self) -> Option<ReadValues<'a>> {
-        let mut cursor = self.at(SampleType::READ, self.offsets.read)?;
+        let mut cursor = self.at(SampleType::READ, |at| at.read)?;
         ReadValues::decode(&mut cursor, self.layout.read_format()).ok()
     }
 
     /// The call chain.
     #[inline]
     pub fn callchain(&self) -> Option<Callchain<'a>> {
-        let mut cursor = self.at(SampleType::CALLCHAIN, self.offsets.callchain)?;
+        let mut cursor = self.at(SampleType::CALLCHAIN, |at| at.callchain)?;
         callchain(&mut cursor).ok()
     }
 
     /// The event's own data, padded to where the next field starts. For a tracepoint, what its
     /// `format` file describes.
     pub fn raw(&self) -> Option<&'a [u8]> {
-        let mut cursor = self.at(SampleType::RAW, self.offsets.raw)?;
+        let mut cursor = self.at(SampleType::RAW, |at| at.raw)?;
         raw(&mut cursor).ok()
     }
 
     /// The last branches; empty also where the kernel had none to tell.
     pub fn branches(&self) -> Option<BranchStack<'a>> {
-        let mut cursor = self.at(SampleType::BRANCH_STACK, self.offsets.branches)?;
+        let mut cursor = self.at(SampleType::BRANCH_STACK, |at| at.branches)?;
         let mut what = self.layout.branch_sample_type();
-        if self.find_after_no_branches(cursor, self.offsets).is_some() {
+        let offsets = Offsets::default();
+        if self.find_after_no_branches(cursor, offsets).is_some() {
             what.remove(BranchSampleType::HW_INDEX);
         }
         branches(&mut cursor, what).ok()
@@ -300,19 +305,19 @@ impl<'a> Sample<'a> {
 
     /// Registers of user mode; `None` also in a thread that has none.
     pub fn user_registers(&self) -> Option<Registers<'a>> {
-        let mut cursor = self.at(SampleType::REGS_USER, self.offsets.user_registers)?;
+        let mut cursor = self.at(SampleType::REGS_USER, |at| at.user_registers)?;
         registers(&mut cursor, self.layout.user_registers()).ok()?
     }
 
     /// The top of the user stack; empty in a thread that has none.
     pub fn user_stack(&self) -> Option<UserStack<'a>> {
-        let mut cursor = self.at(SampleType::STACK_USER, self.offsets.user_stack)?;
+        let mut cursor = self.at(SampleType::STACK_USER, |at| at.user_stack)?;
         user_stack(&mut cursor).ok()
     }
 
     /// Returns the cost of the access.
     pub fn weight(&self) -> Option<Weight> {
-        let word = self.nth_word(&ACCESS, WEIGHTS, self.offsets.access)?;
+        let word = self.nth_word(&ACCESS, WEIGHTS, |at| at.access)?;
         Some(match self.layout.has(SampleType::WEIGHT) {
             true => Weight::Full(word),
             false => Weight::parts(word),
@@ -321,56 +326,61 @@ impl<'a> Sample<'a> {
 
     /// Returns the data source of the access.
     pub fn data_source(&self) -> Option<DataSource> {
-        let word = self.nth_word(&ACCESS, SampleType::DATA_SRC, self.offsets.access);
+        let word = self.nth_word(&ACCESS, SampleType::DATA_SRC, |at| at.access);
         word.map(DataSource)
     }
 
     /// Why a transaction was aborted.
     pub fn transaction(&self) -> Option<Transaction> {
-        let word = self.nth_word(&ACCESS, SampleType::TRANSACTION, self.offsets.access);
+        let word = self.nth_word(&ACCESS, SampleType::TRANSACTION, |at| at.access);
         word.map(Transaction)
     }
 
     /// Registers at the interrupt.
     pub fn interrupt_registers(&self) -> Option<Registers<'a>> {
-        let mut cursor = self.at(SampleType::REGS_INTR, self.offsets.interrupt_registers)?;
+        let mut cursor = self.at(SampleType::REGS_INTR, |at| at.interrupt_registers)?;
         registers(&mut cursor, self.layout.interrupt_registers()).ok()?
     }
 
     /// The physical address of the access.
     pub fn physical_address(&self) -> Option<u64> {
-        self.nth_word(&MEMORY, SampleType::PHYS_ADDR, self.offsets.memory)
+        self.nth_word(&MEMORY, SampleType::PHYS_ADDR, |at| at.memory)
     }
 
     /// The control group, by the id that a [`Cgroup`](crate::record::Cgroup) record names.
     pub fn cgroup(&self) -> Option<u64> {
-        self.nth_word(&MEMORY, SampleType::CGROUP, self.offsets.memory)
+        self.nth_word(&MEMORY, SampleType::CGROUP, |at| at.memory)
     }
 
     /// The size of the page that the data is in, in bytes.
     pub fn data_page_size(&self) -> Option<u64> {
-        self.nth_word(&MEMORY, SampleType::DATA_PAGE_SIZE, self.offsets.memory)
+        self.nth_word(&MEMORY, SampleType::DATA_PAGE_SIZE, |at| at.memory)
     }
 
     /// The size of the page that the instruction is in, in bytes.
     pub fn code_page_size(&self) -> Option<u64> {
-        self.nth_word(&MEMORY, SampleType::CODE_PAGE_SIZE, self.offsets.memory)
+        self.nth_word(&MEMORY, SampleType::CODE_PAGE_SIZE, |at| at.memory)
     }
 
     /// A piece of the AUX area.
     pub fn aux(&self) -> Option<&'a [u8]> {
-        let mut cursor = self.at(SampleType::AUX, self.offsets.aux)?;
+        let mut cursor = self.at(SampleType::AUX, |at| at.aux)?;
         aux(&mut cursor).ok()
     }
 
     /// The word of a field among `order`, of which those that there are start at `place`.
-    fn nth_word(&self, order: &[SampleType], field: SampleType, place: u16) -> Option<u64> {
+    fn nth_word(
+        &self,
+        order: &[SampleType],
+        field: SampleType,
+        place: impl FnOnce(Offsets) -> u16,
+    ) -> Option<u64> {
         if !self.layout.has(field) {
             return None;
         }
         let before = order.iter().take_while(|other| **other != field);
         let words = before.filter(|other| self.layout.has(**other)).count();
-        u64_at(self.body, usize::from(place) + 8 * words)
+        u64_at(self.body, usize::from(place(self.offsets())) + 8 * words)
     }
 }
 
