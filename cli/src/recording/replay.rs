@@ -23,6 +23,11 @@ use super::open::{Input, name};
 /// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
+/// As many address spaces are known without a look-up.
+const RECENT: usize = 8;
+/// The number of no address space of a process.
+const NO_SPACE: u64 = 0;
+
 /// Addresses from here on are the kernel's.
 const FIRST_OF_KERNEL: u64 = 1 << 63;
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
@@ -83,8 +88,9 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
-    /// The process whose address space was asked for last, and its number.
-    last_space: Option<(i32, u64)>,
+    /// Processes whose address spaces were asked for since the last record that may change one, each at its number modulo the
+    /// length, with the number of the space; 0 where there is none.
+    spaces: [(i32, u64); RECENT],
     pub(crate) has_kernel_symbols: bool,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Machine>,
@@ -188,7 +194,7 @@ impl Replay {
             begun: u64::MAX,
             processes: Processes::new(),
             told_apart: HashMap::default(),
-            last_space: None,
+            spaces: [(0, NO_SPACE); RECENT],
             has_kernel_symbols,
             machine,
             not_unwound: NotUnwound::default(),
@@ -208,17 +214,18 @@ impl Replay {
         let layouts = self.layouts.clone();
         let mut rest = bytes;
         while let Some(record) = RawRecord::at_start(rest) {
-            self.feed(order, &record, &layouts, visit);
+            self.feed(order, record, &layouts, visit);
             rest = rest.get(record.bytes().len().max(1)..).unwrap_or_default();
         }
         let Ok(()) = order.finish_round(|record| self.take(record, &layouts, visit));
     }
 
     /// Takes a record of the kernel's, or has it wait for those that may come before it.
+    #[inline(always)]
     fn feed(
         &mut self,
         order: &mut TimeOrder,
-        record: &RawRecord<'_>,
+        record: RawRecord<'_>,
         layouts: &[RecordLayout],
         visit: &mut impl Visit,
     ) {
@@ -265,7 +272,7 @@ impl Replay {
             if record.kind() == kind::FINISHED_ROUND {
                 let Ok(()) = order.finish_round(|record| self.take(record, &layouts, &mut visit));
             } else if record.kind() < kind::FIRST_OF_USER {
-                self.feed(&mut order, &record, &layouts, &mut visit);
+                self.feed(&mut order, record, &layouts, &mut visit);
             }
         }
         let Ok(()) = order.finish(|record| self.take(record, &layouts, &mut visit));
@@ -279,24 +286,25 @@ impl Replay {
 
     /// Returns the number of the address space of an owner: what is at an address in it stays, as another one has another number.
     /// Processes with the same functions have the same.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn space(&mut self, owner: AddressOwner) -> u64 {
         let AddressOwner::Process(pid) = owner else {
             return space_of_no_process(owner);
         };
-        match self.last_space.filter(|(last, _)| *last == pid) {
-            Some((_, space)) => space,
-            None => self.find_space(pid),
+        match self.spaces[pid.cast_unsigned() as usize % RECENT] {
+            (known, space) if known == pid && space != NO_SPACE => space,
+            _ => self.find_space(pid),
         }
     }
 
+    #[inline(never)]
     fn find_space(&mut self, pid: i32) -> u64 {
         let is_told_apart = match self.told_apart.get(&pid) {
             Some(told_apart) => *told_apart,
             None => self.tell_apart(pid),
         };
         let space = space_of_process(&self.processes, pid, is_told_apart);
-        self.last_space = Some((pid, space));
+        self.spaces[pid.cast_unsigned() as usize % RECENT] = (pid, space);
         space
     }
 
@@ -367,14 +375,15 @@ impl Replay {
 
     /// The event that a record belongs to: by its id where records say it, else the first.
     #[inline(always)]
-    fn event_of(&self, record: &RawRecord<'_>) -> usize {
+    fn event_of(&self, record: RawRecord<'_>) -> usize {
         match self.layouts.len() {
             1 => 0,
             _ => self.event_of_several(record),
         }
     }
 
-    fn event_of_several(&self, record: &RawRecord<'_>) -> usize {
+    #[inline(never)]
+    fn event_of_several(&self, record: RawRecord<'_>) -> usize {
         let first = &self.layouts[0];
         let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
             record.identifier()
@@ -390,8 +399,8 @@ impl Replay {
     }
 
     /// When a record was written; `None` for what was there before.
-    #[inline]
-    fn time_of(&self, record: &RawRecord<'_>) -> Option<u64> {
+    #[inline(always)]
+    fn time_of(&self, record: RawRecord<'_>) -> Option<u64> {
         let time = record.time(&self.layouts[self.event_of(record)]);
         time.filter(|time| *time > 0 && *time < u64::MAX)
     }
@@ -421,13 +430,27 @@ impl Replay {
         let Some(record) = RawRecord::at_start(bytes) else {
             return Ok(());
         };
-        let event = self.event_of(&record);
+        let event = self.event_of(record);
         let layout = &layouts[event];
-        if let Some(sample) = record.decode_sample(layout)? {
-            self.is_done = visit.sample(self, event, &sample).is_break();
-            return Ok(());
+        match record.decode_sample(layout)? {
+            Some(sample) => {
+                self.is_done = visit.sample(self, event, &sample).is_break();
+                Ok(())
+            }
+            None => self.decode_other(event, record, layout, visit),
         }
-        self.last_space = None;
+    }
+
+    /// Decodes a record that is no sample.
+    #[inline(never)]
+    fn decode_other(
+        &mut self,
+        event: usize,
+        record: RawRecord<'_>,
+        layout: &RecordLayout,
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        self.spaces = [(0, NO_SPACE); RECENT];
         let decoded = record.decode(layout)?;
         visit.record(self, event, &record, &decoded)?;
         match &decoded {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use quipu_perf_data::{
     Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
-    RecordedEvent, Sample, SampleId, SampleType, ThreadId, Throttling,
+    RecordedEvent, Sample, SampleId, SampleType, Throttling,
 };
 use quipu_symbols::{AddressOwner, Function, FunctionId};
 
@@ -24,7 +24,7 @@ use super::options::{Options, Percentage};
 use super::profile::{EventProfile, Profile, TakenBranch, Weight};
 use super::sort::Key;
 use super::stacks::{
-    AtAddress, Branches, FrameLists, KnownChains, StackKey, Tasks, Weights, stacks_of,
+    Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
 };
 
 #[cfg(target_os = "linux")]
@@ -99,7 +99,7 @@ pub(crate) struct Loading {
     /// The branches, where they are reported in place of instructions.
     branches: Option<Branches>,
     /// The lists of functions at addresses.
-    known: HashMap<AtAddress, u32>,
+    known: KnownAddresses,
     /// The lists of functions of which all addresses have the same.
     by_id: HashMap<FunctionId, u32>,
     nameless: Arc<str>,
@@ -115,6 +115,8 @@ struct OfEvent {
     is_inherited: bool,
     /// True if its samples have read counters.
     reads: bool,
+    /// True if each of its samples is one of a function, with its own period and no more to tell it by than its thread's name.
+    is_plain: bool,
     /// True if it is there for records beside samples.
     is_dummy: bool,
     throttling: Throttling,
@@ -132,6 +134,7 @@ impl OfEvent {
         Self {
             is_inherited: attr.is_inherited(),
             reads: attr.layout().sample_type().contains(SampleType::READ),
+            is_plain: false,
             is_dummy: attr.is_dummy(),
             throttling: Throttling::default(),
             periods: Periods::new(attr),
@@ -190,46 +193,29 @@ impl Visit for Loading {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn sample(
         &mut self,
         replay: &mut Replay,
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
+        let told = (sample.thread(), sample.ip(), sample.period());
         let of_event = &mut self.events[event];
+        let (true, (Some(thread), Some(ip), Some(period))) = (of_event.is_plain, told) else {
+            return self.any_sample(replay, event, sample);
+        };
         of_event.throttling.note_sample(sample);
-        let read = of_event.reads.then(|| self.read(event, sample));
-        let thread = sample.thread();
-        let pid = thread.map_or(-1, |thread| thread.pid);
-        let own = owner(sample.misc().cpu_mode(), pid);
-        let stack = match self.is_selection {
-            false => Some(self.stack(replay, (event, sample), own, thread)),
-            true => match self.chosen_stack(replay, (event, sample), own) {
-                Ok(stack) => Some(stack),
-                Err(NotChosen::Filtered) if !self.is_relative => None,
-                Err(_) => return ControlFlow::Continue(()),
-            },
+        let excess = of_event.periods.check_sample(sample);
+        let own = owner(sample.misc().cpu_mode(), thread.pid);
+        let task = self.task_of(replay, sample, thread.tid);
+        let (leaf, callers) = self.frames(replay, (event, sample), (own, thread.pid), ip);
+        let stack = StackKey {
+            task,
+            leaf,
+            callers,
         };
-        if self.branches.is_some() {
-            self.count_branches(replay, (event, sample), stack);
-            return ControlFlow::Continue(());
-        }
-        let Some(read) = read.filter(|read| !read.is_empty()) else {
-            let period = sample.period();
-            self.without_period |= period.is_none();
-            let of_event = &mut self.events[event];
-            let excess = of_event.periods.check_sample(sample);
-            of_event.count(replay.begun, stack, period.unwrap_or(1), excess);
-            return ControlFlow::Continue(());
-        };
-        for (id, count) in read {
-            if let (Some(event), 1..) = (replay.event_with_id(id), count) {
-                let of_event = &mut self.events[event];
-                let excess = of_event.periods.check_read(id, sample.time(), count);
-                of_event.count(replay.begun, stack, count, excess);
-            }
-        }
+        self.events[event].count(replay.begun, Some(stack), period, excess);
         ControlFlow::Continue(())
     }
 
@@ -259,11 +245,20 @@ impl Loading {
             ..EventProfile::default()
         });
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
+        let tells_tasks = keys.iter().any(tells_task);
+        let is_plain = selection.is_empty() && !tells_tasks && !options.reports_branches(keys);
+        let of_event = |event| {
+            let of_event = OfEvent::new(event);
+            OfEvent {
+                is_plain: is_plain && !of_event.reads,
+                ..of_event
+            }
+        };
         Self {
             header_only: options.header_only,
             is_relative: options.shown.percentage == Percentage::Relative,
             is_selection: !selection.is_empty(),
-            tells_tasks: keys.iter().any(tells_task),
+            tells_tasks,
             selection,
             keys: keys.to_vec(),
             inline: options.inline,
@@ -274,7 +269,7 @@ impl Loading {
             losses: Losses::new(events),
             deltas: ReadDeltas::default(),
             without_period: false,
-            events: events.iter().map(OfEvent::new).collect(),
+            events: events.iter().map(of_event).collect(),
             profile: Profile {
                 events: named.collect(),
                 ..Profile::default()
@@ -284,13 +279,57 @@ impl Loading {
             lists: FrameLists::new(),
             chains: KnownChains::default(),
             branches: options.reports_branches(keys).then(Branches::default),
-            known: HashMap::default(),
+            known: KnownAddresses::default(),
             by_id: HashMap::default(),
             nameless: "[unknown]".into(),
             chain: Vec::new(),
             found: Vec::new(),
             callers: Vec::new(),
         }
+    }
+
+    /// Takes a sample of any kind: of which some are chosen, with counts, with branches, or without what most tell.
+    #[inline(never)]
+    fn any_sample(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+    ) -> ControlFlow<()> {
+        let of_event = &mut self.events[event];
+        of_event.throttling.note_sample(sample);
+        let read = of_event.reads.then(|| self.read(event, sample));
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let stack = match self.is_selection {
+            false => Some(self.stack(replay, (event, sample), own)),
+            true => match self.chosen_stack(replay, (event, sample), own) {
+                Ok(stack) => Some(stack),
+                Err(NotChosen::Filtered) if !self.is_relative => None,
+                Err(_) => return ControlFlow::Continue(()),
+            },
+        };
+        if self.branches.is_some() {
+            self.count_branches(replay, (event, sample), stack);
+            return ControlFlow::Continue(());
+        }
+        let Some(read) = read.filter(|read| !read.is_empty()) else {
+            let period = sample.period();
+            self.without_period |= period.is_none();
+            let of_event = &mut self.events[event];
+            let excess = of_event.periods.check_sample(sample);
+            of_event.count(replay.begun, stack, period.unwrap_or(1), excess);
+            return ControlFlow::Continue(());
+        };
+        for (id, count) in read {
+            if let (Some(event), 1..) = (replay.event_with_id(id), count) {
+                let of_event = &mut self.events[event];
+                let excess = of_event.periods.check_read(id, sample.time(), count);
+                of_event.count(replay.begun, stack, count, excess);
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Returns the counts that a sample read, since those that it read before.
@@ -301,20 +340,22 @@ impl Loading {
     }
 
     /// Returns the stack of a sample.
-    #[inline(always)]
     fn stack(
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
-        thread: Option<ThreadId>,
     ) -> StackKey {
+        let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
         let task = match thread {
             Some(thread) if !self.tells_tasks => self.task_of(replay, sample, thread.tid),
             _ => self.task(replay, sample),
         };
-        let (leaf, callers) = self.frames(replay, (event, sample), own, pid);
+        let (leaf, callers) = match sample.ip() {
+            Some(ip) => self.frames(replay, (event, sample), (own, pid), ip),
+            None => self.frames_of_chain(replay, (event, sample), own, pid),
+        };
         StackKey {
             task,
             leaf,
@@ -340,7 +381,7 @@ impl Loading {
         if !has_thread && !is_of_named {
             return Err(NotChosen::Filtered);
         }
-        let stack = self.stack(replay, (event, sample), own, sample.thread());
+        let stack = self.stack(replay, (event, sample), own);
         if is_of_named && !self.has_name(stack.leaf) {
             return Err(NotChosen::LeftOut);
         }

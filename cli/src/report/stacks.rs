@@ -77,16 +77,132 @@ pub(super) struct AtAddress {
     pub(super) address: u64,
 }
 
-impl Hash for AtAddress {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u128(u128::from(self.space) << 64 | u128::from(self.address));
-    }
-}
-
 /// Returns a hash of a number in its upper bits (Knuth, The Art of Computer Programming, 6.4: by the golden ratio).
 #[inline]
 fn mixed(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl AtAddress {
+    #[inline(always)]
+    fn bytes(self) -> [u8; 16] {
+        (u128::from(self.address) << 64 | u128::from(self.space)).to_ne_bytes()
+    }
+
+    fn of_bytes(bytes: [u8; 16]) -> Self {
+        let both = u128::from_ne_bytes(bytes);
+        Self {
+            space: both as u64,
+            address: (both >> 64) as u64,
+        }
+    }
+}
+
+/// The lists of functions at addresses: each in the first place that was free from the one on that its hash gives it.
+#[derive(Debug, Default)]
+pub(super) struct KnownAddresses {
+    /// None, or as many as a power of two.
+    places: Vec<KnownAddress>,
+    len: usize,
+    /// Bits of a hash that are not those of a place.
+    shift: u32,
+}
+
+/// An address and its list, as bytes, which need not be aligned: without gaps there is room for a fifth more of them.
+#[derive(Debug, Clone, Copy)]
+struct KnownAddress {
+    at: [u8; 16],
+    /// The number of the list; that of no list in a place that is free.
+    list: [u8; 4],
+}
+
+impl KnownAddress {
+    const FREE: Self = Self {
+        at: [u8::MAX; 16],
+        list: [u8::MAX; 4],
+    };
+
+    fn is_free(&self) -> bool {
+        self.list == Self::FREE.list
+    }
+
+    #[inline(always)]
+    fn list(&self) -> Option<u32> {
+        (!self.is_free()).then_some(u32::from_ne_bytes(self.list))
+    }
+}
+
+impl KnownAddresses {
+    /// As many addresses are known at once: a larger table costs more memory and time than to find some functions again.
+    const MOST: usize = 7 << 15;
+
+    /// Returns the list of an address.
+    #[inline(always)]
+    pub(super) fn get(&self, at: AtAddress) -> Option<u32> {
+        let first = self.first_place(at);
+        let known = self.places.get(first)?;
+        match known.at == at.bytes() {
+            true => known.list(),
+            false => self.get_behind(first, at),
+        }
+    }
+
+    #[inline(never)]
+    fn get_behind(&self, first: usize, at: AtAddress) -> Option<u32> {
+        self.places[self.place(first, at.bytes())].list()
+    }
+
+    #[inline(always)]
+    fn first_place(&self, at: AtAddress) -> usize {
+        (mixed(at.address ^ at.space << 40) >> self.shift) as usize
+    }
+
+    /// Returns the place of an address, or the free one for it, from a place on.
+    #[inline]
+    fn place(&self, mut place: usize, at: [u8; 16]) -> usize {
+        let last = self.places.len() - 1;
+        // An eighth is free.
+        loop {
+            let known = &self.places[place];
+            if known.at == at || known.is_free() {
+                return place;
+            }
+            place = (place + 1) & last;
+        }
+    }
+
+    /// Takes note of the list of an address.
+    pub(super) fn insert(&mut self, at: AtAddress, list: u32) {
+        if self.len >= Self::MOST {
+            self.clear();
+        }
+        if 8 * (self.len + 1) > 7 * self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.first_place(at), at.bytes());
+        self.len += usize::from(self.places[place].is_free());
+        self.places[place] = KnownAddress {
+            at: at.bytes(),
+            list: list.to_ne_bytes(),
+        };
+    }
+
+    fn grow(&mut self) {
+        let len = (2 * self.places.len()).max(1 << 10);
+        let before = std::mem::replace(&mut self.places, vec![KnownAddress::FREE; len]);
+        self.shift = u64::BITS - len.trailing_zeros();
+        for known in before.iter().filter(|known| !known.is_free()) {
+            let first = self.first_place(AtAddress::of_bytes(known.at));
+            let place = self.place(first, known.at);
+            self.places[place] = *known;
+        }
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.places.fill(KnownAddress::FREE);
+        self.len = 0;
+    }
 }
 
 /// Call chains as they were recorded, and the list of functions that each became.
@@ -247,7 +363,7 @@ impl Weights {
     const RECENT_BITS: u32 = 14;
 
     /// Adds to the weight of a stack.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, stack: StackKey, weight: Weight) {
         let number = u64::from(stack.leaf) << 32 | u64::from(stack.callers);
         let place = mixed(number ^ u64::from(stack.task) << 16) >> (u64::BITS - Self::RECENT_BITS);
@@ -323,6 +439,41 @@ mod tests {
             assert_eq!(lists.number(&[i, i / 2]), number);
         }
         assert!(lists.get(FrameLists::EMPTY).is_empty());
+    }
+
+    #[test]
+    fn lists_of_addresses_are_known_however_many_there_are() {
+        let mut known = KnownAddresses::default();
+        let at = |n: u32| AtAddress {
+            space: u64::from(n % 5) << 32 | u64::from(n % 3),
+            address: u64::from(n / 15),
+        };
+        assert_eq!(known.get(at(0)), None);
+        let most = KnownAddresses::MOST as u32;
+        for n in 0..most {
+            // Another time, which makes no other one of it.
+            known.insert(at(n / 2), n / 2);
+            known.insert(at(n), n);
+        }
+        for n in 0..most {
+            assert_eq!(known.get(at(n)), Some(n));
+        }
+        assert_eq!((known.get(at(most)), known.places.len()), (None, 1 << 18));
+        // Beyond what is kept, it begins anew.
+        known.insert(at(most), 7);
+        assert_eq!((known.get(at(most)), known.get(at(0))), (Some(7), None));
+    }
+
+    #[test]
+    fn an_address_that_looks_like_a_free_place_is_one_like_others() {
+        let mut known = KnownAddresses::default();
+        let at = AtAddress::of_bytes(KnownAddress::FREE.at);
+        known.insert(AtAddress { space: 1, ..at }, 1);
+        assert_eq!(known.get(at), None);
+        known.insert(at, 2);
+        assert_eq!(known.get(at), Some(2));
+        known.clear();
+        assert_eq!(known.get(at), None);
     }
 
     #[test]

@@ -10,9 +10,6 @@ use super::super::sort::Key;
 use super::super::stacks::{AtAddress, ChainMode, FrameLists};
 use super::Loading;
 
-/// As many addresses are known at once: a larger table costs more memory and time than to find some functions again. It fills one
-/// of 2^18 places.
-const MOST_ADDRESSES: usize = 7 << 15;
 /// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
 /// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
@@ -26,12 +23,9 @@ impl Loading {
         &mut self,
         replay: &mut Replay,
         of: (usize, &Sample<'_>),
-        own: AddressOwner,
-        pid: i32,
+        (own, pid): (AddressOwner, i32),
+        ip: u64,
     ) -> (u32, u32) {
-        let Some(ip) = of.1.ip() else {
-            return self.frames_of_chain(replay, of, own, pid);
-        };
         let leaf = self.functions_at(replay, own, ip);
         let callers = match self.with_callers {
             true => self.callers_of(replay, of, own, pid),
@@ -42,7 +36,7 @@ impl Loading {
 
     /// Returns the lists of the functions of a sample that tells its instruction in its call chain alone.
     #[inline(never)]
-    fn frames_of_chain(
+    pub(super) fn frames_of_chain(
         &mut self,
         replay: &mut Replay,
         of: (usize, &Sample<'_>),
@@ -147,8 +141,8 @@ impl Loading {
             space: replay.space(owner),
             address,
         };
-        match self.known.get(&key) {
-            Some(known) => *known,
+        match self.known.get(key) {
+            Some(known) => known,
             None => self.find_functions(replay, owner, key),
         }
     }
@@ -156,9 +150,6 @@ impl Loading {
     #[inline(never)]
     fn find_functions(&mut self, replay: &mut Replay, owner: AddressOwner, key: AtAddress) -> u32 {
         let list = self.resolve(replay, owner, key.address);
-        if self.known.len() >= MOST_ADDRESSES {
-            self.known.clear();
-        }
         self.known.insert(key, list);
         list
     }
