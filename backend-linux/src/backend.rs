@@ -198,7 +198,7 @@ impl LinuxBackend {
             parts,
             kernel_groups,
         } = request.open_everywhere()?;
-        let group = Box::new(LinuxGroup::new(request.infos, parts, kernel_groups));
+        let group = LinuxGroup::new(request.infos, parts, kernel_groups);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -282,7 +282,7 @@ impl Backend for LinuxBackend {
         {
             let request = self.request(spec, target)?;
             if let Some(extended) = request.extend(*group) {
-                return Ok(Box::new(extended));
+                return Ok(extended);
             }
         }
         // Where that is not possible, opening all anew tells why.
@@ -471,7 +471,7 @@ impl OpenRequest<'_> {
     }
 
     /// Opens the members that a group lacks, where all are in the one part that it has.
-    fn extend(self, mut group: LinuxGroup) -> Option<LinuxGroup> {
+    fn extend(self, mut group: LinuxGroup) -> Option<Box<LinuxGroup>> {
         let attachments = targets::attachments(self.target).ok()?;
         let cores = self.events.cores_of(&self.placements);
         let mut parts = plan(&self.placements, cores, &attachments.list);

@@ -49,7 +49,7 @@ pub struct LinuxGroup {
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
-    at_reset: Box<[Reading]>,
+    at_reset: OneOrMore<Reading>,
     read: Read,
     read_exact: ReadExact,
     /// False where it was not counted all the time, which will be so until it is reset.
@@ -76,7 +76,7 @@ impl LinuxGroup {
         members: OneOrMore<EventInfo>,
         parts: Vec<Part>,
         kernel_groups: Vec<KernelGroup>,
-    ) -> Self {
+    ) -> Box<Self> {
         let parts = match (&*parts, &*members) {
             // A buffer of another such group has room for one reading, too.
             ([], [_]) => Arc::clone(whole_target()),
@@ -90,23 +90,23 @@ impl LinuxGroup {
         members: OneOrMore<EventInfo>,
         parts: Arc<[Part]>,
         kernel_groups: Box<[KernelGroup]>,
-    ) -> Self {
+    ) -> Box<Self> {
         let words = kernel_groups
             .iter()
             .map(|group| group.plan().words(members.len()));
         let longest = words.max().unwrap_or(0);
-        Self {
+        Box::new(Self {
             // The first reads find out which ways are best, and what values are possible.
             read: Self::read_parts,
             read_exact: Self::exact_parts,
             may_be_exact: true,
-            at_reset: vec![Reading::default(); members.len()].into(),
+            at_reset: members.iter().map(|_| Reading::default()).collect(),
             members,
             parts,
             kernel_groups,
             words: vec![0; longest].into(),
             _open: CountersOpen::new(),
-        }
+        })
     }
 
     /// Returns the kernel group, if there is one alone and its leader reads all members.
@@ -118,7 +118,7 @@ impl LinuxGroup {
     }
 
     /// Returns the group with these members, after counters were added to its kernel groups.
-    pub(crate) fn with_members(self, members: OneOrMore<EventInfo>) -> Self {
+    pub(crate) fn with_members(self, members: OneOrMore<EventInfo>) -> Box<Self> {
         Self::of_parts(members, self.parts, self.kernel_groups)
     }
 
@@ -467,7 +467,7 @@ mod tests {
         let members = ids.iter().map(|_| EventInfo::counter("event")).collect();
         (
             pipe,
-            LinuxGroup::new(members, vec![Part::whole()], vec![kernel_group]),
+            *LinuxGroup::new(members, vec![Part::whole()], vec![kernel_group]),
         )
     }
 

@@ -1,4 +1,4 @@
-//! The contenders: the bare system calls, the facade, and the C library.
+//! The contenders: the bare system calls, the Linux backend, the facade, and the C library.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
@@ -6,6 +6,8 @@ use std::process::Command;
 
 use quipu::{Count, Counts, EventSet};
 use quipu_capi::{quipu_count, quipu_reading, quipu_set, quipu_status};
+use quipu_hal::{Backend, Group, GroupSpec, ReadBuf, Target};
+use quipu_linux::LinuxBackend;
 
 /// The calls that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub(crate) enum Kind {
 /// One way to count some events of the calling thread, in one group.
 pub(crate) trait Contender {
     fn open(&mut self, kind: Kind, events: usize) -> Result<(), String>;
+    /// Makes what is read into, once it is open.
+    fn make_buffers(&mut self) {}
     fn close(&mut self);
     fn start(&mut self) -> Result<(), String>;
     fn stop(&mut self) -> Result<(), String>;
@@ -79,6 +83,7 @@ pub(crate) trait Contender {
 pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
     match name {
         "EventSet" => Ok(Box::<Facade>::default()),
+        "linux" => Ok(Box::new(Linux::new()?)),
         "C" => Ok(Box::<C>::default()),
         "idle" => Ok(Box::new(Idle)),
         "mapped" => Ok(Box::new(Mapped(Raw::load()?))),
@@ -126,8 +131,75 @@ fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
     })
 }
 
+/// The backend by itself, made once, with a description of the group that was made before.
+struct Linux {
+    backend: LinuxBackend,
+    spec: Option<GroupSpec>,
+    group: Option<Box<dyn Group>>,
+    buf: Option<ReadBuf>,
+}
+
+impl Linux {
+    fn new() -> Result<Self, String> {
+        Ok(Self {
+            backend: told(LinuxBackend::new())?,
+            spec: None,
+            group: None,
+            buf: None,
+        })
+    }
+
+    fn group(&mut self) -> Result<&mut Box<dyn Group>, String> {
+        self.group.as_mut().ok_or_else(|| NOT_OPEN.to_owned())
+    }
+}
+
+impl Contender for Linux {
+    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+        let spec = match self.spec.take() {
+            Some(spec) if spec.members.len() == events => spec,
+            _ => {
+                let mut spec: GroupSpec = told(text(kind, events)?.parse())?;
+                spec.attributes.disabled = true;
+                spec
+            }
+        };
+        let group = self.backend.open(&spec, &Target::CurrentThread);
+        self.spec = Some(spec);
+        self.group = Some(told(group)?);
+        Ok(())
+    }
+
+    fn make_buffers(&mut self) {
+        self.buf = self.group.as_ref().map(|group| group.read_buf());
+    }
+
+    fn close(&mut self) {
+        (self.group, self.buf) = (None, None);
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        told(self.group()?.enable())
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        told(self.group()?.disable())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let group = self.group.as_mut().ok_or(NOT_OPEN)?;
+        told(group.read(self.buf.as_mut().ok_or(NOT_OPEN)?))
+    }
+
+    fn totals(&mut self) -> Result<(), String> {
+        self.read()
+    }
+}
+
 #[derive(Default)]
 struct Facade {
+    /// The set, until there is a buffer for it.
+    opened: Option<EventSet>,
     open: Option<(EventSet, Counts)>,
     /// The values that are read alone.
     values: Vec<u64>,
@@ -153,14 +225,20 @@ impl Contender for Facade {
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
             return Err(error.to_string());
         }
-        let counts = set.counts();
-        self.values = vec![0; counts.len()];
-        self.open = Some((set, counts));
+        self.opened = Some(set);
         Ok(())
     }
 
+    fn make_buffers(&mut self) {
+        if let Some(set) = self.opened.take() {
+            let counts = set.counts();
+            self.values = vec![0; counts.len()];
+            self.open = Some((set, counts));
+        }
+    }
+
     fn close(&mut self) {
-        self.open = None;
+        (self.opened, self.open) = (None, None);
     }
 
     fn start(&mut self) -> Result<(), String> {

@@ -103,6 +103,7 @@ pub(crate) fn prepare(
         | Step::Exact
         | Step::Accumulate => {
             contender.open(kind, events)?;
+            contender.make_buffers();
             contender.start()
         }
         Step::Nothing | Step::FirstCount | Step::OpenClose => Ok(()),
@@ -120,6 +121,7 @@ pub(crate) fn make(
         Step::Nothing => Ok(()),
         Step::FirstCount => {
             contender.open(kind, events)?;
+            contender.make_buffers();
             contender.start()?;
             contender.totals()
         }

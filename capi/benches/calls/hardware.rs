@@ -129,7 +129,8 @@ fn calls() -> Result<(), String> {
     for (what, step, by, events, most) in [
         ("start and stop", Step::StartStop, "EventSet", 1, 1.05),
         ("start and stop", Step::StartStop, "EventSet", 4, 1.05),
-        ("open and close", Step::OpenClose, "EventSet", 1, 1.1),
+        ("open and close", Step::OpenClose, "linux", 1, 1.1),
+        ("open and close", Step::OpenClose, "EventSet", 1, 1.2),
         ("open and close", Step::OpenClose, "EventSet", 4, 1.2),
     ] {
         let [own, raw] = [by, "raw"].map(|by| meter.net(by, step, events));
