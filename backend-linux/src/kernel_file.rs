@@ -54,12 +54,18 @@ pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
 /// The names in a directory, sorted. Names that are not text are left out; the kernel makes none.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
+    each_name(dir, &mut |name| names.push(name.to_owned()))?;
+    Ok(sorted(names))
+}
+
+/// Calls `found` with each name in a directory that is text.
+pub(crate) fn each_name(dir: &Path, found: &mut dyn FnMut(&str)) -> io::Result<()> {
     for entry in dir.read_dir()? {
-        if let Ok(name) = entry?.file_name().into_string() {
-            names.push(name);
+        if let Some(name) = entry?.file_name().to_str() {
+            found(name);
         }
     }
-    Ok(sorted(names))
+    Ok(())
 }
 
 /// Returns true if a name taken from input is one path component, so that it cannot lead elsewhere.
@@ -77,8 +83,13 @@ pub(crate) fn is_missing(e: &io::Error) -> bool {
 
 /// The error for a file that cannot be read.
 #[cold]
-#[inline(never)]
 pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) -> Error {
+    unreadable(attempted.into(), path, e)
+}
+
+#[cold]
+#[inline(never)]
+fn unreadable(attempted: String, path: &Path, e: &io::Error) -> Error {
     let kind = match e.kind() {
         io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
         _ => ErrorKind::Os,

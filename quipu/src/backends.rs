@@ -122,22 +122,26 @@ impl Machine {
 
 /// Returns those of some backends that count together.
 fn counting(backends: &[BackendStatus]) -> Result<Vec<Arc<dyn Backend>>> {
-    let usable = backends.iter().filter_map(BackendStatus::backend);
-    let mut usable: Vec<_> = usable.cloned().collect();
+    let mut usable = Vec::with_capacity(backends.len());
+    for backend in backends {
+        if let Ok(backend) = &backend.state {
+            usable.push(Arc::clone(backend));
+        }
+    }
     if usable.iter().any(|backend| backend.name() == "linux") {
         usable.retain(|backend| backend.name() != "posix");
     }
     if !usable.is_empty() {
         return Ok(usable);
     }
-    let reasons: Vec<String> = backends
-        .iter()
-        .filter_map(|b| Some(format!("{}: {:#}", b.name, b.error()?)))
-        .collect();
-    Err(
-        Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine")
-            .with_reason(reasons.join("; ")),
-    )
+    let mut reasons = String::new();
+    for backend in backends {
+        if let Err(error) = &backend.state {
+            let between = if reasons.is_empty() { "" } else { "; " };
+            reasons += &format!("{between}{}: {error:#}", backend.name);
+        }
+    }
+    Err(Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine").with_reason(reasons))
 }
 
 /// Returns the refusal of events that the registers of CPUs count, if they are asked for by name, or why these

@@ -3,7 +3,7 @@
 use crate::{Attributes, EventSpec, Filter, Precision};
 
 use super::cursor::{Cursor, Fault};
-use super::quoted::{is_one_of, is_word};
+use super::quoted::{consists_of, is_one_of, is_word};
 
 const LETTERS: &str = "ukhIGHpPDe-";
 
@@ -43,7 +43,7 @@ pub(super) struct Modifiers {
 
 /// Returns true if a last segment of a name is read as modifiers.
 pub(super) fn looks_like_modifiers(segment: &str) -> bool {
-    !segment.is_empty() && segment.chars().all(|c| is_one_of(LETTERS, c))
+    consists_of(segment, |c| is_one_of(LETTERS, c))
 }
 
 impl Modifiers {
@@ -230,7 +230,7 @@ pub(super) fn letters(spec: &EventSpec, group: Option<&Attributes>) -> String {
     if spec.precision == Precision::Best {
         letters.push('P');
     }
-    letters.extend((0..letters_p(spec.precision)).map(|_| 'p'));
+    letters += &"ppp"[..usize::from(letters_p(spec.precision))];
     letters += &group.map_or_else(String::new, group_letters);
     if !(no_level.is_empty() && no_world.is_empty()) {
         letters.push('-');
@@ -246,8 +246,13 @@ pub(super) fn group_letters(attributes: &Attributes) -> String {
         (attributes.weak, 'W'),
         (attributes.sampled_by_leader, 'S'),
     ];
-    let set = letters.into_iter().filter(|(set, _)| *set);
-    set.map(|(_, letter)| letter).collect()
+    let mut set = String::new();
+    for (is_set, letter) in letters {
+        if is_set {
+            set.push(letter);
+        }
+    }
+    set
 }
 
 /// The letters for what `filter` counts of an axis, and those for after `-` if it counts nothing
@@ -258,8 +263,13 @@ fn named_on(axis: Filter, filter: Filter) -> (String, String) {
         return (String::new(), String::new());
     }
     let letters = |set: Filter| {
-        let named = FILTERS.iter().filter(|(_, filter)| set.contains(*filter));
-        named.map(|(letter, _)| letter).collect()
+        let mut letters = String::new();
+        for (letter, filter) in FILTERS {
+            if set.contains(filter) {
+                letters.push(letter);
+            }
+        }
+        letters
     };
     if counted.is_empty() {
         (String::new(), letters(axis))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem::swap;
 
-use super::names::generalized;
+use crate::{Cache, CacheEvent, CacheOp, CacheResult, Hardware, Software};
 
 /// Number of names that are offered.
 const MOST: usize = 3;
@@ -30,16 +30,35 @@ pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<
 }
 
 fn nearest_known(name: &str, known: Vec<Cow<'_, str>>) -> Vec<String> {
-    let near = nearest_of(name, known);
-    near.into_iter().map(Cow::into_owned).collect()
+    let mut near = Vec::with_capacity(MOST);
+    for name in nearest_of(name, known) {
+        near.push(name.into_owned());
+    }
+    near
 }
 
 /// Returns the generalized names with their aliases.
 fn generalized_names<'a>() -> Vec<Cow<'a, str>> {
     let mut names = Vec::new();
-    for known in generalized() {
-        names.push(Cow::Owned(known.name));
-        names.extend(known.aliases.iter().copied().map(Cow::Borrowed));
+    let mut add = |name, aliases: &[&'static str]| {
+        names.push(Cow::Borrowed(name));
+        for alias in aliases {
+            names.push(Cow::Borrowed(*alias));
+        }
+    };
+    for event in Hardware::ALL {
+        add(event.name(), event.aliases());
+    }
+    for event in Software::ALL {
+        add(event.name(), event.aliases());
+    }
+    for &cache in Cache::ALL {
+        for &op in CacheOp::ALL {
+            for &result in CacheResult::ALL {
+                let event = CacheEvent::new(cache, op, result);
+                names.push(Cow::Owned(format!("{event}")));
+            }
+        }
     }
     names
 }
@@ -79,7 +98,11 @@ where
             found.truncate(MOST);
         }
     }
-    found.into_iter().map(|(_, name)| name).collect()
+    let mut near = Vec::with_capacity(found.len());
+    for (_, name) in found {
+        near.push(name);
+    }
+    near
 }
 
 /// A name that is looked for.
@@ -102,12 +125,14 @@ impl Wanted {
 
 /// The name with what people do not remember exactly taken out.
 fn folded(name: &str) -> String {
-    name.chars()
-        .map(|c| match c {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.chars() {
+        folded.push(match c {
             '_' | '.' | ':' => '-',
             c => c.to_ascii_lowercase(),
-        })
-        .collect()
+        });
+    }
+    folded
 }
 
 /// Returns the distance of a candidate from the text, if it is near.
@@ -131,18 +156,24 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
 /// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
 /// other (optimal string alignment).
 fn alignment(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
+    let mut letters = Vec::with_capacity(other.len());
+    for letter in other.chars() {
+        letters.push(letter);
+    }
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
-    let mut above: Vec<usize> = (0..=other.len()).collect();
+    let mut above = Vec::with_capacity(letters.len() + 1);
+    for distance in 0..=letters.len() {
+        above.push(distance);
+    }
     let mut before = above.clone();
     let mut row = above.clone();
     let mut last = None;
     for (i, letter) in one.chars().enumerate() {
         row[0] = i + 1;
-        for (j, &wanted) in other.iter().enumerate() {
+        for (j, &wanted) in letters.iter().enumerate() {
             let changed = above[j] + usize::from(letter != wanted);
             let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
-            if j > 0 && last == Some(wanted) && letter == other[j - 1] {
+            if j > 0 && last == Some(wanted) && letter == letters[j - 1] {
                 least = least.min(before[j - 1] + 1);
             }
             row[j + 1] = least;
@@ -151,7 +182,7 @@ fn alignment(one: &str, other: &str) -> usize {
         swap(&mut before, &mut above);
         swap(&mut above, &mut row);
     }
-    above[other.len()]
+    above[letters.len()]
 }
 
 #[cfg(test)]
