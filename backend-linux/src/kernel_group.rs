@@ -176,8 +176,9 @@ impl KernelGroup {
         }
         self.live = live;
         self.counters = [&self.counters, &*added].concat().into();
-        let fds = Vec::from(std::mem::take(&mut self.fds));
-        self.fds = fds.into_iter().chain(more).collect();
+        let mut fds = Vec::from(std::mem::take(&mut self.fds));
+        fds.extend(more);
+        self.fds = fds.into();
         Ok(())
     }
 

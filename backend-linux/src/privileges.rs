@@ -243,7 +243,7 @@ fn cpuinfo(root: &Path) -> String {
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim())
+        (key.trim_ascii() == name).then(|| value.trim_ascii())
     })
 }
 
@@ -263,10 +263,22 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
 
 /// The word at a position among those of a text.
 #[inline(never)]
-fn word(text: &str, at: usize) -> Option<&str> {
-    text.split_whitespace().nth(at)
+pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
+    let mut rest = text;
+    let mut words = 0;
+    loop {
+        rest = rest.trim_ascii_start();
+        let end = rest.bytes().position(|byte| byte.is_ascii_whitespace());
+        let (first, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if words == at || first.is_empty() {
+            return Some(first).filter(|word| !word.is_empty());
+        }
+        words += 1;
+        rest = after;
+    }
 }
 
+#[inline(never)]
 /// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
 /// MIDR only.
 fn cpu_name(cpuinfo: &str) -> Option<String> {

@@ -10,6 +10,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file;
 use crate::parts::Attachment;
+use crate::privileges::word;
 use crate::sorted::{insert, sorted};
 use crate::sys::{Attach, current_cpu, thread_id};
 use crate::topology::Topology;
@@ -216,9 +217,7 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
 fn cgroup_mount(mounts: &str) -> Option<PathBuf> {
     let mut unified = None;
     for line in mounts.lines() {
-        let mut fields = line.split(' ').skip(1);
-        let (Some(dir), Some(kind), Some(options)) = (fields.next(), fields.next(), fields.next())
-        else {
+        let [Some(dir), Some(kind), Some(options)] = [1, 2, 3].map(|at| word(line, at)) else {
             continue;
         };
         match kind {

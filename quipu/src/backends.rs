@@ -122,14 +122,15 @@ impl Machine {
 
 /// Returns those of some backends that count together.
 fn counting(backends: &[BackendStatus]) -> Result<Vec<Arc<dyn Backend>>> {
+    let is_linux = |backend: &BackendStatus| backend.name == "linux" && backend.state.is_ok();
+    let beside_linux = backends.iter().any(is_linux);
     let mut usable = Vec::with_capacity(backends.len());
-    for backend in backends {
-        if let Ok(backend) = &backend.state {
+    for status in backends {
+        if let Ok(backend) = &status.state
+            && !(beside_linux && status.name == "posix")
+        {
             usable.push(Arc::clone(backend));
         }
-    }
-    if usable.iter().any(|backend| backend.name() == "linux") {
-        usable.retain(|backend| backend.name() != "posix");
     }
     if !usable.is_empty() {
         return Ok(usable);
@@ -184,6 +185,7 @@ impl BackendStatus {
 
     /// Returns a backend of another system, or one that was built without; `attempted` completes
     /// "cannot".
+    #[inline(never)]
     fn missing(name: &'static str, attempted: &str, is_of_this_system: bool) -> Self {
         let reason = match is_of_this_system {
             true => "Quipu was built without it",

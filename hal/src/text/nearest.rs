@@ -1,8 +1,5 @@
 //! The known names nearest to a mistyped one.
 
-use std::borrow::Cow;
-use std::mem::swap;
-
 use crate::{Cache, CacheEvent, CacheOp, CacheResult, Hardware, Software};
 
 /// Number of names that are offered.
@@ -24,43 +21,12 @@ const LONGEST: usize = 128;
 /// assert!(nearest("xyzzy", []).is_empty());
 /// ```
 pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut known = generalized_names();
-    known.extend(extra.into_iter().map(Cow::Borrowed));
-    nearest_known(name, known)
-}
-
-fn nearest_known(name: &str, known: Vec<Cow<'_, str>>) -> Vec<String> {
-    let mut near = Vec::with_capacity(MOST);
-    for name in nearest_of(name, known) {
-        near.push(name.into_owned());
+    let mut near = Near::new(name);
+    near.offer_generalized();
+    for name in extra {
+        near.offer(name);
     }
-    near
-}
-
-/// Returns the generalized names with their aliases.
-fn generalized_names<'a>() -> Vec<Cow<'a, str>> {
-    let mut names = Vec::new();
-    let mut add = |name, aliases: &[&'static str]| {
-        names.push(Cow::Borrowed(name));
-        for alias in aliases {
-            names.push(Cow::Borrowed(*alias));
-        }
-    };
-    for event in Hardware::ALL {
-        add(event.name(), event.aliases());
-    }
-    for event in Software::ALL {
-        add(event.name(), event.aliases());
-    }
-    for &cache in Cache::ALL {
-        for &op in CacheOp::ALL {
-            for &result in CacheResult::ALL {
-                let event = CacheEvent::new(cache, op, result);
-                names.push(Cow::Owned(format!("{event}")));
-            }
-        }
-    }
-    names
+    near.names()
 }
 
 /// Returns the candidates nearest to a name, at most three, the nearest first.
@@ -79,30 +45,90 @@ pub fn nearest_of<S>(name: &str, candidates: impl IntoIterator<Item = S>) -> Vec
 where
     S: AsRef<str> + PartialEq,
 {
-    if name.is_empty() || name.len() > LONGEST {
-        return Vec::new();
-    }
-    let wanted = Wanted {
-        name: folded(name),
-        stem: name.rsplit_once(':').map(|(stem, _)| folded(stem)),
-    };
-    let mut found: Vec<(usize, S)> = Vec::new();
+    let mut near = Near::new(name);
+    let mut found = Vec::new();
     for candidate in candidates {
-        let Some(far) = wanted.distance(candidate.as_ref()) else {
-            continue;
-        };
-        let place = found.partition_point(|(other, _)| *other <= far);
-        let found_already = found.iter().any(|(_, other)| *other == candidate);
-        if place < MOST && !found_already {
-            found.insert(place, (far, candidate));
+        if let Some(place) = near.offer(candidate.as_ref()) {
+            found.insert(place, candidate);
             found.truncate(MOST);
         }
     }
-    let mut near = Vec::with_capacity(found.len());
-    for (_, name) in found {
-        near.push(name);
+    found
+}
+
+/// The nearest of the names that were offered so far, the nearest first.
+struct Near {
+    /// `None` if no name is near.
+    wanted: Option<Wanted>,
+    /// Each with its distance.
+    found: Vec<(usize, String)>,
+}
+
+impl Near {
+    fn new(name: &str) -> Self {
+        let wanted = || Wanted {
+            name: folded(name),
+            stem: name.rsplit_once(':').map(|(stem, _)| folded(stem)),
+        };
+        Self {
+            wanted: (!name.is_empty() && name.len() <= LONGEST).then(wanted),
+            found: Vec::new(),
+        }
     }
-    near
+
+    /// Returns the place among those that were found that a candidate takes, if it is near.
+    #[inline(never)]
+    fn offer(&mut self, candidate: &str) -> Option<usize> {
+        let far = self.wanted.as_ref()?.distance(candidate)?;
+        let mut place = 0;
+        for (at, (other, name)) in self.found.iter().enumerate() {
+            if name == candidate {
+                return None;
+            }
+            if *other <= far {
+                place = at + 1;
+            }
+        }
+        if place == MOST {
+            return None;
+        }
+        self.found.truncate(MOST - 1);
+        self.found.insert(place, (far, candidate.to_owned()));
+        Some(place)
+    }
+
+    /// Offers the generalized names with their aliases.
+    fn offer_generalized(&mut self) {
+        for event in Hardware::ALL {
+            self.offer_all(event.name(), event.aliases());
+        }
+        for event in Software::ALL {
+            self.offer_all(event.name(), event.aliases());
+        }
+        for &cache in Cache::ALL {
+            for &op in CacheOp::ALL {
+                for &result in CacheResult::ALL {
+                    let event = CacheEvent::new(cache, op, result);
+                    self.offer(&format!("{event}"));
+                }
+            }
+        }
+    }
+
+    fn offer_all(&mut self, name: &str, aliases: &[&str]) {
+        self.offer(name);
+        for alias in aliases {
+            self.offer(alias);
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        let mut names = Vec::with_capacity(self.found.len());
+        for (_, name) in self.found {
+            names.push(name);
+        }
+        names
+    }
 }
 
 /// A name that is looked for.
@@ -156,33 +182,34 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
 /// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
 /// other (optimal string alignment).
 fn alignment(one: &str, other: &str) -> usize {
-    let mut letters = Vec::with_capacity(other.len());
+    let mut letters = ['\0'; LONGEST];
+    let mut len = 0;
     for letter in other.chars() {
-        letters.push(letter);
+        letters[len] = letter;
+        len += 1;
     }
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
-    let mut above = Vec::with_capacity(letters.len() + 1);
-    for distance in 0..=letters.len() {
-        above.push(distance);
+    let mut rows = [[0; LONGEST + 1]; 3];
+    for (j, distance) in rows[0].iter_mut().enumerate() {
+        *distance = j;
     }
-    let mut before = above.clone();
-    let mut row = above.clone();
+    let (mut above, mut before, mut row) = (0, 1, 2);
     let mut last = None;
     for (i, letter) in one.chars().enumerate() {
-        row[0] = i + 1;
-        for (j, &wanted) in letters.iter().enumerate() {
-            let changed = above[j] + usize::from(letter != wanted);
-            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
+        rows[row][0] = i + 1;
+        for j in 0..len {
+            let wanted = letters[j];
+            let changed = rows[above][j] + usize::from(letter != wanted);
+            let mut least = changed.min(rows[above][j + 1] + 1).min(rows[row][j] + 1);
             if j > 0 && last == Some(wanted) && letter == letters[j - 1] {
-                least = least.min(before[j - 1] + 1);
+                least = least.min(rows[before][j - 1] + 1);
             }
-            row[j + 1] = least;
+            rows[row][j + 1] = least;
         }
         last = Some(letter);
-        swap(&mut before, &mut above);
-        swap(&mut above, &mut row);
+        (above, before, row) = (row, above, before);
     }
-    above[letters.len()]
+    rows[above][len]
 }
 
 #[cfg(test)]
