@@ -13,9 +13,9 @@ macro_rules! plain_names {
             #[doc = concat!("for &event in ", stringify!($kind), "::ALL {")]
             #[doc = concat!("    assert_eq!(", stringify!($kind), "::from_name(event.name()), Some(event));\n}\n```")]
             pub fn from_name(name: &str) -> Option<Self> {
-                const N: usize = $kind::number_of_names();
-                const NAMES: ([&str; N], [$kind; N]) = $kind::names();
-                position(&NAMES.0, name).map(|at| NAMES.1[at])
+                const NAMES: [(&str, $kind); $kind::number_of_names()] = $kind::names();
+                let found = NAMES.iter().find(|(known, _)| *known == name);
+                found.map(|(_, event)| *event)
             }
 
             /// Returns the number of all names and aliases.
@@ -29,18 +29,16 @@ macro_rules! plain_names {
             }
 
             /// Returns all names and aliases, each with its event.
-            const fn names<const N: usize>() -> ([&'static str; N], [Self; N]) {
-                let mut names = ([""; N], [Self::ALL[0]; N]);
+            const fn names<const N: usize>() -> [(&'static str, Self); N] {
+                let mut names = [("", Self::ALL[0]); N];
                 let (mut n, mut i) = (0, 0);
                 while i < Self::ALL.len() {
                     let event = Self::ALL[i];
-                    names.0[n] = event.name();
-                    names.1[n] = event;
+                    names[n] = (event.name(), event);
                     n += 1;
                     let mut alias = 0;
                     while alias < event.aliases().len() {
-                        names.0[n] = event.aliases()[alias];
-                        names.1[n] = event;
+                        names[n] = (event.aliases()[alias], event);
                         n += 1;
                         alias += 1;
                     }
@@ -59,11 +57,6 @@ macro_rules! plain_names {
 }
 
 plain_names!(Hardware, Software);
-
-#[inline(never)]
-fn position(names: &[&str], name: &str) -> Option<usize> {
-    names.iter().position(|known| *known == name)
-}
 
 impl CacheEvent {
     /// The event of a name made of a cache, an operation and a result, joined by `-`; in any letter
