@@ -169,7 +169,8 @@ pub(crate) fn plan(
     attachments: &[Attachment],
 ) -> Vec<PlannedPart> {
     let mut parts = Vec::new();
-    let _all = plan_each(members, cores, attachments, &mut |part| {
+    // None is refused here.
+    let _number = plan_each(members, cores, attachments, &mut |part| {
         parts.push(part);
         Ok(())
     });

@@ -278,9 +278,9 @@ pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
     }
 }
 
-#[inline(never)]
 /// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
 /// MIDR only.
+#[inline(never)]
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu model", "uarch", "cpu"]
         .iter()

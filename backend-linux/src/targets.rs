@@ -182,9 +182,9 @@ fn attempted(target: &Target) -> String {
     format!("count on {target}")
 }
 
-#[inline(never)]
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
 /// system.
+#[inline(never)]
 fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let fail = |kind| Error::new(kind, attempted(target));
     let full = if path.is_absolute() {
