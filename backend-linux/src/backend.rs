@@ -18,6 +18,7 @@ use crate::condition;
 use crate::counter_test::{self, CounterTest};
 use crate::event_source::EventSource;
 use crate::group::LinuxGroup;
+use crate::joined::joined;
 use crate::kernel_group::KernelGroup;
 #[cfg(feature = "names")]
 use crate::native::NativeNames;
@@ -342,8 +343,8 @@ impl OpenRequest<'_> {
         if !opened.kernel_groups.is_empty() {
             return Ok(opened);
         }
-        let names: Vec<_> = self.spec.members.iter().map(ToString::to_string).collect();
-        let attempted = format!("open {} on {}", names.join(","), self.target);
+        let names = joined(&self.spec.members, ",");
+        let attempted = format!("open {names} on {}", self.target);
         Err(if planned == 0 {
             Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("no CPU of the target can count all of these events")
@@ -396,7 +397,7 @@ impl OpenRequest<'_> {
     /// Opens the group at each of these attachments; returns the number of parts planned.
     fn open_at(&self, attachments: &[Attachment], opened: &mut Opened) -> Result<usize> {
         let cores = self.events.cores_of(&self.placements);
-        plan_each(&self.placements, cores, attachments, |part| {
+        plan_each(&self.placements, cores, attachments, &mut |part| {
             self.open_planned(part, opened)
         })
     }

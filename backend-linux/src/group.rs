@@ -420,8 +420,7 @@ impl Group for LinuxGroup {
     }
 
     fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {
-        let ring = self.kernel_groups.first()?.overflows(member)?;
-        Some(ring)
+        self.kernel_groups.first()?.overflows(member)
     }
 }
 

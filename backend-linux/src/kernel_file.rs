@@ -9,27 +9,47 @@ use quipu_hal::{Error, ErrorKind};
 use crate::sorted::sorted;
 
 /// No file read here is near this long; `/proc/mounts` of a busy container host comes closest.
-const LIMIT: u64 = 1 << 20;
+const LIMIT: usize = 1 << 20;
 
 /// The kernel gives at most a page in one read(2) of most of these files.
 const PAGE: usize = 4096;
 
 /// A whole file as text, without the newline at its end.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::with_capacity(PAGE);
-    File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT {
+    let bytes = start_of(path, LIMIT + 1)?;
+    if bytes.len() > LIMIT {
         return Err(invalid_data("the file is longer than 1 MiB"));
     }
     let mut text = String::from_utf8(bytes).map_err(|_| invalid_data("the file is not text"))?;
-    text.truncate(text.trim_end().len());
+    text.truncate(text.trim_ascii_end().len());
     Ok(text)
 }
 
+/// The first `limit` bytes of a file. Less code than `read_to_end` of each kind of reader.
+#[inline(never)]
+fn start_of(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; PAGE];
+    let mut length = 0;
+    while length < limit {
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+        let end = limit.min(bytes.len());
+        match file.read(&mut bytes[length..end]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// The first `limit` bytes of a file, with what is not text replaced.
-pub(crate) fn read_start(path: &Path, limit: u64) -> io::Result<String> {
-    let mut bytes = Vec::with_capacity(PAGE);
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+pub(crate) fn read_start(path: &Path, limit: usize) -> io::Result<String> {
+    let bytes = start_of(path, limit)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -54,12 +74,18 @@ pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
 /// The names in a directory, sorted. Names that are not text are left out; the kernel makes none.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
+    each_name(dir, &mut |name| names.push(name.to_owned()))?;
+    Ok(sorted(names))
+}
+
+/// Calls `found` with each name in a directory that is text.
+pub(crate) fn each_name(dir: &Path, found: &mut dyn FnMut(&str)) -> io::Result<()> {
     for entry in dir.read_dir()? {
-        if let Ok(name) = entry?.file_name().into_string() {
-            names.push(name);
+        if let Some(name) = entry?.file_name().to_str() {
+            found(name);
         }
     }
-    Ok(sorted(names))
+    Ok(())
 }
 
 /// Returns true if a name taken from input is one path component, so that it cannot lead elsewhere.
@@ -77,8 +103,13 @@ pub(crate) fn is_missing(e: &io::Error) -> bool {
 
 /// The error for a file that cannot be read.
 #[cold]
-#[inline(never)]
 pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) -> Error {
+    unreadable(attempted.into(), path, e)
+}
+
+#[cold]
+#[inline(never)]
+fn unreadable(attempted: String, path: &Path, e: &io::Error) -> Error {
     let kind = match e.kind() {
         io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
         _ => ErrorKind::Os,

@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use quipu_hal::{Error, GroupSpec, MaxRate, Reading, Result as HalResult};
+use quipu_hal::{Error, GroupSpec, MaxRate, Overflows, Reading, Result as HalResult};
 
 use crate::event_bits::EventBits;
-use crate::overflow::OverflowRing;
+use crate::overflow::{self, OverflowRing, SharedRing};
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
@@ -125,7 +125,7 @@ pub(crate) struct KernelGroup {
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
     /// The rings of members that send signals, by their positions.
-    overflows: Box<[(usize, Arc<OverflowRing>)]>,
+    overflows: Box<[(usize, SharedRing)]>,
 }
 
 impl KernelGroup {
@@ -176,8 +176,9 @@ impl KernelGroup {
         }
         self.live = live;
         self.counters = [&self.counters, &*added].concat().into();
-        let fds = Vec::from(std::mem::take(&mut self.fds));
-        self.fds = fds.into_iter().chain(more).collect();
+        let mut fds = Vec::from(std::mem::take(&mut self.fds));
+        fds.extend(more);
+        self.fds = fds.into();
         Ok(())
     }
 
@@ -214,7 +215,7 @@ impl KernelGroup {
                 let live = bits.get(i).is_some_and(EventBits::is_counted_live);
                 let ring = OverflowRing::new(fd, (i > 0).then_some(&self.fds[0]), asked, live);
                 let ring = ring.map_err(|e| e.with_member(i))?;
-                rings.push((i, Arc::new(ring)));
+                rings.push((i, SharedRing::from(ring)));
             }
         }
         self.overflows = rings.into();
@@ -222,11 +223,11 @@ impl KernelGroup {
     }
 
     /// Returns the ring of a member that sends signals.
-    pub(crate) fn overflows(&self, member: usize) -> Option<Arc<OverflowRing>> {
-        self.ring(member).map(Arc::clone)
+    pub(crate) fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {
+        self.ring(member).map(overflow::shared)
     }
 
-    fn ring(&self, member: usize) -> Option<&Arc<OverflowRing>> {
+    fn ring(&self, member: usize) -> Option<&SharedRing> {
         let mut rings = self.overflows.iter();
         rings.find_map(|(i, ring)| (*i == member).then_some(ring))
     }

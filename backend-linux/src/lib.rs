@@ -23,6 +23,7 @@ cfg_if::cfg_if! {
         mod hint;
         #[cfg_attr(not(feature = "names"), allow(dead_code))]
         mod kernel_file;
+        mod joined;
         mod kernel_group;
         #[cfg(feature = "names")]
         mod native;

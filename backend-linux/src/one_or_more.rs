@@ -29,8 +29,9 @@ impl<T> OneOrMore<T> {
 
     #[inline(never)]
     fn push_second(&mut self, item: T) {
-        let first = std::mem::take(self);
-        *self = Self::Other(first.into_iter().chain([item]).collect());
+        if let Self::One([first]) = std::mem::take(self) {
+            *self = Self::Other(vec![first, item]);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Counters of a group that send signals for their overflows, and the rings that tell where these were.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
@@ -79,6 +80,14 @@ impl fmt::Debug for OverflowRing {
             .field("period", &self.period)
             .finish_non_exhaustive()
     }
+}
+
+/// A ring that others than its group may hold.
+pub(crate) type SharedRing = Arc<OverflowRing>;
+
+/// Returns a ring for another holder.
+pub(crate) fn shared(ring: &SharedRing) -> Arc<dyn Overflows> {
+    Arc::<OverflowRing>::clone(ring)
 }
 
 impl OverflowRing {

@@ -1,9 +1,8 @@
 //! Fans a group out: the parts of a target, and the bits that each part counts.
 
-use std::convert::Infallible;
 use std::ffi::CString;
 
-use quipu_hal::Part;
+use quipu_hal::{Part, Result};
 
 use crate::event_bits::EventBits;
 use crate::one_or_more::OneOrMore;
@@ -111,12 +110,12 @@ impl PlannedPart {
 ///
 /// # Errors
 /// The first of `found`, after which there are no more calls.
-pub(crate) fn plan_each<E>(
+pub(crate) fn plan_each(
     members: &[Placement],
     cores: &[CorePmu],
     attachments: &[Attachment],
-    mut found: impl FnMut(PlannedPart) -> Result<(), E>,
-) -> Result<usize, E> {
+    found: &mut dyn FnMut(PlannedPart) -> Result<()>,
+) -> Result<usize> {
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
     let units = members.iter().find_map(|member| match member {
         Placement::Units(units) if !on_cores => Some(units.as_slice()),
@@ -170,9 +169,10 @@ pub(crate) fn plan(
     attachments: &[Attachment],
 ) -> Vec<PlannedPart> {
     let mut parts = Vec::new();
-    let Ok(_) = plan_each(members, cores, attachments, |part| {
+    // None is refused here.
+    let _number = plan_each(members, cores, attachments, &mut |part| {
         parts.push(part);
-        Ok::<_, Infallible>(())
+        Ok(())
     });
     parts
 }

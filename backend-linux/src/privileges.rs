@@ -144,12 +144,13 @@ impl Privileges {
         Self {
             perf_event_paranoid: file("proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
-            uid: field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
+            uid: field(&status, "Uid").and_then(|ids| word(ids, 1)?.parse().ok()),
             capabilities: field(&status, "CapEff")
                 .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             initial_user_namespace: file("proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
-                map.split_whitespace().eq(["0", "0", "4294967295"])
+                let words = [0, 1, 2, 3].map(|at| word(&map, at));
+                words == [Some("0"), Some("0"), Some("4294967295"), None]
             }),
             open_files: limit(&limits, "Max open files"),
             locked_memory: limit(&limits, "Max locked memory"),
@@ -242,7 +243,7 @@ fn cpuinfo(root: &Path) -> String {
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim())
+        (key.trim_ascii() == name).then(|| value.trim_ascii())
     })
 }
 
@@ -250,18 +251,36 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 #[inline(never)]
 fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-    let mut words = line.split_whitespace().map(|word| match word {
+    let bound = |at| match word(line, at)? {
         "unlimited" => Some(None),
         number => number.parse().ok().map(Some),
-    });
+    };
     Some(Limit {
-        soft: words.next()??,
-        hard: words.next()??,
+        soft: bound(0)?,
+        hard: bound(1)?,
     })
+}
+
+/// The word at a position among those of a text.
+#[inline(never)]
+pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
+    let mut rest = text;
+    let mut words = 0;
+    loop {
+        rest = rest.trim_ascii_start();
+        let end = rest.bytes().position(|byte| byte.is_ascii_whitespace());
+        let (first, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if words == at || first.is_empty() {
+            return Some(first).filter(|word| !word.is_empty());
+        }
+        words += 1;
+        rest = after;
+    }
 }
 
 /// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
 /// MIDR only.
+#[inline(never)]
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu model", "uarch", "cpu"]
         .iter()

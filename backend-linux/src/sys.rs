@@ -3,6 +3,7 @@
 mod again;
 mod attr;
 mod calls;
+mod clock;
 mod counter_fd;
 mod mapping;
 mod open;
@@ -16,6 +17,7 @@ pub(crate) use calls::{
     CpuMask, current_cpu, directory_entries, effective_user, has_time_stamps, link_target,
     page_size, real_user, set_own_counters, thread_id,
 };
+pub(crate) use clock::monotonic_raw;
 pub(crate) use counter_fd::CounterFd;
 pub(crate) use mapping::{Access, CounterPage, Mapping};
 #[cfg(feature = "sampling")]

@@ -87,7 +87,7 @@ impl SysfsPmus {
         // Such a PMU is that of all cores (`init_hw_perf_events`, `arch/x86/events/core.c`), and the others of a
         // large machine are many.
         for alone in CORE_NAMES {
-            if kernel_file::is_there(&self.root.join(alone).join("type")).unwrap_or(false) {
+            if kernel_file::is_there(&self.file(alone, "type")).unwrap_or(false) {
                 return self.core_pmu(alone.to_owned()).into_iter().collect();
             }
         }
@@ -101,6 +101,7 @@ impl SysfsPmus {
         pmus
     }
 
+    #[inline(never)]
     fn core_pmu(&self, name: String) -> Option<CorePmu> {
         let cpus = match self.cpu_list(&name, "cpus").ok()? {
             Some(cpus) if cpus.is_empty() => return None,
@@ -108,20 +109,25 @@ impl SysfsPmus {
             None if CORE_NAMES.contains(&name.as_str()) => Vec::new(),
             None => return None,
         };
-        let type_ = kernel_file::read(&self.root.join(&name).join("type"));
+        let type_ = kernel_file::read(&self.file(&name, "type"));
         let type_ = type_.ok()?.parse().ok()?;
         Some(CorePmu { name, type_, cpus })
     }
 
     /// Returns the number of an event that a PMU describes by that alone: `event=0x08`.
     pub(crate) fn number_of_event(&self, pmu: &str, event: &str) -> Option<u64> {
-        let path = self.root.join(pmu).join("events").join(event);
+        let path = self.file(pmu, "events").join(event);
         let text = kernel_file::read(&path).ok()?;
         u64::from_str_radix(text.strip_prefix("event=0x")?, 16).ok()
     }
 
+    #[inline(never)]
+    fn file(&self, pmu: &str, file: &str) -> PathBuf {
+        self.root.join(pmu).join(file)
+    }
+
     fn cpu_list(&self, pmu: &str, file: &str) -> Result<Option<Vec<u32>>> {
-        let path = self.root.join(pmu).join(file);
+        let path = self.file(pmu, file);
         let text = kernel_file::read_if_there(&path)
             .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, &e))?;
         text.as_deref().map(parse_cpu_list).transpose()

@@ -1,7 +1,7 @@
 //! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file;
 use crate::parts::Attachment;
+use crate::privileges::word;
 use crate::sorted::{insert, sorted};
 use crate::sys::{Attach, current_cpu, thread_id};
 use crate::topology::Topology;
@@ -54,7 +55,11 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
         Target::Process(pid) => {
             let threads =
                 threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
-            Attachments::new(threads.into_iter().map(thread).collect::<Vec<_>>())
+            let mut list = Vec::with_capacity(threads.len());
+            for tid in threads {
+                list.push(thread(tid));
+            }
+            Attachments::new(list)
         }
         Target::CurrentCpu => Attachments::new(cpus(&[current_cpu()])),
         Target::Cpu(cpu) => Attachments::new(cpus(&[*cpu])),
@@ -100,15 +105,13 @@ pub(crate) fn is_calling_thread(target: &Target) -> bool {
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
 pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
     let mut threads: Vec<i32> = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+    let listing = format!("/proc/{pid}/task");
+    kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
-        threads.extend(
-            entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<i32>().ok()),
-        );
-    }
+        if let Ok(thread) = name.parse() {
+            threads.push(thread);
+        }
+    })?;
     Ok(sorted(threads))
 }
 
@@ -173,12 +176,15 @@ fn no_such_process(target: &Target, e: &io::Error) -> Error {
     }
 }
 
+#[cold]
+#[inline(never)]
 fn attempted(target: &Target) -> String {
     format!("count on {target}")
 }
 
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
 /// system.
+#[inline(never)]
 fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let fail = |kind| Error::new(kind, attempted(target));
     let full = if path.is_absolute() {
@@ -211,9 +217,7 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
 fn cgroup_mount(mounts: &str) -> Option<PathBuf> {
     let mut unified = None;
     for line in mounts.lines() {
-        let mut fields = line.split(' ').skip(1);
-        let (Some(dir), Some(kind), Some(options)) = (fields.next(), fields.next(), fields.next())
-        else {
+        let [Some(dir), Some(kind), Some(options)] = [1, 2, 3].map(|at| word(line, at)) else {
             continue;
         };
         match kind {

@@ -18,39 +18,39 @@ cfg_if::cfg_if! {
     if #[cfg(any(target_arch = "x86", target_arch = "x86_64"))] {
         use std::arch::asm;
 
-        use raw_cpuid::native_cpuid;
+        use quipu_cpuid::cpuid;
 
         /// Returns the APIC id of the CPU that the calling thread is on: leaf 0xB where the CPU has it, else
         /// leaf 1 (Intel SDM volume 2, "CPUID").
         pub(crate) fn apic_id() -> Result<u32> {
             const X2APIC: u32 = 0xb;
-            let highest = native_cpuid::cpuid_count(0, 0).eax;
+            let highest = cpuid(0, 0).eax;
             if highest >= X2APIC {
-                let topology = native_cpuid::cpuid_count(X2APIC, 0);
+                let topology = cpuid(X2APIC, 0);
                 // A leaf that is there in name only has no processors at its first level.
                 if topology.ebx & 0xffff != 0 {
                     return Ok(topology.edx);
                 }
             }
-            Ok(native_cpuid::cpuid_count(1, 0).ebx >> 24)
+            Ok(cpuid(1, 0).ebx >> 24)
         }
 
         /// Returns what CPUID tells of this CPU (Intel SDM volume 2, "CPUID"; AMD APM volume 3, appendix E).
         pub(crate) fn cpu_facts() -> Option<CpuFacts> {
             const EXTENDED: u32 = 0x8000_0000;
-            let vendor = native_cpuid::cpuid_count(0, 0);
+            let vendor = cpuid(0, 0);
             let bytes: Vec<u8> = [vendor.ebx, vendor.edx, vendor.ecx]
                 .into_iter()
                 .flat_map(u32::to_le_bytes)
                 .collect();
-            let basic = native_cpuid::cpuid_count(1, 0);
+            let basic = cpuid(1, 0);
             let family = match basic.eax >> 8 & 0xf {
                 0xf => 0xf + (basic.eax >> 20 & 0xff),
                 family => family,
             };
-            let highest = native_cpuid::cpuid_count(EXTENDED, 0).eax;
+            let highest = cpuid(EXTENDED, 0).eax;
             let extended = match highest > EXTENDED && highest >> 16 == EXTENDED >> 16 {
-                true => native_cpuid::cpuid_count(EXTENDED + 1, 0).ecx,
+                true => cpuid(EXTENDED + 1, 0).ecx,
                 false => 0,
             };
             Some(CpuFacts {

@@ -1,5 +1,6 @@
 //! The one error type of Quipu: a kind to match on, and a sentence for a person.
 
+use std::sync::Arc;
 use std::{fmt, io};
 
 /// The result of every fallible operation in Quipu.
@@ -102,8 +103,9 @@ impl fmt::Display for ErrorKind {
 /// assert!(format!("{e:#}").ends_with("set kernel.perf_event_paranoid to 1 or lower"));
 /// assert_eq!(size_of::<Error>(), size_of::<usize>());
 /// ```
+// Shared by its copies: dropping one is a few instructions in the hundreds of places that may do so.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Inner>);
+pub struct Error(Arc<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
@@ -126,7 +128,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn of(kind: ErrorKind, attempted: String) -> Self {
-        Self(Box::new(Inner {
+        Self(Arc::new(Inner {
             kind,
             attempted,
             os: None,
@@ -136,12 +138,18 @@ impl Error {
         }))
     }
 
+    /// Returns what it says, to be changed.
+    #[inline(never)]
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
+    }
+
     /// Sets the operating system's error number.
     #[cold]
     #[inline(never)]
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
-        self.0.os = Some(OsError(errno));
+        self.inner().os = Some(OsError(errno));
         self
     }
 
@@ -166,7 +174,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn because(mut self, reason: String) -> Self {
-        self.0.reason = Some(reason);
+        self.inner().reason = Some(reason);
         self
     }
 
@@ -180,7 +188,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn hinting(mut self, hint: String) -> Self {
-        self.0.hint = Some(hint);
+        self.inner().hint = Some(hint);
         self
     }
 
@@ -189,7 +197,7 @@ impl Error {
     #[inline(never)]
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
-        self.0.member = Some(index);
+        self.inner().member = Some(index);
         self
     }
 

@@ -122,22 +122,27 @@ impl Machine {
 
 /// Returns those of some backends that count together.
 fn counting(backends: &[BackendStatus]) -> Result<Vec<Arc<dyn Backend>>> {
-    let usable = backends.iter().filter_map(BackendStatus::backend);
-    let mut usable: Vec<_> = usable.cloned().collect();
-    if usable.iter().any(|backend| backend.name() == "linux") {
-        usable.retain(|backend| backend.name() != "posix");
+    let is_linux = |backend: &BackendStatus| backend.name == "linux" && backend.state.is_ok();
+    let beside_linux = backends.iter().any(is_linux);
+    let mut usable = Vec::with_capacity(backends.len());
+    for status in backends {
+        if let Ok(backend) = &status.state
+            && !(beside_linux && status.name == "posix")
+        {
+            usable.push(Arc::clone(backend));
+        }
     }
     if !usable.is_empty() {
         return Ok(usable);
     }
-    let reasons: Vec<String> = backends
-        .iter()
-        .filter_map(|b| Some(format!("{}: {:#}", b.name, b.error()?)))
-        .collect();
-    Err(
-        Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine")
-            .with_reason(reasons.join("; ")),
-    )
+    let mut reasons = String::new();
+    for backend in backends {
+        if let Err(error) = &backend.state {
+            let between = if reasons.is_empty() { "" } else { "; " };
+            reasons += &format!("{between}{}: {error:#}", backend.name);
+        }
+    }
+    Err(Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine").with_reason(reasons))
 }
 
 /// Returns the refusal of events that the registers of CPUs count, if they are asked for by name, or why these
@@ -180,6 +185,7 @@ impl BackendStatus {
 
     /// Returns a backend of another system, or one that was built without; `attempted` completes
     /// "cannot".
+    #[inline(never)]
     fn missing(name: &'static str, attempted: &str, is_of_this_system: bool) -> Self {
         let reason = match is_of_this_system {
             true => "Quipu was built without it",

@@ -207,9 +207,10 @@ impl EventSetBuilder {
             let formulas = match self.formulas(asked) {
                 Ok(formulas) => formulas,
                 Err(error) => {
-                    let members = asked.members.iter();
-                    let refused = |spec| SetEvent::new(spec, request, false, Err(error.clone()));
-                    events.extend(members.map(refused));
+                    for member in &asked.members {
+                        let state = Err(error.clone());
+                        events.push(SetEvent::new(member, request, false, state));
+                    }
                     continue;
                 }
             };
@@ -279,6 +280,7 @@ impl EventSetBuilder {
         Ok(Some(EventSet::new(events, groups, &self.target)))
     }
 
+    #[inline(never)]
     fn opener(&self) -> Result<Opener<'_>> {
         let given = self.machine.as_deref();
         let (backends, machine) = match &self.backends {
@@ -303,12 +305,13 @@ impl EventSetBuilder {
         let mut formulas = Vec::new();
         for (at, member) in asked.members.iter().enumerate() {
             if let Some(formula) = self.formula(member)? {
-                formulas.resize(at, None);
+                while formulas.len() < at {
+                    formulas.push(None);
+                }
                 formulas.push(Some(formula));
+            } else if !formulas.is_empty() {
+                formulas.push(None);
             }
-        }
-        if !formulas.is_empty() {
-            formulas.resize(asked.members.len(), None);
         }
         Ok(formulas)
     }

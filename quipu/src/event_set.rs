@@ -299,11 +299,16 @@ fn read_exact_groups(groups: &mut [OpenGroup], mut values: &mut [u64]) -> bool {
 
 /// Returns true if each event is one reading, and all are the members of the groups in their order.
 fn are_in_a_row(events: &[SetEvent], groups: &[OpenGroup]) -> bool {
-    let members = groups.iter().enumerate().flat_map(|(group, open)| {
-        let members = 0..open.group.members().len();
-        members.map(move |member| MemberIndex { group, member })
-    });
-    events.iter().map(SetEvent::only_reading).eq(members)
+    let mut events = events.iter();
+    for (group, open) in groups.iter().enumerate() {
+        for member in 0..open.group.members().len() {
+            let there = MemberIndex { group, member };
+            if events.next().map(SetEvent::only_reading) != Some(there) {
+                return false;
+            }
+        }
+    }
+    events.next().is_none()
 }
 
 impl fmt::Debug for EventSet {

@@ -1,7 +1,6 @@
 //! Presets in groups: the events that are counted for what was asked for.
 
 use std::borrow::Cow;
-use std::iter;
 
 use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
@@ -9,6 +8,15 @@ use crate::SetEvent;
 use crate::open::OpenGroup;
 use crate::preset::{SharedFormula, term_refused};
 use crate::set_event::OpenEvent;
+
+/// The outcome of opening a request: its groups, of which the first has that number in the set.
+#[derive(Clone, Copy)]
+struct Outcome<'a> {
+    request: usize,
+    first: usize,
+    groups: Result<&'a [OpenGroup], &'a Error>,
+    fell_back: bool,
+}
 
 /// A group with each preset of several events replaced by the terms of its formula.
 pub(crate) struct ExpandedGroup<'a> {
@@ -66,35 +74,52 @@ impl<'a> ExpandedGroup<'a> {
 
     /// Returns the events asked for, with what became of each: the groups of the set, of which those from the first number
     /// on are this one's, and the outcome of opening it.
-    pub(crate) fn events(
-        &self,
+    pub(crate) fn events<'o>(
+        &'o self,
         request: usize,
-        (first, outcome, groups): (usize, &Result<()>, &[OpenGroup]),
+        (first, outcome, groups): (usize, &'o Result<()>, &'o [OpenGroup]),
     ) -> impl ExactSizeIterator<Item = SetEvent> {
         let groups = &groups[first..];
-        let outcome = outcome.as_ref().map(|()| groups);
-        let fell_back = groups.iter().any(|open| open.in_user_mode);
+        let request = Outcome {
+            request,
+            first,
+            groups: outcome.as_ref().map(|()| groups),
+            fell_back: groups.iter().any(|open| open.in_user_mode),
+        };
         let mut next = 0;
-        self.asked.iter().enumerate().map(move |(member, spec)| {
-            let formula = self.formula(member);
-            let at = next..next + formula.map_or(1, terms_of);
-            next = at.end;
-            let state = match (formula, outcome) {
-                (None, Ok(groups)) => Ok(OpenEvent::of_member(groups, first, at.start)),
-                (Some(formula), Ok(groups)) => {
-                    let terms = iter::zip(at.clone(), formula.names()).map(|(at, name)| {
-                        let state = Ok(OpenEvent::of_member(groups, first, at));
-                        SetEvent::new(&self.spec.members[at], request, fell_back, state)
-                            .with_name(name)
-                    });
-                    let in_one_group = groups.len() == 1;
-                    let first = OpenEvent::of_member(groups, first, at.start);
-                    Ok(formula.open(first, terms.collect(), in_one_group))
-                }
-                (_, Err(error)) => Err(self.error_of(spec, formula, at.start, error)),
-            };
-            SetEvent::new(spec, request, fell_back, state)
+        self.asked.iter().enumerate().map(move |(member, _)| {
+            let at = next;
+            next += self.formula(member).map_or(1, terms_of);
+            self.event(member, at, request)
         })
+    }
+
+    /// Returns an event asked for, whose first member is at a position.
+    #[inline(never)]
+    fn event(&self, asked: usize, at: usize, outcome: Outcome<'_>) -> SetEvent {
+        let Outcome {
+            request,
+            first,
+            groups,
+            fell_back,
+        } = outcome;
+        let (spec, formula) = (&self.asked[asked], self.formula(asked));
+        let state = match (formula, groups) {
+            (None, Ok(groups)) => Ok(OpenEvent::of_member(groups, first, at)),
+            (Some(formula), Ok(groups)) => {
+                let mut terms = Vec::with_capacity(terms_of(formula));
+                for (at, name) in (at..).zip(formula.names()) {
+                    let state = Ok(OpenEvent::of_member(groups, first, at));
+                    let term = SetEvent::new(&self.spec.members[at], request, fell_back, state);
+                    terms.push(term.with_name(name));
+                }
+                let in_one_group = groups.len() == 1;
+                let first = OpenEvent::of_member(groups, first, at);
+                Ok(formula.open(first, terms, in_one_group))
+            }
+            (_, Err(error)) => Err(self.error_of(spec, formula, at, error)),
+        };
+        SetEvent::new(spec, request, fell_back, state)
     }
 
     /// Returns the error of the group for an event asked for, whose first member is at `first_member`.

@@ -75,6 +75,7 @@ impl Opener<'_> {
     }
 
     /// Opens each event by itself, and all in the same modes.
+    #[inline(never)]
     fn one_by_one(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<Vec<OpenGroup>> {
         let mut groups = Vec::with_capacity(spec.members.len());
         for (at, member) in spec.members.iter().enumerate() {
@@ -237,6 +238,7 @@ pub(crate) fn may_open_apart(error: &Error) -> bool {
 }
 
 /// Returns the same events in user mode only.
+#[inline(never)]
 fn restricted_to_user(spec: &GroupSpec) -> GroupSpec {
     let mut spec = spec.clone();
     for member in &mut spec.members {

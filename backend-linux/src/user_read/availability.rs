@@ -82,22 +82,33 @@ pub fn available() -> Result<()> {
     let bits = EventBits::hardware(Hardware::Cycles).readable_in_user_space(false);
     let counter =
         perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
-            let error = |kind| Error::new(kind, ATTEMPTED);
-            match failure {
+            let (kind, errno, reason) = match failure {
                 OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
-                    error(ErrorKind::NoPermission).with_errno(errno)
+                    (ErrorKind::NoPermission, Some(errno), None)
                 }
                 OpenFailure::Errno(
                     errno @ (libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL),
-                ) => error(ErrorKind::UnsupportedFeature)
-                    .with_errno(errno)
-                    .with_reason("the kernel counts no cycles of the CPU"),
+                ) => (
+                    ErrorKind::UnsupportedFeature,
+                    Some(errno),
+                    Some("the kernel counts no cycles of the CPU"),
+                ),
                 OpenFailure::Errno(errno) | OpenFailure::NoId(errno) => {
-                    error(ErrorKind::Os).with_errno(errno)
+                    (ErrorKind::Os, Some(errno), None)
                 }
-                OpenFailure::AttrTooNew { .. } => {
-                    error(ErrorKind::UnsupportedFeature).with_reason("the kernel is too old")
-                }
+                OpenFailure::AttrTooNew { .. } => (
+                    ErrorKind::UnsupportedFeature,
+                    None,
+                    Some("the kernel is too old"),
+                ),
+            };
+            let mut error = Error::new(kind, ATTEMPTED);
+            if let Some(errno) = errno {
+                error = error.with_errno(errno);
+            }
+            match reason {
+                Some(reason) => error.with_reason(reason),
+                None => error,
             }
         })?;
     UserCounters::map(&[counter], None)

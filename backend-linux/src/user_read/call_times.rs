@@ -8,10 +8,10 @@
 //! and the group is read by a system call again.
 
 use quipu_hal::Reading;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::page::TimesOfGroup;
 use super::{Registers, Times, UserPage};
+use crate::sys;
 
 /// A moment at which a system call told the times, during a stay on the PMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,7 @@ impl CallTimes {
 /// Returns the nanoseconds of a clock that goes on evenly.
 #[inline(always)]
 pub(super) fn now() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicRaw);
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    sys::monotonic_raw()
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ const MAX_CPUS: u32 = 1 << 16;
 /// beyond CPU 65535.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     let fail = |reason: String| {
-        let shown: String = text.chars().take(40).collect();
-        let quoted = format!("{shown:?}");
+        let end = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
+        let quoted = format!("{:?}", &text[..end]);
         Error::new(
             ErrorKind::InvalidConfiguration,
             format!("read the list of CPUs `{}`", &quoted[1..quoted.len() - 1]),
@@ -31,12 +31,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     let mut ranges = BinaryHeap::new();
     for item in text.split(',') {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let bounds = first
-            .trim()
-            .parse::<u32>()
-            .ok()
-            .zip(last.trim().parse().ok());
-        let Some((first, last)) = bounds else {
+        let Some((first, last)) = number(first).zip(number(last)) else {
             return Err(fail("it is written like 0-3,8".into()));
         };
         if first > last {
@@ -51,10 +46,17 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     let mut cpus = Vec::new();
     let mut next = 0;
     for (first, last) in ranges.into_sorted_vec() {
-        cpus.extend(first.max(next)..=last);
+        for cpu in first.max(next)..=last {
+            cpus.push(cpu);
+        }
         next = next.max(last + 1);
     }
     Ok(cpus)
+}
+
+#[inline(never)]
+fn number(text: &str) -> Option<u32> {
+    text.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -72,8 +72,8 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
-    #[inline]
-    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+    #[inline(never)]
+    pub(super) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
         let len = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(len);
         self.rest = rest;
@@ -106,9 +106,12 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// An error in the text, with its position.
+/// An error in the text, with its position. A pointer wide, as results are passed on in many places.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct Fault(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
     at: usize,
     reason: String,
     hint: Option<String>,
@@ -119,24 +122,25 @@ impl Fault {
     #[cold]
     #[inline(never)]
     pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Details {
             at,
             reason: reason.into(),
             hint: None,
-        }
+        }))
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     /// The error of reading `text` as `what`. Long text is shown around the fault only.
     #[cold]
     pub(super) fn into_error(self, text: &str, what: &str) -> Error {
-        let (before, after) = text.split_at_checked(self.at).unwrap_or((text, ""));
+        let Details { at, reason, hint } = *self.0;
+        let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
         let first = before.char_indices().rev().nth(SHOWN - 1);
         let first = first.map_or(0, |(at, _)| at);
         let last = after.char_indices().nth(SHOWN);
@@ -148,11 +152,10 @@ impl Fault {
             format!("read {open}{shown:?}{close} as {what}"),
         )
         .with_reason(format!(
-            "at character {}: {}",
-            before.chars().count() + 1,
-            self.reason
+            "at character {}: {reason}",
+            before.chars().count() + 1
         ));
-        match self.hint {
+        match hint {
             Some(hint) => error.with_hint(hint),
             None => error,
         }

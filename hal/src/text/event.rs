@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Fault};
 use super::modifiers::{Modifiers, looks_like_modifiers};
 use super::names::generalized_from_name;
 use super::probe::take_probe;
-use super::quoted::{is_name, is_one_of, is_part, is_value, take_quoted};
+use super::quoted::{consists_of, is_name, is_one_of, is_part, is_value, take_quoted};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
@@ -149,7 +149,7 @@ fn has_mask(cursor: &Cursor<'_>, word: &str, after: &str) -> bool {
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
 /// `EVENT:u:cmask=2` is `EVENT:cmask=2`, counted in user mode.
 fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Modifiers), Fault> {
-    let are_levels = |part: &str| !part.is_empty() && part.chars().all(|c| is_one_of("ukh", c));
+    let are_levels = |part: &str| consists_of(part, |c| is_one_of("ukh", c));
     let mut kept = String::with_capacity(name.len());
     let mut found: Option<(&str, usize)> = None;
     let mut part_at = at;
@@ -207,8 +207,8 @@ fn check_name(name: &str, at: usize) -> Result<(), Fault> {
     }
     let first = name.split(':').next().unwrap_or_default();
     let hexadecimal = first.strip_prefix("0x").unwrap_or_default();
-    if first.chars().all(|c| c.is_ascii_digit())
-        || !hexadecimal.is_empty() && hexadecimal.chars().all(|c| c.is_ascii_hexdigit())
+    if consists_of(first, |c| c.is_ascii_digit())
+        || consists_of(hexadecimal, |c| c.is_ascii_hexdigit())
     {
         return Err(Fault::new(at, "expected an event, found a number")
             .with_hint("raw bits are written r01c0 or raw/config=0x1c0/"));
@@ -222,12 +222,12 @@ fn raw_bits(word: &str, at: usize) -> Result<Option<RawEvent>, Fault> {
         return Ok(None);
     };
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
-    if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+    if !consists_of(digits, |c| c.is_ascii_hexdigit()) {
         return Ok(None);
     }
-    match u64::from_str_radix(digits, 16) {
-        Ok(config) => Ok(Some(RawEvent::new(config))),
-        Err(_) => Err(Fault::new(at, "raw event of more than 64 bits")
+    match bits_of(digits, 16) {
+        Some(config) => Ok(Some(RawEvent::new(config))),
+        None => Err(Fault::new(at, "raw event of more than 64 bits")
             .with_hint("if it is a name, put it in single quotes")),
     }
 }
@@ -248,10 +248,8 @@ fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
 
 /// Returns true if a word is the name of a tracepoint without `tracepoint:` before it.
 pub(super) fn is_tracepoint(word: &str) -> bool {
-    let is_identifier = |text: &str| {
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || is_one_of("_-.", c);
-        !text.is_empty() && text.chars().all(is_letter)
-    };
+    let is_identifier =
+        |text: &str| consists_of(text, |c| c.is_ascii_alphanumeric() || is_one_of("_-.", c));
     word.split_once(':')
         .is_some_and(|(system, name)| is_identifier(system) && is_identifier(name))
 }
@@ -412,9 +410,7 @@ fn take_term(cursor: &mut Cursor<'_>) -> Result<Term, Fault> {
 
 /// Returns true if text stands as the value of a term without quotes.
 pub(super) fn is_plain_value(text: &str) -> bool {
-    text.chars().all(is_value)
-        && !text.is_empty()
-        && !text.starts_with(|c: char| c.is_ascii_digit())
+    consists_of(text, is_value) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The value that an unquoted word means: a number if it starts with a digit.
@@ -452,15 +448,21 @@ pub(super) fn take_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u64, Fa
 
 /// A decimal number, or a hexadecimal one after `0x`.
 fn number(word: &str, at: usize) -> Result<u64, Fault> {
-    let (digits, radix) = match word.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (word, 10),
+    let (digits, radix, is_digit): (_, _, fn(char) -> bool) = match word.strip_prefix("0x") {
+        Some(digits) => (digits, 16, |c| c.is_ascii_hexdigit()),
+        None => (word, 10, |c| c.is_ascii_digit()),
     };
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+    if !consists_of(digits, is_digit) {
         return Err(Fault::new(
             at,
             "expected a number, decimal or hexadecimal after 0x",
         ));
     }
-    u64::from_str_radix(digits, radix).map_err(|_| Fault::new(at, "number of more than 64 bits"))
+    bits_of(digits, radix).ok_or_else(|| Fault::new(at, "number of more than 64 bits"))
+}
+
+/// Returns the number that digits mean; `None` if it has more than 64 bits.
+#[inline(never)]
+fn bits_of(digits: &str, radix: u32) -> Option<u64> {
+    u64::from_str_radix(digits, radix).ok()
 }

@@ -3,7 +3,7 @@
 use crate::{Attributes, EventSpec, Filter, Precision};
 
 use super::cursor::{Cursor, Fault};
-use super::quoted::{is_one_of, is_word};
+use super::quoted::{consists_of, is_one_of, is_word};
 
 const LETTERS: &str = "ukhIGHpPDe-";
 
@@ -43,7 +43,7 @@ pub(super) struct Modifiers {
 
 /// Returns true if a last segment of a name is read as modifiers.
 pub(super) fn looks_like_modifiers(segment: &str) -> bool {
-    !segment.is_empty() && segment.chars().all(|c| is_one_of(LETTERS, c))
+    consists_of(segment, |c| is_one_of(LETTERS, c))
 }
 
 impl Modifiers {
@@ -220,22 +220,25 @@ fn letters_p(precision: Precision) -> u8 {
 
 /// The letters of an event, and of its group where it stands for one. Empty when all is default.
 pub(super) fn letters(spec: &EventSpec, group: Option<&Attributes>) -> String {
-    let (levels, no_level) = named_on(Filter::LEVELS, spec.filter);
-    let (worlds, no_world) = named_on(Filter::WORLDS, spec.filter);
-    let mut letters = levels;
+    let mut letters = String::new();
+    let mut left_out = String::new();
+    name_on(Filter::LEVELS, spec.filter, &mut letters, &mut left_out);
     if !spec.filter.contains(Filter::IDLE) {
         letters.push('I');
     }
-    letters += &worlds;
+    name_on(Filter::WORLDS, spec.filter, &mut letters, &mut left_out);
     if spec.precision == Precision::Best {
         letters.push('P');
     }
-    letters.extend((0..letters_p(spec.precision)).map(|_| 'p'));
-    letters += &group.map_or_else(String::new, group_letters);
-    if !(no_level.is_empty() && no_world.is_empty()) {
-        letters.push('-');
+    letters += &"ppp"[..usize::from(letters_p(spec.precision))];
+    if let Some(group) = group {
+        letters += &group_letters(group);
     }
-    letters + &no_level + &no_world
+    if !left_out.is_empty() {
+        letters.push('-');
+        letters += &left_out;
+    }
+    letters
 }
 
 /// The letters of a group.
@@ -246,24 +249,30 @@ pub(super) fn group_letters(attributes: &Attributes) -> String {
         (attributes.weak, 'W'),
         (attributes.sampled_by_leader, 'S'),
     ];
-    let set = letters.into_iter().filter(|(set, _)| *set);
-    set.map(|(_, letter)| letter).collect()
+    let mut set = String::new();
+    for (is_set, letter) in letters {
+        if is_set {
+            set.push(letter);
+        }
+    }
+    set
 }
 
-/// The letters for what `filter` counts of an axis, and those for after `-` if it counts nothing
-/// of it. Both are empty when it counts all of it.
-fn named_on(axis: Filter, filter: Filter) -> (String, String) {
+/// Adds the letters for what `filter` counts of an axis to `letters`, or all of the axis to `left_out` if it counts nothing
+/// of it. Adds nothing when it counts all of it.
+#[inline(never)]
+fn name_on(axis: Filter, filter: Filter, letters: &mut String, left_out: &mut String) {
     let counted = filter & axis;
     if counted == axis {
-        return (String::new(), String::new());
+        return;
     }
-    let letters = |set: Filter| {
-        let named = FILTERS.iter().filter(|(_, filter)| set.contains(*filter));
-        named.map(|(letter, _)| letter).collect()
+    let (named, to) = match counted.is_empty() {
+        true => (axis, left_out),
+        false => (counted, letters),
     };
-    if counted.is_empty() {
-        (String::new(), letters(axis))
-    } else {
-        (letters(counted), String::new())
+    for (letter, filter) in FILTERS {
+        if named.contains(filter) {
+            to.push(letter);
+        }
     }
 }

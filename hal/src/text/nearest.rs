@@ -1,9 +1,6 @@
 //! The known names nearest to a mistyped one.
 
-use std::borrow::Cow;
-use std::mem::swap;
-
-use super::names::generalized;
+use crate::{Cache, CacheEvent, CacheOp, CacheResult, Hardware, Software};
 
 /// Number of names that are offered.
 const MOST: usize = 3;
@@ -24,24 +21,12 @@ const LONGEST: usize = 128;
 /// assert!(nearest("xyzzy", []).is_empty());
 /// ```
 pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut known = generalized_names();
-    known.extend(extra.into_iter().map(Cow::Borrowed));
-    nearest_known(name, known)
-}
-
-fn nearest_known(name: &str, known: Vec<Cow<'_, str>>) -> Vec<String> {
-    let near = nearest_of(name, known);
-    near.into_iter().map(Cow::into_owned).collect()
-}
-
-/// Returns the generalized names with their aliases.
-fn generalized_names<'a>() -> Vec<Cow<'a, str>> {
-    let mut names = Vec::new();
-    for known in generalized() {
-        names.push(Cow::Owned(known.name));
-        names.extend(known.aliases.iter().copied().map(Cow::Borrowed));
+    let mut near = Near::new(name);
+    near.offer_generalized();
+    for name in extra {
+        near.offer(name);
     }
-    names
+    near.names()
 }
 
 /// Returns the candidates nearest to a name, at most three, the nearest first.
@@ -60,26 +45,90 @@ pub fn nearest_of<S>(name: &str, candidates: impl IntoIterator<Item = S>) -> Vec
 where
     S: AsRef<str> + PartialEq,
 {
-    if name.is_empty() || name.len() > LONGEST {
-        return Vec::new();
-    }
-    let wanted = Wanted {
-        name: folded(name),
-        stem: name.rsplit_once(':').map(|(stem, _)| folded(stem)),
-    };
-    let mut found: Vec<(usize, S)> = Vec::new();
+    let mut near = Near::new(name);
+    let mut found = Vec::new();
     for candidate in candidates {
-        let Some(far) = wanted.distance(candidate.as_ref()) else {
-            continue;
-        };
-        let place = found.partition_point(|(other, _)| *other <= far);
-        let found_already = found.iter().any(|(_, other)| *other == candidate);
-        if place < MOST && !found_already {
-            found.insert(place, (far, candidate));
+        if let Some(place) = near.offer(candidate.as_ref()) {
+            found.insert(place, candidate);
             found.truncate(MOST);
         }
     }
-    found.into_iter().map(|(_, name)| name).collect()
+    found
+}
+
+/// The nearest of the names that were offered so far, the nearest first.
+struct Near {
+    /// `None` if no name is near.
+    wanted: Option<Wanted>,
+    /// Each with its distance.
+    found: Vec<(usize, String)>,
+}
+
+impl Near {
+    fn new(name: &str) -> Self {
+        let wanted = || Wanted {
+            name: folded(name),
+            stem: name.rsplit_once(':').map(|(stem, _)| folded(stem)),
+        };
+        Self {
+            wanted: (!name.is_empty() && name.len() <= LONGEST).then(wanted),
+            found: Vec::new(),
+        }
+    }
+
+    /// Returns the place among those that were found that a candidate takes, if it is near.
+    #[inline(never)]
+    fn offer(&mut self, candidate: &str) -> Option<usize> {
+        let far = self.wanted.as_ref()?.distance(candidate)?;
+        let mut place = 0;
+        for (at, (other, name)) in self.found.iter().enumerate() {
+            if name == candidate {
+                return None;
+            }
+            if *other <= far {
+                place = at + 1;
+            }
+        }
+        if place == MOST {
+            return None;
+        }
+        self.found.truncate(MOST - 1);
+        self.found.insert(place, (far, candidate.to_owned()));
+        Some(place)
+    }
+
+    /// Offers the generalized names with their aliases.
+    fn offer_generalized(&mut self) {
+        for event in Hardware::ALL {
+            self.offer_all(event.name(), event.aliases());
+        }
+        for event in Software::ALL {
+            self.offer_all(event.name(), event.aliases());
+        }
+        for &cache in Cache::ALL {
+            for &op in CacheOp::ALL {
+                for &result in CacheResult::ALL {
+                    let event = CacheEvent::new(cache, op, result);
+                    self.offer(&format!("{event}"));
+                }
+            }
+        }
+    }
+
+    fn offer_all(&mut self, name: &str, aliases: &[&str]) {
+        self.offer(name);
+        for alias in aliases {
+            self.offer(alias);
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        let mut names = Vec::with_capacity(self.found.len());
+        for (_, name) in self.found {
+            names.push(name);
+        }
+        names
+    }
 }
 
 /// A name that is looked for.
@@ -102,12 +151,14 @@ impl Wanted {
 
 /// The name with what people do not remember exactly taken out.
 fn folded(name: &str) -> String {
-    name.chars()
-        .map(|c| match c {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.chars() {
+        folded.push(match c {
             '_' | '.' | ':' => '-',
             c => c.to_ascii_lowercase(),
-        })
-        .collect()
+        });
+    }
+    folded
 }
 
 /// Returns the distance of a candidate from the text, if it is near.
@@ -131,27 +182,34 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
 /// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
 /// other (optimal string alignment).
 fn alignment(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
+    let mut letters = ['\0'; LONGEST];
+    let mut len = 0;
+    for letter in other.chars() {
+        letters[len] = letter;
+        len += 1;
+    }
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    let mut before = above.clone();
-    let mut row = above.clone();
+    let mut rows = [[0; LONGEST + 1]; 3];
+    for (j, distance) in rows[0].iter_mut().enumerate() {
+        *distance = j;
+    }
+    let (mut above, mut before, mut row) = (0, 1, 2);
     let mut last = None;
     for (i, letter) in one.chars().enumerate() {
-        row[0] = i + 1;
-        for (j, &wanted) in other.iter().enumerate() {
-            let changed = above[j] + usize::from(letter != wanted);
-            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
-            if j > 0 && last == Some(wanted) && letter == other[j - 1] {
-                least = least.min(before[j - 1] + 1);
+        rows[row][0] = i + 1;
+        for j in 0..len {
+            let wanted = letters[j];
+            let changed = rows[above][j] + usize::from(letter != wanted);
+            let mut least = changed.min(rows[above][j + 1] + 1).min(rows[row][j] + 1);
+            if j > 0 && last == Some(wanted) && letter == letters[j - 1] {
+                least = least.min(rows[before][j - 1] + 1);
             }
-            row[j + 1] = least;
+            rows[row][j + 1] = least;
         }
         last = Some(letter);
-        swap(&mut before, &mut above);
-        swap(&mut above, &mut row);
+        (above, before, row) = (row, above, before);
     }
-    above[other.len()]
+    rows[above][len]
 }
 
 #[cfg(test)]

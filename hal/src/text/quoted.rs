@@ -33,6 +33,12 @@ pub(super) fn is_one_of(some: &str, c: char) -> bool {
     some.bytes().any(|one| char::from(one) == c)
 }
 
+/// Returns true if text is not empty and consists of such characters.
+#[inline(never)]
+pub(super) fn consists_of(text: &str, allowed: fn(char) -> bool) -> bool {
+    !text.is_empty() && text.chars().all(allowed)
+}
+
 /// Returns true if a character stands in the system or name of a tracepoint without quotes.
 pub(super) fn is_part(c: char) -> bool {
     is_word(c) && c != ':'
@@ -97,7 +103,7 @@ impl<'a> MaybeQuoted<'a> {
     pub(super) fn unless_all(text: &'a str, allowed: fn(char) -> bool) -> Self {
         Self {
             text,
-            plain: !text.is_empty() && text.chars().all(allowed),
+            plain: consists_of(text, allowed),
         }
     }
 }
