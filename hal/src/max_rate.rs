@@ -1,5 +1,7 @@
 //! The bound on what a counter can have counted in a time, by which a counter that jumped is found out.
 
+use std::fmt;
+
 use crate::{Encoding, P5Function, PerfConfig, X86Select};
 
 /// The most that an event can occur in a time, in increments of its counter.
@@ -21,13 +23,39 @@ use crate::{Encoding, P5Function, PerfConfig, X86Select};
 /// assert_eq!(reading(5 * second).scaled(), Count::Exact(5_000_000_000));
 /// assert_eq!(reading(10 << 47).scaled(), Count::Jumped);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct MaxRate(
-    /// Increments a second, 0 for no bound.
-    u64,
+    /// Increments a second, 0 for no bound; complemented from 2^33 on, so that the sign tells that eight in a nanosecond
+    /// are within the bound.
+    #[cfg_attr(feature = "serde", serde(with = "increments"))]
+    i64,
 );
+
+impl fmt::Debug for MaxRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MaxRate").field(&self.rate()).finish()
+    }
+}
+
+/// Writes and reads the increments a second.
+#[cfg(feature = "serde")]
+mod increments {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::MaxRate;
+
+    // Serde gives the field by reference.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    pub(super) fn serialize<S: Serializer>(kept: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+        MaxRate(*kept).rate().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+        Ok(MaxRate::per_second(u64::deserialize(deserializer)?).0)
+    }
+}
 
 impl MaxRate {
     /// No bound: of what is not counted in the CPU's clock, or over an unknown time.
@@ -38,7 +66,7 @@ impl MaxRate {
 
     /// Of events that occur to instructions, operations and requests: 64 in a nanosecond. CPUs start and retire
     /// at most 10 in a cycle over any time (Arm's widest cores; x86 has 8), and have less than 6.4 GHz.
-    pub const EVENTS: Self = Self(64_000_000_000);
+    pub const EVENTS: Self = Self::per_second(64_000_000_000);
 
     /// Of events of which nothing is known but their number: 255 in a cycle. An event may add the entries of a
     /// queue in each cycle, or the elements of vectors; 255 is as much as the counter mask of x86 can be compared
@@ -51,37 +79,53 @@ impl MaxRate {
 
     const SECOND: u128 = 1_000_000_000;
 
-    /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0.
+    /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0, and for 2^63
+    /// and more, which nothing comes near.
     pub const fn per_second(increments: u64) -> Self {
-        Self(increments)
+        let rate = match increments > i64::MAX as u64 {
+            true => 0,
+            false => increments.cast_signed(),
+        };
+        Self(match rate >> 33 {
+            0 => rate,
+            _ => !rate,
+        })
     }
 
     /// Returns the bound of an event that adds at most so many in a cycle, of clocks up to 10 GHz.
     pub const fn per_cycle(increments: u8) -> Self {
-        Self(increments as u64 * 10_000_000_000)
+        Self::per_second(increments as u64 * 10_000_000_000)
     }
 
     /// Returns the increments a second, or `None` for no bound.
     pub const fn increments_per_second(self) -> Option<u64> {
-        match self.0 {
+        match self.rate() {
             0 => None,
             rate => Some(rate),
         }
     }
 
+    /// Returns the increments a second, 0 for no bound.
+    const fn rate(self) -> u64 {
+        match self.0 < 0 {
+            true => !self.0,
+            false => self.0,
+        }
+        .cast_unsigned()
+    }
+
     /// Returns true if a counter can count `value` while it runs for `time_running` nanoseconds.
     #[must_use]
-    #[inline]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
-        if self.0 == 0 {
-            return true;
-        }
-        // Eight in a nanosecond are within every bound from 2^33 a second on; the exact comparison takes longer.
-        if value >> 3 <= time_running && self.0 >> 33 != 0 {
-            return true;
-        }
+        let rate = self.rate();
         let time = time_running as u128 + Self::LAG as u128;
-        value as u128 * Self::SECOND <= time * self.0 as u128
+        rate == 0 || value as u128 * Self::SECOND <= time * rate as u128
+    }
+
+    /// Returns true if there is no bound, or eight in a nanosecond are within it.
+    #[inline]
+    pub(crate) const fn allows_eight(self) -> bool {
+        self.0 <= 0
     }
 
     /// Returns the most that a counter can count while it runs for `time_running` nanoseconds, [`u64::MAX`] where there is
@@ -96,11 +140,12 @@ impl MaxRate {
     /// ```
     #[must_use]
     pub const fn most(self, time_running: u64) -> u64 {
-        if self.0 == 0 {
+        let rate = self.rate();
+        if rate == 0 {
             return u64::MAX;
         }
         let time = time_running as u128 + Self::LAG as u128;
-        let most = time * self.0 as u128 / Self::SECOND;
+        let most = time * rate as u128 / Self::SECOND;
         match most > u64::MAX as u128 {
             true => u64::MAX,
             false => most as u64,

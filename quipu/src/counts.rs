@@ -1,6 +1,8 @@
 //! The readings of an event set, in request order.
 
 use std::fmt;
+use std::iter;
+use std::slice;
 use std::sync::Arc;
 
 use quipu_hal::{Count, Error, ErrorKind, Part, ReadBuf, Reading, Result};
@@ -27,9 +29,11 @@ pub struct MemberIndex {
 #[derive(Debug)]
 pub struct Counts {
     events: Arc<[SetEvent]>,
-    groups: Vec<GroupCounts>,
     /// True if each event is one reading, and all are the members of one group in their order.
     is_one_row: bool,
+    /// In place, since most often it is the only one; without parts if there is none.
+    first: GroupCounts,
+    others: Box<[GroupCounts]>,
 }
 
 /// The readings of a group, and the reason why it could not be read if it could not.
@@ -43,15 +47,17 @@ impl Clone for Counts {
     fn clone(&self) -> Self {
         Self {
             events: Arc::clone(&self.events),
-            groups: self.groups.clone(),
             is_one_row: self.is_one_row,
+            first: self.first.clone(),
+            others: self.others.clone(),
         }
     }
 
     fn clone_from(&mut self, source: &Self) {
         self.events.clone_from(&source.events);
-        self.groups.clone_from(&source.groups);
         self.is_one_row = source.is_one_row;
+        self.first.clone_from(&source.first);
+        self.others.clone_from(&source.others);
     }
 }
 
@@ -100,21 +106,59 @@ pub struct EventCount<'a> {
     reading: &'a Reading,
 }
 
+/// Goes from event to event of [`Counts`].
+struct EventCounts<'a> {
+    counts: &'a Counts,
+    /// The readings of the events from here on, if each is one and they are in the events' order; else none.
+    row: slice::Iter<'a, Reading>,
+    events: slice::Iter<'a, SetEvent>,
+}
+
+impl<'a> Iterator for EventCounts<'a> {
+    type Item = EventCount<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<EventCount<'a>> {
+        let event = self.events.next()?;
+        Some(EventCount {
+            event,
+            counts: self.counts,
+            reading: match self.row.next() {
+                Some(reading) => reading,
+                None => self.counts.only_reading(event),
+            },
+        })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.events.size_hint()
+    }
+}
+
+impl ExactSizeIterator for EventCounts<'_> {}
+
 /// Stands for no reading where an exact one is looked for.
 static NO_READING: Reading = Reading::new(0, 1, 0);
 
 impl Counts {
     pub(crate) fn new(events: Arc<[SetEvent]>, bufs: impl Iterator<Item = ReadBuf>) -> Self {
-        let groups = bufs.map(|buf| GroupCounts { buf, error: None });
-        let groups: Vec<_> = groups.collect();
+        let mut groups = bufs.map(|buf| GroupCounts { buf, error: None });
+        let first = groups.next().unwrap_or_else(|| GroupCounts {
+            buf: ReadBuf::new(0, []),
+            error: None,
+        });
+        let others: Box<[_]> = groups.collect();
         let in_order = |(member, event): (usize, &SetEvent)| {
             event.only_reading() == MemberIndex { group: 0, member }
         };
         Self {
-            is_one_row: matches!(&*groups, [only] if only.buf.members() == events.len())
+            is_one_row: others.is_empty()
+                && first.buf.readings().len() == events.len()
                 && events.iter().enumerate().all(in_order),
             events,
-            groups,
+            first,
+            others,
         }
     }
 
@@ -123,9 +167,24 @@ impl Counts {
         Arc::ptr_eq(&self.events, events)
     }
 
+    /// Returns the buffer of the first group.
     #[inline]
-    pub(crate) fn groups_mut(&mut self) -> &mut [GroupCounts] {
-        &mut self.groups
+    pub(crate) fn first_mut(&mut self) -> &mut GroupCounts {
+        &mut self.first
+    }
+
+    /// Returns the buffers of all groups.
+    pub(crate) fn groups_mut(&mut self) -> impl Iterator<Item = &mut GroupCounts> {
+        iter::once(&mut self.first).chain(&mut self.others)
+    }
+
+    /// Returns the buffer of a group, if there are so many.
+    #[inline]
+    fn group(&self, group: usize) -> Option<&GroupCounts> {
+        match group.checked_sub(1) {
+            None => (!self.first.buf.parts().is_empty()).then_some(&self.first),
+            Some(other) => self.others.get(other),
+        }
     }
 
     /// Returns the buffer that a group was read into, or the reason why it could not be read; `None` if
@@ -133,7 +192,7 @@ impl Counts {
     /// convenient one.
     #[inline]
     pub fn buffer(&self, group: usize) -> Option<Result<&ReadBuf, &Error>> {
-        let GroupCounts { buf, error } = self.groups.get(group)?;
+        let GroupCounts { buf, error } = self.group(group)?;
         Some(match error {
             Some(error) => Err(error),
             None => Ok(buf),
@@ -157,30 +216,28 @@ impl Counts {
     /// ```
     #[inline]
     pub fn readings(&self) -> Option<&[Reading]> {
-        match (self.is_one_row, &*self.groups) {
-            (true, [GroupCounts { buf, error: None }]) => Some(&buf[0]),
+        match (self.is_one_row, &self.first) {
+            (true, GroupCounts { buf, error: None }) => Some(buf.readings()),
             _ => None,
         }
     }
 
     /// Returns the counts of an event of this set, or of a term of one.
-    #[inline]
     pub(crate) fn of<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
-        let at = event.only_reading();
-        let reading = self.only_part(at.group).get(at.member);
         EventCount {
             event,
             counts: self,
-            reading: reading.unwrap_or(&NO_READING),
+            reading: self.only_reading(event),
         }
     }
 
-    /// Returns the readings of a group in its first part, or none if it could not be read.
-    #[inline]
-    fn only_part(&self, group: usize) -> &[Reading] {
-        match self.groups.get(group) {
-            Some(GroupCounts { buf, error: None }) => &buf[0],
-            _ => &[],
+    /// Returns the reading that is all there is of an event, or [`NO_READING`].
+    #[inline(never)]
+    fn only_reading(&self, event: &SetEvent) -> &Reading {
+        let at = event.only_reading();
+        match self.buffer(at.group) {
+            Some(Ok(buf)) => buf.get(0, at.member).unwrap_or(&NO_READING),
+            _ => &NO_READING,
         }
     }
 
@@ -204,22 +261,25 @@ impl Counts {
     /// Returns one event, by its position in the request.
     #[inline]
     pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
-        Some(self.of(self.events.get(index)?))
+        let event = self.events.get(index)?;
+        Some(EventCount {
+            event,
+            counts: self,
+            reading: match self.readings().and_then(|row| row.get(index)) {
+                Some(reading) => reading,
+                None => self.only_reading(event),
+            },
+        })
     }
 
     /// Returns every event, in request order.
     #[inline]
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
-        let row = self.readings().unwrap_or_default();
-        let events = self.events.iter().enumerate();
-        events.map(move |(at, event)| match row.get(at) {
-            Some(reading) => EventCount {
-                event,
-                counts: self,
-                reading,
-            },
-            None => self.of(event),
-        })
+        EventCounts {
+            counts: self,
+            row: self.readings().unwrap_or_default().iter(),
+            events: self.events.iter(),
+        }
     }
 
     /// Returns the first event of this name, as [`EventCount::name`] gives it.
@@ -237,15 +297,21 @@ impl Counts {
         if !self.belongs_to(&earlier.events) {
             return Err(of_another_set("subtract counts"));
         }
-        for (now, then) in self.groups.iter_mut().zip(&earlier.groups) {
+        let events = Arc::clone(&self.events);
+        for (group, now) in self.groups_mut().enumerate() {
+            let Some(then) = earlier.group(group) else {
+                break;
+            };
             if now.error.is_none() {
                 now.error.clone_from(&then.error);
             }
-        }
-        for event in self.events.iter().flat_map(SetEvent::counted) {
-            if let (Ok(at), false) = (event.index(), event.is_gauge()) {
-                let (now, then) = (&mut self.groups[at.group], &earlier.groups[at.group]);
-                now.buf.subtract(at.member, &then.buf)?;
+            for event in events.iter().flat_map(SetEvent::counted) {
+                match event.index() {
+                    Ok(at) if at.group == group && !event.is_gauge() => {
+                        now.buf.subtract(at.member, &then.buf)?;
+                    }
+                    _ => {}
+                }
             }
         }
         Ok(())
@@ -376,9 +442,10 @@ impl<'a> EventCount<'a> {
     #[inline]
     fn read(&self) -> Result<(&'a ReadBuf, usize)> {
         let at = self.event.index().map_err(Clone::clone)?;
-        match &self.counts.groups[at.group] {
-            GroupCounts { error: Some(e), .. } => Err(e.clone()),
-            GroupCounts { buf, error: None } => Ok((buf, at.member)),
+        match self.counts.buffer(at.group) {
+            Some(Ok(buf)) => Ok((buf, at.member)),
+            Some(Err(error)) => Err(error.clone()),
+            None => Err(no_such_member()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target};
 
-use crate::counts::{Counts, GroupCounts, MemberIndex, of_another_set};
+use crate::counts::{Counts, MemberIndex, of_another_set};
 use crate::open::OpenGroup;
 use crate::{EventSetBuilder, SetEvent};
 
@@ -225,12 +225,9 @@ impl EventSet {
             return Err(of_another_set("read an event set"));
         }
         // Most often there is one, and no loop.
-        if let [open] = &mut *self.groups
-            && let [counts] = out.groups_mut()
-        {
-            counts.read(open);
-        } else {
-            read_groups(&mut self.groups, out.groups_mut());
+        match &mut *self.groups {
+            [open] => out.first_mut().read(open),
+            groups => read_groups(groups, out),
         }
         Ok(())
     }
@@ -281,8 +278,8 @@ impl EventSet {
 }
 
 #[inline(never)]
-fn read_groups(groups: &mut [OpenGroup], counts: &mut [GroupCounts]) {
-    for (open, counts) in groups.iter_mut().zip(counts) {
+fn read_groups(groups: &mut [OpenGroup], out: &mut Counts) {
+    for (open, counts) in groups.iter_mut().zip(out.groups_mut()) {
         counts.read(open);
     }
 }

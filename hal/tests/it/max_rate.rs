@@ -20,7 +20,7 @@ fn rates() -> impl Strategy<Value = u64> {
         Just(1 << 33),
         Just(10_000_000_000),
         Just(64_000_000_000),
-        any::<u64>().prop_map(|rate| rate.max(1)),
+        1..1u64 << 63,
     ]
 }
 
@@ -99,6 +99,40 @@ proptest! {
 }
 
 /// The values that were printed as exact on a first machine with a PMU, of runs of some 40 ms.
+#[test]
+fn a_bound_keeps_its_number() {
+    for rate in [
+        1,
+        1000,
+        (1 << 33) - 1,
+        1 << 33,
+        64_000_000_000,
+        (1 << 63) - 1,
+    ] {
+        let bound = MaxRate::per_second(rate);
+        assert_eq!(bound.increments_per_second(), Some(rate));
+        assert_eq!(format!("{bound:?}"), format!("MaxRate({rate})"));
+        assert_ne!(bound, MaxRate::NONE);
+    }
+    for none in [0, 1 << 63, u64::MAX] {
+        assert_eq!(MaxRate::per_second(none), MaxRate::NONE);
+        assert_eq!(MaxRate::per_second(none).increments_per_second(), None);
+    }
+    assert_eq!(MaxRate::default(), MaxRate::NONE);
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_bound_is_written_as_its_number() {
+    for rate in [0, 1000, 64_000_000_000] {
+        let bound = MaxRate::per_second(rate);
+        let text = serde_json::to_string(&bound).expect("a number");
+        assert_eq!(text, rate.to_string());
+        let read: MaxRate = serde_json::from_str(&text).expect("a bound");
+        assert_eq!(read, bound);
+    }
+}
+
 #[test]
 fn the_jumps_that_were_seen() {
     for (value, time) in [
