@@ -16,11 +16,11 @@ use crate::quipu_status::{self, QUIPU_OK};
 pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Failure>) -> quipu_status {
     // What a panic leaves behind is dropped or given back; nothing of it is looked at again but objects
     // in their tables, which keep no state that a panic could break their soundness by.
-    match panic::catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(())) => QUIPU_OK,
-        Ok(Err(failure)) => remember(failure),
-        Err(payload) => contained(payload),
-    }
+    let status = || match call() {
+        Ok(()) => QUIPU_OK,
+        Err(failure) => remember(failure),
+    };
+    panic::catch_unwind(AssertUnwindSafe(status)).unwrap_or_else(contained)
 }
 
 #[cold]

@@ -5,12 +5,13 @@
 //! removed has another generation, so the old handle no longer fits. Looking up takes no lock and never
 //! waits: an object that another thread uses is busy.
 
+use std::array;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::{self, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 /// The low bits of a handle say what it is of. They are odd, which addresses of C objects are not.
 const TAG_BITS: u32 = 4;
 const INDEX_BITS: u32 = if usize::BITS == 64 { 20 } else { 12 };
-const GENERATION_BITS: u32 = usize::BITS - TAG_BITS - INDEX_BITS;
+/// One generation further.
+const GENERATION: usize = 1 << (TAG_BITS + INDEX_BITS);
 
 /// The slots of a table are allocated so many at a time.
 const CHUNK_BITS: u32 = 6;
@@ -44,21 +46,20 @@ struct Vacancies {
 }
 
 struct Slot<T> {
-    /// The generation above the low [`USER_BITS`]; in these how many share the object, or [`ALONE`], or [`VACANT`].
-    state: AtomicU64,
+    /// The handle of the object, but in place of its index how many share the object, or [`ALONE`], or [`VACANT`]: one
+    /// comparison tells that a handle is of this kind, of this generation, and of an object that is not used.
+    state: AtomicUsize,
     object: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// As many as there are below the generation of a handle where that has 64 bits, so that it need not be moved.
-const USER_BITS: u32 = 24;
-/// The low bits of a slot's state.
-const USERS: u64 = (1 << USER_BITS) - 1;
-/// In the low bits of a slot's state: there is no object.
-const VACANT: u64 = USERS;
-/// In the low bits of a slot's state: one has the object to itself.
-const ALONE: u64 = VACANT - 1;
-
-const _: () = assert!(GENERATION_BITS + USER_BITS <= u64::BITS);
+/// The bits of a slot's state that say who uses the object; in a handle, its index.
+const USERS: usize = ((1 << INDEX_BITS) - 1) << TAG_BITS;
+/// One that shares the object.
+const USER: usize = 1 << TAG_BITS;
+/// There is no object.
+const VACANT: usize = USERS;
+/// One has the object to itself.
+const ALONE: usize = VACANT - USER;
 
 // SAFETY: the object is reached through `Borrowed`, of which there is one at a time (for that `T` need only
 // be `Send`), or through `Shared`, which is made only where `T` is `Sync`.
@@ -77,7 +78,7 @@ pub(crate) enum LookupError {
 pub(crate) struct Borrowed<'t, T> {
     slot: &'t Slot<T>,
     /// The slot's state while no thread uses the object.
-    unused: u64,
+    unused: usize,
 }
 
 /// An object that others may look at too.
@@ -114,10 +115,9 @@ impl<T> Table<T> {
         let slot = self.slot(index)?;
         // SAFETY: the slot is vacant, so no other thread can reach its object, and the vacancy is ours.
         unsafe { (*slot.object.get()).write(object) };
-        let state = slot.state.load(Ordering::Relaxed) & !USERS;
-        slot.state.store(state, Ordering::Release);
-        let generation = (state >> USER_BITS) as usize;
-        Some(generation << (TAG_BITS + INDEX_BITS) | index << TAG_BITS | self.tag)
+        let unused = slot.state.load(Ordering::Relaxed) & !USERS;
+        slot.state.store(unused, Ordering::Release);
+        Some(unused | index << TAG_BITS)
     }
 
     /// Removes an object; its handle is stale from now on.
@@ -129,10 +129,8 @@ impl<T> Table<T> {
         // SAFETY: the slot was borrowed, so there is an object that no other thread uses; it is not read
         // again before `insert` has written another.
         let object = unsafe { (*slot.object.get()).assume_init_read() };
-        let generation = (slot.state.load(Ordering::Relaxed) >> USER_BITS) + 1;
-        let generation = generation & ((1 << GENERATION_BITS) - 1);
-        slot.state
-            .store(generation << USER_BITS | VACANT, Ordering::Relaxed);
+        let next = (slot.state.load(Ordering::Relaxed) & !USERS).wrapping_add(GENERATION);
+        slot.state.store(next | VACANT, Ordering::Relaxed);
         if let Some(mut vacancies) = self.vacancies_soon() {
             vacancies.vacated.push_back(index(handle));
         }
@@ -140,7 +138,7 @@ impl<T> Table<T> {
     }
 
     /// Borrows the object of a handle, for the caller alone.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn borrow(&self, handle: usize) -> Result<Borrowed<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
         let alone = unused | ALONE;
@@ -154,13 +152,10 @@ impl<T> Table<T> {
     }
 
     /// Returns the slot that a handle names, and its state while no thread uses the object.
-    fn find(&self, handle: usize) -> Result<(&Slot<T>, u64), LookupError> {
-        if handle & ((1 << TAG_BITS) - 1) != self.tag {
-            return Err(LookupError::Stale);
-        }
+    #[inline(always)]
+    fn find(&self, handle: usize) -> Result<(&Slot<T>, usize), LookupError> {
         let slot = self.slot(index(handle)).ok_or(LookupError::Stale)?;
-        let generation = (handle >> (TAG_BITS + INDEX_BITS)) as u64;
-        Ok((slot, generation << USER_BITS))
+        Ok((slot, handle & !USERS))
     }
 
     /// Returns a slot that was taken once, or is in the chunk of one that was.
@@ -182,7 +177,7 @@ impl<T> Table<T> {
         let chunk = self.chunks.get(index / CHUNK)?;
         if index.is_multiple_of(CHUNK) {
             // The vacancies are locked: no other thread makes it.
-            let slots = Box::new([const { Slot::vacant() }; CHUNK]);
+            let slots = Box::new(array::from_fn(|_| Slot::vacant(self.tag)));
             chunk.store(Box::into_raw(slots), Ordering::Release);
         }
         vacancies.never_used += 1;
@@ -214,9 +209,9 @@ impl<T: Sync> Table<T> {
     /// Shares the object of a handle, which other threads may share too.
     pub(crate) fn share(&self, handle: usize) -> Result<Shared<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
-        let one_more = |state: u64| {
-            let shared = state & !USERS == unused && state & USERS < ALONE - 1;
-            shared.then_some(state + 1)
+        let one_more = |state: usize| {
+            let shared = state & !USERS == unused && state & USERS < ALONE - USER;
+            shared.then_some(state + USER)
         };
         match slot
             .state
@@ -230,11 +225,11 @@ impl<T: Sync> Table<T> {
 
 /// Returns the number of the slot that a handle names.
 fn index(handle: usize) -> usize {
-    handle >> TAG_BITS & ((1 << INDEX_BITS) - 1)
+    (handle & USERS) >> TAG_BITS
 }
 
 /// Returns the reason why a slot in state `state` has no object for a handle that expects `expected`.
-fn lookup_error(state: u64, expected: u64) -> LookupError {
+fn lookup_error(state: usize, expected: usize) -> LookupError {
     if state & !USERS == expected && state & USERS != VACANT {
         LookupError::Busy
     } else {
@@ -243,9 +238,9 @@ fn lookup_error(state: u64, expected: u64) -> LookupError {
 }
 
 impl<T> Slot<T> {
-    const fn vacant() -> Self {
+    fn vacant(tag: usize) -> Self {
         Self {
-            state: AtomicU64::new(VACANT),
+            state: AtomicUsize::new(VACANT | tag),
             object: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -285,7 +280,7 @@ impl<T> Deref for Shared<'_, T> {
 
 impl<T> Drop for Shared<'_, T> {
     fn drop(&mut self) {
-        self.slot.state.fetch_sub(1, Ordering::Release);
+        self.slot.state.fetch_sub(USER, Ordering::Release);
     }
 }
 
@@ -408,7 +403,7 @@ mod tests {
         let handle = table.insert(1).unwrap();
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let (locked, is_locked) = std::sync::mpsc::channel();
-        let unlocked = AtomicU64::new(0);
+        let unlocked = AtomicUsize::new(0);
         thread::scope(|scope| {
             let (table, unlocked) = (&table, &unlocked);
             scope.spawn(move || {

@@ -5,10 +5,11 @@ use std::ffi::c_int;
 use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
-use crate::boundary::{check_array, check_pointer, guarded};
+use crate::boundary::{borrow, check_array, check_pointer, guarded};
+use crate::handle::Borrowed;
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{Form, OpenEvent, OpenSet, Run, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, Set, quipu_set, with_open};
 
 /// Kinds of values.
 #[repr(u32)]
@@ -225,17 +226,23 @@ impl OpenSet {
         }
     }
 
-    /// Reads all events, and writes their counts.
+    /// Reads the values of all events and writes their counts, if all are exact.
     ///
     /// # Safety
     /// As [`write_counts`](Self::write_counts).
-    #[cold]
-    #[inline(never)]
-    unsafe fn read_any(&mut self, out: *mut quipu_count) -> Result<(), Failure> {
-        self.set.read(&mut self.counts)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.write_counts(out) };
-        Ok(())
+    #[inline(always)]
+    unsafe fn read_exact(&mut self, out: *mut quipu_count) -> bool {
+        let mut time = 0;
+        if !self.set.read_exact(&mut self.values, Some(&mut time)) {
+            return false;
+        }
+        // SAFETY: there is a value for each event, and the caller's promise.
+        let write = |at, value| unsafe { out.add(at).write(quipu_count::exact(value, time, time)) };
+        match &*self.values {
+            [value] => write(0, *value),
+            values => (0..).zip(values).for_each(|(at, value)| write(at, *value)),
+        }
+        true
     }
 
     /// The readings of the events of a run, as they were last read; none of an event of another form, and where
@@ -382,21 +389,35 @@ pub unsafe extern "C" fn quipu_set_read(
     out: *mut quipu_count,
     count: usize,
 ) -> quipu_status {
-    with_open(set, "read the counters", |open| {
+    guarded(|| {
+        let mut set = borrow(&SETS, set)?;
+        let open = set.open_mut("read the counters")?;
         open.check(count, open.values.len(), "events")?;
         // As many as the set has events, of which there is one at least.
         check_pointer(out, "out")?;
-        let mut time = 0;
-        if !open.set.read_exact(&mut open.values, Some(&mut time)) {
-            // SAFETY: `out` has as many elements as there are events, by the caller's promise.
-            return unsafe { open.read_any(out) };
+        // SAFETY: `out` has as many elements as there are events, by the caller's promise.
+        if unsafe { open.read_exact(out) } {
+            // Here, so that what is most frequent has a way of its own.
+            drop(set);
+            return Ok(());
         }
-        for (at, value) in open.values.iter().enumerate() {
-            // SAFETY: a value for each event, and the caller's promise.
-            unsafe { out.add(at).write(quipu_count::exact(*value, time, time)) };
-        }
-        Ok(())
+        // SAFETY: as above.
+        unsafe { read_any(set, out) }
     })
+}
+
+/// Reads all events of an open set, and writes their counts.
+///
+/// # Safety
+/// `out` points to as many as the set has events.
+#[cold]
+#[inline(never)]
+unsafe fn read_any(mut set: Borrowed<'_, Set>, out: *mut quipu_count) -> Result<(), Failure> {
+    let open = set.open_mut("read the counters")?;
+    open.set.read(&mut open.counts)?;
+    // SAFETY: the caller's promise.
+    unsafe { open.write_counts(out) };
+    Ok(())
 }
 
 /// Reads the set part by part and without scaling. The readings of an event's parts are together
