@@ -203,8 +203,8 @@ pub trait Group: Any + Send {
 
     /// Reads the values of all members alone, one each, where all of them are exact: counted all the time since the last
     /// reset, in one part, by counters that have not [jumped](crate::MaxRate). That may take less than
-    /// [`read`](Self::read), and the values are those that it would read. `time` becomes the time enabled, if it is
-    /// asked for.
+    /// [`read`](Self::read), and the values are those that it would read; each is below 2^63. `time` becomes the time
+    /// enabled, if it is asked for.
     ///
     /// False where that is not so, or not known: `read` tells more then, and what is in `values` and `time` means nothing. So it is
     /// by default.

@@ -234,6 +234,7 @@ impl EventSet {
 
     /// Reads the values of all events alone, in request order, where all of them are exact: the shortest way to numbers
     /// that need no scaling. It is for sets whose events are one reading each; `values` has one element for each event.
+    /// Each becomes a number below 2^63.
     /// `time` becomes the time for which they were enabled, if it is asked for and they are one group.
     ///
     /// False where an event is not exact, has no value, or a backend does not know that: [`read`](Self::read) tells more

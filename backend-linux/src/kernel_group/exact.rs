@@ -161,13 +161,13 @@ impl KernelGroup {
     }
 }
 
-/// Takes the values of readings and their time, if all of them are exact; of as many as there are values.
+/// Takes the values of readings and their time, if all of them are exact and below 2^63; of as many as there are values.
 #[inline(always)]
 pub(crate) fn take_exact(readings: &[Reading], values: &mut [u64], time: Option<&mut u64>) -> bool {
     for (reading, out) in readings.iter().zip(values) {
         match reading.exact() {
-            Some(value) => *out = value,
-            None => return false,
+            Some(value) if value <= i64::MAX as u64 => *out = value,
+            _ => return false,
         }
     }
     if let (Some(time), Some(first)) = (time, readings.first()) {

@@ -43,30 +43,23 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Hands out the position of each event with its value, if all are exact and of no scale; else
-    /// [`read_any`](Self::read_any) tells more.
+    /// Returns the values of all events, if all are exact and of no scale; else [`read_any`](Self::read_any) tells more.
     #[inline(always)]
-    fn read_exact(&mut self, each: &mut impl FnMut(usize, c_longlong)) -> bool {
-        if !self.is_unscaled || !self.set.read_exact(&mut self.exact, None) {
-            return false;
-        }
-        let number = |value: &u64| c_longlong::try_from(*value).unwrap_or(c_longlong::MAX);
-        // Most often there is one, and no loop.
-        if let [first, others @ ..] = &*self.exact {
-            each(0, number(first));
-            for (at, value) in (1..).zip(others) {
-                each(at, number(value));
-            }
-        }
-        true
+    fn read_exact(&mut self) -> Option<&[u64]> {
+        let are_exact = self.is_unscaled && self.set.read_exact(&mut self.exact, None);
+        are_exact.then_some(&self.exact)
     }
 
     /// Reads the counters into values.
     fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
-        match self.read_exact(&mut |at, value| values[at] = value) {
-            true => Ok(()),
-            false => self.read_any(values),
+        let Some(exact) = self.read_exact() else {
+            return self.read_any(values);
+        };
+        for (value, exact) in values.iter_mut().zip(exact) {
+            // None is 2^63 or more.
+            *value = exact.cast_signed();
         }
+        Ok(())
     }
 
     /// Reads the values of any events.
@@ -280,22 +273,40 @@ impl Set {
         Ok(&self.values)
     }
 
-    /// Hands out the position of each event with its value: of a stopped set, the last ones.
+    /// Writes the values into an array: of a stopped set, the last ones.
+    ///
+    /// # Safety
+    /// The array has an element for each event of the set.
     #[inline(always)]
-    pub(crate) fn each_value(&mut self, mut each: impl FnMut(usize, c_longlong)) -> Outcome {
+    pub(crate) unsafe fn read_into(&mut self, out: *mut c_longlong) -> Outcome {
         if self.is_running()
             && let Some(counting) = &mut self.counting
-            && counting.read_exact(&mut each)
+            && let Some(exact) = counting.read_exact()
         {
+            // None is 2^63 or more.
+            // SAFETY: there is a value for each event, and the caller's promise.
+            unsafe {
+                // Most often there is one, and no call.
+                match exact {
+                    [value] => out.write(value.cast_signed()),
+                    _ => out.copy_from_nonoverlapping(exact.as_ptr().cast(), exact.len()),
+                }
+            }
             return Ok(());
         }
-        self.each_of_any(each)
+        // SAFETY: the caller's promise.
+        unsafe { self.read_any_into(out) }
     }
 
+    /// Writes the values of any set into an array.
+    ///
+    /// # Safety
+    /// As [`read_into`](Self::read_into).
     #[inline(never)]
-    fn each_of_any(&mut self, mut each: impl FnMut(usize, c_longlong)) -> Outcome {
-        let values = self.values()?.iter().enumerate();
-        values.for_each(|(at, value)| each(at, *value));
+    unsafe fn read_any_into(&mut self, out: *mut c_longlong) -> Outcome {
+        let values = self.values()?;
+        // SAFETY: there is a value for each event, and the caller's promise.
+        unsafe { out.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         Ok(())
     }
 
@@ -462,7 +473,7 @@ mod tests {
                 on_one_cpu: false,
                 set,
             };
-            assert!(!counting.read_exact(&mut |_, _| ()));
+            assert!(counting.read_exact().is_none());
             let mut values = vec![-1; events];
             (counting.read(&mut values), values)
         };

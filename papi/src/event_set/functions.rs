@@ -215,7 +215,7 @@ unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
         return Err(EINVAL);
     }
     // SAFETY: not null, and the caller's promise.
-    set.each_value(|at, value| unsafe { values.add(at).write(value) })
+    unsafe { set.read_into(values) }
 }
 
 #[unsafe(no_mangle)]
@@ -248,11 +248,11 @@ pub(crate) extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c
             if values.is_null() {
                 return Err(EINVAL);
             }
-            set.each_value(|at, value| {
+            for (at, value) in set.values()?.iter().enumerate() {
                 // SAFETY: not null, and the caller's array has an element for each event of the set.
                 let sum = unsafe { &mut *values.add(at) };
-                *sum = sum.wrapping_add(value);
-            })?;
+                *sum = sum.wrapping_add(*value);
+            }
             set.reset()
         })
     })
