@@ -84,6 +84,65 @@ fn papi() -> Option<PathBuf> {
     folder.join("libpapi.so.7.0").exists().then_some(folder)
 }
 
+/// Returns true if PAPI has other components than this library. It knows the events of some CPUs also where the kernel has
+/// no PMU for them, gives them codes and lists them, though nothing counts them.
+fn papi_lists_more(library: &Library, papi: &Path) -> bool {
+    let program = library.build(&root().join("tests/programs/components.c"));
+    let path = library.path();
+    let folder = path.parent().expect("its folder");
+    let [ours, theirs] = [folder, papi].map(|folder| returned(&program, folder));
+    assert!(
+        theirs.contains_key("perf_event_uncore is disabled"),
+        "{theirs:?}"
+    );
+    theirs
+        .iter()
+        .any(|(component, disabled)| ours.get(component) != Some(disabled))
+}
+
+/// Calls that are not compared where [`papi_lists_more`], and how what PAPI says of them begins.
+const OF_LISTED: [(&str, &str); 7] = [
+    (" in perf_event_uncore", ""),
+    (" in any component", ""),
+    ("from the first native by", "0, native"),
+    ("preset by", "0, a preset"),
+    ("PAPI_enum_event(numbers, WILD)", ""),
+    ("PAPI_epc(WILD,", ""),
+    ("PAPI_get_event_component(0)", ""),
+];
+
+/// Compares what each call of a program returned with what it returns with PAPI's library, but where it may be something
+/// else.
+fn compare(
+    test: &str,
+    (library, program): &(Library, PathBuf),
+    ours: &BTreeMap<String, String>,
+    may_differ: impl Fn(&str, &str) -> bool,
+) {
+    let Some(papi) = papi() else {
+        return skip(test, "PAPI is not installed to compare with");
+    };
+    let lists_more = papi_lists_more(library, &papi);
+    let theirs = returned(program, &papi);
+    assert!(!theirs.is_empty(), "{test} with PAPI");
+    let mut left_out = 0;
+    for (call, theirs) in &theirs {
+        let is_of_listed =
+            |(of, said): &(&str, &str)| call.contains(of) && theirs.starts_with(said);
+        if lists_more && OF_LISTED.iter().any(is_of_listed) {
+            left_out += 1;
+        } else if !may_differ(call, theirs) {
+            assert_eq!(ours.get(call), Some(theirs), "{call}");
+        }
+    }
+    if left_out > 0 {
+        skip(
+            test,
+            &format!("{left_out} calls: PAPI lists events here for which there is no PMU"),
+        );
+    }
+}
+
 /// Calls that return something else than with PAPI 7.0, and why.
 const OTHERWISE: [(&str, &str); 7] = [
     (
@@ -113,10 +172,11 @@ const OTHERWISE: [(&str, &str); 7] = [
 #[test]
 fn no_function_crashes_and_codes_are_those_of_papi() {
     let test = "no_function_crashes_and_codes_are_those_of_papi";
-    let Some((library, program)) = program("every_function.c") else {
+    let Some(built) = program("every_function.c") else {
         return;
     };
-    let ours = returned(&program, library.path().parent().expect("its folder"));
+    let (library, program) = &built;
+    let ours = returned(program, library.path().parent().expect("its folder"));
     let exported = c_programs::printed(Command::new("nm").arg("-D").arg(library.path()));
     let names = exported.lines().filter_map(|line| line.split(" T ").nth(1));
     for name in names.filter(|name| name.starts_with("PAPI_")) {
@@ -130,17 +190,11 @@ fn no_function_crashes_and_codes_are_those_of_papi() {
         .iter()
         .filter(|(_, returned)| returned.contains("ended by"));
     assert_eq!(crashed.count(), 0, "{ours:?}");
-    let Some(papi) = papi() else {
-        return skip(test, "PAPI is not installed to compare with");
-    };
-    for (call, theirs) in returned(&program, &papi) {
+    compare(test, &built, &ours, |call, theirs| {
         // Some numbers are of the machine, and not of the arguments.
         let is_code = theirs.starts_with('-') || theirs == "0";
-        let is_otherwise = OTHERWISE.iter().any(|(known, _)| call.contains(known));
-        if is_code && !is_otherwise {
-            assert_eq!(ours.get(&call), Some(&theirs), "{call}");
-        }
-    }
+        !is_code || OTHERWISE.iter().any(|(known, _)| call.contains(known))
+    });
 }
 
 /// Options of which PAPI 7.0 tells something else, with the beginning of that, and why.
@@ -162,25 +216,17 @@ const OPTIONS_OTHERWISE: [(&str, &str, &str); 4] = [
 /// Compares what a program prints of its calls with what it does with PAPI, except for what is otherwise: a part of the
 /// call, and how what PAPI says of it begins.
 fn compared(name: &str, otherwise: &[(&str, &str, &str)]) {
-    let Some((library, program)) = program(name) else {
+    let Some(built) = program(name) else {
         return;
     };
-    let ours = returned(&program, library.path().parent().expect("its folder"));
+    let (library, program) = &built;
+    let ours = returned(program, library.path().parent().expect("its folder"));
     let crashed = ours.values().filter(|said| said.contains("ended by"));
     assert_eq!(crashed.count(), 0, "{ours:?}");
-    let Some(papi) = papi() else {
-        return skip(name, "PAPI is not installed to compare with");
-    };
-    let theirs = returned(&program, &papi);
-    assert!(!theirs.is_empty(), "{name} with PAPI");
-    for (call, theirs) in theirs {
-        let is_otherwise = otherwise
-            .iter()
-            .any(|(of, said, _)| call.contains(of) && theirs.starts_with(said));
-        if !is_otherwise {
-            assert_eq!(ours.get(&call), Some(&theirs), "{call}");
-        }
-    }
+    compare(name, &built, &ours, |call, theirs| {
+        let mut otherwise = otherwise.iter();
+        otherwise.any(|(of, said, _)| call.contains(of) && theirs.starts_with(said))
+    });
 }
 
 #[test]
