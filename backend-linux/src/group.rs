@@ -434,12 +434,14 @@ impl UserReads for LinuxGroup {
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
         out.check_shape(self.members.len(), &self.parts)?;
         let mut groups = self.kernel_groups.iter_mut().enumerate();
-        Ok(groups.all(|(i, group)| group.try_user_space(&mut out[i])))
+        Ok(groups.all(|(i, group)| group.may_read_here() && group.try_user_space(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
         out.check_shape(self.members.len(), &self.parts)?;
         for (i, group) in self.kernel_groups.iter_mut().enumerate() {
+            // What notes the times of a call reads a clock.
+            group.may_read_here();
             if let Err(failure) = group.read_by_system_call(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }

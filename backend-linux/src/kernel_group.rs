@@ -373,6 +373,9 @@ impl KernelGroup {
         words: &mut [u64],
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
+        if !self.may_read_here() {
+            return self.read_by_system_call(words, out);
+        }
         let start = Instant::now();
         let in_user_space = self.try_user_space(out);
         let called = Instant::now();
@@ -385,8 +388,21 @@ impl KernelGroup {
         Ok(())
     }
 
+    /// Returns true if it has mapped pages and the calling thread is the one it counts. Notes if that may not read them, before
+    /// it does so for the first time.
+    pub(crate) fn may_read_here(&mut self) -> bool {
+        let Ok(user) = &mut self.user else {
+            return false;
+        };
+        let checked = user.check_thread();
+        if let Err(obstacle) = checked {
+            self.user = Err(obstacle);
+        }
+        checked == Ok(true)
+    }
+
     /// Reads every member into `out` without a system call, if that is possible at this moment on
-    /// this thread; otherwise what is in `out` means nothing.
+    /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
     #[inline(always)]
     pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
         let Ok(user) = &mut self.user else {

@@ -99,6 +99,8 @@ pub(crate) struct UserCounters {
     call_times: Option<CallTimes>,
     cost: Cost,
     way: Way,
+    /// True once the thread they count was found to be allowed to read its time stamps.
+    thread_may: bool,
 }
 
 /// The pages of counters that may be read in user space, and whether they tell times.
@@ -112,7 +114,7 @@ pub(crate) struct Pages {
 pub(crate) enum Way {
     UserSpace,
     SystemCall,
-    /// Both, to see which is quicker.
+    /// Both, to see which is quicker. The first time, [`check_thread`](UserCounters::check_thread) comes before.
     Both,
 }
 
@@ -129,6 +131,7 @@ impl UserCounters {
             call_times: None,
             cost: Cost::new(),
             way: Way::Both,
+            thread_may: false,
         };
         mapped.add(counters, known)?;
         Ok(mapped)
@@ -166,6 +169,19 @@ impl UserCounters {
         Ok(Pages { tell_times })
     }
 
+    /// Returns true on the thread they count. Asks the first time if that may read its time stamps: most that are opened
+    /// and closed again are never read.
+    pub(crate) fn check_thread(&mut self) -> Result<bool, Obstacle> {
+        if !self.owner.is_this_thread() {
+            return Ok(false);
+        }
+        if !self.thread_may {
+            availability::on_this_thread()?;
+            self.thread_may = true;
+        }
+        Ok(true)
+    }
+
     /// Returns what was known of the pages when they were mapped.
     pub(crate) fn pages(&self) -> Pages {
         Pages {
@@ -193,7 +209,11 @@ impl UserCounters {
 
     /// Returns the reason why reads are made by system calls although pages are mapped.
     pub(crate) fn obstacle(&self) -> Option<Error> {
-        if let Err(obstacle) = self.look() {
+        let thread = match self.thread_may || !self.owner.is_this_thread() {
+            true => Ok(()),
+            false => availability::on_this_thread(),
+        };
+        if let Err(obstacle) = thread.and_then(|()| self.look()) {
             return Some(explain(obstacle));
         }
         if self.way() != Way::SystemCall {

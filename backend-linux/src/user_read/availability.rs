@@ -42,7 +42,7 @@ pub(crate) enum Obstacle {
     Overflows,
 }
 
-/// Checks what every counter of this process needs.
+/// Checks what every counter needs on this machine.
 pub(super) fn on_this_machine() -> Result<(), Obstacle> {
     if !CpuRegisters::KNOWN {
         return Err(Obstacle::Architecture);
@@ -53,10 +53,14 @@ pub(super) fn on_this_machine() -> Result<(), Obstacle> {
             return Err(Obstacle::Setting);
         }
     }
-    if crate::sys::has_time_stamps() {
-        Ok(())
-    } else {
-        Err(Obstacle::NoTimeStamps)
+    Ok(())
+}
+
+/// Checks what the calling thread needs: PR_SET_TSC of prctl(2) is of a thread, and may come at any time.
+pub(super) fn on_this_thread() -> Result<(), Obstacle> {
+    match crate::sys::has_time_stamps() {
+        true => Ok(()),
+        false => Err(Obstacle::NoTimeStamps),
     }
 }
 
@@ -111,8 +115,8 @@ pub fn available() -> Result<()> {
                 None => error,
             }
         })?;
-    UserCounters::map(&[counter], None)
-        .map(drop)
+    on_this_thread()
+        .and_then(|()| UserCounters::map(&[counter], None).map(drop))
         .map_err(explain)
 }
 
