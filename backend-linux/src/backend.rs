@@ -409,7 +409,10 @@ impl OpenRequest<'_> {
             part.request_user_reads();
         }
         match open_part(self.spec, &part, perf_event_open) {
-            Ok(group) => opened.kernel_groups.push(group),
+            Ok((plan, counters)) => {
+                let group = KernelGroup::new(plan, part.has_live(), counters);
+                opened.kernel_groups.push(group);
+            }
             Err(refused) => {
                 if refused.failure == OpenFailure::Errno(libc::ESRCH)
                     && matches!(self.target, Target::Process(_))
@@ -452,11 +455,11 @@ impl OpenRequest<'_> {
     /// Sets up the counters of a part from this member on, which have just been opened.
     fn set_up(&self, group: &mut KernelGroup, part: &PlannedPart, first: usize) -> Result<()> {
         #[cfg(feature = "names")]
-        for (i, (fd, member)) in iter::zip(group.fds(), &self.spec.members)
+        for (i, (counter, member)) in iter::zip(group.counters(), &self.spec.members)
             .enumerate()
             .skip(first)
         {
-            condition::set(fd, member).map_err(|e| e.with_member(i))?;
+            condition::set(counter.fd(), member).map_err(|e| e.with_member(i))?;
         }
         group.send_signals(self.spec, &part.bits)?;
         let members = part.bits.iter().zip(&*self.infos).enumerate();

@@ -63,9 +63,10 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// The id of a counter in a group read, the most that it can count, and its values at the last reset.
-#[derive(Debug, Clone, Copy)]
-struct Counter {
+/// An open counter: its id in a group read, the most that it can count, and its values at the last reset.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    fd: CounterFd,
     id: u64,
     value: u64,
     enabled: u64,
@@ -75,9 +76,12 @@ struct Counter {
     possible: u64,
 }
 
-impl Default for Counter {
-    fn default() -> Self {
+impl Counter {
+    /// Returns a counter that was just opened.
+    #[inline]
+    pub(crate) fn new(fd: CounterFd) -> Self {
         let mut counter = Self {
+            fd,
             id: 0,
             value: 0,
             enabled: 0,
@@ -88,16 +92,11 @@ impl Default for Counter {
         counter.note_possible(0);
         counter
     }
-}
 
-impl Counter {
-    /// Returns a counter that was reset at the same time as this one, when it had counted nothing.
-    fn at_times(&self) -> Self {
-        Self {
-            enabled: self.enabled,
-            running: self.running,
-            ..Self::default()
-        }
+    /// Returns its descriptor.
+    #[inline(always)]
+    pub(crate) fn fd(&self) -> &CounterFd {
+        &self.fd
     }
 
     /// Returns the reading since the last reset. The kernel's times may go backwards by a little
@@ -114,13 +113,23 @@ impl Counter {
     }
 }
 
+/// Asks the kernel for the ids of counters.
+///
+/// # Errors
+/// The errno with which it refused to tell one.
+pub(crate) fn ask_ids(counters: &mut [Counter]) -> Result<(), i32> {
+    for counter in counters {
+        counter.id = counter.fd.id()?;
+    }
+    Ok(())
+}
+
 /// The counters that the kernel schedules together: one part of a group. Dropping it closes them.
 #[derive(Debug)]
 pub(crate) struct KernelGroup {
     plan: ReadPlan,
     live: bool,
     /// The leader comes first.
-    fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
@@ -131,60 +140,42 @@ pub(crate) struct KernelGroup {
 impl KernelGroup {
     /// A kernel group of open counters, the leader first; there is at least one. `live` says that
     /// the kernel counts some of them [while they happen](crate::event_bits::EventBits::is_counted_live).
-    ///
-    /// # Errors
-    /// The errno with which the kernel refused to tell a counter's id.
-    pub(crate) fn new(plan: ReadPlan, live: bool, fds: Vec<CounterFd>) -> Result<Self, i32> {
-        let mut counters = Vec::with_capacity(fds.len());
-        for fd in &fds {
-            let mut counter = Counter::default();
-            if plan == ReadPlan::Snapshot {
-                counter.id = fd.id()?;
-            }
-            counters.push(counter);
-        }
-        Ok(Self {
+    #[inline]
+    pub(crate) fn new(plan: ReadPlan, live: bool, counters: Vec<Counter>) -> Self {
+        Self {
             plan,
             live,
-            fds: fds.into(),
             counters: counters.into(),
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
-        })
+        }
     }
 
     /// Adds counters that were opened under the leader. `live` is as for [`new`](Self::new), of all counters.
-    ///
-    /// # Errors
-    /// The errno with which the kernel refused to tell a counter's id; nothing is added then.
-    pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
-        let mut added = Vec::with_capacity(more.len());
-        for fd in &more {
-            added.push(Counter {
-                id: fd.id()?,
-                ..self.counters[0].at_times()
-            });
+    pub(crate) fn add(&mut self, mut more: Vec<Counter>, live: bool) {
+        // They were reset at the same time as the leader, when they had counted nothing.
+        for counter in &mut more {
+            counter.enabled = self.counters[0].enabled;
+            counter.running = self.counters[0].running;
         }
+        self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
                 true => Err(Obstacle::NoRegister),
-                false => user.add(&more, None),
+                false => user.add(&more, None).map(|_| ()),
             };
             if let Err(obstacle) = mapped {
                 self.user = Err(obstacle);
             }
         }
-        self.live = live;
-        self.counters = [&self.counters, &*added].concat().into();
-        let mut fds = Vec::from(std::mem::take(&mut self.fds));
-        fds.extend(more);
-        self.fds = fds.into();
-        Ok(())
+        let mut counters = Vec::from(std::mem::take(&mut self.counters));
+        counters.extend(more);
+        self.counters = counters.into();
     }
 
     /// The counters in member order.
-    pub(crate) fn fds(&self) -> &[CounterFd] {
-        &self.fds
+    pub(crate) fn counters(&self) -> &[Counter] {
+        &self.counters
     }
 
     /// Sets the most that a member can count in the time running, by which a counter that jumped is found out.
@@ -201,19 +192,26 @@ impl KernelGroup {
     pub(crate) fn read_in_user_space(&mut self, known: Option<Pages>) -> Result<Pages, Obstacle> {
         self.user = match self.live {
             true => Err(Obstacle::NoRegister),
-            false => UserCounters::map(&self.fds, known),
+            false => UserCounters::new(),
         };
-        let user = self.user.as_ref();
-        user.map(UserCounters::pages).map_err(|obstacle| *obstacle)
+        let mapped = match &mut self.user {
+            Ok(user) => user.add(&self.counters, known),
+            Err(obstacle) => Err(*obstacle),
+        };
+        if let Err(obstacle) = mapped {
+            self.user = Err(obstacle);
+        }
+        mapped
     }
 
     /// Has signals sent for overflows of the members that ask for them.
     pub(crate) fn send_signals(&mut self, spec: &GroupSpec, bits: &[EventBits]) -> HalResult<()> {
         let mut rings = Vec::new();
-        for (i, (fd, member)) in self.fds.iter().zip(&spec.members).enumerate() {
+        let leader = &self.counters[0].fd;
+        for (i, (counter, member)) in self.counters.iter().zip(&spec.members).enumerate() {
             if let Some(asked) = member.overflow {
                 let live = bits.get(i).is_some_and(EventBits::is_counted_live);
-                let ring = OverflowRing::new(fd, (i > 0).then_some(&self.fds[0]), asked, live);
+                let ring = OverflowRing::new(&counter.fd, (i > 0).then_some(leader), asked, live);
                 let ring = ring.map_err(|e| e.with_member(i))?;
                 rings.push((i, SharedRing::from(ring)));
             }
@@ -279,7 +277,7 @@ impl KernelGroup {
 
     /// Starts every member at the same moment, as long as none was ever stopped by itself.
     pub(crate) fn start(&self) -> Result<(), i32> {
-        self.fds[0].enable()
+        self.counters[0].fd.enable()
     }
 
     /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) or an overflow may
@@ -292,27 +290,27 @@ impl KernelGroup {
         if !own_counters::were_stopped() && self.overflows.is_empty() {
             return self.start();
         }
-        let mut members = self.fds.iter().enumerate().rev();
-        members.try_for_each(|(i, fd)| match self.ring(i) {
+        let mut members = self.counters.iter().enumerate().rev();
+        members.try_for_each(|(i, counter)| match self.ring(i) {
             Some(ring) => ring.enable(),
-            None => fd.enable(),
+            None => counter.fd.enable(),
         })
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is
     /// enough to stop that, and exact.
     pub(crate) fn disable(&self) -> Result<(), i32> {
-        self.fds[0].disable()
+        self.counters[0].fd.disable()
     }
 
     /// Reads the only member, if the first call succeeds.
     #[inline(always)]
     pub(crate) fn try_counter(&self, out: &mut Reading) -> bool {
-        let ([fd], [counter]) = (&*self.fds, &*self.counters) else {
+        let [counter] = &*self.counters else {
             return false;
         };
         let mut words = [0; SINGLE];
-        if !fd.fills(&mut words) {
+        if !counter.fd.fills(&mut words) {
             return false;
         }
         *out = counter.since_reset(words[0], words[1], words[2]);
@@ -323,7 +321,7 @@ impl KernelGroup {
     /// succeeds and the kernel lists them in their order. `words` are the plan's.
     #[inline(always)]
     pub(crate) fn try_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> bool {
-        matches!(self.fds.first(), Some(leader) if leader.fills(words))
+        matches!(self.counters.first(), Some(leader) if leader.fd.fills(words))
             && self.take_snapshot(words, out) == Ok(true)
     }
 
@@ -474,8 +472,8 @@ impl KernelGroup {
 
     #[inline(always)]
     fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
-        let words = &mut words[..self.plan.words(self.fds.len())];
-        read_exactly(&self.fds[0], words)?;
+        let words = &mut words[..self.plan.words(self.counters.len())];
+        read_exactly(&self.counters[0].fd, words)?;
         match self.take_snapshot(words, out)? {
             true => Ok(()),
             false => self.match_by_id(words, out),
@@ -528,8 +526,8 @@ impl KernelGroup {
     #[inline(always)]
     fn read_each(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
         let mut words = [0; SINGLE];
-        for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
-            read_exactly(fd, &mut words)?;
+        for (counter, out) in self.counters.iter().zip(out) {
+            read_exactly(&counter.fd, &mut words)?;
             *out = counter.since_reset(words[0], words[1], words[2]);
         }
         Ok(())

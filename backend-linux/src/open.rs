@@ -3,7 +3,7 @@
 use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
-use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::kernel_group::{Counter, KernelGroup, ReadPlan, ask_ids};
 use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
@@ -26,19 +26,29 @@ pub(crate) struct RefusedMember {
     pub(crate) failure: OpenFailure,
 }
 
-/// Opens the counters of one part, not counting yet. When a member is refused, those before it are
-/// closed again.
-///
-/// `open` is [`perf_event_open`](crate::sys::perf_event_open).
+/// The system call by which a counter is opened: [`perf_event_open`](crate::sys::perf_event_open).
+pub(crate) trait Open:
+    FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>
+{
+}
+
+impl<F> Open for F where
+    F: FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>
+{
+}
+
+/// Opens the counters of one part, not counting yet, and returns the way to read them. When a member is refused, those
+/// before it are closed again.
 pub(crate) fn open_part(
     spec: &GroupSpec,
     planned: &PlannedPart,
-    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, RefusedMember> {
+    mut open: impl Open,
+) -> Result<(ReadPlan, Vec<Counter>), RefusedMember> {
     if spec.members.len() == 1 {
-        return open_as(ReadPlan::Single, spec, planned, &mut open);
+        let plan = ReadPlan::Single;
+        return Ok((plan, open_members(plan, spec, planned, &[], &mut open)?));
     }
-    match open_as(ReadPlan::Snapshot, spec, planned, &mut open) {
+    match open_several(ReadPlan::Snapshot, spec, planned, &mut open) {
         // Kernels before 4.13 refuse an inherited counter that reads its whole group
         // (`perf_event_alloc`, `kernel/events/core.c`).
         Err(refused)
@@ -46,7 +56,7 @@ pub(crate) fn open_part(
                 && refused.member == 0
                 && spec.attributes.inherit =>
         {
-            open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refused)
+            open_several(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refused)
         }
         other => other,
     }
@@ -58,25 +68,28 @@ pub(crate) fn extend_part(
     group: &mut KernelGroup,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+    mut open: impl Open,
 ) -> Result<(), OpenFailure> {
-    let more = open_members(group.plan(), spec, planned, group.fds(), &mut open);
-    let live = planned.bits.iter().any(EventBits::is_counted_live);
-    group
-        .add(more.map_err(|refused| refused.failure)?, live)
-        .map_err(OpenFailure::NoId)
+    let more = open_members(group.plan(), spec, planned, group.counters(), &mut open);
+    let mut more = more.map_err(|refused| refused.failure)?;
+    ask_ids(&mut more).map_err(OpenFailure::NoId)?;
+    group.add(more, planned.has_live());
+    Ok(())
 }
 
-fn open_as(
+fn open_several(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, RefusedMember> {
-    let fds = open_members(plan, spec, planned, &[], open)?;
-    let live = planned.bits.iter().any(EventBits::is_counted_live);
-    match KernelGroup::new(plan, live, fds) {
-        Ok(group) => Ok(group),
+    open: &mut impl Open,
+) -> Result<(ReadPlan, Vec<Counter>), RefusedMember> {
+    let mut counters = open_members(plan, spec, planned, &[], open)?;
+    let asked = match plan {
+        ReadPlan::Snapshot => ask_ids(&mut counters),
+        ReadPlan::Single | ReadPlan::OneByOne => Ok(()),
+    };
+    match asked {
+        Ok(()) => Ok((plan, counters)),
         Err(errno) => Err(RefusedMember {
             member: 0,
             attr: Box::new(attr(
@@ -85,7 +98,6 @@ fn open_as(
                 spec.attributes,
                 plan,
                 true,
-                0,
             )),
             attach: planned.attach,
             failure: OpenFailure::NoId(errno),
@@ -98,46 +110,53 @@ fn open_members(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    there: &[CounterFd],
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<Vec<CounterFd>, RefusedMember> {
+    there: &[Counter],
+    open: &mut impl Open,
+) -> Result<Vec<Counter>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds = Vec::with_capacity(spec.members.len() - there.len());
-    let members = spec.members.iter().zip(&*planned.bits).enumerate();
-    for (member, (event, bits)) in members.skip(there.len()) {
-        let mut last = PerfEventAttr::default();
+    let mut counters = Vec::with_capacity(spec.members.len() - there.len());
+    for member in there.len()..spec.members.len() {
+        let (event, bits) = (&spec.members[member], planned.bits[member]);
+        let leader = there.first().or(counters.first()).map(Counter::fd);
+        let mut attr = attr(event, bits, spec.attributes, plan, member == 0);
+        let flags = attr.flags;
         let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
         for level in precise_levels(event.precision) {
-            last = attr(event, *bits, spec.attributes, plan, member == 0, *level);
-            opened = open(&last, attach, there.first().or(fds.first()));
+            attr.flags = flags | AttrFlags::precise_ip(*level);
+            opened = open(&attr, attach, leader);
             if opened.is_ok() {
                 break;
             }
         }
-        fds.push(opened.map_err(|failure| RefusedMember {
-            member,
-            attr: Box::new(last),
-            attach,
-            failure,
-        })?);
+        match opened {
+            Ok(fd) => counters.push(Counter::new(fd)),
+            Err(failure) => {
+                return Err(RefusedMember {
+                    member,
+                    attr: Box::new(attr),
+                    attach,
+                    failure,
+                });
+            }
+        }
     }
     if LEADERS_ARE_OVERLOOKED
         && let [leader, .., bits] = &*planned.bits
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
-        && let Some(group) = there.first().or(fds.first())
+        && let Some(group) = there.first().or(counters.first())
     {
-        let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
+        let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false);
         let stand_in = again(&spec.members[0], leader);
         let last = spec.members.len() - 1;
-        fits(&stand_in, attach, group, open).map_err(|failure| RefusedMember {
+        fits(&stand_in, attach, group.fd(), open).map_err(|failure| RefusedMember {
             member: last,
             attr: Box::new(again(&spec.members[last], bits)),
             attach,
             failure,
         })?;
     }
-    Ok(fds)
+    Ok(counters)
 }
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
@@ -146,7 +165,7 @@ pub(crate) fn fits(
     leader: &PerfEventAttr,
     attach: Attach,
     group: &CounterFd,
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+    open: &mut impl Open,
 ) -> Result<(), OpenFailure> {
     match open(leader, attach, Some(group)) {
         Err(failure) if failure == OpenFailure::Errno(libc::EINVAL) => Err(failure),
@@ -173,9 +192,8 @@ fn attr(
     attributes: Attributes,
     plan: ReadPlan,
     leader: bool,
-    precise_ip: u8,
 ) -> PerfEventAttr {
-    let mut flags = exclusions(event.filter) | AttrFlags::precise_ip(precise_ip);
+    let mut flags = exclusions(event.filter);
     flags.set(AttrFlags::INHERIT, attributes.inherit);
     if leader {
         flags |= AttrFlags::DISABLED;
@@ -306,8 +324,8 @@ mod tests {
             Ok(some_fd())
         };
         spec.attributes.inherit = true;
-        let group = open_part(&spec, &part, old_kernel).expect("opened one by one");
-        assert_eq!(group.plan(), ReadPlan::OneByOne);
+        let (plan, counters) = open_part(&spec, &part, old_kernel).expect("opened one by one");
+        assert_eq!((plan, counters.len()), (ReadPlan::OneByOne, 2));
         // Refused either way, it says what the first try said.
         let refused = open_part(&spec, &part, |_, _, _| {
             Err(OpenFailure::Errno(libc::EINVAL))

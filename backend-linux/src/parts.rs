@@ -94,6 +94,11 @@ pub(crate) struct PlannedPart {
 }
 
 impl PlannedPart {
+    /// Returns true if the kernel counts a member [while it happens](EventBits::is_counted_live).
+    pub(crate) fn has_live(&self) -> bool {
+        self.bits.iter().any(EventBits::is_counted_live)
+    }
+
     /// Asks for counters that can be read in user space, of those that have to be asked.
     pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();

@@ -88,7 +88,8 @@ use owner::Owner;
 use page::OfThePage;
 use registers::CpuRegisters;
 
-use crate::sys::{CounterFd, CounterPage};
+use crate::kernel_group::Counter;
+use crate::sys::CounterPage;
 
 /// The pages of a kernel group, in member order.
 #[derive(Debug)]
@@ -119,32 +120,32 @@ pub(crate) enum Way {
 }
 
 impl UserCounters {
-    /// Maps the pages of counters of the calling thread, which are looked at unless it is known what pages of their PMU
-    /// tell. They must not count yet: the page of one that was read by a call while it counts is wrong by the width of
-    /// its register until it is scheduled anew (`x86_perf_event_update`, `arch/x86/events/core.c`; seen on 6.1).
-    pub(crate) fn map(counters: &[CounterFd], known: Option<Pages>) -> Result<Self, Obstacle> {
+    /// Returns the pages of the calling thread's counters, none so far.
+    #[inline]
+    pub(crate) fn new() -> Result<Self, Obstacle> {
         availability::on_this_machine()?;
-        let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
-        let mut mapped = Self {
-            pages: Vec::with_capacity(counters.len()),
-            owner,
+        Ok(Self {
+            pages: Vec::new(),
+            owner: Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?,
             call_times: None,
             cost: Cost::new(),
             way: Way::Both,
             thread_may: false,
-        };
-        mapped.add(counters, known)?;
-        Ok(mapped)
+        })
     }
 
-    /// Maps the pages of further counters of the calling thread, as [`map`](Self::map) does.
+    /// Maps the pages of counters of the calling thread, which are looked at unless it is known what pages of their PMU
+    /// tell; returns what they do. They must not count yet: the page of one that was read by a call while it counts is
+    /// wrong by the width of its register until it is scheduled anew (`x86_perf_event_update`,
+    /// `arch/x86/events/core.c`; seen on 6.1).
     pub(crate) fn add(
         &mut self,
-        counters: &[CounterFd],
+        counters: &[Counter],
         known: Option<Pages>,
-    ) -> Result<(), Obstacle> {
+    ) -> Result<Pages, Obstacle> {
+        self.pages.reserve_exact(counters.len());
         for counter in counters {
-            let page = CounterPage::map(counter).map_err(Obstacle::Mapping)?;
+            let page = CounterPage::map(counter.fd()).map_err(Obstacle::Mapping)?;
             self.pages.push(page);
         }
         // To look at a page for the first time is a page fault.
@@ -155,7 +156,7 @@ impl UserCounters {
         self.call_times = (!pages.tell_times).then(CallTimes::new);
         self.cost = Cost::new();
         self.way = Way::Both;
-        Ok(())
+        Ok(pages)
     }
 
     /// Looks at the pages, in the process that mapped them.

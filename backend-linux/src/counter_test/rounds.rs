@@ -9,7 +9,7 @@ use quipu_hal::{
 use super::CounterTest;
 use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
-use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::kernel_group::{Counter, KernelGroup, ReadPlan, ask_ids};
 use crate::one_or_more::OneOrMore;
 use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
@@ -307,8 +307,10 @@ fn open(
         fds.pop();
     }
     let members = fds.len();
-    let group = KernelGroup::new(ReadPlan::Snapshot, false, fds)
+    let mut counters: Vec<Counter> = fds.into_iter().map(Counter::new).collect();
+    ask_ids(&mut counters)
         .map_err(|errno| refusal(events, event, bits, &leader, OpenFailure::NoId(errno)))?;
+    let group = KernelGroup::new(ReadPlan::Snapshot, false, counters);
     Ok((group, members))
 }
 

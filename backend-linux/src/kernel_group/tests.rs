@@ -11,15 +11,11 @@ pub(crate) fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, Ke
     let fd = CounterFd::new(OwnedFd::from(reader));
     let counter = |id: &u64| Counter {
         id: *id,
-        ..Counter::default()
+        ..Counter::new(fd.duplicate().expect("a free descriptor"))
     };
     let group = KernelGroup {
         plan,
         live: false,
-        fds: ids
-            .iter()
-            .map(|_| fd.duplicate().expect("a free descriptor"))
-            .collect(),
         counters: ids.iter().map(counter).collect(),
         user: Err(Obstacle::SwitchedOff),
         overflows: Box::default(),
@@ -33,7 +29,7 @@ pub(crate) fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
 }
 
 fn read(group: &mut KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
-    let mut out = vec![Reading::default(); group.fds.len()];
+    let mut out = vec![Reading::default(); group.counters.len()];
     group.read(&mut [0; 16], &mut out)?;
     Ok(out)
 }
