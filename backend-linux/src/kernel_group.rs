@@ -206,6 +206,9 @@ impl KernelGroup {
 
     /// Has signals sent for overflows of the members that ask for them.
     pub(crate) fn send_signals(&mut self, spec: &GroupSpec, bits: &[EventBits]) -> HalResult<()> {
+        if !overflow::is_asked_for(spec) {
+            return Ok(());
+        }
         let mut rings = Vec::new();
         let leader = &self.counters[0].fd;
         for (i, (counter, member)) in self.counters.iter().zip(&spec.members).enumerate() {

@@ -121,6 +121,15 @@ pub(crate) fn plan_each(
     attachments: &[Attachment],
     found: &mut dyn FnMut(PlannedPart) -> Result<()>,
 ) -> Result<usize> {
+    // Most often it is one event that any PMU counts, on one thread.
+    if let ([Placement::Anywhere(bits)], [attachment]) = (members, attachments) {
+        found(PlannedPart {
+            attach: attachment.attach,
+            part: attachment.part.clone(),
+            bits: OneOrMore::One([*bits]),
+        })?;
+        return Ok(1);
+    }
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
     let units = members.iter().find_map(|member| match member {
         Placement::Units(units) if !on_cores => Some(units.as_slice()),

@@ -143,7 +143,10 @@ impl UserCounters {
         counters: &[Counter],
         known: Option<Pages>,
     ) -> Result<Pages, Obstacle> {
-        self.pages.reserve_exact(counters.len());
+        match self.pages.capacity() {
+            0 => self.pages = Vec::with_capacity(counters.len()),
+            _ => self.pages.reserve_exact(counters.len()),
+        }
         for counter in counters {
             let page = CounterPage::map(counter.fd()).map_err(Obstacle::Mapping)?;
             self.pages.push(page);
