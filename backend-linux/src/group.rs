@@ -185,12 +185,14 @@ impl LinuxGroup {
         attempted: &str,
         operation: impl Fn(&KernelGroup) -> Result<(), i32>,
     ) -> Result<()> {
-        for (i, group) in self.kernel_groups.iter().enumerate() {
-            if let Err(errno) = operation(group) {
-                return Err(self.refusal(attempted, i, errno));
+        let done = match &self.kernel_groups {
+            OneOrMore::One([group]) => operation(group).map_err(|errno| (0, errno)),
+            OneOrMore::Other(groups) => {
+                let mut groups = groups.iter().enumerate();
+                groups.try_for_each(|(i, group)| operation(group).map_err(|errno| (i, errno)))
             }
-        }
-        Ok(())
+        };
+        done.map_err(|(part, errno)| self.refusal(attempted, part, errno))
     }
 
     // Takes values, so that the loop need not keep any in memory for it.

@@ -491,14 +491,10 @@ impl KernelGroup {
             return Err(ReadFailure::Malformed);
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let (Some(leader), Some(entries), Some(out)) = (
-            self.counters.first(),
-            entries.get(..members),
-            out.get_mut(..members),
-        ) else {
+        let Some(leader) = self.counters.first() else {
             return Err(ReadFailure::Malformed);
         };
-        if *listed != members as u64 {
+        if *listed != members as u64 || entries.len() != members || out.len() != members {
             return Err(ReadFailure::Malformed);
         }
         // The times are those of all, now and at the last reset.
