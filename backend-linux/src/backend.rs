@@ -434,8 +434,8 @@ impl OpenRequest<'_> {
             part.request_user_reads();
         }
         match open_part(self.spec, &part, perf_event_open) {
-            Ok((plan, counters)) => {
-                let group = KernelGroup::new(plan, part.has_live(), counters);
+            Ok(counters) => {
+                let group = KernelGroup::new(counters, part.has_live());
                 opened.kernel_groups.push(group);
             }
             Err(refused) => {
@@ -483,8 +483,9 @@ impl OpenRequest<'_> {
         group.send_signals(self.spec, &part.bits)?;
         for i in first..part.bits.len() {
             #[cfg(feature = "names")]
-            condition::set(group.counters()[i].fd(), &self.spec.members[i])
-                .map_err(|e| e.with_member(i))?;
+            if let Some(fd) = group.fds().of(i) {
+                condition::set(fd, &self.spec.members[i]).map_err(|e| e.with_member(i))?;
+            }
             // What its map says itself, or else.
             let rate = match self.infos[i].max_rate {
                 Some(rate) => MaxRate::per_second(rate),

@@ -154,7 +154,10 @@ impl LinuxGroup {
                 .with_reason(format!("it has {} members", self.members.len())));
         }
         for (part, group) in self.kernel_groups.iter().enumerate() {
-            match group.counters()[member].fd().set_bpf(program) {
+            let Some(fd) = group.fds().of(member) else {
+                continue;
+            };
+            match fd.set_bpf(program) {
                 Ok(()) => {}
                 // The parts of a tracepoint share its programs.
                 Err(libc::EEXIST) if part > 0 => {}

@@ -1,6 +1,7 @@
 //! One kernel group: its counters, and the system call that reads them.
 
 mod exact;
+mod fds;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::overflow::{self, OverflowRing, SharedRing};
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
+pub(crate) use fds::Fds;
 
 use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
 
@@ -63,10 +65,9 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// An open counter: its id in a group read, the most that it can count, and its values at the last reset.
-#[derive(Debug)]
-pub(crate) struct Counter {
-    fd: CounterFd,
+/// The id of a counter in a group read, the most that it can count, and its values at the last reset.
+#[derive(Debug, Clone, Copy)]
+struct Counter {
     id: u64,
     value: u64,
     enabled: u64,
@@ -79,10 +80,9 @@ pub(crate) struct Counter {
 impl Counter {
     /// Returns a counter that was just opened.
     #[inline]
-    pub(crate) fn new(fd: CounterFd) -> Self {
+    fn new(id: u64) -> Self {
         let mut counter = Self {
-            fd,
-            id: 0,
+            id,
             value: 0,
             enabled: 0,
             running: 0,
@@ -91,12 +91,6 @@ impl Counter {
         };
         counter.note_possible(0);
         counter
-    }
-
-    /// Returns its descriptor.
-    #[inline(always)]
-    pub(crate) fn fd(&self) -> &CounterFd {
-        &self.fd
     }
 
     /// Returns the reading since the last reset. The kernel's times may go backwards by a little
@@ -113,15 +107,33 @@ impl Counter {
     }
 }
 
-/// Asks the kernel for the ids of counters.
-///
-/// # Errors
-/// The errno with which it refused to tell one.
-pub(crate) fn ask_ids(counters: &mut [Counter]) -> Result<(), i32> {
-    for counter in counters {
-        counter.id = counter.fd.id()?;
+/// The counters of a part that were just opened, and the way to read them.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    plan: ReadPlan,
+    fds: Fds,
+    counters: Vec<Counter>,
+}
+
+impl Opened {
+    /// Returns counters that are read so.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refused to tell a counter's id.
+    pub(crate) fn new(plan: ReadPlan, fds: Fds) -> Result<Self, i32> {
+        let mut counters = Vec::with_capacity(fds.len());
+        for fd in fds.iter() {
+            counters.push(Counter::new(match plan {
+                ReadPlan::Snapshot => fd.id()?,
+                ReadPlan::Single | ReadPlan::OneByOne => 0,
+            }));
+        }
+        Ok(Self {
+            plan,
+            fds,
+            counters,
+        })
     }
-    Ok(())
 }
 
 /// The counters that the kernel schedules together: one part of a group. Dropping it closes them.
@@ -129,6 +141,7 @@ pub(crate) fn ask_ids(counters: &mut [Counter]) -> Result<(), i32> {
 pub(crate) struct KernelGroup {
     plan: ReadPlan,
     live: bool,
+    fds: Fds,
     /// The leader comes first.
     counters: Box<[Counter]>,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
@@ -138,44 +151,52 @@ pub(crate) struct KernelGroup {
 }
 
 impl KernelGroup {
-    /// A kernel group of open counters, the leader first; there is at least one. `live` says that
-    /// the kernel counts some of them [while they happen](crate::event_bits::EventBits::is_counted_live).
+    /// A kernel group of open counters. `live` says that the kernel counts some of them
+    /// [while they happen](crate::event_bits::EventBits::is_counted_live).
     #[inline]
-    pub(crate) fn new(plan: ReadPlan, live: bool, counters: Vec<Counter>) -> Self {
+    pub(crate) fn new(opened: Opened, live: bool) -> Self {
         Self {
-            plan,
+            plan: opened.plan,
             live,
-            counters: counters.into(),
+            fds: opened.fds,
+            counters: opened.counters.into(),
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
         }
     }
 
     /// Adds counters that were opened under the leader. `live` is as for [`new`](Self::new), of all counters.
-    pub(crate) fn add(&mut self, mut more: Vec<Counter>, live: bool) {
-        // They were reset at the same time as the leader, when they had counted nothing.
-        for counter in &mut more {
-            counter.enabled = self.counters[0].enabled;
-            counter.running = self.counters[0].running;
+    ///
+    /// # Errors
+    /// The errno with which the kernel refused to tell a counter's id; nothing is added then.
+    pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
+        let mut added = Vec::with_capacity(more.len());
+        for fd in &more {
+            // They were reset at the same time as the leader, when they had counted nothing.
+            added.push(Counter {
+                enabled: self.counters[0].enabled,
+                running: self.counters[0].running,
+                ..Counter::new(fd.id()?)
+            });
         }
+        self.fds.extend(more);
+        self.counters = [&self.counters, &*added].concat().into();
         self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
                 true => Err(Obstacle::NoRegister),
-                false => user.add(&more, None).map(|_| ()),
+                false => user.map(&self.fds, None).map(|_| ()),
             };
             if let Err(obstacle) = mapped {
                 self.user = Err(obstacle);
             }
         }
-        let mut counters = Vec::from(std::mem::take(&mut self.counters));
-        counters.extend(more);
-        self.counters = counters.into();
+        Ok(())
     }
 
     /// The counters in member order.
-    pub(crate) fn counters(&self) -> &[Counter] {
-        &self.counters
+    pub(crate) fn fds(&self) -> &Fds {
+        &self.fds
     }
 
     /// Sets the most that a member can count in the time running, by which a counter that jumped is found out.
@@ -195,7 +216,7 @@ impl KernelGroup {
             false => UserCounters::new(),
         };
         let mapped = match &mut self.user {
-            Ok(user) => user.add(&self.counters, known),
+            Ok(user) => user.map(&self.fds, known),
             Err(obstacle) => Err(*obstacle),
         };
         if let Err(obstacle) = mapped {
@@ -210,11 +231,11 @@ impl KernelGroup {
             return Ok(());
         }
         let mut rings = Vec::new();
-        let leader = &self.counters[0].fd;
-        for (i, (counter, member)) in self.counters.iter().zip(&spec.members).enumerate() {
+        let leader = self.fds.leader();
+        for (i, (fd, member)) in self.fds.iter().zip(&spec.members).enumerate() {
             if let Some(asked) = member.overflow {
                 let live = bits.get(i).is_some_and(EventBits::is_counted_live);
-                let ring = OverflowRing::new(&counter.fd, (i > 0).then_some(leader), asked, live);
+                let ring = OverflowRing::new(fd, (i > 0).then_some(leader), asked, live);
                 let ring = ring.map_err(|e| e.with_member(i))?;
                 rings.push((i, SharedRing::from(ring)));
             }
@@ -280,7 +301,7 @@ impl KernelGroup {
 
     /// Starts every member at the same moment, as long as none was ever stopped by itself.
     pub(crate) fn start(&self) -> Result<(), i32> {
-        self.counters[0].fd.enable()
+        self.fds.leader().enable()
     }
 
     /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) or an overflow may
@@ -293,17 +314,20 @@ impl KernelGroup {
         if !own_counters::were_stopped() && self.overflows.is_empty() {
             return self.start();
         }
-        let mut members = self.counters.iter().enumerate().rev();
-        members.try_for_each(|(i, counter)| match self.ring(i) {
-            Some(ring) => ring.enable(),
-            None => counter.fd.enable(),
+        let mut member = self.fds.len();
+        self.fds.iter().rev().try_for_each(|fd| {
+            member -= 1;
+            match self.ring(member) {
+                Some(ring) => ring.enable(),
+                None => fd.enable(),
+            }
         })
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is
     /// enough to stop that, and exact.
     pub(crate) fn disable(&self) -> Result<(), i32> {
-        self.counters[0].fd.disable()
+        self.fds.leader().disable()
     }
 
     /// Reads the only member, if the first call succeeds.
@@ -313,7 +337,7 @@ impl KernelGroup {
             return false;
         };
         let mut words = [0; SINGLE];
-        if !counter.fd.fills(&mut words) {
+        if !self.fds.leader().fills(&mut words) {
             return false;
         }
         *out = counter.since_reset(words[0], words[1], words[2]);
@@ -324,8 +348,7 @@ impl KernelGroup {
     /// succeeds and the kernel lists them in their order. `words` are the plan's.
     #[inline(always)]
     pub(crate) fn try_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> bool {
-        matches!(self.counters.first(), Some(leader) if leader.fd.fills(words))
-            && self.take_snapshot(words, out) == Ok(true)
+        self.fds.leader().fills(words) && self.take_snapshot(words, out) == Ok(true)
     }
 
     /// Reads the only member by its page, if that is possible at once; otherwise what is in `out` means nothing.
@@ -476,7 +499,7 @@ impl KernelGroup {
     #[inline(always)]
     fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let words = &mut words[..self.plan.words(self.counters.len())];
-        read_exactly(&self.counters[0].fd, words)?;
+        read_exactly(self.fds.leader(), words)?;
         match self.take_snapshot(words, out)? {
             true => Ok(()),
             false => self.match_by_id(words, out),
@@ -525,8 +548,8 @@ impl KernelGroup {
     #[inline(always)]
     fn read_each(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
         let mut words = [0; SINGLE];
-        for (counter, out) in self.counters.iter().zip(out) {
-            read_exactly(&counter.fd, &mut words)?;
+        for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
+            read_exactly(fd, &mut words)?;
             *out = counter.since_reset(words[0], words[1], words[2]);
         }
         Ok(())

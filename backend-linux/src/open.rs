@@ -3,7 +3,7 @@
 use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
-use crate::kernel_group::{Counter, KernelGroup, ReadPlan, ask_ids};
+use crate::kernel_group::{Fds, KernelGroup, Opened, ReadPlan};
 use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
@@ -37,18 +37,16 @@ impl<F> Open for F where
 {
 }
 
-/// Opens the counters of one part, not counting yet, and returns the way to read them. When a member is refused, those
-/// before it are closed again.
+/// Opens the counters of one part, not counting yet. When a member is refused, those before it are closed again.
 pub(crate) fn open_part(
     spec: &GroupSpec,
     planned: &PlannedPart,
     mut open: impl Open,
-) -> Result<(ReadPlan, Vec<Counter>), RefusedMember> {
+) -> Result<Opened, RefusedMember> {
     if spec.members.len() == 1 {
-        let plan = ReadPlan::Single;
-        return Ok((plan, open_members(plan, spec, planned, &[], &mut open)?));
+        return open_as(ReadPlan::Single, spec, planned, &mut open);
     }
-    match open_several(ReadPlan::Snapshot, spec, planned, &mut open) {
+    match open_as(ReadPlan::Snapshot, spec, planned, &mut open) {
         // Kernels before 4.13 refuse an inherited counter that reads its whole group
         // (`perf_event_alloc`, `kernel/events/core.c`).
         Err(refused)
@@ -56,7 +54,7 @@ pub(crate) fn open_part(
                 && refused.member == 0
                 && spec.attributes.inherit =>
         {
-            open_several(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refused)
+            open_as(ReadPlan::OneByOne, spec, planned, &mut open).map_err(|_| refused)
         }
         other => other,
     }
@@ -70,93 +68,104 @@ pub(crate) fn extend_part(
     planned: &PlannedPart,
     mut open: impl Open,
 ) -> Result<(), OpenFailure> {
-    let more = open_members(group.plan(), spec, planned, group.counters(), &mut open);
-    let mut more = more.map_err(|refused| refused.failure)?;
-    ask_ids(&mut more).map_err(OpenFailure::NoId)?;
-    group.add(more, planned.has_live());
-    Ok(())
+    let fds = group.fds();
+    let there = (fds.leader(), fds.len());
+    let more = open_siblings(group.plan(), spec, planned, there, &mut open);
+    group
+        .add(more.map_err(|refused| refused.failure)?, planned.has_live())
+        .map_err(OpenFailure::NoId)
 }
 
-fn open_several(
+fn open_as(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
     open: &mut impl Open,
-) -> Result<(ReadPlan, Vec<Counter>), RefusedMember> {
-    let mut counters = open_members(plan, spec, planned, &[], open)?;
-    let asked = match plan {
-        ReadPlan::Snapshot => ask_ids(&mut counters),
-        ReadPlan::Single | ReadPlan::OneByOne => Ok(()),
+) -> Result<Opened, RefusedMember> {
+    let leader = open_member(plan, spec, planned, (0, None), open)?;
+    let siblings = match plan {
+        ReadPlan::Single => Vec::new(),
+        ReadPlan::Snapshot | ReadPlan::OneByOne => {
+            open_siblings(plan, spec, planned, (&leader, 1), open)?
+        }
     };
-    match asked {
-        Ok(()) => Ok((plan, counters)),
-        Err(errno) => Err(RefusedMember {
-            member: 0,
-            attr: Box::new(attr(
-                &spec.members[0],
-                planned.bits[0],
-                spec.attributes,
-                plan,
-                true,
-            )),
-            attach: planned.attach,
-            failure: OpenFailure::NoId(errno),
-        }),
-    }
+    Opened::new(plan, Fds::new(leader, siblings)).map_err(|errno| RefusedMember {
+        member: 0,
+        attr: Box::new(attr(
+            &spec.members[0],
+            planned.bits[0],
+            spec.attributes,
+            plan,
+            true,
+        )),
+        attach: planned.attach,
+        failure: OpenFailure::NoId(errno),
+    })
 }
 
-/// Opens the members behind those that are there, the first of which is the leader.
-fn open_members(
+/// Opens a member, by its position, under the leader if that is another one.
+fn open_member(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    there: &[Counter],
+    (member, leader): (usize, Option<&CounterFd>),
     open: &mut impl Open,
-) -> Result<Vec<Counter>, RefusedMember> {
+) -> Result<CounterFd, RefusedMember> {
+    let (event, bits) = (&spec.members[member], planned.bits[member]);
+    let mut attr = attr(event, bits, spec.attributes, plan, leader.is_none());
+    let flags = attr.flags;
+    let mut failure = OpenFailure::Errno(libc::EINVAL);
+    for level in precise_levels(event.precision) {
+        attr.flags = flags | AttrFlags::precise_ip(*level);
+        match open(&attr, planned.attach, leader) {
+            Ok(fd) => return Ok(fd),
+            Err(refused) => failure = refused,
+        }
+    }
+    Err(RefusedMember {
+        member,
+        attr: Box::new(attr),
+        attach: planned.attach,
+        failure,
+    })
+}
+
+/// Opens the members behind the first ones, of which there are so many, under the leader.
+fn open_siblings(
+    plan: ReadPlan,
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    (leader, there): (&CounterFd, usize),
+    open: &mut impl Open,
+) -> Result<Vec<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut counters = Vec::with_capacity(spec.members.len() - there.len());
-    for member in there.len()..spec.members.len() {
-        let (event, bits) = (&spec.members[member], planned.bits[member]);
-        let leader = there.first().or(counters.first()).map(Counter::fd);
-        let mut attr = attr(event, bits, spec.attributes, plan, member == 0);
-        let flags = attr.flags;
-        let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
-        for level in precise_levels(event.precision) {
-            attr.flags = flags | AttrFlags::precise_ip(*level);
-            opened = open(&attr, attach, leader);
-            if opened.is_ok() {
-                break;
-            }
-        }
-        match opened {
-            Ok(fd) => counters.push(Counter::new(fd)),
-            Err(failure) => {
-                return Err(RefusedMember {
-                    member,
-                    attr: Box::new(attr),
-                    attach,
-                    failure,
-                });
-            }
-        }
+    let group = leader;
+    let mut siblings = Vec::with_capacity(spec.members.len() - there);
+    for member in there..spec.members.len() {
+        siblings.push(open_member(
+            plan,
+            spec,
+            planned,
+            (member, Some(leader)),
+            open,
+        )?);
     }
     if LEADERS_ARE_OVERLOOKED
         && let [leader, .., bits] = &*planned.bits
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
-        && let Some(group) = there.first().or(counters.first())
     {
         let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false);
         let stand_in = again(&spec.members[0], leader);
         let last = spec.members.len() - 1;
-        fits(&stand_in, attach, group.fd(), open).map_err(|failure| RefusedMember {
+        fits(&stand_in, attach, group, open).map_err(|failure| RefusedMember {
             member: last,
             attr: Box::new(again(&spec.members[last], bits)),
             attach,
             failure,
         })?;
     }
-    Ok(counters)
+    Ok(siblings)
 }
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
@@ -324,8 +333,8 @@ mod tests {
             Ok(some_fd())
         };
         spec.attributes.inherit = true;
-        let (plan, counters) = open_part(&spec, &part, old_kernel).expect("opened one by one");
-        assert_eq!((plan, counters.len()), (ReadPlan::OneByOne, 2));
+        let opened = open_part(&spec, &part, old_kernel).expect("opened one by one");
+        assert_eq!(KernelGroup::new(opened, false).plan(), ReadPlan::OneByOne);
         // Refused either way, it says what the first try said.
         let refused = open_part(&spec, &part, |_, _, _| {
             Err(OpenFailure::Errno(libc::EINVAL))

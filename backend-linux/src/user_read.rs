@@ -88,7 +88,7 @@ use owner::Owner;
 use page::OfThePage;
 use registers::CpuRegisters;
 
-use crate::kernel_group::Counter;
+use crate::kernel_group::Fds;
 use crate::sys::CounterPage;
 
 /// The pages of a kernel group, in member order.
@@ -134,21 +134,19 @@ impl UserCounters {
         })
     }
 
-    /// Maps the pages of counters of the calling thread, which are looked at unless it is known what pages of their PMU
+    /// Maps the pages that are lacking of counters of the calling thread, which are looked at unless it is known what pages of their PMU
     /// tell; returns what they do. They must not count yet: the page of one that was read by a call while it counts is
     /// wrong by the width of its register until it is scheduled anew (`x86_perf_event_update`,
     /// `arch/x86/events/core.c`; seen on 6.1).
-    pub(crate) fn add(
-        &mut self,
-        counters: &[Counter],
-        known: Option<Pages>,
-    ) -> Result<Pages, Obstacle> {
-        match self.pages.capacity() {
-            0 => self.pages = Vec::with_capacity(counters.len()),
-            _ => self.pages.reserve_exact(counters.len()),
+    pub(crate) fn map(&mut self, fds: &Fds, known: Option<Pages>) -> Result<Pages, Obstacle> {
+        let there = self.pages.len();
+        let lacking = fds.len() - there;
+        match there {
+            0 => self.pages = Vec::with_capacity(lacking),
+            _ => self.pages.reserve_exact(lacking),
         }
-        for counter in counters {
-            let page = CounterPage::map(counter.fd()).map_err(Obstacle::Mapping)?;
+        for fd in fds.iter().skip(there) {
+            let page = CounterPage::map(fd).map_err(Obstacle::Mapping)?;
             self.pages.push(page);
         }
         // To look at a page for the first time is a page fault.

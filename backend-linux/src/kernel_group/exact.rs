@@ -45,7 +45,7 @@ impl KernelGroup {
             return false;
         };
         let mut words = [0; SINGLE];
-        if !counter.fd.fills(&mut words) {
+        if !self.fds.leader().fills(&mut words) {
             return false;
         }
         let [value, enabled, running] = words;
@@ -74,7 +74,7 @@ impl KernelGroup {
         let Some(leader) = self.counters.first() else {
             return false;
         };
-        if !leader.fd.fills(words) {
+        if !self.fds.leader().fills(words) {
             return false;
         }
         let [listed, enabled, running, entries @ ..] = words else {

@@ -7,7 +7,7 @@ use quipu_hal::{Error, ErrorKind, Hardware, Result};
 use super::{CpuRegisters, PageCapabilities, UserCounters};
 use crate::event_bits::EventBits;
 use crate::kernel_file;
-use crate::kernel_group::Counter;
+use crate::kernel_group::Fds;
 use crate::open::idle_attr;
 use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
@@ -117,7 +117,7 @@ pub fn available() -> Result<()> {
             }
         })?;
     on_this_thread()
-        .and_then(|()| UserCounters::new()?.add(&[Counter::new(counter)], None))
+        .and_then(|()| UserCounters::new()?.map(&Fds::new(counter, Vec::new()), None))
         .map(|_| ())
         .map_err(explain)
 }
