@@ -112,7 +112,7 @@ impl Counter {
 pub(crate) struct Opened {
     plan: ReadPlan,
     fds: Fds,
-    counters: Vec<Counter>,
+    counters: Box<[Counter]>,
 }
 
 impl Opened {
@@ -121,13 +121,17 @@ impl Opened {
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
     pub(crate) fn new(plan: ReadPlan, fds: Fds) -> Result<Self, i32> {
-        let mut counters = Vec::with_capacity(fds.len());
-        for fd in fds.iter() {
-            counters.push(Counter::new(match plan {
-                ReadPlan::Snapshot => fd.id()?,
-                ReadPlan::Single | ReadPlan::OneByOne => 0,
-            }));
-        }
+        let counters: Box<[Counter]> = match plan {
+            ReadPlan::Single => Box::new([Counter::new(0)]),
+            ReadPlan::OneByOne => fds.iter().map(|_| Counter::new(0)).collect(),
+            ReadPlan::Snapshot => {
+                let mut counters = Vec::with_capacity(fds.len());
+                for fd in fds.iter() {
+                    counters.push(Counter::new(fd.id()?));
+                }
+                counters.into()
+            }
+        };
         Ok(Self {
             plan,
             fds,
@@ -159,7 +163,7 @@ impl KernelGroup {
             plan: opened.plan,
             live,
             fds: opened.fds,
-            counters: opened.counters.into(),
+            counters: opened.counters,
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
         }
