@@ -195,7 +195,7 @@ impl LinuxBackend {
                 .with_reason("it has no members"));
         }
         let mut group = LinuxGroup::empty();
-        let (infos, kernel_groups) = group.to_fill();
+        let (infos, kernel_groups) = group.places();
         let mut placements = OneOrMore::default();
         self.resolve(spec, &mut placements, infos)?;
         let mut opened = Opened {

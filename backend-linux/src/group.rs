@@ -93,7 +93,7 @@ impl LinuxGroup {
 
     /// Returns the places of the members and of the kernel groups, one for each part.
     #[inline]
-    pub(crate) fn to_fill(&mut self) -> (&mut OneOrMore<EventInfo>, &mut OneOrMore<KernelGroup>) {
+    pub(crate) fn places(&mut self) -> (&mut OneOrMore<EventInfo>, &mut OneOrMore<KernelGroup>) {
         (&mut self.members, &mut self.kernel_groups)
     }
 
@@ -105,6 +105,12 @@ impl LinuxGroup {
             // Only groups of one member share their part: a buffer of another such group has room for their reading.
             self.parts = [Part::whole()].into();
         }
+        self.make_room();
+        self.open = Some(CountersOpen::new());
+    }
+
+    /// Makes room for what its members are read into.
+    fn make_room(&mut self) {
         self.at_reset = match &self.members {
             OneOrMore::One(_) => OneOrMore::One([Reading::default()]),
             OneOrMore::Other(members) => OneOrMore::Other(vec![Reading::default(); members.len()]),
@@ -112,7 +118,6 @@ impl LinuxGroup {
         let words = |group: &KernelGroup| group.plan().words(self.members.len());
         let longest = self.kernel_groups.iter().map(words).max().unwrap_or(0);
         self.words = vec![0; longest].into();
-        self.open = Some(CountersOpen::new());
     }
 
     /// Takes all members of a group to whose kernel group counters were added.
@@ -120,8 +125,7 @@ impl LinuxGroup {
         self.members = members;
         (self.read, self.read_exact) = (Self::read_parts, Self::exact_parts);
         self.may_be_exact = true;
-        let parts = self.parts.to_vec();
-        self.complete(parts);
+        self.make_room();
     }
 
     /// Returns the kernel group, if there is one alone and its leader reads all members.
@@ -188,14 +192,27 @@ impl LinuxGroup {
         attempted: &str,
         operation: impl Fn(&KernelGroup) -> Result<(), i32>,
     ) -> Result<()> {
-        let done = match &self.kernel_groups {
-            OneOrMore::One([group]) => operation(group).map_err(|errno| (0, errno)),
-            OneOrMore::Other(groups) => {
-                let mut groups = groups.iter().enumerate();
-                groups.try_for_each(|(i, group)| operation(group).map_err(|errno| (i, errno)))
+        match &self.kernel_groups {
+            OneOrMore::One([group]) => {
+                operation(group).map_err(|errno| self.refusal(attempted, 0, errno))
             }
-        };
-        done.map_err(|(part, errno)| self.refusal(attempted, part, errno))
+            OneOrMore::Other(groups) => self.for_several(attempted, groups, &operation),
+        }
+    }
+
+    #[inline(never)]
+    fn for_several(
+        &self,
+        attempted: &str,
+        groups: &[KernelGroup],
+        operation: &dyn Fn(&KernelGroup) -> Result<(), i32>,
+    ) -> Result<()> {
+        for (i, group) in groups.iter().enumerate() {
+            if let Err(errno) = operation(group) {
+                return Err(self.refusal(attempted, i, errno));
+            }
+        }
+        Ok(())
     }
 
     // Takes values, so that the loop need not keep any in memory for it.
@@ -479,7 +496,7 @@ mod tests {
             kernel_group.set_max_rate(member, MaxRate::EVENTS);
         }
         let mut group = LinuxGroup::empty();
-        let (members, kernel_groups) = group.to_fill();
+        let (members, kernel_groups) = group.places();
         members.extend(ids.iter().map(|_| EventInfo::counter("event")));
         kernel_groups.push(kernel_group);
         group.complete(vec![Part::whole()]);

@@ -121,17 +121,20 @@ impl Opened {
     /// # Errors
     /// The errno with which the kernel refused to tell a counter's id.
     pub(crate) fn new(plan: ReadPlan, fds: Fds) -> Result<Self, i32> {
-        let counters: Box<[Counter]> = match plan {
-            ReadPlan::Single => Box::new([Counter::new(0)]),
-            ReadPlan::OneByOne => fds.iter().map(|_| Counter::new(0)).collect(),
-            ReadPlan::Snapshot => {
-                let mut counters = Vec::with_capacity(fds.len());
-                for fd in fds.iter() {
-                    counters.push(Counter::new(fd.id()?));
-                }
-                counters.into()
+        if plan == ReadPlan::Single {
+            let counters = Box::new([Counter::new(0)]);
+            return Ok(Self {
+                plan,
+                fds,
+                counters,
+            });
+        }
+        let mut counters: Box<[Counter]> = vec![Counter::new(0); fds.len()].into();
+        if plan == ReadPlan::Snapshot {
+            for (counter, fd) in counters.iter_mut().zip(fds.iter()) {
+                counter.id = fd.id()?;
             }
-        };
+        }
         Ok(Self {
             plan,
             fds,
@@ -318,14 +321,14 @@ impl KernelGroup {
         if !own_counters::were_stopped() && self.overflows.is_empty() {
             return self.start();
         }
-        let mut member = self.fds.len();
-        self.fds.iter().rev().try_for_each(|fd| {
-            member -= 1;
-            match self.ring(member) {
-                Some(ring) => ring.enable(),
-                None => fd.enable(),
+        for member in (0..self.fds.len()).rev() {
+            match (self.ring(member), self.fds.of(member)) {
+                (Some(ring), _) => ring.enable()?,
+                (None, Some(fd)) => fd.enable()?,
+                (None, None) => {}
             }
-        })
+        }
+        Ok(())
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is
@@ -401,16 +404,12 @@ impl KernelGroup {
         words: &mut [u64],
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
-        if !self.may_read_here() {
-            return self.read_by_system_call(words, out);
-        }
-        let start = Instant::now();
-        let in_user_space = self.try_user_space(out);
-        let called = Instant::now();
+        // A thread that may not read its time stamps asks no clock either.
+        let start = self.may_read_here().then(Instant::now);
+        let in_user_space = start.is_some() && self.try_user_space(out);
+        let called = in_user_space.then(Instant::now);
         self.read_by_system_call(words, out)?;
-        if let Ok(user) = &mut self.user
-            && in_user_space
-        {
+        if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
             user.timed(start, called);
         }
         Ok(())

@@ -24,7 +24,7 @@ impl Fds {
 
     /// Returns all of them in member order.
     #[inline]
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &CounterFd> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CounterFd> {
         std::iter::once(&self.leader).chain(&self.siblings)
     }
 
