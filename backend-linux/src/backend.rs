@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::OnceLock;
 #[cfg(feature = "names")]
-use std::{iter, sync::Arc};
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 #[cfg(feature = "names")]
 use quipu_hal::EventMap;
@@ -16,7 +16,7 @@ use quipu_hal::{
 #[cfg(feature = "names")]
 use crate::condition;
 use crate::counter_test::{self, CounterTest};
-use crate::event_source::EventSource;
+use crate::event_source::{EventSource, Resolved};
 use crate::group::LinuxGroup;
 use crate::joined::joined;
 use crate::kernel_group::KernelGroup;
@@ -194,12 +194,19 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
-        let request = self.request(spec, target)?;
-        let Opened {
-            parts,
+        let mut group = LinuxGroup::empty();
+        let (infos, kernel_groups) = group.places();
+        let mut placements = OneOrMore::default();
+        self.resolve(spec, &mut placements, infos)?;
+        let mut opened = Opened {
+            parts: Vec::new(),
             kernel_groups,
-        } = request.open_everywhere()?;
-        let group = LinuxGroup::new(request.infos, parts, kernel_groups);
+        };
+        overflow::check(spec, targets::is_calling_thread(target))?;
+        let request = self.request(spec, target, &placements, infos);
+        request.open_everywhere(&mut opened)?;
+        let parts = opened.parts;
+        group.complete(parts);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -207,17 +214,36 @@ impl LinuxBackend {
     }
 
     /// Resolves the members of a group.
-    fn request<'a>(&'a self, spec: &'a GroupSpec, target: &'a Target) -> Result<OpenRequest<'a>> {
-        let mut placements = OneOrMore::with_capacity(spec.members.len());
-        let mut infos = OneOrMore::with_capacity(spec.members.len());
+    fn resolve(
+        &self,
+        spec: &GroupSpec,
+        placements: &mut OneOrMore<Placement>,
+        infos: &mut OneOrMore<EventInfo>,
+    ) -> Result<()> {
+        placements.reserve(spec.members.len());
+        infos.reserve(spec.members.len());
         for (i, member) in spec.members.iter().enumerate() {
-            let resolved = self.events.resolve(member).map_err(|e| e.with_member(i))?;
-            placements.push(resolved.placement);
-            infos.push(resolved.info);
+            match self.events.resolve(member) {
+                Ok(Resolved { placement, info }) => {
+                    placements.push(placement);
+                    infos.push(info);
+                }
+                Err(error) => return Err(error.with_member(i)),
+            }
         }
-        overflow::check(spec, targets::is_calling_thread(target))?;
-        let dead_counters = self.dead_counters(&placements, &mut infos);
-        Ok(OpenRequest {
+        Ok(())
+    }
+
+    /// Returns what is asked for, of members that were resolved.
+    fn request<'a>(
+        &'a self,
+        spec: &'a GroupSpec,
+        target: &'a Target,
+        placements: &'a [Placement],
+        infos: &'a mut [EventInfo],
+    ) -> OpenRequest<'a> {
+        let dead_counters = self.dead_counters(placements, infos);
+        OpenRequest {
             spec,
             infos,
             target,
@@ -235,7 +261,7 @@ impl LinuxBackend {
             } else {
                 Ok(())
             },
-        })
+        }
     }
 }
 
@@ -281,9 +307,13 @@ impl Backend for LinuxBackend {
             && group.only_kernel_group().is_some()
             && spec.attributes.disabled
         {
-            let request = self.request(spec, target)?;
-            if let Some(extended) = request.extend(*group) {
-                return Ok(extended);
+            let (mut placements, mut infos) = (OneOrMore::default(), OneOrMore::default());
+            self.resolve(spec, &mut placements, &mut infos)?;
+            overflow::check(spec, targets::is_calling_thread(target))?;
+            let request = self.request(spec, target, &placements, &mut infos);
+            if request.extend(&mut group).is_some() {
+                group.set_members(infos);
+                return Ok(group);
             }
         }
         // Where that is not possible, opening all anew tells why.
@@ -302,10 +332,9 @@ impl fmt::Debug for LinuxBackend {
 }
 
 /// The kernel groups that were opened of a group, and the part of each unless there is one, the whole target.
-#[derive(Default)]
-struct Opened {
+struct Opened<'a> {
     parts: Vec<Part>,
-    kernel_groups: Vec<KernelGroup>,
+    kernel_groups: &'a mut OneOrMore<KernelGroup>,
 }
 
 /// One call of [`LinuxBackend::open_group`], its members resolved.
@@ -314,23 +343,19 @@ struct OpenRequest<'a> {
     target: &'a Target,
     events: &'a EventSource,
     rates: &'a Rates,
-    placements: OneOrMore<Placement>,
+    placements: &'a [Placement],
     /// The core PMUs that have counters which do not count.
     dead_counters: Vec<&'static CounterTest>,
-    infos: OneOrMore<EventInfo>,
+    infos: &'a [EventInfo],
     /// Why the counters may not be read in user space.
     user_reads: Result<(), Obstacle>,
     known_pages: &'a KnownPages,
 }
 
 impl OpenRequest<'_> {
-    fn open_everywhere(&self) -> Result<Opened> {
+    fn open_everywhere(&self, opened: &mut Opened<'_>) -> Result<()> {
         let attachments = targets::attachments(self.target)?;
-        let mut opened = Opened {
-            parts: Vec::new(),
-            kernel_groups: Vec::with_capacity(attachments.list.len()),
-        };
-        let mut planned = self.open_at(&attachments.list, &mut opened)?;
+        let mut planned = self.open_at(&attachments.list, opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
         {
@@ -338,10 +363,10 @@ impl OpenRequest<'_> {
                 .list
                 .iter()
                 .filter_map(|attachment| attachment.part.thread);
-            planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
+            planned += self.open_new_threads(*pid, known.collect(), opened)?;
         }
         if !opened.kernel_groups.is_empty() {
-            return Ok(opened);
+            return Ok(());
         }
         let names = joined(&self.spec.members, ",");
         let attempted = format!("open {names} on {}", self.target);
@@ -359,7 +384,7 @@ impl OpenRequest<'_> {
         &self,
         pid: i32,
         mut known: Vec<i32>,
-        opened: &mut Opened,
+        opened: &mut Opened<'_>,
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
@@ -395,21 +420,24 @@ impl OpenRequest<'_> {
     }
 
     /// Opens the group at each of these attachments; returns the number of parts planned.
-    fn open_at(&self, attachments: &[Attachment], opened: &mut Opened) -> Result<usize> {
-        let cores = self.events.cores_of(&self.placements);
-        plan_each(&self.placements, cores, attachments, &mut |part| {
+    fn open_at(&self, attachments: &[Attachment], opened: &mut Opened<'_>) -> Result<usize> {
+        let cores = self.events.cores_of(self.placements);
+        plan_each(self.placements, cores, attachments, &mut |part| {
             self.open_planned(part, opened)
         })
     }
 
     /// Opens the group in one part.
-    fn open_planned(&self, mut part: PlannedPart, opened: &mut Opened) -> Result<()> {
+    fn open_planned(&self, mut part: PlannedPart, opened: &mut Opened<'_>) -> Result<()> {
         self.check_counters(&part)?;
         if self.user_reads.is_ok() {
             part.request_user_reads();
         }
         match open_part(self.spec, &part, perf_event_open) {
-            Ok(group) => opened.kernel_groups.push(group),
+            Ok(counters) => {
+                let group = KernelGroup::new(counters, part.has_live());
+                opened.kernel_groups.push(group);
+            }
             Err(refused) => {
                 if refused.failure == OpenFailure::Errno(libc::ESRCH)
                     && matches!(self.target, Target::Process(_))
@@ -417,7 +445,8 @@ impl OpenRequest<'_> {
                     return Ok(());
                 }
                 // The counters that did open may be what there was no room beside.
-                *opened = Opened::default();
+                opened.parts.clear();
+                *opened.kernel_groups = OneOrMore::default();
                 let (spec, target) = (self.spec, self.target);
                 return Err(open_error::explain(
                     &refused,
@@ -451,31 +480,27 @@ impl OpenRequest<'_> {
 
     /// Sets up the counters of a part from this member on, which have just been opened.
     fn set_up(&self, group: &mut KernelGroup, part: &PlannedPart, first: usize) -> Result<()> {
-        #[cfg(feature = "names")]
-        for (i, (fd, member)) in iter::zip(group.fds(), &self.spec.members)
-            .enumerate()
-            .skip(first)
-        {
-            condition::set(fd, member).map_err(|e| e.with_member(i))?;
-        }
         group.send_signals(self.spec, &part.bits)?;
-        let members = part.bits.iter().zip(&*self.infos).enumerate();
-        for (i, (bits, info)) in members.skip(first) {
+        for i in first..part.bits.len() {
+            #[cfg(feature = "names")]
+            if let Some(fd) = group.fds().of(i) {
+                condition::set(fd, &self.spec.members[i]).map_err(|e| e.with_member(i))?;
+            }
             // What its map says itself, or else.
-            let rate = match info.max_rate {
+            let rate = match self.infos[i].max_rate {
                 Some(rate) => MaxRate::per_second(rate),
-                None => self.rates.of(bits, self.events),
+                None => self.rates.of(&part.bits[i], self.events),
             };
             group.set_max_rate(i, rate);
         }
         Ok(())
     }
 
-    /// Opens the members that a group lacks, where all are in the one part that it has.
-    fn extend(self, mut group: LinuxGroup) -> Option<Box<LinuxGroup>> {
+    /// Opens the members that a group lacks, where all are in the one part that it has; it knows only its first ones then.
+    fn extend(&self, group: &mut LinuxGroup) -> Option<()> {
         let attachments = targets::attachments(self.target).ok()?;
-        let cores = self.events.cores_of(&self.placements);
-        let mut parts = plan(&self.placements, cores, &attachments.list);
+        let cores = self.events.cores_of(self.placements);
+        let mut parts = plan(self.placements, cores, &attachments.list);
         let mut part = parts.pop_if(|part| group.parts() == [part.part.clone()])?;
         if !parts.is_empty() || overflow::is_asked_for(self.spec) {
             return None;
@@ -487,8 +512,7 @@ impl OpenRequest<'_> {
         let first = group.members().len();
         let kernel_group = group.only_kernel_group()?;
         extend_part(kernel_group, self.spec, &part, perf_event_open).ok()?;
-        self.set_up(kernel_group, &part, first).ok()?;
-        Some(group.with_members(self.infos))
+        self.set_up(kernel_group, &part, first).ok()
     }
 }
 
@@ -521,13 +545,13 @@ mod tests {
                 resolved.expect("a portable event").placement
             });
             let request = OpenRequest {
-                placements: placements.collect(),
+                placements: &placements.collect::<Vec<_>>(),
                 spec: &GroupSpec::new(members.clone()),
                 target: &Target::CurrentThread,
                 events: &hybrid.source,
                 rates: &Rates::default(),
                 dead_counters: vec![dead],
-                infos: OneOrMore::default(),
+                infos: &[],
                 user_reads: Ok(()),
                 known_pages: &KnownPages::default(),
             };

@@ -45,7 +45,7 @@ use crate::one_or_more::OneOrMore;
 pub struct LinuxGroup {
     members: OneOrMore<EventInfo>,
     parts: Arc<[Part]>,
-    kernel_groups: Box<[KernelGroup]>,
+    kernel_groups: OneOrMore<KernelGroup>,
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
@@ -54,7 +54,8 @@ pub struct LinuxGroup {
     read_exact: ReadExact,
     /// False where it was not counted all the time, which will be so until it is reset.
     may_be_exact: bool,
-    _open: CountersOpen,
+    /// Set once it is complete.
+    open: Option<CountersOpen>,
 }
 
 /// Returns the parts of groups that are in one, the whole target.
@@ -70,56 +71,67 @@ type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 type ReadExact = fn(&mut LinuxGroup, &mut [u64], Option<&mut u64>) -> bool;
 
 impl LinuxGroup {
-    /// Returns the group of these kernel groups, one for each part; where no parts are given, of the one that is the whole
-    /// target.
-    pub(crate) fn new(
-        members: OneOrMore<EventInfo>,
-        parts: Vec<Part>,
-        kernel_groups: Vec<KernelGroup>,
-    ) -> Box<Self> {
-        let parts = match (&*parts, &*members) {
-            // A buffer of another such group has room for one reading, too.
-            ([], [_]) => Arc::clone(whole_target()),
-            ([], _) => [Part::whole()].into(),
-            _ => parts.into(),
-        };
-        Self::of_parts(members, parts, kernel_groups.into())
-    }
-
-    fn of_parts(
-        members: OneOrMore<EventInfo>,
-        parts: Arc<[Part]>,
-        kernel_groups: Box<[KernelGroup]>,
-    ) -> Box<Self> {
-        let words = kernel_groups
-            .iter()
-            .map(|group| group.plan().words(members.len()));
-        let longest = words.max().unwrap_or(0);
-        Box::new(Self {
+    /// Returns a group of nothing so far: its members and counters are put where they stay.
+    #[inline]
+    pub(crate) fn empty() -> Box<Self> {
+        let place = Box::new_uninit();
+        // Written there, it is not copied.
+        let group = Self {
+            members: OneOrMore::default(),
+            parts: Arc::clone(whole_target()),
+            kernel_groups: OneOrMore::default(),
+            words: Box::default(),
+            at_reset: OneOrMore::default(),
             // The first reads find out which ways are best, and what values are possible.
             read: Self::read_parts,
             read_exact: Self::exact_parts,
             may_be_exact: true,
-            at_reset: members.iter().map(|_| Reading::default()).collect(),
-            members,
-            parts,
-            kernel_groups,
-            words: vec![0; longest].into(),
-            _open: CountersOpen::new(),
-        })
+            open: None,
+        };
+        Box::write(place, group)
+    }
+
+    /// Returns the places of the members and of the kernel groups, one for each part.
+    #[inline]
+    pub(crate) fn places(&mut self) -> (&mut OneOrMore<EventInfo>, &mut OneOrMore<KernelGroup>) {
+        (&mut self.members, &mut self.kernel_groups)
+    }
+
+    /// Completes the group of what was filled in; where no parts are given, the only one is the whole target.
+    pub(crate) fn complete(&mut self, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            self.parts = parts.into();
+        } else if self.members.only().is_none() {
+            // Only groups of one member share their part: a buffer of another such group has room for their reading.
+            self.parts = [Part::whole()].into();
+        }
+        self.make_room();
+        self.open = Some(CountersOpen::new());
+    }
+
+    /// Makes room for what its members are read into.
+    fn make_room(&mut self) {
+        self.at_reset = match &self.members {
+            OneOrMore::One(_) => OneOrMore::One([Reading::default()]),
+            OneOrMore::Other(members) => OneOrMore::Other(vec![Reading::default(); members.len()]),
+        };
+        let words = |group: &KernelGroup| group.plan().words(self.members.len());
+        let longest = self.kernel_groups.iter().map(words).max().unwrap_or(0);
+        self.words = vec![0; longest].into();
+    }
+
+    /// Takes all members of a group to whose kernel group counters were added.
+    pub(crate) fn set_members(&mut self, members: OneOrMore<EventInfo>) {
+        self.members = members;
+        (self.read, self.read_exact) = (Self::read_parts, Self::exact_parts);
+        self.may_be_exact = true;
+        self.make_room();
     }
 
     /// Returns the kernel group, if there is one alone and its leader reads all members.
     pub(crate) fn only_kernel_group(&mut self) -> Option<&mut KernelGroup> {
-        match &mut *self.kernel_groups {
-            [group] if group.plan() == ReadPlan::Snapshot => Some(group),
-            _ => None,
-        }
-    }
-
-    /// Returns the group with these members, after counters were added to its kernel groups.
-    pub(crate) fn with_members(self, members: OneOrMore<EventInfo>) -> Box<Self> {
-        Self::of_parts(members, self.parts, self.kernel_groups)
+        let group = self.kernel_groups.only_mut()?;
+        (group.plan() == ReadPlan::Snapshot).then_some(group)
     }
 
     /// Starts a group that has just been opened.
@@ -146,7 +158,10 @@ impl LinuxGroup {
                 .with_reason(format!("it has {} members", self.members.len())));
         }
         for (part, group) in self.kernel_groups.iter().enumerate() {
-            match group.fds()[member].set_bpf(program) {
+            let Some(fd) = group.fds().of(member) else {
+                continue;
+            };
+            match fd.set_bpf(program) {
                 Ok(()) => {}
                 // The parts of a tracepoint share its programs.
                 Err(libc::EEXIST) if part > 0 => {}
@@ -177,7 +192,22 @@ impl LinuxGroup {
         attempted: &str,
         operation: impl Fn(&KernelGroup) -> Result<(), i32>,
     ) -> Result<()> {
-        for (i, group) in self.kernel_groups.iter().enumerate() {
+        match &self.kernel_groups {
+            OneOrMore::One([group]) => {
+                operation(group).map_err(|errno| self.refusal(attempted, 0, errno))
+            }
+            OneOrMore::Other(groups) => self.for_several(attempted, groups, &operation),
+        }
+    }
+
+    #[inline(never)]
+    fn for_several(
+        &self,
+        attempted: &str,
+        groups: &[KernelGroup],
+        operation: &dyn Fn(&KernelGroup) -> Result<(), i32>,
+    ) -> Result<()> {
+        for (i, group) in groups.iter().enumerate() {
             if let Err(errno) = operation(group) {
                 return Err(self.refusal(attempted, i, errno));
             }
@@ -194,7 +224,7 @@ impl LinuxGroup {
     }
 
     fn read_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let [group] = &*self.kernel_groups
+        if let Some(group) = self.kernel_groups.only()
             && let Some([reading]) = out.shared_readings(&self.parts)
             && group.try_counter(reading)
         {
@@ -204,7 +234,7 @@ impl LinuxGroup {
     }
 
     fn read_snapshot(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let [group] = &*self.kernel_groups
+        if let Some(group) = self.kernel_groups.only()
             && let Some(readings) = out.shared_readings(&self.parts)
             && group.try_snapshot(&mut self.words, readings)
         {
@@ -214,7 +244,7 @@ impl LinuxGroup {
     }
 
     fn read_mapped_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let [group] = &*self.kernel_groups
+        if let Some(group) = self.kernel_groups.only()
             && let Some([reading]) = out.shared_readings(&self.parts)
             && group.try_mapped_counter(reading)
         {
@@ -224,7 +254,7 @@ impl LinuxGroup {
     }
 
     fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let [group] = &mut *self.kernel_groups
+        if let Some(group) = self.kernel_groups.only_mut()
             && let Some(readings) = out.shared_readings(&self.parts)
             && group.try_mapped(readings)
         {
@@ -247,7 +277,7 @@ impl LinuxGroup {
     }
 
     fn exact_counter(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
-        if let [group] = &*self.kernel_groups
+        if let Some(group) = self.kernel_groups.only()
             && group.exact_counter(values, time.as_deref_mut())
         {
             return true;
@@ -256,7 +286,7 @@ impl LinuxGroup {
     }
 
     fn exact_snapshot(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
-        if let [group] = &*self.kernel_groups
+        if let Some(group) = self.kernel_groups.only()
             && group.exact_snapshot(&mut self.words, values, time.as_deref_mut())
         {
             return true;
@@ -266,7 +296,7 @@ impl LinuxGroup {
 
     fn exact_mapped_counter(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
         if time.is_none()
-            && let [group] = &*self.kernel_groups
+            && let Some(group) = self.kernel_groups.only()
             && group.exact_mapped_counter(values)
         {
             return true;
@@ -276,7 +306,7 @@ impl LinuxGroup {
 
     fn exact_mapped(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
         if time.is_none()
-            && let [group] = &*self.kernel_groups
+            && let Some(group) = self.kernel_groups.only()
             && group.exact_mapped(values)
         {
             return true;
@@ -289,7 +319,7 @@ impl LinuxGroup {
     fn exact_with_time(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
         if time.is_some()
             && values.len() == self.members.len()
-            && let [group] = &mut *self.kernel_groups
+            && let Some(group) = self.kernel_groups.only_mut()
             && group.try_mapped(&mut self.at_reset)
             && take_exact(&self.at_reset, values, time.as_deref_mut())
         {
@@ -301,7 +331,7 @@ impl LinuxGroup {
     /// Reads the values of any group by a reading of all, and notes if that is in vain from now on.
     #[inline(never)]
     fn exact_parts(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let [group] = &mut *self.kernel_groups else {
+        let Some(group) = self.kernel_groups.only_mut() else {
             return false;
         };
         if !self.may_be_exact
@@ -318,16 +348,16 @@ impl LinuxGroup {
 
     /// Chooses the ways of the next reads.
     fn choose_ways(&mut self) {
-        let (read, read_exact): (Read, ReadExact) = match &*self.kernel_groups {
-            [group] if group.is_best_read_by_its_page() => match group.tells_times() {
+        let (read, read_exact): (Read, ReadExact) = match self.kernel_groups.only() {
+            Some(group) if group.is_best_read_by_its_page() => match group.tells_times() {
                 true => (Self::read_mapped_counter, Self::exact_mapped_counter),
                 false => (Self::read_mapped, Self::exact_mapped_counter),
             },
-            [group] if group.is_mapped() => (Self::read_mapped, Self::exact_mapped),
-            [group] if group.plan() == ReadPlan::Single => {
+            Some(group) if group.is_mapped() => (Self::read_mapped, Self::exact_mapped),
+            Some(group) if group.plan() == ReadPlan::Single => {
                 (Self::read_counter, Self::exact_counter)
             }
-            [group] if group.plan() == ReadPlan::Snapshot => {
+            Some(group) if group.plan() == ReadPlan::Snapshot => {
                 (Self::read_snapshot, Self::exact_snapshot)
             }
             _ => (Self::read_parts, Self::exact_parts),
@@ -434,12 +464,14 @@ impl UserReads for LinuxGroup {
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
         out.check_shape(self.members.len(), &self.parts)?;
         let mut groups = self.kernel_groups.iter_mut().enumerate();
-        Ok(groups.all(|(i, group)| group.try_user_space(&mut out[i])))
+        Ok(groups.all(|(i, group)| group.may_read_here() && group.try_user_space(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {
         out.check_shape(self.members.len(), &self.parts)?;
         for (i, group) in self.kernel_groups.iter_mut().enumerate() {
+            // What notes the times of a call reads a clock.
+            group.may_read_here();
             if let Err(failure) = group.read_by_system_call(&mut self.words, &mut out[i]) {
                 return Err(self.read_error(i, failure));
             }
@@ -463,11 +495,12 @@ mod tests {
         for member in 0..ids.len() {
             kernel_group.set_max_rate(member, MaxRate::EVENTS);
         }
-        let members = ids.iter().map(|_| EventInfo::counter("event")).collect();
-        (
-            pipe,
-            *LinuxGroup::new(members, vec![Part::whole()], vec![kernel_group]),
-        )
+        let mut group = LinuxGroup::empty();
+        let (members, kernel_groups) = group.places();
+        members.extend(ids.iter().map(|_| EventInfo::counter("event")));
+        kernel_groups.push(kernel_group);
+        group.complete(vec![Part::whole()]);
+        (pipe, *group)
     }
 
     /// The values alone and their time, after these were written.

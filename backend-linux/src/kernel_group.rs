@@ -1,6 +1,7 @@
 //! One kernel group: its counters, and the system call that reads them.
 
 mod exact;
+mod fds;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::overflow::{self, OverflowRing, SharedRing};
 use crate::own_counters;
 use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
+pub(crate) use fds::Fds;
 
 use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
 
@@ -75,10 +77,12 @@ struct Counter {
     possible: u64,
 }
 
-impl Default for Counter {
-    fn default() -> Self {
+impl Counter {
+    /// Returns a counter that was just opened.
+    #[inline]
+    fn new(id: u64) -> Self {
         let mut counter = Self {
-            id: 0,
+            id,
             value: 0,
             enabled: 0,
             running: 0,
@@ -87,17 +91,6 @@ impl Default for Counter {
         };
         counter.note_possible(0);
         counter
-    }
-}
-
-impl Counter {
-    /// Returns a counter that was reset at the same time as this one, when it had counted nothing.
-    fn at_times(&self) -> Self {
-        Self {
-            enabled: self.enabled,
-            running: self.running,
-            ..Self::default()
-        }
     }
 
     /// Returns the reading since the last reset. The kernel's times may go backwards by a little
@@ -114,13 +107,49 @@ impl Counter {
     }
 }
 
+/// The counters of a part that were just opened, and the way to read them.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    plan: ReadPlan,
+    fds: Fds,
+    counters: Box<[Counter]>,
+}
+
+impl Opened {
+    /// Returns counters that are read so.
+    ///
+    /// # Errors
+    /// The errno with which the kernel refused to tell a counter's id.
+    pub(crate) fn new(plan: ReadPlan, fds: Fds) -> Result<Self, i32> {
+        if plan == ReadPlan::Single {
+            let counters = Box::new([Counter::new(0)]);
+            return Ok(Self {
+                plan,
+                fds,
+                counters,
+            });
+        }
+        let mut counters: Box<[Counter]> = vec![Counter::new(0); fds.len()].into();
+        if plan == ReadPlan::Snapshot {
+            for (counter, fd) in counters.iter_mut().zip(fds.iter()) {
+                counter.id = fd.id()?;
+            }
+        }
+        Ok(Self {
+            plan,
+            fds,
+            counters,
+        })
+    }
+}
+
 /// The counters that the kernel schedules together: one part of a group. Dropping it closes them.
 #[derive(Debug)]
 pub(crate) struct KernelGroup {
     plan: ReadPlan,
     live: bool,
+    fds: Fds,
     /// The leader comes first.
-    fds: Box<[CounterFd]>,
     counters: Box<[Counter]>,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
@@ -129,28 +158,18 @@ pub(crate) struct KernelGroup {
 }
 
 impl KernelGroup {
-    /// A kernel group of open counters, the leader first; there is at least one. `live` says that
-    /// the kernel counts some of them [while they happen](crate::event_bits::EventBits::is_counted_live).
-    ///
-    /// # Errors
-    /// The errno with which the kernel refused to tell a counter's id.
-    pub(crate) fn new(plan: ReadPlan, live: bool, fds: Vec<CounterFd>) -> Result<Self, i32> {
-        let mut counters = Vec::with_capacity(fds.len());
-        for fd in &fds {
-            let mut counter = Counter::default();
-            if plan == ReadPlan::Snapshot {
-                counter.id = fd.id()?;
-            }
-            counters.push(counter);
-        }
-        Ok(Self {
-            plan,
+    /// A kernel group of open counters. `live` says that the kernel counts some of them
+    /// [while they happen](crate::event_bits::EventBits::is_counted_live).
+    #[inline]
+    pub(crate) fn new(opened: Opened, live: bool) -> Self {
+        Self {
+            plan: opened.plan,
             live,
-            fds: fds.into(),
-            counters: counters.into(),
+            fds: opened.fds,
+            counters: opened.counters,
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
-        })
+        }
     }
 
     /// Adds counters that were opened under the leader. `live` is as for [`new`](Self::new), of all counters.
@@ -160,30 +179,30 @@ impl KernelGroup {
     pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
         let mut added = Vec::with_capacity(more.len());
         for fd in &more {
+            // They were reset at the same time as the leader, when they had counted nothing.
             added.push(Counter {
-                id: fd.id()?,
-                ..self.counters[0].at_times()
+                enabled: self.counters[0].enabled,
+                running: self.counters[0].running,
+                ..Counter::new(fd.id()?)
             });
         }
+        self.fds.extend(more);
+        self.counters = [&self.counters, &*added].concat().into();
+        self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
                 true => Err(Obstacle::NoRegister),
-                false => user.add(&more, None),
+                false => user.map(&self.fds, None).map(|_| ()),
             };
             if let Err(obstacle) = mapped {
                 self.user = Err(obstacle);
             }
         }
-        self.live = live;
-        self.counters = [&self.counters, &*added].concat().into();
-        let mut fds = Vec::from(std::mem::take(&mut self.fds));
-        fds.extend(more);
-        self.fds = fds.into();
         Ok(())
     }
 
     /// The counters in member order.
-    pub(crate) fn fds(&self) -> &[CounterFd] {
+    pub(crate) fn fds(&self) -> &Fds {
         &self.fds
     }
 
@@ -201,19 +220,29 @@ impl KernelGroup {
     pub(crate) fn read_in_user_space(&mut self, known: Option<Pages>) -> Result<Pages, Obstacle> {
         self.user = match self.live {
             true => Err(Obstacle::NoRegister),
-            false => UserCounters::map(&self.fds, known),
+            false => UserCounters::new(),
         };
-        let user = self.user.as_ref();
-        user.map(UserCounters::pages).map_err(|obstacle| *obstacle)
+        let mapped = match &mut self.user {
+            Ok(user) => user.map(&self.fds, known),
+            Err(obstacle) => Err(*obstacle),
+        };
+        if let Err(obstacle) = mapped {
+            self.user = Err(obstacle);
+        }
+        mapped
     }
 
     /// Has signals sent for overflows of the members that ask for them.
     pub(crate) fn send_signals(&mut self, spec: &GroupSpec, bits: &[EventBits]) -> HalResult<()> {
+        if !overflow::is_asked_for(spec) {
+            return Ok(());
+        }
         let mut rings = Vec::new();
+        let leader = self.fds.leader();
         for (i, (fd, member)) in self.fds.iter().zip(&spec.members).enumerate() {
             if let Some(asked) = member.overflow {
                 let live = bits.get(i).is_some_and(EventBits::is_counted_live);
-                let ring = OverflowRing::new(fd, (i > 0).then_some(&self.fds[0]), asked, live);
+                let ring = OverflowRing::new(fd, (i > 0).then_some(leader), asked, live);
                 let ring = ring.map_err(|e| e.with_member(i))?;
                 rings.push((i, SharedRing::from(ring)));
             }
@@ -279,7 +308,7 @@ impl KernelGroup {
 
     /// Starts every member at the same moment, as long as none was ever stopped by itself.
     pub(crate) fn start(&self) -> Result<(), i32> {
-        self.fds[0].enable()
+        self.fds.leader().enable()
     }
 
     /// Starts every member, also those that [`stop_own_counters`](crate::stop_own_counters) or an overflow may
@@ -292,27 +321,30 @@ impl KernelGroup {
         if !own_counters::were_stopped() && self.overflows.is_empty() {
             return self.start();
         }
-        let mut members = self.fds.iter().enumerate().rev();
-        members.try_for_each(|(i, fd)| match self.ring(i) {
-            Some(ring) => ring.enable(),
-            None => fd.enable(),
-        })
+        for member in (0..self.fds.len()).rev() {
+            match (self.ring(member), self.fds.of(member)) {
+                (Some(ring), _) => ring.enable()?,
+                (None, Some(fd)) => fd.enable()?,
+                (None, None) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Stops every member at the same moment: none is ever on the PMU without the leader, so it is
     /// enough to stop that, and exact.
     pub(crate) fn disable(&self) -> Result<(), i32> {
-        self.fds[0].disable()
+        self.fds.leader().disable()
     }
 
     /// Reads the only member, if the first call succeeds.
     #[inline(always)]
     pub(crate) fn try_counter(&self, out: &mut Reading) -> bool {
-        let ([fd], [counter]) = (&*self.fds, &*self.counters) else {
+        let [counter] = &*self.counters else {
             return false;
         };
         let mut words = [0; SINGLE];
-        if !fd.fills(&mut words) {
+        if !self.fds.leader().fills(&mut words) {
             return false;
         }
         *out = counter.since_reset(words[0], words[1], words[2]);
@@ -323,8 +355,7 @@ impl KernelGroup {
     /// succeeds and the kernel lists them in their order. `words` are the plan's.
     #[inline(always)]
     pub(crate) fn try_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> bool {
-        matches!(self.fds.first(), Some(leader) if leader.fills(words))
-            && self.take_snapshot(words, out) == Ok(true)
+        self.fds.leader().fills(words) && self.take_snapshot(words, out) == Ok(true)
     }
 
     /// Reads the only member by its page, if that is possible at once; otherwise what is in `out` means nothing.
@@ -373,20 +404,32 @@ impl KernelGroup {
         words: &mut [u64],
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
-        let start = Instant::now();
-        let in_user_space = self.try_user_space(out);
-        let called = Instant::now();
+        // A thread that may not read its time stamps asks no clock either.
+        let start = self.may_read_here().then(Instant::now);
+        let in_user_space = start.is_some() && self.try_user_space(out);
+        let called = in_user_space.then(Instant::now);
         self.read_by_system_call(words, out)?;
-        if let Ok(user) = &mut self.user
-            && in_user_space
-        {
+        if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
             user.timed(start, called);
         }
         Ok(())
     }
 
+    /// Returns true if it has mapped pages and the calling thread is the one it counts. Notes if that may not read them, before
+    /// it does so for the first time.
+    pub(crate) fn may_read_here(&mut self) -> bool {
+        let Ok(user) = &mut self.user else {
+            return false;
+        };
+        let checked = user.check_thread();
+        if let Err(obstacle) = checked {
+            self.user = Err(obstacle);
+        }
+        checked == Ok(true)
+    }
+
     /// Reads every member into `out` without a system call, if that is possible at this moment on
-    /// this thread; otherwise what is in `out` means nothing.
+    /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
     #[inline(always)]
     pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
         let Ok(user) = &mut self.user else {
@@ -458,8 +501,8 @@ impl KernelGroup {
 
     #[inline(always)]
     fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
-        let words = &mut words[..self.plan.words(self.fds.len())];
-        read_exactly(&self.fds[0], words)?;
+        let words = &mut words[..self.plan.words(self.counters.len())];
+        read_exactly(self.fds.leader(), words)?;
         match self.take_snapshot(words, out)? {
             true => Ok(()),
             false => self.match_by_id(words, out),
@@ -474,14 +517,10 @@ impl KernelGroup {
             return Err(ReadFailure::Malformed);
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let (Some(leader), Some(entries), Some(out)) = (
-            self.counters.first(),
-            entries.get(..members),
-            out.get_mut(..members),
-        ) else {
+        let Some(leader) = self.counters.first() else {
             return Err(ReadFailure::Malformed);
         };
-        if *listed != members as u64 {
+        if *listed != members as u64 || entries.len() != members || out.len() != members {
             return Err(ReadFailure::Malformed);
         }
         // The times are those of all, now and at the last reset.

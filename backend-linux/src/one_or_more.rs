@@ -19,6 +19,32 @@ impl<T> OneOrMore<T> {
         })
     }
 
+    /// Makes room for so many items in an empty list.
+    pub(crate) fn reserve(&mut self, items: usize) {
+        if let (Self::Other(none), 2..) = (self, items) {
+            none.reserve_exact(items);
+        }
+    }
+
+    /// Returns the item that it holds in place.
+    #[inline(always)]
+    pub(crate) fn only(&self) -> Option<&T> {
+        match self {
+            Self::One([only]) => Some(only),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Returns the item that it holds in place.
+    #[inline(always)]
+    pub(crate) fn only_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Self::One([only]) => Some(only),
+            Self::Other(_) => None,
+        }
+    }
+
+    #[inline]
     pub(crate) fn push(&mut self, item: T) {
         match self {
             Self::Other(none) if none.capacity() == 0 => *self = Self::One([item]),

@@ -3,7 +3,7 @@
 use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
-use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::kernel_group::{Fds, KernelGroup, Opened, ReadPlan};
 use crate::overflow;
 use crate::parts::PlannedPart;
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
@@ -26,15 +26,23 @@ pub(crate) struct RefusedMember {
     pub(crate) failure: OpenFailure,
 }
 
-/// Opens the counters of one part, not counting yet. When a member is refused, those before it are
-/// closed again.
-///
-/// `open` is [`perf_event_open`](crate::sys::perf_event_open).
+/// The system call by which a counter is opened: [`perf_event_open`](crate::sys::perf_event_open).
+pub(crate) trait Open:
+    FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>
+{
+}
+
+impl<F> Open for F where
+    F: FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>
+{
+}
+
+/// Opens the counters of one part, not counting yet. When a member is refused, those before it are closed again.
 pub(crate) fn open_part(
     spec: &GroupSpec,
     planned: &PlannedPart,
-    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, RefusedMember> {
+    mut open: impl Open,
+) -> Result<Opened, RefusedMember> {
     if spec.members.len() == 1 {
         return open_as(ReadPlan::Single, spec, planned, &mut open);
     }
@@ -58,12 +66,13 @@ pub(crate) fn extend_part(
     group: &mut KernelGroup,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    mut open: impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+    mut open: impl Open,
 ) -> Result<(), OpenFailure> {
-    let more = open_members(group.plan(), spec, planned, group.fds(), &mut open);
-    let live = planned.bits.iter().any(EventBits::is_counted_live);
+    let fds = group.fds();
+    let there = (fds.leader(), fds.len());
+    let more = open_siblings(group.plan(), spec, planned, there, &mut open);
     group
-        .add(more.map_err(|refused| refused.failure)?, live)
+        .add(more.map_err(|refused| refused.failure)?, planned.has_live())
         .map_err(OpenFailure::NoId)
 }
 
@@ -71,63 +80,82 @@ fn open_as(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
-) -> Result<KernelGroup, RefusedMember> {
-    let fds = open_members(plan, spec, planned, &[], open)?;
-    let live = planned.bits.iter().any(EventBits::is_counted_live);
-    match KernelGroup::new(plan, live, fds) {
-        Ok(group) => Ok(group),
-        Err(errno) => Err(RefusedMember {
-            member: 0,
-            attr: Box::new(attr(
-                &spec.members[0],
-                planned.bits[0],
-                spec.attributes,
-                plan,
-                true,
-                0,
-            )),
-            attach: planned.attach,
-            failure: OpenFailure::NoId(errno),
-        }),
-    }
+    open: &mut impl Open,
+) -> Result<Opened, RefusedMember> {
+    let leader = open_member(plan, spec, planned, (0, None), open)?;
+    let siblings = match plan {
+        ReadPlan::Single => Vec::new(),
+        ReadPlan::Snapshot | ReadPlan::OneByOne => {
+            open_siblings(plan, spec, planned, (&leader, 1), open)?
+        }
+    };
+    Opened::new(plan, Fds::new(leader, siblings)).map_err(|errno| RefusedMember {
+        member: 0,
+        attr: Box::new(attr(
+            &spec.members[0],
+            planned.bits[0],
+            spec.attributes,
+            plan,
+            true,
+        )),
+        attach: planned.attach,
+        failure: OpenFailure::NoId(errno),
+    })
 }
 
-/// Opens the members behind those that are there, the first of which is the leader.
-fn open_members(
+/// Opens a member, by its position, under the leader if that is another one.
+fn open_member(
     plan: ReadPlan,
     spec: &GroupSpec,
     planned: &PlannedPart,
-    there: &[CounterFd],
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+    (member, leader): (usize, Option<&CounterFd>),
+    open: &mut impl Open,
+) -> Result<CounterFd, RefusedMember> {
+    let (event, bits) = (&spec.members[member], planned.bits[member]);
+    let mut attr = attr(event, bits, spec.attributes, plan, leader.is_none());
+    let flags = attr.flags;
+    let mut failure = OpenFailure::Errno(libc::EINVAL);
+    for level in precise_levels(event.precision) {
+        attr.flags = flags | AttrFlags::precise_ip(*level);
+        match open(&attr, planned.attach, leader) {
+            Ok(fd) => return Ok(fd),
+            Err(refused) => failure = refused,
+        }
+    }
+    Err(RefusedMember {
+        member,
+        attr: Box::new(attr),
+        attach: planned.attach,
+        failure,
+    })
+}
+
+/// Opens the members behind the first ones, of which there are so many, under the leader.
+fn open_siblings(
+    plan: ReadPlan,
+    spec: &GroupSpec,
+    planned: &PlannedPart,
+    (leader, there): (&CounterFd, usize),
+    open: &mut impl Open,
 ) -> Result<Vec<CounterFd>, RefusedMember> {
     let attach = planned.attach;
-    let mut fds = Vec::with_capacity(spec.members.len() - there.len());
-    let members = spec.members.iter().zip(&*planned.bits).enumerate();
-    for (member, (event, bits)) in members.skip(there.len()) {
-        let mut last = PerfEventAttr::default();
-        let mut opened = Err(OpenFailure::Errno(libc::EINVAL));
-        for level in precise_levels(event.precision) {
-            last = attr(event, *bits, spec.attributes, plan, member == 0, *level);
-            opened = open(&last, attach, there.first().or(fds.first()));
-            if opened.is_ok() {
-                break;
-            }
-        }
-        fds.push(opened.map_err(|failure| RefusedMember {
-            member,
-            attr: Box::new(last),
-            attach,
-            failure,
-        })?);
+    let group = leader;
+    let mut siblings = Vec::with_capacity(spec.members.len() - there);
+    for member in there..spec.members.len() {
+        siblings.push(open_member(
+            plan,
+            spec,
+            planned,
+            (member, Some(leader)),
+            open,
+        )?);
     }
     if LEADERS_ARE_OVERLOOKED
         && let [leader, .., bits] = &*planned.bits
         && (leader.is_core_event() || planned.part.core.is_some())
         && !spec.attributes.enable_on_exec
-        && let Some(group) = there.first().or(fds.first())
     {
-        let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false, 0);
+        let again = |event, bits: &EventBits| attr(event, *bits, spec.attributes, plan, false);
         let stand_in = again(&spec.members[0], leader);
         let last = spec.members.len() - 1;
         fits(&stand_in, attach, group, open).map_err(|failure| RefusedMember {
@@ -137,7 +165,7 @@ fn open_members(
             failure,
         })?;
     }
-    Ok(fds)
+    Ok(siblings)
 }
 
 /// Checks that there is room for the leader, too: its event is a member for a moment, which the driver
@@ -146,7 +174,7 @@ pub(crate) fn fits(
     leader: &PerfEventAttr,
     attach: Attach,
     group: &CounterFd,
-    open: &mut impl FnMut(&PerfEventAttr, Attach, Option<&CounterFd>) -> Result<CounterFd, OpenFailure>,
+    open: &mut impl Open,
 ) -> Result<(), OpenFailure> {
     match open(leader, attach, Some(group)) {
         Err(failure) if failure == OpenFailure::Errno(libc::EINVAL) => Err(failure),
@@ -173,9 +201,8 @@ fn attr(
     attributes: Attributes,
     plan: ReadPlan,
     leader: bool,
-    precise_ip: u8,
 ) -> PerfEventAttr {
-    let mut flags = exclusions(event.filter) | AttrFlags::precise_ip(precise_ip);
+    let mut flags = exclusions(event.filter);
     flags.set(AttrFlags::INHERIT, attributes.inherit);
     if leader {
         flags |= AttrFlags::DISABLED;
@@ -306,8 +333,8 @@ mod tests {
             Ok(some_fd())
         };
         spec.attributes.inherit = true;
-        let group = open_part(&spec, &part, old_kernel).expect("opened one by one");
-        assert_eq!(group.plan(), ReadPlan::OneByOne);
+        let opened = open_part(&spec, &part, old_kernel).expect("opened one by one");
+        assert_eq!(KernelGroup::new(opened, false).plan(), ReadPlan::OneByOne);
         // Refused either way, it says what the first try said.
         let refused = open_part(&spec, &part, |_, _, _| {
             Err(OpenFailure::Errno(libc::EINVAL))

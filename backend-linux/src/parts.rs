@@ -94,6 +94,11 @@ pub(crate) struct PlannedPart {
 }
 
 impl PlannedPart {
+    /// Returns true if the kernel counts a member [while it happens](EventBits::is_counted_live).
+    pub(crate) fn has_live(&self) -> bool {
+        self.bits.iter().any(EventBits::is_counted_live)
+    }
+
     /// Asks for counters that can be read in user space, of those that have to be asked.
     pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();
@@ -116,6 +121,15 @@ pub(crate) fn plan_each(
     attachments: &[Attachment],
     found: &mut dyn FnMut(PlannedPart) -> Result<()>,
 ) -> Result<usize> {
+    // Most often it is one event that any PMU counts, on one thread.
+    if let ([Placement::Anywhere(bits)], [attachment]) = (members, attachments) {
+        found(PlannedPart {
+            attach: attachment.attach,
+            part: attachment.part.clone(),
+            bits: OneOrMore::One([*bits]),
+        })?;
+        return Ok(1);
+    }
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
     let units = members.iter().find_map(|member| match member {
         Placement::Units(units) if !on_cores => Some(units.as_slice()),

@@ -88,7 +88,8 @@ use owner::Owner;
 use page::OfThePage;
 use registers::CpuRegisters;
 
-use crate::sys::{CounterFd, CounterPage};
+use crate::kernel_group::Fds;
+use crate::sys::CounterPage;
 
 /// The pages of a kernel group, in member order.
 #[derive(Debug)]
@@ -99,6 +100,8 @@ pub(crate) struct UserCounters {
     call_times: Option<CallTimes>,
     cost: Cost,
     way: Way,
+    /// True once the thread they count was found to be allowed to read its time stamps.
+    thread_may: bool,
 }
 
 /// The pages of counters that may be read in user space, and whether they tell times.
@@ -112,36 +115,38 @@ pub(crate) struct Pages {
 pub(crate) enum Way {
     UserSpace,
     SystemCall,
-    /// Both, to see which is quicker.
+    /// Both, to see which is quicker. The first time, [`check_thread`](UserCounters::check_thread) comes before.
     Both,
 }
 
 impl UserCounters {
-    /// Maps the pages of counters of the calling thread, which are looked at unless it is known what pages of their PMU
-    /// tell. They must not count yet: the page of one that was read by a call while it counts is wrong by the width of
-    /// its register until it is scheduled anew (`x86_perf_event_update`, `arch/x86/events/core.c`; seen on 6.1).
-    pub(crate) fn map(counters: &[CounterFd], known: Option<Pages>) -> Result<Self, Obstacle> {
+    /// Returns the pages of the calling thread's counters, none so far.
+    #[inline]
+    pub(crate) fn new() -> Result<Self, Obstacle> {
         availability::on_this_machine()?;
-        let owner = Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?;
-        let mut mapped = Self {
-            pages: Vec::with_capacity(counters.len()),
-            owner,
+        Ok(Self {
+            pages: Vec::new(),
+            owner: Owner::this_thread().ok_or(Obstacle::NoMarkOfForks)?,
             call_times: None,
             cost: Cost::new(),
             way: Way::Both,
-        };
-        mapped.add(counters, known)?;
-        Ok(mapped)
+            thread_may: false,
+        })
     }
 
-    /// Maps the pages of further counters of the calling thread, as [`map`](Self::map) does.
-    pub(crate) fn add(
-        &mut self,
-        counters: &[CounterFd],
-        known: Option<Pages>,
-    ) -> Result<(), Obstacle> {
-        for counter in counters {
-            let page = CounterPage::map(counter).map_err(Obstacle::Mapping)?;
+    /// Maps the pages that are lacking of counters of the calling thread, which are looked at unless it is known what pages of their PMU
+    /// tell; returns what they do. They must not count yet: the page of one that was read by a call while it counts is
+    /// wrong by the width of its register until it is scheduled anew (`x86_perf_event_update`,
+    /// `arch/x86/events/core.c`; seen on 6.1).
+    pub(crate) fn map(&mut self, fds: &Fds, known: Option<Pages>) -> Result<Pages, Obstacle> {
+        let there = self.pages.len();
+        let lacking = fds.len() - there;
+        match there {
+            0 => self.pages = Vec::with_capacity(lacking),
+            _ => self.pages.reserve_exact(lacking),
+        }
+        for fd in fds.iter().skip(there) {
+            let page = CounterPage::map(fd).map_err(Obstacle::Mapping)?;
             self.pages.push(page);
         }
         // To look at a page for the first time is a page fault.
@@ -152,7 +157,7 @@ impl UserCounters {
         self.call_times = (!pages.tell_times).then(CallTimes::new);
         self.cost = Cost::new();
         self.way = Way::Both;
-        Ok(())
+        Ok(pages)
     }
 
     /// Looks at the pages, in the process that mapped them.
@@ -164,6 +169,19 @@ impl UserCounters {
             tell_times &= capabilities.contains(PageCapabilities::USER_TIME);
         }
         Ok(Pages { tell_times })
+    }
+
+    /// Returns true on the thread they count. Asks the first time if that may read its time stamps: most that are opened
+    /// and closed again are never read.
+    pub(crate) fn check_thread(&mut self) -> Result<bool, Obstacle> {
+        if !self.owner.is_this_thread() {
+            return Ok(false);
+        }
+        if !self.thread_may {
+            availability::on_this_thread()?;
+            self.thread_may = true;
+        }
+        Ok(true)
     }
 
     /// Returns what was known of the pages when they were mapped.
@@ -193,7 +211,11 @@ impl UserCounters {
 
     /// Returns the reason why reads are made by system calls although pages are mapped.
     pub(crate) fn obstacle(&self) -> Option<Error> {
-        if let Err(obstacle) = self.look() {
+        let thread = match self.thread_may || !self.owner.is_this_thread() {
+            true => Ok(()),
+            false => availability::on_this_thread(),
+        };
+        if let Err(obstacle) = thread.and_then(|()| self.look()) {
             return Some(explain(obstacle));
         }
         if self.way() != Way::SystemCall {

@@ -225,11 +225,12 @@ impl EventSetBuilder {
                 }
                 continue;
             }
-            let opened = expanded.events(request, (first, &outcome, &groups));
+            let opened = (first, &outcome, &*groups);
             if self.requests.len() == 1 {
-                return Ok(EventSet::new(opened.collect(), groups, &self.target));
+                let events = expanded.shared_events(request, opened);
+                return Ok(EventSet::new(events, groups, &self.target));
             }
-            events.extend(opened);
+            events.extend(expanded.events(request, opened));
         }
         Ok(EventSet::new(events.into(), groups, &self.target))
     }

@@ -1,6 +1,7 @@
 //! Presets in groups: the events that are counted for what was asked for.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
@@ -16,6 +17,21 @@ struct Outcome<'a> {
     first: usize,
     groups: Result<&'a [OpenGroup], &'a Error>,
     fell_back: bool,
+}
+
+impl<'a> Outcome<'a> {
+    fn new(
+        request: usize,
+        (first, outcome, groups): (usize, &'a Result<()>, &'a [OpenGroup]),
+    ) -> Self {
+        let groups = &groups[first..];
+        Self {
+            request,
+            first,
+            groups: outcome.as_ref().map(|()| groups),
+            fell_back: groups.iter().any(|open| open.in_user_mode),
+        }
+    }
 }
 
 /// A group with each preset of several events replaced by the terms of its formula.
@@ -77,21 +93,27 @@ impl<'a> ExpandedGroup<'a> {
     pub(crate) fn events<'o>(
         &'o self,
         request: usize,
-        (first, outcome, groups): (usize, &'o Result<()>, &'o [OpenGroup]),
+        opened: (usize, &'o Result<()>, &'o [OpenGroup]),
     ) -> impl ExactSizeIterator<Item = SetEvent> {
-        let groups = &groups[first..];
-        let request = Outcome {
-            request,
-            first,
-            groups: outcome.as_ref().map(|()| groups),
-            fell_back: groups.iter().any(|open| open.in_user_mode),
-        };
+        let outcome = Outcome::new(request, opened);
         let mut next = 0;
         self.asked.iter().enumerate().map(move |(member, _)| {
             let at = next;
             next += self.formula(member).map_or(1, terms_of);
-            self.event(member, at, request)
+            self.event(member, at, outcome)
         })
+    }
+
+    /// Returns the same for a set and its buffers. One alone, as there is most often, takes no way through an iterator.
+    pub(crate) fn shared_events(
+        &self,
+        request: usize,
+        opened: (usize, &Result<()>, &[OpenGroup]),
+    ) -> Arc<[SetEvent]> {
+        match self.asked {
+            [_] => Arc::new([self.event(0, 0, Outcome::new(request, opened))]),
+            _ => self.events(request, opened).collect(),
+        }
     }
 
     /// Returns an event asked for, whose first member is at a position.

@@ -9,7 +9,7 @@ use quipu_hal::{
 use super::CounterTest;
 use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
-use crate::kernel_group::{KernelGroup, ReadPlan};
+use crate::kernel_group::{Fds, KernelGroup, Opened, ReadPlan};
 use crate::one_or_more::OneOrMore;
 use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
@@ -297,18 +297,19 @@ fn open(
     sibling.flags -= AttrFlags::DISABLED;
     let first = perf_event_open(&leader, attach, None)
         .map_err(|failure| refusal(events, event, bits, &leader, failure))?;
-    let mut fds = vec![first];
-    while fds.len() < most
-        && let Ok(next) = perf_event_open(&sibling, attach, fds.first())
+    let mut siblings = Vec::new();
+    while siblings.len() + 1 < most
+        && let Ok(next) = perf_event_open(&sibling, attach, Some(&first))
     {
-        fds.push(next);
+        siblings.push(next);
     }
-    if LEADERS_ARE_OVERLOOKED && fits(&sibling, attach, &fds[0], &mut perf_event_open).is_err() {
-        fds.pop();
+    if LEADERS_ARE_OVERLOOKED && fits(&sibling, attach, &first, &mut perf_event_open).is_err() {
+        siblings.pop();
     }
-    let members = fds.len();
-    let group = KernelGroup::new(ReadPlan::Snapshot, false, fds)
+    let members = siblings.len() + 1;
+    let opened = Opened::new(ReadPlan::Snapshot, Fds::new(first, siblings))
         .map_err(|errno| refusal(events, event, bits, &leader, OpenFailure::NoId(errno)))?;
+    let group = KernelGroup::new(opened, false);
     Ok((group, members))
 }
 

@@ -38,9 +38,6 @@ impl KernelGroup {
     /// Reads the only member in one system call, if it was counted all the time.
     #[inline(always)]
     pub(crate) fn exact_counter(&self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let [fd] = &*self.fds else {
-            return false;
-        };
         let [counter] = &*self.counters else {
             return false;
         };
@@ -48,7 +45,7 @@ impl KernelGroup {
             return false;
         };
         let mut words = [0; SINGLE];
-        if !fd.fills(&mut words) {
+        if !self.fds.leader().fills(&mut words) {
             return false;
         }
         let [value, enabled, running] = words;
@@ -74,17 +71,17 @@ impl KernelGroup {
         values: &mut [u64],
         time: Option<&mut u64>,
     ) -> bool {
-        let Some((leader, first)) = self.fds.first().zip(self.counters.first()) else {
+        let Some(leader) = self.counters.first() else {
             return false;
         };
-        if !leader.fills(words) {
+        if !self.fds.leader().fills(words) {
             return false;
         }
         let [listed, enabled, running, entries @ ..] = words else {
             return false;
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let Some(all) = first.time_of_all(*enabled, *running) else {
+        let Some(all) = leader.time_of_all(*enabled, *running) else {
             return false;
         };
         if *listed != values.len() as u64

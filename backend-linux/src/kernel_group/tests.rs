@@ -9,18 +9,13 @@ use std::os::fd::OwnedFd;
 pub(crate) fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, KernelGroup) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let fd = CounterFd::new(OwnedFd::from(reader));
-    let counter = |id: &u64| Counter {
-        id: *id,
-        ..Counter::default()
-    };
+    let again = |_: &u64| fd.duplicate().expect("a free descriptor");
+    let siblings = ids.iter().skip(1).map(again).collect();
     let group = KernelGroup {
         plan,
         live: false,
-        fds: ids
-            .iter()
-            .map(|_| fd.duplicate().expect("a free descriptor"))
-            .collect(),
-        counters: ids.iter().map(counter).collect(),
+        fds: Fds::new(fd, siblings),
+        counters: ids.iter().map(|id| Counter::new(*id)).collect(),
         user: Err(Obstacle::SwitchedOff),
         overflows: Box::default(),
     };
@@ -33,7 +28,7 @@ pub(crate) fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
 }
 
 fn read(group: &mut KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
-    let mut out = vec![Reading::default(); group.fds.len()];
+    let mut out = vec![Reading::default(); group.counters.len()];
     group.read(&mut [0; 16], &mut out)?;
     Ok(out)
 }

@@ -7,6 +7,7 @@ use quipu_hal::{Error, ErrorKind, Hardware, Result};
 use super::{CpuRegisters, PageCapabilities, UserCounters};
 use crate::event_bits::EventBits;
 use crate::kernel_file;
+use crate::kernel_group::Fds;
 use crate::open::idle_attr;
 use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::sysfs::SysfsPmus;
@@ -42,7 +43,7 @@ pub(crate) enum Obstacle {
     Overflows,
 }
 
-/// Checks what every counter of this process needs.
+/// Checks what every counter needs on this machine.
 pub(super) fn on_this_machine() -> Result<(), Obstacle> {
     if !CpuRegisters::KNOWN {
         return Err(Obstacle::Architecture);
@@ -53,10 +54,14 @@ pub(super) fn on_this_machine() -> Result<(), Obstacle> {
             return Err(Obstacle::Setting);
         }
     }
-    if crate::sys::has_time_stamps() {
-        Ok(())
-    } else {
-        Err(Obstacle::NoTimeStamps)
+    Ok(())
+}
+
+/// Checks what the calling thread needs: PR_SET_TSC of prctl(2) is of a thread, and may come at any time.
+pub(super) fn on_this_thread() -> Result<(), Obstacle> {
+    match crate::sys::has_time_stamps() {
+        true => Ok(()),
+        false => Err(Obstacle::NoTimeStamps),
     }
 }
 
@@ -111,8 +116,9 @@ pub fn available() -> Result<()> {
                 None => error,
             }
         })?;
-    UserCounters::map(&[counter], None)
-        .map(drop)
+    on_this_thread()
+        .and_then(|()| UserCounters::new()?.map(&Fds::new(counter, Vec::new()), None))
+        .map(|_| ())
         .map_err(explain)
 }
 

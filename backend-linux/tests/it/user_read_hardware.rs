@@ -120,6 +120,39 @@ fn read_takes_the_short_way_and_claims_no_snapshot() {
     assert_eq!(first.time_running, second.time_running, "a snapshot");
 }
 
+/// The setting of prctl(2) is of a thread, and may come after the group was opened.
+#[test]
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn a_thread_that_gave_its_time_stamps_away_reads_by_system_calls() {
+    let test = "a_thread_that_gave_its_time_stamps_away_reads_by_system_calls";
+    let Some(backend) = with_user_reads(test) else {
+        return;
+    };
+    let spec = GroupSpec::single(user(steady(&backend)));
+    let open = || {
+        let group = backend.open_group(&spec, &Target::CurrentThread);
+        group.expect("as in the probe")
+    };
+    let mut groups = [open(), open()];
+    let mut bufs = groups.each_ref().map(Group::read_buf);
+    // SAFETY: the setting is of this thread alone, which asks no clock until it is as before.
+    let set = |setting: i32| unsafe { libc::prctl(libc::PR_SET_TSC, setting) };
+    let taken = set(libc::PR_TSC_SIGSEGV);
+    let quick = groups[0].read_in_user_space(&mut bufs[0]);
+    let read = groups[1].read(&mut bufs[1]);
+    let given = set(libc::PR_TSC_ENABLE);
+    assert_eq!((taken, given), (0, 0));
+    assert_eq!((quick, read), (Ok(false), Ok(())));
+    for group in &groups {
+        let obstacle = group.obstacle().expect("it was found then");
+        assert!(
+            format!("{obstacle:#}").contains("PR_SET_TSC"),
+            "{obstacle:#}"
+        );
+    }
+    in_user_space(&mut open(), &mut bufs[0]);
+}
+
 /// The pages are not in a forked process, which has the group all the same.
 #[test]
 fn a_forked_process_reads_and_drops_the_group() {
