@@ -36,6 +36,7 @@ impl Machine {
         Self::with(native)
     }
 
+    #[inline]
     fn with(native: Arc<NativeEvents>) -> Self {
         let backends = vec![linux(&native), pctr(&native), posix()];
         Self {

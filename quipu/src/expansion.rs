@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
 use crate::SetEvent;
+use crate::builder::ExpandedGroup;
 use crate::open::OpenGroup;
 use crate::preset::{SharedFormula, term_refused};
 use crate::set_event::OpenEvent;
@@ -16,14 +17,6 @@ struct Outcome<'a> {
     first: usize,
     groups: Result<&'a [OpenGroup], &'a Error>,
     fell_back: bool,
-}
-
-/// A group with each preset of several events replaced by the terms of its formula.
-pub(crate) struct ExpandedGroup<'a> {
-    asked: &'a [EventSpec],
-    /// For each member asked for; none if no member is a preset.
-    formulas: Vec<Option<SharedFormula>>,
-    spec: Cow<'a, GroupSpec>,
 }
 
 impl<'a> ExpandedGroup<'a> {
