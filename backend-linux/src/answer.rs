@@ -36,7 +36,10 @@ mod tests {
     fn an_answer_is_found_out_once() {
         for found in [false, true] {
             let answer = Answer::unknown();
-            assert_eq!(answer.or_find(if found { || true } else { || false }), found);
+            assert_eq!(
+                answer.or_find(if found { || true } else { || false }),
+                found
+            );
             assert_eq!(answer.or_find(|| unreachable!("it is known")), found);
         }
     }

@@ -163,6 +163,7 @@ pub(crate) fn plan_each(
 }
 
 /// Returns the kernel groups that [`plan_each`] finds.
+#[inline]
 pub(crate) fn plan(
     members: &[Placement],
     cores: &[CorePmu],
