@@ -262,7 +262,7 @@ pub fn linux_backend() -> Result<quipu_linux::LinuxBackend> {
 }
 
 /// Returns the model-specific registers, with the native events of this CPU.
-fn msr(native: &NativeEvents) -> BackendStatus {
+fn msr(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(all(feature = "msr", unix))] {
             let open = crate::msr::open_with(native, crate::msr::options());
