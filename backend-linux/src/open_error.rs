@@ -22,7 +22,7 @@ type Meaning = (ErrorKind, &'static str);
 ///
 /// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
 /// looked at when it matters.
-// These functions are called from one place each, and stand in its unit of the compiler.
+// What explains refusals of counters is asked for in one place, and stands in its unit of the compiler.
 #[inline]
 pub(crate) fn explain(
     refused: &RefusedMember,
