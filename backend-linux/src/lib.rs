@@ -6,6 +6,7 @@ pub mod sampling;
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;
+        mod answer;
         mod arm_names;
         mod backend;
         mod capabilities;

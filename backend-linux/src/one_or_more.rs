@@ -53,7 +53,7 @@ impl<T> OneOrMore<T> {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn push_second(&mut self, item: T) {
         if let Self::One([first]) = std::mem::take(self) {
             *self = Self::Other(vec![first, item]);

@@ -22,6 +22,8 @@ type Meaning = (ErrorKind, &'static str);
 ///
 /// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
 /// looked at when it matters.
+// What explains refusals of counters is asked for in one place, and stands in its unit of the compiler.
+#[inline]
 pub(crate) fn explain(
     refused: &RefusedMember,
     spec: &GroupSpec,
@@ -81,6 +83,7 @@ pub(crate) fn explain(
 }
 
 /// Returns the meaning of an errno for a refused member. `opens` tries to open a counter by itself.
+#[inline]
 fn meaning(
     errno: i32,
     refused: &RefusedMember,
@@ -178,6 +181,7 @@ fn meaning(
 }
 
 /// Finds the first setting without which the counter opens by itself.
+#[inline]
 fn unsupported_setting(
     refused: &RefusedMember,
     opens: impl Fn(&PerfEventAttr, Attach) -> bool,
@@ -244,6 +248,7 @@ fn counts_kernel(refused: &RefusedMember) -> bool {
 }
 
 /// Returns true if counting user mode only is permitted and the event occurs there.
+#[inline]
 fn opens_in_user_mode(
     refused: &RefusedMember,
     event: &Event,
@@ -273,6 +278,7 @@ fn nothing() -> PerfEventAttr {
 
 /// Returns true if the CPU does not exist or is offline. Where sysfs does not tell, a dummy event is
 /// tried there.
+#[inline]
 fn is_offline(attach: Attach, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
@@ -294,6 +300,7 @@ enum Instead {
 }
 
 /// Returns what the user can do about a refusal, by the facts of this machine.
+#[inline]
 fn hint(
     errno: i32,
     refused: &RefusedMember,
@@ -318,6 +325,7 @@ fn hint(
     }
 }
 
+#[inline]
 fn permission_hint(
     errno: i32,
     refused: &RefusedMember,

@@ -177,6 +177,7 @@ pub(crate) fn plan_each(
 }
 
 /// Returns the kernel groups that [`plan_each`] finds.
+#[inline]
 pub(crate) fn plan(
     members: &[Placement],
     cores: &[CorePmu],

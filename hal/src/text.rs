@@ -133,8 +133,6 @@ pub use names::{Generalized, generalized};
 pub use nearest::{nearest, nearest_of};
 
 use cursor::{Cursor, Fault};
-use event::{take_event, unexpected};
-use group::{take_group, take_list};
 use modifiers::Modifiers;
 
 /// Reads a list of events and groups, separated by commas: what follows `-e`.
@@ -173,7 +171,8 @@ pub fn parse_list(text: &str) -> Result<Vec<GroupSpec>> {
 /// # Errors
 /// As [`parse_list`].
 pub fn parse_list_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<Vec<GroupSpec>> {
-    take_list(&mut Cursor::with_masks(text, ends_in_mask))
+    Cursor::with_masks(text, ends_in_mask)
+        .take_list()
         .map_err(|fault| fault.into_error(text, "a list of events"))
 }
 
@@ -240,10 +239,12 @@ impl FromStr for GroupSpec {
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text.
     fn from_str(text: &str) -> Result<Self> {
         let mut cursor = Cursor::new(text);
-        take_group(&mut cursor)
+        cursor
+            .take_group()
             .and_then(|group| match cursor.peek() {
                 None => Ok(group),
-                Some(_) => Err(unexpected(&cursor, "the end of the group")
+                Some(_) => Err(cursor
+                    .unexpected("the end of the group")
                     .with_hint("several groups are read by text::parse_list")),
             })
             .map_err(|fault| fault.into_error(text, "a group"))
@@ -258,13 +259,13 @@ fn take_only_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
             .expected("an event")
             .with_hint("a group is read as a GroupSpec"));
     }
-    let event = take_event(cursor)?;
+    let event = cursor.take_event()?;
     cursor.skip_space();
     match cursor.peek() {
         None => Ok(event),
         Some(',') => Err(cursor
             .expected("the end of the event")
             .with_hint("several events are read by text::parse_list")),
-        Some(_) => Err(unexpected(cursor, "the end of the event")),
+        Some(_) => Err(cursor.unexpected("the end of the event")),
     }
 }

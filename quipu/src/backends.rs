@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use quipu_hal::{Backend, Error, ErrorKind, Result};
 
-use crate::NativeEvents;
+use crate::{NativeEvents, SharedNativeEvents};
 
 /// The backends of this machine, in order of preference.
 pub struct Machine {
-    pub(crate) native: Arc<NativeEvents>,
+    pub(crate) native: SharedNativeEvents,
     backends: Vec<BackendStatus>,
     /// The backends that count together, or why there are none.
     counting: Result<Vec<Arc<dyn Backend>>>,
@@ -27,7 +27,7 @@ impl Machine {
     /// Returns this machine; it is looked at once, on the first call.
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Machine> = OnceLock::new();
-        THIS.get_or_init(|| Self::with(Arc::clone(NativeEvents::this())))
+        THIS.get_or_init(|| Self::with(NativeEvents::shared()))
     }
 
     /// Returns this machine with other native events: of an event file, or of another CPU.
@@ -36,7 +36,8 @@ impl Machine {
         Self::with(native)
     }
 
-    fn with(native: Arc<NativeEvents>) -> Self {
+    #[inline]
+    fn with(native: SharedNativeEvents) -> Self {
         let backends = vec![linux(&native), pctr(&native), posix()];
         Self {
             counting: counting(&backends),
@@ -225,7 +226,7 @@ impl fmt::Debug for BackendStatus {
 }
 
 /// Returns perf_event_open(2) with the native events of this CPU, if the database knows it.
-fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
+fn linux(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(all(feature = "linux", target_os = "linux"))] {
             BackendStatus::new("linux", linux_with(native).map(|linux| Arc::new(linux) as Arc<dyn Backend>))
@@ -237,7 +238,7 @@ fn linux(native: &Arc<NativeEvents>) -> BackendStatus {
 }
 
 #[cfg(all(feature = "linux", target_os = "linux"))]
-fn linux_with(native: &Arc<NativeEvents>) -> Result<quipu_linux::LinuxBackend> {
+fn linux_with(native: &SharedNativeEvents) -> Result<quipu_linux::LinuxBackend> {
     cfg_if::cfg_if! {
         if #[cfg(feature = "events")] {
             let native = Arc::clone(native);
@@ -261,7 +262,7 @@ pub fn linux_backend() -> Result<quipu_linux::LinuxBackend> {
 }
 
 /// Returns the model-specific registers, with the native events of this CPU.
-fn msr(native: &NativeEvents) -> BackendStatus {
+fn msr(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(all(feature = "msr", unix))] {
             let open = crate::msr::open_with(native, crate::msr::options());
@@ -275,7 +276,7 @@ fn msr(native: &NativeEvents) -> BackendStatus {
 
 /// Returns the device with the functions of this CPU, which is opened when a hardware event asks for it; without
 /// functions it still has the time stamp counter.
-fn pctr(native: &Arc<NativeEvents>) -> BackendStatus {
+fn pctr(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(all(feature = "pctr", target_os = "openbsd"))] {
             let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);

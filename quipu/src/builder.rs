@@ -1,5 +1,6 @@
 //! Descriptions of event sets.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
@@ -9,8 +10,7 @@ use quipu_hal::{
     Attributes, Backend, Error, ErrorKind, Event, EventSpec, GroupSpec, Result, Target,
 };
 
-use crate::expansion::ExpandedGroup;
-use crate::open::{OpenGroup, Opener, may_open_apart};
+use crate::open::{OpenGroup, may_open_apart};
 use crate::preset::SharedFormula;
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
@@ -346,6 +346,26 @@ impl EventSetBuilder {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// The backends, target and fallbacks that the groups of a set are opened with.
+pub(crate) struct Opener<'a> {
+    pub(crate) backends: &'a [Arc<dyn Backend>],
+    /// The machine whose backends they are, unless they were given.
+    pub(crate) machine: Option<&'a Machine>,
+    /// The child to count in place of CPUs, on backends that follow tasks only.
+    pub(crate) child: Option<i32>,
+    pub(crate) target: &'a Target,
+    pub(crate) user_mode_fallback: bool,
+    pub(crate) cpu_fallback: bool,
+}
+
+/// A group with each preset of several events replaced by the terms of its formula.
+pub(crate) struct ExpandedGroup<'a> {
+    pub(crate) asked: &'a [EventSpec],
+    /// For each member asked for; none if no member is a preset.
+    pub(crate) formulas: Vec<Option<SharedFormula>>,
+    pub(crate) spec: Cow<'a, GroupSpec>,
 }
 
 /// Returns the attributes of a group, with each flag of its set.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
 use crate::SetEvent;
+use crate::builder::ExpandedGroup;
 use crate::open::OpenGroup;
 use crate::preset::{SharedFormula, term_refused};
 use crate::set_event::OpenEvent;
@@ -32,14 +33,6 @@ impl<'a> Outcome<'a> {
             fell_back: groups.iter().any(|open| open.in_user_mode),
         }
     }
-}
-
-/// A group with each preset of several events replaced by the terms of its formula.
-pub(crate) struct ExpandedGroup<'a> {
-    asked: &'a [EventSpec],
-    /// For each member asked for; none if no member is a preset.
-    formulas: Vec<Option<SharedFormula>>,
-    spec: Cow<'a, GroupSpec>,
 }
 
 impl<'a> ExpandedGroup<'a> {

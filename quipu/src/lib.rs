@@ -26,11 +26,12 @@ cfg_if::cfg_if! {
         mod native;
 
         pub use native::NativeEvents;
+        use native::SharedNativeEvents;
         pub use selection::{BackendChoice, MatchedCpu, Selection};
     } else {
         mod no_native_events;
 
-        use no_native_events::NativeEvents;
+        use no_native_events::{NativeEvents, SharedNativeEvents};
     }
 }
 

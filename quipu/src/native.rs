@@ -41,6 +41,9 @@ struct Opened {
     skipped_files: Vec<Error>,
 }
 
+/// Native events that several share.
+pub(crate) type SharedNativeEvents = Arc<NativeEvents>;
+
 impl NativeEvents {
     /// Returns those of this machine, from the embedded database and the event files of this system and user
     /// ([`Database::open`]).
@@ -52,6 +55,11 @@ impl NativeEvents {
     pub fn this() -> &'static Arc<Self> {
         static THIS: OnceLock<Arc<NativeEvents>> = OnceLock::new();
         THIS.get_or_init(Arc::default)
+    }
+
+    /// Returns the same, to be kept.
+    pub(crate) fn shared() -> SharedNativeEvents {
+        Arc::clone(Self::this())
     }
 
     /// Sets the CPU to be another than that of this machine, by its id in the database. To count with,

@@ -1,18 +1,22 @@
 //! Native events of a build without the event database: there are none.
 
-use std::sync::{Arc, OnceLock};
-
 use quipu_hal::{Event, Result};
 
 use crate::preset::SharedFormula;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NativeEvents;
 
+/// Native events that several share.
+pub(crate) type SharedNativeEvents = &'static NativeEvents;
+
 impl NativeEvents {
-    pub(crate) fn this() -> &'static Arc<Self> {
-        static THIS: OnceLock<Arc<NativeEvents>> = OnceLock::new();
-        THIS.get_or_init(Arc::default)
+    pub(crate) fn this() -> &'static SharedNativeEvents {
+        &&Self
+    }
+
+    pub(crate) fn shared() -> SharedNativeEvents {
+        &Self
     }
 
     pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<SharedFormula>> {

@@ -66,6 +66,7 @@ impl OpenEvent {
 
 impl SetEvent {
     /// Returns an event as it is counted: in user mode only if it fell back to that.
+    #[inline(never)]
     pub(crate) fn new(
         asked: &EventSpec,
         request: usize,
@@ -89,6 +90,7 @@ impl SetEvent {
         }
     }
 
+    #[inline]
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.name = OnceLock::from(Box::from(name));
         self

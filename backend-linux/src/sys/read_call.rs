@@ -12,17 +12,18 @@
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::Path;
-use std::sync::LazyLock;
 
+use crate::answer::Answer;
 use crate::kernel_file;
 
 /// Returns true if the kernel says that it leaves its own addresses in the return stack.
 pub(super) fn leaves_returns() -> bool {
-    static LEAVES: LazyLock<bool> = LazyLock::new(|| {
+    static LEAVES: Answer = Answer::unknown();
+    let find = || {
         let path = "/sys/devices/system/cpu/vulnerabilities/spec_rstack_overflow";
         kernel_file::read(Path::new(path)).is_ok_and(|says| says.contains("Safe RET"))
-    });
-    cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && *LEAVES
+    };
+    cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && LEAVES.or_find(find)
 }
 
 /// Reads from a descriptor, as read(2) does; the number of bytes, or the errno. After

@@ -24,7 +24,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
         )
         .with_reason(reason)
     };
-    let text = text.trim();
+    let text = text.trim_ascii();
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -56,7 +56,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
 
 #[inline(never)]
 fn number(text: &str) -> Option<u32> {
-    text.trim().parse().ok()
+    text.trim_ascii().parse().ok()
 }
 
 #[cfg(test)]

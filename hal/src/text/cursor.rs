@@ -52,6 +52,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past `wanted` if it comes next.
+    #[inline(never)]
     pub(super) fn eat(&mut self, wanted: char) -> bool {
         let rest = self.rest.strip_prefix(wanted);
         self.rest = rest.unwrap_or(self.rest);

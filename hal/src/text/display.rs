@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{Breakpoint, Event, EventSpec, GroupSpec, PmuEvent, RawEvent, Term, TermValue};
 
 use super::cursor::Cursor;
-use super::event::{is_plain_value, is_tracepoint, take_event};
+use super::event::{is_plain_value, is_tracepoint};
 use super::modifiers::{group_letters, letters};
 use super::quoted::{MaybeQuoted, is_name, is_part};
 
@@ -38,7 +38,7 @@ impl fmt::Display for Event {
 /// name, and `kprobe:u` a probe.
 fn reads_as_name(text: &str) -> bool {
     let reads = |written: &str| {
-        let read = take_event(&mut Cursor::new(written));
+        let read = Cursor::new(written).take_event();
         matches!(read, Ok((Event::Named(name), _)) if name == text)
     };
     reads(text) && reads(&format!("{text}:u"))

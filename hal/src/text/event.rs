@@ -5,51 +5,306 @@ use crate::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermV
 use super::cursor::{Cursor, Fault};
 use super::modifiers::{Modifiers, looks_like_modifiers};
 use super::names::generalized_from_name;
-use super::probe::take_probe;
-use super::quoted::{consists_of, is_name, is_one_of, is_part, is_value, take_quoted};
+use super::quoted::{consists_of, is_name, is_one_of, is_part, is_value};
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
 /// Length that `perf` and this module assume when none is given.
 const DEFAULT_LEN: u8 = 4;
 
-/// Reads an event and its modifiers.
-pub(super) fn take_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
-    if let Some(name) = take_quoted(cursor)? {
-        return if cursor.eat('/') {
-            take_pmu(cursor, name)
-        } else {
-            Ok((Event::Named(name), Modifiers::after_colon(cursor)?))
+impl Cursor<'_> {
+    /// Reads an event and its modifiers.
+    pub(super) fn take_event(&mut self) -> Result<(Event, Modifiers), Fault> {
+        if let Some(name) = self.take_quoted()? {
+            return if self.eat('/') {
+                self.take_pmu(name)
+            } else {
+                Ok((Event::Named(name), Modifiers::after_colon(self)?))
+            };
+        }
+        let start = *self;
+        let at = self.at();
+        let word = self.take_word();
+        if word.is_empty() {
+            return Err(self.unexpected("an event"));
+        }
+        let colon = word.bytes().position(|byte| byte == b':');
+        if let Some(colon) = colon
+            && let Some(take) = taker(&word[..colon])
+        {
+            *self = start.past(colon + 1);
+            return take(self);
+        }
+        if !self.eat('/') {
+            return self.bare(word, colon, at);
+        }
+        if is_tracepoint(word) {
+            let event = Event::Named(word.to_owned());
+            return Ok((event, self.take_condition()?));
+        }
+        match word.find(|c| !is_name(c)) {
+            Some(bad) => Err(Fault::new(
+                at + bad,
+                "expected the name of a PMU before '/', without ':' and '='",
+            )
+            .with_hint(QUOTE)),
+            None if word == "raw" => self.take_raw(),
+            None => self.take_pmu(word.to_owned()),
+        }
+    }
+
+    /// The fault of finding something else than `what`, perhaps because it is part of a name.
+    pub(super) fn unexpected(&self, what: &str) -> Fault {
+        let fault = self.expected(what);
+        match self.peek() {
+            Some(c) if !is_one_of(",{}/'", c) => fault.with_hint(QUOTE),
+            _ => fault,
+        }
+    }
+
+    /// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
+    fn bare(
+        &self,
+        word: &str,
+        colon: Option<usize>,
+        at: usize,
+    ) -> Result<(Event, Modifiers), Fault> {
+        let (first, after) = match colon {
+            Some(colon) => (&word[..colon], Some(&word[colon + 1..])),
+            None => (word, None),
         };
+        let known = match generalized_from_name(first) {
+            // Native events are called L1D and ITLB too, and they have unit masks.
+            Some(Event::Cache(_)) if after.is_some_and(|after| self.has_mask(word, after)) => None,
+            Some(event) => Some(event),
+            None => raw_bits(first, at)?.map(Event::from),
+        };
+        if let Some(event) = known {
+            let modifiers = match after {
+                None => Modifiers::NONE,
+                Some(letters) => Modifiers::read(letters, at + first.len() + 1)
+                    .map_err(|fault| fault.with_hint(quote_hint(word)))?,
+            };
+            return Ok((event, modifiers));
+        }
+        let (name, modifiers) = match split_last(word) {
+            _ if self.ends_in_mask(word) => (word, Modifiers::NONE),
+            Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
+                let letters_at = at + name.len() + 1;
+                let modifiers = Modifiers::read(letters, letters_at)
+                    .map_err(|fault| fault.with_hint(quote_hint(word)))?;
+                if let Some((_, more)) = split_last(name)
+                    && looks_like_modifiers(more)
+                    && !self.ends_in_mask(name)
+                {
+                    return Err(Fault::new(
+                        letters_at - 1,
+                        format!("modifiers stand together: \":{more}{letters}\""),
+                    )
+                    .with_hint(format!(
+                        "if {more:?} belongs to the name, write '{name}':{letters}"
+                    )));
+                }
+                (name, modifiers)
+            }
+            _ => (word, Modifiers::NONE),
+        };
+        check_name(name, at)?;
+        let (name, modifiers) = levels_within(name, modifiers, at)?;
+        Ok((Event::Named(name), modifiers))
     }
-    let start = *cursor;
-    let at = cursor.at();
-    let word = cursor.take_word();
-    if word.is_empty() {
-        return Err(unexpected(cursor, "an event"));
+
+    /// Returns true if one of the parts after a cache's name is a unit mask: it is known as one, or is made of
+    /// other letters than modifiers are.
+    fn has_mask(&self, word: &str, after: &str) -> bool {
+        let no_modifiers = |part: &str| !part.is_empty() && !looks_like_modifiers(part);
+        let is_word =
+            |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.len() > 1;
+        let native = !word.contains('-') && after.split(':').any(|p| no_modifiers(p) && is_word(p));
+        native || self.ends_in_mask(word)
     }
-    let colon = word.bytes().position(|byte| byte == b':');
-    if let Some(colon) = colon
-        && let Some(take) = taker(&word[..colon])
-    {
-        *cursor = start.past(colon + 1);
-        return take(cursor);
+
+    /// Reads a tracepoint after its prefix.
+    fn take_tracepoint(&mut self) -> Result<(Event, Modifiers), Fault> {
+        let system = self.take_text(is_part, "the system of a tracepoint")?;
+        if !self.eat(':') {
+            return Err(self.expected("':' and the name of the tracepoint"));
+        }
+        let name = self.take_text(is_part, "the name of a tracepoint")?;
+        let modifiers = match self.eat('/') {
+            true => self.take_condition()?,
+            false => Modifiers::after_colon(self)?,
+        };
+        Ok((Event::Tracepoint { system, name }, modifiers))
     }
-    if !cursor.eat('/') {
-        return bare(cursor, word, colon, at);
+
+    /// Reads the condition of a tracepoint, the second slash, and modifiers.
+    fn take_condition(&mut self) -> Result<Modifiers, Fault> {
+        let at = self.at();
+        let mut condition = None;
+        self.take_terms(&mut |at, Term { name, value }| match value {
+            Some(TermValue::Text(text)) if name == "filter" => {
+                condition = Some(text);
+                Ok(())
+            }
+            _ => Err(Fault::new(
+                at,
+                "a tracepoint takes filter='CONDITION' between slashes, and nothing else",
+            )),
+        })?;
+        let mut modifiers = Modifiers::after_slash(self)?;
+        modifiers.condition = condition;
+        modifiers.at = modifiers.at.or(Some(at));
+        Ok(modifiers)
     }
-    if is_tracepoint(word) {
-        let event = Event::Named(word.to_owned());
-        return Ok((event, take_condition(cursor)?));
+
+    /// Reads a breakpoint after its prefix.
+    fn take_breakpoint(&mut self) -> Result<(Event, Modifiers), Fault> {
+        let address = self.take_number("an address")?;
+        let len = if self.eat('/') {
+            let at = self.at();
+            let len = self.take_number("a length in bytes")?;
+            Some(u8::try_from(len).map_err(|_| Fault::new(at, "length of more than 255 bytes"))?)
+        } else {
+            None
+        };
+        let mut access = BreakpointAccess::ReadWrite;
+        let mut modifiers = Modifiers::NONE;
+        if self.eat(':') {
+            let at = self.at();
+            let word = self.take_while(is_part);
+            if word.starts_with(['r', 'w', 'x']) {
+                access = access_from_letters(word)
+                    .ok_or_else(|| Fault::new(at, "expected r, w, rw or x as the access"))?;
+                modifiers = Modifiers::after_colon(self)?;
+            } else {
+                modifiers = Modifiers::read(word, at).map_err(|fault| {
+                    fault.with_hint("an access, r, w, rw or x, comes before the modifiers")
+                })?;
+            }
+        }
+        let len = len.unwrap_or(match access {
+            BreakpointAccess::Execute => Breakpoint::EXECUTE_LEN,
+            _ => DEFAULT_LEN,
+        });
+        let breakpoint = Breakpoint {
+            address,
+            len,
+            access,
+        };
+        Ok((breakpoint.into(), modifiers))
     }
-    match word.find(|c| !is_name(c)) {
-        Some(bad) => Err(Fault::new(
-            at + bad,
-            "expected the name of a PMU before '/', without ':' and '='",
-        )
-        .with_hint(QUOTE)),
-        None if word == "raw" => take_raw(cursor),
-        None => take_pmu(cursor, word.to_owned()),
+
+    /// Reads the terms of a PMU's event, the second slash, and modifiers.
+    fn take_pmu(&mut self, pmu: String) -> Result<(Event, Modifiers), Fault> {
+        let mut terms = Vec::new();
+        self.take_terms(&mut |_, term| {
+            terms.push(term);
+            Ok(())
+        })?;
+        let modifiers = Modifiers::after_slash(self)?;
+        Ok((PmuEvent { pmu, terms }.into(), modifiers))
+    }
+
+    /// Reads the words of a raw event, the second slash, and modifiers.
+    fn take_raw(&mut self) -> Result<(Event, Modifiers), Fault> {
+        let mut words = [None; 4];
+        self.take_terms(&mut |at, Term { name, value }| {
+            let index = match name.as_str() {
+                "config" => 0,
+                "config1" => 1,
+                "config2" => 2,
+                "config3" => 3,
+                _ => {
+                    let reason = "expected config, config1, config2 or config3";
+                    return Err(Fault::new(at, reason)
+                        .with_hint("fields are the terms of a PMU: cpu/event=0xc0/"));
+                }
+            };
+            let Some(TermValue::Number(value)) = value else {
+                return Err(Fault::new(at, format!("{name} needs a number")));
+            };
+            match words[index].replace(value) {
+                Some(_) => Err(Fault::new(at, format!("{name} for the second time"))),
+                None => Ok(()),
+            }
+        })?;
+        let modifiers = Modifiers::after_slash(self)?;
+        let [config, config1, config2, config3] = words.map(Option::unwrap_or_default);
+        let raw = RawEvent {
+            config,
+            config1,
+            config2,
+            config3,
+        };
+        Ok((raw.into(), modifiers))
+    }
+
+    /// Reads terms up to and past the second slash, giving each with its place to `each`.
+    fn take_terms(
+        &mut self,
+        each: &mut dyn FnMut(usize, Term) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.skip_space();
+        if self.eat('/') {
+            return Ok(());
+        }
+        loop {
+            self.skip_space();
+            let at = self.at();
+            each(at, self.take_term()?)?;
+            self.skip_space();
+            if self.eat('/') {
+                return Ok(());
+            }
+            if !self.eat(',') {
+                return Err(self.expected("',' and another term, or '/'"));
+            }
+        }
+    }
+
+    fn take_term(&mut self) -> Result<Term, Fault> {
+        let name = self.take_text(is_name, "a term")?;
+        if !self.eat('=') {
+            return Ok(Term { name, value: None });
+        }
+        let at = self.at();
+        let value = if let Some(text) = self.take_quoted()? {
+            TermValue::Text(text)
+        } else {
+            let word = self.take_while(is_value);
+            if word.is_empty() {
+                return Err(self.expected("a value"));
+            }
+            value(word, at)?
+        };
+        Ok(Term {
+            name,
+            value: Some(value),
+        })
+    }
+
+    /// Reads quoted text, or a word of these characters.
+    pub(super) fn take_text(
+        &mut self,
+        allowed: fn(char) -> bool,
+        what: &str,
+    ) -> Result<String, Fault> {
+        if let Some(text) = self.take_quoted()? {
+            return Ok(text);
+        }
+        match self.take_while(allowed) {
+            "" => Err(self.expected(what)),
+            word => Ok(word.to_owned()),
+        }
+    }
+
+    pub(super) fn take_number(&mut self, what: &str) -> Result<u64, Fault> {
+        let at = self.at();
+        match self.take_while(|c| c.is_ascii_alphanumeric()) {
+            "" => Err(self.expected(what)),
+            word => number(word, at),
+        }
     }
 }
 
@@ -59,91 +314,20 @@ type Taker = fn(&mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>;
 /// Returns the reader of the events that begin with a word and a colon, where these are none of its name.
 fn taker(word: &str) -> Option<Taker> {
     Some(match word {
-        "tracepoint" => take_tracepoint,
-        "mem" => take_breakpoint,
-        "kprobe" => |cursor| take_probe(cursor, false, false),
-        "kretprobe" => |cursor| take_probe(cursor, false, true),
-        "uprobe" => |cursor| take_probe(cursor, true, false),
-        "uretprobe" => |cursor| take_probe(cursor, true, true),
+        "tracepoint" => |cursor| cursor.take_tracepoint(),
+        "mem" => |cursor| cursor.take_breakpoint(),
+        "kprobe" => |cursor| cursor.take_probe(false, false),
+        "kretprobe" => |cursor| cursor.take_probe(false, true),
+        "uprobe" => |cursor| cursor.take_probe(true, false),
+        "uretprobe" => |cursor| cursor.take_probe(true, true),
         _ => return None,
     })
-}
-
-/// The fault of finding something else than `what`, perhaps because it is part of a name.
-pub(super) fn unexpected(cursor: &Cursor<'_>, what: &str) -> Fault {
-    let fault = cursor.expected(what);
-    match cursor.peek() {
-        Some(c) if !is_one_of(",{}/'", c) => fault.with_hint(QUOTE),
-        _ => fault,
-    }
-}
-
-/// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
-fn bare(
-    cursor: &Cursor<'_>,
-    word: &str,
-    colon: Option<usize>,
-    at: usize,
-) -> Result<(Event, Modifiers), Fault> {
-    let (first, after) = match colon {
-        Some(colon) => (&word[..colon], Some(&word[colon + 1..])),
-        None => (word, None),
-    };
-    let known = match generalized_from_name(first) {
-        // Native events are called L1D and ITLB too, and they have unit masks.
-        Some(Event::Cache(_)) if after.is_some_and(|after| has_mask(cursor, word, after)) => None,
-        Some(event) => Some(event),
-        None => raw_bits(first, at)?.map(Event::from),
-    };
-    if let Some(event) = known {
-        let modifiers = match after {
-            None => Modifiers::NONE,
-            Some(letters) => Modifiers::read(letters, at + first.len() + 1)
-                .map_err(|fault| fault.with_hint(quote_hint(word)))?,
-        };
-        return Ok((event, modifiers));
-    }
-    let (name, modifiers) = match split_last(word) {
-        _ if cursor.ends_in_mask(word) => (word, Modifiers::NONE),
-        Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
-            let letters_at = at + name.len() + 1;
-            let modifiers = Modifiers::read(letters, letters_at)
-                .map_err(|fault| fault.with_hint(quote_hint(word)))?;
-            if let Some((_, more)) = split_last(name)
-                && looks_like_modifiers(more)
-                && !cursor.ends_in_mask(name)
-            {
-                return Err(Fault::new(
-                    letters_at - 1,
-                    format!("modifiers stand together: \":{more}{letters}\""),
-                )
-                .with_hint(format!(
-                    "if {more:?} belongs to the name, write '{name}':{letters}"
-                )));
-            }
-            (name, modifiers)
-        }
-        _ => (word, Modifiers::NONE),
-    };
-    check_name(name, at)?;
-    let (name, modifiers) = levels_within(name, modifiers, at)?;
-    Ok((Event::Named(name), modifiers))
 }
 
 /// Splits text at its last colon.
 #[inline(never)]
 fn split_last(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':')
-}
-
-/// Returns true if one of the parts after a cache's name is a unit mask: it is known as one, or is made of
-/// other letters than modifiers are.
-fn has_mask(cursor: &Cursor<'_>, word: &str, after: &str) -> bool {
-    let no_modifiers = |part: &str| !part.is_empty() && !looks_like_modifiers(part);
-    let is_word =
-        |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.len() > 1;
-    let native = !word.contains('-') && after.split(':').any(|p| no_modifiers(p) && is_word(p));
-    native || cursor.ends_in_mask(word)
 }
 
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
@@ -232,20 +416,6 @@ fn raw_bits(word: &str, at: usize) -> Result<Option<RawEvent>, Fault> {
     }
 }
 
-/// Reads a tracepoint after its prefix.
-fn take_tracepoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
-    let system = take_text(cursor, is_part, "the system of a tracepoint")?;
-    if !cursor.eat(':') {
-        return Err(cursor.expected("':' and the name of the tracepoint"));
-    }
-    let name = take_text(cursor, is_part, "the name of a tracepoint")?;
-    let modifiers = match cursor.eat('/') {
-        true => take_condition(cursor)?,
-        false => Modifiers::after_colon(cursor)?,
-    };
-    Ok((Event::Tracepoint { system, name }, modifiers))
-}
-
 /// Returns true if a word is the name of a tracepoint without `tracepoint:` before it.
 pub(super) fn is_tracepoint(word: &str) -> bool {
     let is_identifier =
@@ -254,158 +424,12 @@ pub(super) fn is_tracepoint(word: &str) -> bool {
         .is_some_and(|(system, name)| is_identifier(system) && is_identifier(name))
 }
 
-/// Reads the condition of a tracepoint, the second slash, and modifiers.
-fn take_condition(cursor: &mut Cursor<'_>) -> Result<Modifiers, Fault> {
-    let at = cursor.at();
-    let mut condition = None;
-    take_terms(cursor, &mut |at, Term { name, value }| match value {
-        Some(TermValue::Text(text)) if name == "filter" => {
-            condition = Some(text);
-            Ok(())
-        }
-        _ => Err(Fault::new(
-            at,
-            "a tracepoint takes filter='CONDITION' between slashes, and nothing else",
-        )),
-    })?;
-    let mut modifiers = Modifiers::after_slash(cursor)?;
-    modifiers.condition = condition;
-    modifiers.at = modifiers.at.or(Some(at));
-    Ok(modifiers)
-}
-
-/// Reads a breakpoint after its prefix.
-fn take_breakpoint(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
-    let address = take_number(cursor, "an address")?;
-    let len = if cursor.eat('/') {
-        let at = cursor.at();
-        let len = take_number(cursor, "a length in bytes")?;
-        Some(u8::try_from(len).map_err(|_| Fault::new(at, "length of more than 255 bytes"))?)
-    } else {
-        None
-    };
-    let mut access = BreakpointAccess::ReadWrite;
-    let mut modifiers = Modifiers::NONE;
-    if cursor.eat(':') {
-        let at = cursor.at();
-        let word = cursor.take_while(is_part);
-        if word.starts_with(['r', 'w', 'x']) {
-            access = access_from_letters(word)
-                .ok_or_else(|| Fault::new(at, "expected r, w, rw or x as the access"))?;
-            modifiers = Modifiers::after_colon(cursor)?;
-        } else {
-            modifiers = Modifiers::read(word, at).map_err(|fault| {
-                fault.with_hint("an access, r, w, rw or x, comes before the modifiers")
-            })?;
-        }
-    }
-    let len = len.unwrap_or(match access {
-        BreakpointAccess::Execute => Breakpoint::EXECUTE_LEN,
-        _ => DEFAULT_LEN,
-    });
-    let breakpoint = Breakpoint {
-        address,
-        len,
-        access,
-    };
-    Ok((breakpoint.into(), modifiers))
-}
-
 fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
     BreakpointAccess::ALL
         .iter()
         .copied()
         .find(|access| access.letters() == letters)
         .or((letters == "wr").then_some(BreakpointAccess::ReadWrite))
-}
-
-/// Reads the terms of a PMU's event, the second slash, and modifiers.
-fn take_pmu(cursor: &mut Cursor<'_>, pmu: String) -> Result<(Event, Modifiers), Fault> {
-    let mut terms = Vec::new();
-    take_terms(cursor, &mut |_, term| {
-        terms.push(term);
-        Ok(())
-    })?;
-    let modifiers = Modifiers::after_slash(cursor)?;
-    Ok((PmuEvent { pmu, terms }.into(), modifiers))
-}
-
-/// Reads the words of a raw event, the second slash, and modifiers.
-fn take_raw(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
-    let mut words = [None; 4];
-    take_terms(cursor, &mut |at, Term { name, value }| {
-        let index = match name.as_str() {
-            "config" => 0,
-            "config1" => 1,
-            "config2" => 2,
-            "config3" => 3,
-            _ => {
-                let reason = "expected config, config1, config2 or config3";
-                return Err(Fault::new(at, reason)
-                    .with_hint("fields are the terms of a PMU: cpu/event=0xc0/"));
-            }
-        };
-        let Some(TermValue::Number(value)) = value else {
-            return Err(Fault::new(at, format!("{name} needs a number")));
-        };
-        match words[index].replace(value) {
-            Some(_) => Err(Fault::new(at, format!("{name} for the second time"))),
-            None => Ok(()),
-        }
-    })?;
-    let modifiers = Modifiers::after_slash(cursor)?;
-    let [config, config1, config2, config3] = words.map(Option::unwrap_or_default);
-    let raw = RawEvent {
-        config,
-        config1,
-        config2,
-        config3,
-    };
-    Ok((raw.into(), modifiers))
-}
-
-/// Reads terms up to and past the second slash, giving each with its place to `each`.
-fn take_terms(
-    cursor: &mut Cursor<'_>,
-    each: &mut dyn FnMut(usize, Term) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    cursor.skip_space();
-    if cursor.eat('/') {
-        return Ok(());
-    }
-    loop {
-        cursor.skip_space();
-        let at = cursor.at();
-        each(at, take_term(cursor)?)?;
-        cursor.skip_space();
-        if cursor.eat('/') {
-            return Ok(());
-        }
-        if !cursor.eat(',') {
-            return Err(cursor.expected("',' and another term, or '/'"));
-        }
-    }
-}
-
-fn take_term(cursor: &mut Cursor<'_>) -> Result<Term, Fault> {
-    let name = take_text(cursor, is_name, "a term")?;
-    if !cursor.eat('=') {
-        return Ok(Term { name, value: None });
-    }
-    let at = cursor.at();
-    let value = if let Some(text) = take_quoted(cursor)? {
-        TermValue::Text(text)
-    } else {
-        let word = cursor.take_while(is_value);
-        if word.is_empty() {
-            return Err(cursor.expected("a value"));
-        }
-        value(word, at)?
-    };
-    Ok(Term {
-        name,
-        value: Some(value),
-    })
 }
 
 /// Returns true if text stands as the value of a term without quotes.
@@ -421,29 +445,6 @@ fn value(word: &str, at: usize) -> Result<TermValue, Fault> {
     number(word, at)
         .map(TermValue::Number)
         .map_err(|fault| fault.with_hint("put a value that is no number in single quotes"))
-}
-
-/// Reads quoted text, or a word of these characters.
-pub(super) fn take_text(
-    cursor: &mut Cursor<'_>,
-    allowed: fn(char) -> bool,
-    what: &str,
-) -> Result<String, Fault> {
-    if let Some(text) = take_quoted(cursor)? {
-        return Ok(text);
-    }
-    match cursor.take_while(allowed) {
-        "" => Err(cursor.expected(what)),
-        word => Ok(word.to_owned()),
-    }
-}
-
-pub(super) fn take_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u64, Fault> {
-    let at = cursor.at();
-    match cursor.take_while(|c| c.is_ascii_alphanumeric()) {
-        "" => Err(cursor.expected(what)),
-        word => number(word, at),
-    }
 }
 
 /// A decimal number, or a hexadecimal one after `0x`.

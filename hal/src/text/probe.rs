@@ -5,7 +5,6 @@ use std::fmt;
 use crate::{Event, Probe};
 
 use super::cursor::{Cursor, Fault};
-use super::event::{take_number, take_text};
 use super::modifiers::Modifiers;
 use super::quoted::{MaybeQuoted, is_one_of, is_part};
 
@@ -19,43 +18,45 @@ fn is_symbol(c: char) -> bool {
     is_part(c) && c != '+'
 }
 
-/// Reads a probe after its prefix, and its modifiers: one of a `user`'s program or of the kernel.
-pub(super) fn take_probe(
-    cursor: &mut Cursor<'_>,
-    user: bool,
-    on_return: bool,
-) -> Result<(Event, Modifiers), Fault> {
-    let object = if user {
-        let path = take_text(cursor, is_path, "the path of a program or library")?;
-        if !cursor.eat(':') {
-            return Err(cursor.expected("':' and a function, or the byte in the file"));
-        }
-        Some(path.into())
-    } else {
-        None
-    };
-    let (symbol, offset) = take_place(cursor)?;
-    let modifiers = Modifiers::after_colon(cursor)?;
-    let probe = Probe {
-        object,
-        symbol,
-        offset,
-        on_return,
-    };
-    Ok((probe.into(), modifiers))
-}
-
-/// Reads `symbol`, `symbol+offset` or `offset`.
-fn take_place(cursor: &mut Cursor<'_>) -> Result<(Option<String>, u64), Fault> {
-    if cursor.peek().is_some_and(|c| c.is_ascii_digit()) {
-        return Ok((None, take_number(cursor, "an offset")?));
+impl Cursor<'_> {
+    /// Reads a probe after its prefix, and its modifiers: one of a `user`'s program or of the kernel.
+    pub(super) fn take_probe(
+        &mut self,
+        user: bool,
+        on_return: bool,
+    ) -> Result<(Event, Modifiers), Fault> {
+        let object = if user {
+            let path = self.take_text(is_path, "the path of a program or library")?;
+            if !self.eat(':') {
+                return Err(self.expected("':' and a function, or the byte in the file"));
+            }
+            Some(path.into())
+        } else {
+            None
+        };
+        let (symbol, offset) = self.take_place()?;
+        let modifiers = Modifiers::after_colon(self)?;
+        let probe = Probe {
+            object,
+            symbol,
+            offset,
+            on_return,
+        };
+        Ok((probe.into(), modifiers))
     }
-    let symbol = take_text(cursor, is_symbol, "a function or an offset")?;
-    let offset = match cursor.eat('+') {
-        true => take_number(cursor, "an offset")?,
-        false => 0,
-    };
-    Ok((Some(symbol), offset))
+
+    /// Reads `symbol`, `symbol+offset` or `offset`.
+    fn take_place(&mut self) -> Result<(Option<String>, u64), Fault> {
+        if self.peek().is_some_and(|c| c.is_ascii_digit()) {
+            return Ok((None, self.take_number("an offset")?));
+        }
+        let symbol = self.take_text(is_symbol, "a function or an offset")?;
+        let offset = match self.eat('+') {
+            true => self.take_number("an offset")?,
+            false => 0,
+        };
+        Ok((Some(symbol), offset))
+    }
 }
 
 /// `uprobe:/bin/x:main+0x10`.

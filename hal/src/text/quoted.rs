@@ -54,42 +54,44 @@ pub(super) fn is_name(c: char) -> bool {
     is_part(c) && is_value(c)
 }
 
-/// Reads text in single quotes if there is any; `\\`, `\'` and `\u{7f}` stand for a character.
-pub(super) fn take_quoted(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
-    let open = cursor.at();
-    if !cursor.eat('\'') {
-        return Ok(None);
-    }
-    let mut text = String::new();
-    loop {
-        text += cursor.take_while(|c| c != '\'' && c != '\\');
-        match cursor.next() {
-            Some('\'') => return Ok(Some(text)),
-            Some(_) => text.push(take_escaped(cursor)?),
-            None => return Err(Fault::new(open, "this quote is never closed")),
+impl Cursor<'_> {
+    /// Reads text in single quotes if there is any; `\\`, `\'` and `\u{7f}` stand for a character.
+    pub(super) fn take_quoted(&mut self) -> Result<Option<String>, Fault> {
+        let open = self.at();
+        if !self.eat('\'') {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        loop {
+            text += self.take_while(|c| c != '\'' && c != '\\');
+            match self.next() {
+                Some('\'') => return Ok(Some(text)),
+                Some(_) => text.push(self.take_escaped()?),
+                None => return Err(Fault::new(open, "this quote is never closed")),
+            }
         }
     }
-}
 
-/// Reads what follows a backslash.
-fn take_escaped(cursor: &mut Cursor<'_>) -> Result<char, Fault> {
-    for literal in ['\'', '\\'] {
-        if cursor.eat(literal) {
-            return Ok(literal);
+    /// Reads what follows a backslash.
+    fn take_escaped(&mut self) -> Result<char, Fault> {
+        for literal in ['\'', '\\'] {
+            if self.eat(literal) {
+                return Ok(literal);
+            }
         }
-    }
-    let at = cursor.at();
-    if cursor.eat_prefix("u{") {
-        let digits = cursor.take_while(|c| c.is_ascii_hexdigit());
-        let number = u32::from_str_radix(digits, 16).ok();
-        if let Some(c) = number.and_then(char::from_u32)
-            && cursor.eat('}')
-        {
-            return Ok(c);
+        let at = self.at();
+        if self.eat_prefix("u{") {
+            let digits = self.take_while(|c| c.is_ascii_hexdigit());
+            let number = u32::from_str_radix(digits, 16).ok();
+            if let Some(c) = number.and_then(char::from_u32)
+                && self.eat('}')
+            {
+                return Ok(c);
+            }
+            return Err(Fault::new(at, "no character has this number"));
         }
-        return Err(Fault::new(at, "no character has this number"));
+        Err(self.expected(r"\\, \' or \u{NUMBER} for one character"))
     }
-    Err(cursor.expected(r"\\, \' or \u{NUMBER} for one character"))
 }
 
 /// Displays text as it is if it is `plain`, in quotes otherwise.
@@ -132,7 +134,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Option<String>, String> {
         let mut cursor = Cursor::new(text);
-        take_quoted(&mut cursor).map_err(|fault| fault.into_error(text, "text").to_string())
+        cursor
+            .take_quoted()
+            .map_err(|fault| fault.into_error(text, "text").to_string())
     }
 
     #[test]
