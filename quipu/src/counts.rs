@@ -187,6 +187,13 @@ impl Counts {
         }
     }
 
+    fn group_mut(&mut self, group: usize) -> Option<&mut GroupCounts> {
+        match group.checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(other) => self.others.get_mut(other),
+        }
+    }
+
     /// Returns the buffer that a group was read into, or the reason why it could not be read; `None` if
     /// there are not so many groups. This is the shortest way to many readings; [`get`](Self::get) is the
     /// convenient one.
@@ -297,21 +304,19 @@ impl Counts {
         if !self.belongs_to(&earlier.events) {
             return Err(of_another_set("subtract counts"));
         }
-        let events = Arc::clone(&self.events);
         for (group, now) in self.groups_mut().enumerate() {
-            let Some(then) = earlier.group(group) else {
-                break;
-            };
-            if now.error.is_none() {
+            if now.error.is_none()
+                && let Some(then) = earlier.group(group)
+            {
                 now.error.clone_from(&then.error);
             }
-            for event in events.iter().flat_map(SetEvent::counted) {
-                match event.index() {
-                    Ok(at) if at.group == group && !event.is_gauge() => {
-                        now.buf.subtract(at.member, &then.buf)?;
-                    }
-                    _ => {}
-                }
+        }
+        let events = Arc::clone(&self.events);
+        for event in events.iter().flat_map(SetEvent::counted) {
+            if let (Ok(at), false) = (event.index(), event.is_gauge())
+                && let (Some(now), Some(then)) = (self.group_mut(at.group), earlier.group(at.group))
+            {
+                now.buf.subtract(at.member, &then.buf)?;
             }
         }
         Ok(())
