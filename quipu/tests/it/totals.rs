@@ -285,3 +285,29 @@ fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn sets_of_several_groups_are_subtracted() -> Result<()> {
+    let mut set = EventSet::builder()
+        .events("page-faults:u,minor-faults:u")?
+        .open()?;
+    if let Some(error) = set.events().iter().find_map(quipu::SetEvent::error) {
+        println!("SKIP differences of several groups: {error}");
+        return Ok(());
+    }
+    let mut counts = set.counts();
+    assert!(counts.buffer(1).is_some(), "the events are in one group");
+    set.enable()?;
+    std::hint::black_box(vec![1_u8; 1 << 22]);
+    set.read(&mut counts)?;
+    let totals = |counts: &quipu::Counts| -> Result<Vec<_>> {
+        let totals = counts.events().map(|event| event.total());
+        totals.map(|total| Ok(total?.exact())).collect()
+    };
+    let before = totals(&counts)?;
+    assert!(before.iter().all(|total| *total > Some(0)), "{before:?}");
+    let earlier = counts.clone();
+    counts.subtract(&earlier)?;
+    assert_eq!(totals(&counts)?, [Some(0), Some(0)]);
+    Ok(())
+}
