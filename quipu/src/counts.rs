@@ -1,7 +1,7 @@
 //! The readings of an event set, in request order.
 
 use std::fmt;
-use std::iter;
+use std::num::NonZero;
 use std::slice;
 use std::sync::Arc;
 
@@ -29,11 +29,38 @@ pub struct MemberIndex {
 #[derive(Debug)]
 pub struct Counts {
     events: Arc<[SetEvent]>,
-    /// True if each event is one reading, and all are the members of one group in their order.
-    is_one_row: bool,
-    /// In place, since most often it is the only one; without parts if there is none.
-    first: GroupCounts,
-    others: Box<[GroupCounts]>,
+    row: Row,
+    /// A reading for each event: those of the only group where the events are a [row](Row), else ones that are not exact.
+    in_a_row: GroupCounts,
+    /// The groups where they are none.
+    groups: Box<[GroupCounts]>,
+}
+
+/// Tells counts whose events are a row: each is one reading, and all are the members of one group in their order. Those of
+/// one set are equal; no others are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row(Option<NonZero<usize>>);
+
+impl Row {
+    /// Returns the row of events that are the members of groups of so many each; none if they are no row.
+    pub(crate) fn of(events: &Arc<[SetEvent]>, groups: impl IntoIterator<Item = usize>) -> Self {
+        let mut groups = groups.into_iter();
+        let in_order = |(member, event): (usize, &SetEvent)| {
+            event.only_reading() == MemberIndex { group: 0, member }
+        };
+        let is_row = groups.next() == Some(events.len())
+            && groups.next().is_none()
+            && events.iter().enumerate().all(in_order);
+        // The events are where they are as long as a set or its counts have them.
+        let place = NonZero::new(Arc::as_ptr(events).addr());
+        Self(place.filter(|_| is_row))
+    }
+
+    /// Returns true for events that are a row.
+    #[inline]
+    fn is_there(self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// The readings of a group, and the reason why it could not be read if it could not.
@@ -47,17 +74,17 @@ impl Clone for Counts {
     fn clone(&self) -> Self {
         Self {
             events: Arc::clone(&self.events),
-            is_one_row: self.is_one_row,
-            first: self.first.clone(),
-            others: self.others.clone(),
+            row: self.row,
+            in_a_row: self.in_a_row.clone(),
+            groups: self.groups.clone(),
         }
     }
 
     fn clone_from(&mut self, source: &Self) {
         self.events.clone_from(&source.events);
-        self.is_one_row = source.is_one_row;
-        self.first.clone_from(&source.first);
-        self.others.clone_from(&source.others);
+        self.row = source.row;
+        self.in_a_row.clone_from(&source.in_a_row);
+        self.groups.clone_from(&source.groups);
     }
 }
 
@@ -68,18 +95,28 @@ impl GroupCounts {
         match open.group.read(&mut self.buf) {
             Ok(()) => {
                 if self.error.is_some() {
-                    self.keep(None);
+                    self.forget();
                 }
             }
-            Err(error) => self.keep(Some(error)),
+            Err(error) => self.keep(error),
         }
     }
 
-    // Apart, so that a read keeps no registers for it.
+    // These two are apart, so that a read keeps no registers for them.
     #[cold]
     #[inline(never)]
-    fn keep(&mut self, error: Option<Error>) {
-        self.error = error;
+    fn forget(&mut self) {
+        self.error = None;
+    }
+
+    /// Keeps the error of a read, after which no reading is exact.
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, error: Error) {
+        for part in 0..self.buf.parts().len() {
+            self.buf[part].fill(NO_READING);
+        }
+        self.error = Some(error);
     }
 }
 
@@ -100,65 +137,55 @@ impl Clone for GroupCounts {
 /// The counts of one event.
 #[derive(Clone, Copy)]
 pub struct EventCount<'a> {
-    event: &'a SetEvent,
+    event: EventOf<'a>,
     counts: &'a Counts,
     /// The reading that is all there is of it, if that is so and it could be read; else one that is not exact.
     reading: &'a Reading,
 }
 
-/// Goes from event to event of [`Counts`].
-struct EventCounts<'a> {
-    counts: &'a Counts,
-    /// The readings of the events from here on, if each is one and they are in the events' order; else none.
-    row: slice::Iter<'a, Reading>,
-    events: slice::Iter<'a, SetEvent>,
+/// An event with counts.
+#[derive(Clone, Copy)]
+enum EventOf<'a> {
+    /// The event at this position in the request.
+    Request(usize),
+    /// A term of one.
+    Term(&'a SetEvent),
 }
 
-impl<'a> Iterator for EventCounts<'a> {
-    type Item = EventCount<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<EventCount<'a>> {
-        let event = self.events.next()?;
-        Some(EventCount {
-            event,
-            counts: self.counts,
-            reading: match self.row.next() {
-                Some(reading) => reading,
-                None => self.counts.only_reading(event),
-            },
-        })
-    }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.events.size_hint()
+impl<'a> EventOf<'a> {
+    /// Returns the event, which is one of the set with these counts.
+    fn of(self, counts: &'a Counts) -> &'a SetEvent {
+        match self {
+            Self::Request(index) => &counts.events[index],
+            Self::Term(event) => event,
+        }
     }
 }
-
-impl ExactSizeIterator for EventCounts<'_> {}
 
 /// Stands for no reading where an exact one is looked for.
 static NO_READING: Reading = Reading::new(0, 1, 0);
 
 impl Counts {
-    pub(crate) fn new(events: Arc<[SetEvent]>, bufs: impl Iterator<Item = ReadBuf>) -> Self {
+    pub(crate) fn new(
+        events: Arc<[SetEvent]>,
+        row: Row,
+        bufs: impl Iterator<Item = ReadBuf>,
+    ) -> Self {
         let mut groups = bufs.map(|buf| GroupCounts { buf, error: None });
-        let first = groups.next().unwrap_or_else(|| GroupCounts {
-            buf: ReadBuf::new(0, []),
-            error: None,
-        });
-        let others: Box<[_]> = groups.collect();
-        let in_order = |(member, event): (usize, &SetEvent)| {
-            event.only_reading() == MemberIndex { group: 0, member }
+        let in_a_row = match row.is_there() {
+            true => groups.next(),
+            false => None,
         };
+        let in_a_row = in_a_row.unwrap_or_else(|| {
+            let mut buf = ReadBuf::new(events.len(), [Part::whole()]);
+            buf[0].fill(NO_READING);
+            GroupCounts { buf, error: None }
+        });
         Self {
-            is_one_row: others.is_empty()
-                && first.buf.readings().len() == events.len()
-                && events.iter().enumerate().all(in_order),
             events,
-            first,
-            others,
+            row,
+            in_a_row,
+            groups: groups.collect(),
         }
     }
 
@@ -167,30 +194,26 @@ impl Counts {
         Arc::ptr_eq(&self.events, events)
     }
 
-    /// Returns the buffer of the first group.
-    #[inline]
-    pub(crate) fn first_mut(&mut self) -> &mut GroupCounts {
-        &mut self.first
+    /// Returns the buffer of the only group of a set whose events are this row.
+    #[inline(always)]
+    pub(crate) fn in_row(&mut self, row: Row) -> Option<&mut GroupCounts> {
+        (row.is_there() && self.row == row).then_some(&mut self.in_a_row)
     }
 
     /// Returns the buffers of all groups.
-    pub(crate) fn groups_mut(&mut self) -> impl Iterator<Item = &mut GroupCounts> {
-        iter::once(&mut self.first).chain(&mut self.others)
-    }
-
-    /// Returns the buffer of a group, if there are so many.
-    #[inline]
-    fn group(&self, group: usize) -> Option<&GroupCounts> {
-        match group.checked_sub(1) {
-            None => (!self.first.buf.parts().is_empty()).then_some(&self.first),
-            Some(other) => self.others.get(other),
+    pub(crate) fn groups_mut(&mut self) -> &mut [GroupCounts] {
+        match self.row.is_there() {
+            true => slice::from_mut(&mut self.in_a_row),
+            false => &mut self.groups,
         }
     }
 
-    fn group_mut(&mut self, group: usize) -> Option<&mut GroupCounts> {
-        match group.checked_sub(1) {
-            None => Some(&mut self.first),
-            Some(other) => self.others.get_mut(other),
+    /// Returns the buffers of all groups.
+    #[inline]
+    fn groups(&self) -> &[GroupCounts] {
+        match self.row.is_there() {
+            true => slice::from_ref(&self.in_a_row),
+            false => &self.groups,
         }
     }
 
@@ -199,7 +222,7 @@ impl Counts {
     /// convenient one.
     #[inline]
     pub fn buffer(&self, group: usize) -> Option<Result<&ReadBuf, &Error>> {
-        let GroupCounts { buf, error } = self.group(group)?;
+        let GroupCounts { buf, error } = self.groups().get(group)?;
         Some(match error {
             Some(error) => Err(error),
             None => Ok(buf),
@@ -223,36 +246,33 @@ impl Counts {
     /// ```
     #[inline]
     pub fn readings(&self) -> Option<&[Reading]> {
-        match (self.is_one_row, &self.first) {
-            (true, GroupCounts { buf, error: None }) => Some(buf.readings()),
-            _ => None,
-        }
+        let GroupCounts { buf, error } = &self.in_a_row;
+        (self.row.is_there() && error.is_none()).then(|| buf.readings())
     }
 
-    /// Returns the counts of an event of this set, or of a term of one.
-    pub(crate) fn of<'a>(&'a self, event: &'a SetEvent) -> EventCount<'a> {
+    /// Returns the counts of a term of an event of this set.
+    pub(crate) fn of_term<'a>(&'a self, term: &'a SetEvent) -> EventCount<'a> {
+        self.without_reading(EventOf::Term(term))
+    }
+
+    fn without_reading<'a>(&'a self, event: EventOf<'a>) -> EventCount<'a> {
         EventCount {
             event,
             counts: self,
-            reading: self.only_reading(event),
-        }
-    }
-
-    /// Returns the reading that is all there is of an event, or [`NO_READING`].
-    #[inline(never)]
-    fn only_reading(&self, event: &SetEvent) -> &Reading {
-        let at = event.only_reading();
-        match self.buffer(at.group) {
-            Some(Ok(buf)) => buf.get(0, at.member).unwrap_or(&NO_READING),
-            _ => &NO_READING,
+            reading: &NO_READING,
         }
     }
 
     /// Returns the total of any event of this set, or of a term of one.
     // Takes the event and not its counts, so that the caller's need not be in memory.
     #[cold]
-    fn any_total(&self, event: &SetEvent) -> Result<Count> {
-        self.of(event).any_total()
+    #[inline(never)]
+    fn any_total(&self, event: EventOf<'_>) -> Result<Count> {
+        let count = self.without_reading(event);
+        match count.only_reading().exact() {
+            Some(value) => Ok(Count::Exact(value.into())),
+            None => count.any_total(),
+        }
     }
 
     /// Returns the number of events that were asked for.
@@ -268,25 +288,22 @@ impl Counts {
     /// Returns one event, by its position in the request.
     #[inline]
     pub fn get(&self, index: usize) -> Option<EventCount<'_>> {
-        let event = self.events.get(index)?;
         Some(EventCount {
-            event,
+            event: EventOf::Request(index),
             counts: self,
-            reading: match self.readings().and_then(|row| row.get(index)) {
-                Some(reading) => reading,
-                None => self.only_reading(event),
-            },
+            reading: self.in_a_row.buf.readings().get(index)?,
         })
     }
 
     /// Returns every event, in request order.
     #[inline]
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventCount<'_>> {
-        EventCounts {
+        let readings = self.in_a_row.buf.readings().iter();
+        readings.enumerate().map(|(index, reading)| EventCount {
+            event: EventOf::Request(index),
             counts: self,
-            row: self.readings().unwrap_or_default().iter(),
-            events: self.events.iter(),
-        }
+            reading,
+        })
     }
 
     /// Returns the first event of this name, as [`EventCount::name`] gives it.
@@ -304,19 +321,18 @@ impl Counts {
         if !self.belongs_to(&earlier.events) {
             return Err(of_another_set("subtract counts"));
         }
-        for (group, now) in self.groups_mut().enumerate() {
-            if now.error.is_none()
-                && let Some(then) = earlier.group(group)
-            {
-                now.error.clone_from(&then.error);
-            }
-        }
         let events = Arc::clone(&self.events);
         for event in events.iter().flat_map(SetEvent::counted) {
             if let (Ok(at), false) = (event.index(), event.is_gauge())
-                && let (Some(now), Some(then)) = (self.group_mut(at.group), earlier.group(at.group))
+                && let Some(now) = self.groups_mut().get_mut(at.group)
+                && let Some(then) = earlier.groups().get(at.group)
             {
                 now.buf.subtract(at.member, &then.buf)?;
+            }
+        }
+        for (now, then) in self.groups_mut().iter_mut().zip(earlier.groups()) {
+            if let Some(error) = now.error.take().or_else(|| then.error.clone()) {
+                now.keep(error);
             }
         }
         Ok(())
@@ -326,12 +342,12 @@ impl Counts {
 impl<'a> EventCount<'a> {
     /// Returns the event as it was asked for, as text: `page-faults:u`.
     pub fn name(&self) -> &'a str {
-        self.event.name()
+        self.event().name()
     }
 
     /// Returns the request, and the counter that was opened for it.
     pub fn event(&self) -> &'a SetEvent {
-        self.event
+        self.event.of(self.counts)
     }
 
     /// Returns the total over all parts, each scaled by its own times.
@@ -352,6 +368,15 @@ impl<'a> EventCount<'a> {
         }
     }
 
+    /// Returns the reading that is all there is of it, or [`NO_READING`].
+    fn only_reading(&self) -> &'a Reading {
+        let at = self.event().only_reading();
+        match self.counts.buffer(at.group) {
+            Some(Ok(buf)) => buf.get(0, at.member).unwrap_or(&NO_READING),
+            _ => &NO_READING,
+        }
+    }
+
     fn any_total(&self) -> Result<Count> {
         if let Some(value) = self.evaluate() {
             return value?
@@ -359,7 +384,7 @@ impl<'a> EventCount<'a> {
                 .checked(self.name());
         }
         let (buf, member) = self.read()?;
-        if !self.event.is_gauge() {
+        if !self.event().is_gauge() {
             return buf
                 .total(member)
                 .ok_or_else(no_such_member)?
@@ -388,7 +413,7 @@ impl<'a> EventCount<'a> {
 
     /// Returns the value of the formula of a preset of several events; `None` for other events.
     fn evaluate(&self) -> Option<Result<Result<Count, NoValue>>> {
-        let preset = self.event.preset()?;
+        let preset = self.event().preset()?;
         if let Err(error) = self.check_terms() {
             return Some(Err(error));
         }
@@ -400,7 +425,7 @@ impl<'a> EventCount<'a> {
     /// # Errors
     /// The reason why the event could not be opened, or the group of a term not be read.
     pub fn term_readings(&self) -> Result<Vec<Vec<(&'a Part, &'a Reading)>>> {
-        if self.event.preset().is_none() {
+        if self.event().preset().is_none() {
             return Ok(vec![self.parts()?.collect()]);
         }
         self.check_terms()?;
@@ -420,8 +445,8 @@ impl<'a> EventCount<'a> {
     /// Returns the terms of a preset of several events, each counted by itself; none for other events.
     pub fn terms(&self) -> impl ExactSizeIterator<Item = EventCount<'a>> + use<'a> {
         let counts = self.counts;
-        let terms = self.event.preset().map_or(&[][..], Preset::terms);
-        terms.iter().map(move |event| counts.of(event))
+        let terms = self.event().preset().map_or(&[][..], Preset::terms);
+        terms.iter().map(move |term| counts.of_term(term))
     }
 
     /// Returns the readings, part by part.
@@ -434,7 +459,7 @@ impl<'a> EventCount<'a> {
     pub fn parts(
         &self,
     ) -> Result<impl ExactSizeIterator<Item = (&'a Part, &'a Reading)> + use<'a>> {
-        if self.event.preset().is_some() {
+        if self.event().preset().is_some() {
             let attempted = format!("give the readings of {}", self.name());
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("it is a formula over several events; each of them has readings"));
@@ -446,7 +471,7 @@ impl<'a> EventCount<'a> {
     /// Returns the buffer of the event's group, and its member there.
     #[inline]
     fn read(&self) -> Result<(&'a ReadBuf, usize)> {
-        let at = self.event.index().map_err(Clone::clone)?;
+        let at = self.event().index().map_err(Clone::clone)?;
         match self.counts.buffer(at.group) {
             Some(Ok(buf)) => Ok((buf, at.member)),
             Some(Err(error)) => Err(error.clone()),

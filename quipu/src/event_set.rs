@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target};
 
-use crate::counts::{Counts, MemberIndex, of_another_set};
+use crate::counts::{Counts, MemberIndex, Row, of_another_set};
 use crate::open::OpenGroup;
 use crate::{EventSetBuilder, SetEvent};
 
@@ -38,6 +38,7 @@ pub struct EventSet {
     groups: Vec<OpenGroup>,
     /// The thread that can start all groups at once, where that makes a difference.
     started_at_once_by: Option<u64>,
+    row: Row,
     /// The number of events if each is one reading, and all are the members of the groups in their order; else as many
     /// as there never are.
     in_a_row: usize,
@@ -71,7 +72,9 @@ impl EventSet {
             && *target == Target::CurrentThread
             && groups.iter().all(own)
             && events.iter().any(counts_calls);
+        let members = groups.iter().map(|open| open.group.members().len());
         Self {
+            row: Row::of(&events, members),
             in_a_row: match are_in_a_row(&events, &groups) {
                 true => events.len(),
                 false => usize::MAX,
@@ -97,7 +100,7 @@ impl EventSet {
     /// Returns a buffer to read this set into; make it once and reuse it.
     pub fn counts(&self) -> Counts {
         let bufs = self.groups.iter().map(|g| g.group.read_buf());
-        Counts::new(Arc::clone(&self.events), bufs)
+        Counts::new(Arc::clone(&self.events), self.row, bufs)
     }
 
     /// Returns the parts that the target of an open event fanned out into.
@@ -221,13 +224,21 @@ impl EventSet {
     // mispredicted.
     #[inline(always)]
     pub fn read(&mut self, out: &mut Counts) -> Result<()> {
+        // Most often there is one group, and no loop.
+        match (&mut *self.groups, out.in_row(self.row)) {
+            ([open], Some(counts)) => counts.read(open),
+            _ => self.read_groups(out)?,
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn read_groups(&mut self, out: &mut Counts) -> Result<()> {
         if !out.belongs_to(&self.events) {
             return Err(of_another_set("read an event set"));
         }
-        // Most often there is one, and no loop.
-        match &mut *self.groups {
-            [open] => out.first_mut().read(open),
-            groups => read_groups(groups, out),
+        for (open, counts) in self.groups.iter_mut().zip(out.groups_mut()) {
+            counts.read(open);
         }
         Ok(())
     }
@@ -275,13 +286,6 @@ impl EventSet {
             }
         }
         first
-    }
-}
-
-#[inline(never)]
-fn read_groups(groups: &mut [OpenGroup], out: &mut Counts) {
-    for (open, counts) in groups.iter_mut().zip(out.groups_mut()) {
-        counts.read(open);
     }
 }
 

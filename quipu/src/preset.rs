@@ -77,7 +77,7 @@ impl Preset {
     }
 
     fn evaluate_counts(&self, counts: &Counts) -> Result<Count, NoValue> {
-        let parts = |term: usize| counts.of(&self.terms[term]).parts();
+        let parts = |term: usize| counts.of_term(&self.terms[term]).parts();
         self.evaluate(|term| parts(term).into_iter().flatten())
     }
 
