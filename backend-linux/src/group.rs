@@ -9,8 +9,12 @@ use quipu_hal::{
 };
 
 use crate::counter_test::CountersOpen;
-use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan, take_exact};
+use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
 use crate::one_or_more::OneOrMore;
+
+mod ways;
+
+use ways::Ways;
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///
@@ -50,8 +54,7 @@ pub struct LinuxGroup {
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
     at_reset: OneOrMore<Reading>,
-    read: Read,
-    read_exact: ReadExact,
+    ways: Ways,
     /// False where it was not counted all the time, which will be so until it is reset.
     may_be_exact: bool,
     /// Set once it is complete.
@@ -63,12 +66,6 @@ fn whole_target() -> &'static Arc<[Part]> {
     static WHOLE: OnceLock<Arc<[Part]>> = OnceLock::new();
     WHOLE.get_or_init(|| [Part::whole()].into())
 }
-
-/// The code that reads a group: what is frequent has code of its own.
-type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
-
-/// The code that reads values alone.
-type ReadExact = fn(&mut LinuxGroup, &mut [u64], Option<&mut u64>) -> bool;
 
 impl LinuxGroup {
     /// Returns a group of nothing so far: its members and counters are put where they stay.
@@ -82,9 +79,7 @@ impl LinuxGroup {
             kernel_groups: OneOrMore::default(),
             words: Box::default(),
             at_reset: OneOrMore::default(),
-            // The first reads find out which ways are best, and what values are possible.
-            read: Self::read_parts,
-            read_exact: Self::exact_parts,
+            ways: Ways::ANY,
             may_be_exact: true,
             open: None,
         };
@@ -123,7 +118,7 @@ impl LinuxGroup {
     /// Takes all members of a group to whose kernel group counters were added.
     pub(crate) fn set_members(&mut self, members: OneOrMore<EventInfo>) {
         self.members = members;
-        (self.read, self.read_exact) = (Self::read_parts, Self::exact_parts);
+        self.ways = Ways::ANY;
         self.may_be_exact = true;
         self.make_room();
     }
@@ -223,152 +218,6 @@ impl LinuxGroup {
         Error::new(ErrorKind::Os, attempted).with_errno(errno)
     }
 
-    fn read_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let Some(group) = self.kernel_groups.only()
-            && let Some([reading]) = out.shared_readings(&self.parts)
-            && group.try_counter(reading)
-        {
-            return Ok(());
-        }
-        self.read_parts(out)
-    }
-
-    fn read_snapshot(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let Some(group) = self.kernel_groups.only()
-            && let Some(readings) = out.shared_readings(&self.parts)
-            && group.try_snapshot(&mut self.words, readings)
-        {
-            return Ok(());
-        }
-        self.read_parts(out)
-    }
-
-    fn read_mapped_counter(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let Some(group) = self.kernel_groups.only()
-            && let Some([reading]) = out.shared_readings(&self.parts)
-            && group.try_mapped_counter(reading)
-        {
-            return Ok(());
-        }
-        self.read_parts(out)
-    }
-
-    fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if let Some(group) = self.kernel_groups.only_mut()
-            && let Some(readings) = out.shared_readings(&self.parts)
-            && group.try_mapped(readings)
-        {
-            return Ok(());
-        }
-        self.read_parts(out)
-    }
-
-    /// Reads any group into any buffer of its shape, or tells why that is not possible.
-    #[inline(never)]
-    fn read_parts(&mut self, out: &mut ReadBuf) -> Result<()> {
-        out.check_shape(self.members.len(), &self.parts)?;
-        for (part, group) in self.kernel_groups.iter_mut().enumerate() {
-            if let Err(failure) = group.read(&mut self.words, &mut out[part]) {
-                return Err(self.read_error(part, failure));
-            }
-        }
-        self.choose_ways();
-        Ok(())
-    }
-
-    fn exact_counter(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
-        if let Some(group) = self.kernel_groups.only()
-            && group.exact_counter(values, time.as_deref_mut())
-        {
-            return true;
-        }
-        self.exact_parts(values, time)
-    }
-
-    fn exact_snapshot(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
-        if let Some(group) = self.kernel_groups.only()
-            && group.exact_snapshot(&mut self.words, values, time.as_deref_mut())
-        {
-            return true;
-        }
-        self.exact_parts(values, time)
-    }
-
-    fn exact_mapped_counter(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        if time.is_none()
-            && let Some(group) = self.kernel_groups.only()
-            && group.exact_mapped_counter(values)
-        {
-            return true;
-        }
-        self.exact_with_time(values, time)
-    }
-
-    fn exact_mapped(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        if time.is_none()
-            && let Some(group) = self.kernel_groups.only()
-            && group.exact_mapped(values)
-        {
-            return true;
-        }
-        self.exact_with_time(values, time)
-    }
-
-    /// Reads the values of pages as readings, for their time, which takes a clock.
-    #[inline(never)]
-    fn exact_with_time(&mut self, values: &mut [u64], mut time: Option<&mut u64>) -> bool {
-        if time.is_some()
-            && values.len() == self.members.len()
-            && let Some(group) = self.kernel_groups.only_mut()
-            && group.try_mapped(&mut self.at_reset)
-            && take_exact(&self.at_reset, values, time.as_deref_mut())
-        {
-            return true;
-        }
-        self.exact_parts(values, time)
-    }
-
-    /// Reads the values of any group by a reading of all, and notes if that is in vain from now on.
-    #[inline(never)]
-    fn exact_parts(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let Some(group) = self.kernel_groups.only_mut() else {
-            return false;
-        };
-        if !self.may_be_exact
-            || values.len() != self.members.len()
-            || group.read(&mut self.words, &mut self.at_reset).is_err()
-        {
-            return false;
-        }
-        group.note_possible(&self.at_reset);
-        self.may_be_exact = take_exact(&self.at_reset, values, time);
-        self.choose_ways();
-        self.may_be_exact
-    }
-
-    /// Chooses the ways of the next reads.
-    fn choose_ways(&mut self) {
-        let (read, read_exact): (Read, ReadExact) = match self.kernel_groups.only() {
-            Some(group) if group.is_best_read_by_its_page() => match group.tells_times() {
-                true => (Self::read_mapped_counter, Self::exact_mapped_counter),
-                false => (Self::read_mapped, Self::exact_mapped_counter),
-            },
-            Some(group) if group.is_mapped() => (Self::read_mapped, Self::exact_mapped),
-            Some(group) if group.plan() == ReadPlan::Single => {
-                (Self::read_counter, Self::exact_counter)
-            }
-            Some(group) if group.plan() == ReadPlan::Snapshot => {
-                (Self::read_snapshot, Self::exact_snapshot)
-            }
-            _ => (Self::read_parts, Self::exact_parts),
-        };
-        self.read = read;
-        self.read_exact = match self.may_be_exact {
-            true => read_exact,
-            false => Self::exact_parts,
-        };
-    }
-
     #[cold]
     fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
         let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
@@ -437,12 +286,16 @@ impl Group for LinuxGroup {
     // call is mispredicted, and costs as much as all else here.
     #[inline(always)]
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        (self.read)(self, out)
+        (self.ways.read)(self, out)
     }
 
     #[inline(always)]
-    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        (self.read_exact)(self, values, time)
+    fn read_exact(&mut self, values: &mut [u64]) -> bool {
+        (self.ways.exact)(self, values).is_some()
+    }
+
+    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
+        (self.ways.exact_timed)(self, values)
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
@@ -510,9 +363,9 @@ mod tests {
         reads: &[&[u64]],
     ) -> Option<(Vec<u64>, u64)> {
         reads.iter().for_each(|words| write(pipe, words));
-        let (mut values, mut time) = (vec![0; group.members.len()], 0);
-        let given = group.read_exact(&mut values, Some(&mut time));
-        given.then_some((values, time))
+        let mut values = vec![0; group.members.len()];
+        let time = group.read_exact_timed(&mut values)?;
+        Some((values, time))
     }
 
     #[test]
@@ -584,13 +437,13 @@ mod tests {
     fn values_alone_are_as_many_as_members() {
         let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2]);
         for length in [0, 1, 3] {
-            assert!(!group.read_exact(&mut vec![0; length], None));
+            assert!(!group.read_exact(&mut vec![0; length]));
         }
         let words = [2, 100, 100, 5, 1, 6, 2];
         assert!(exact(&mut pipe, &mut group, &[&words]).is_some());
         for length in [0, 1, 3] {
             write(&mut pipe, &words);
-            assert!(!group.read_exact(&mut vec![0; length], None));
+            assert!(!group.read_exact(&mut vec![0; length]));
         }
     }
 }

@@ -2,10 +2,9 @@
 
 mod exact;
 mod fds;
+mod mapped;
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Instant;
 
 use quipu_hal::{Error, GroupSpec, MaxRate, Overflows, Reading, Result as HalResult};
 
@@ -16,7 +15,7 @@ use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
 pub(crate) use fds::Fds;
 
-use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
+use crate::user_read::{Obstacle, Pages, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -271,9 +270,14 @@ impl KernelGroup {
         self.user.is_ok()
     }
 
-    /// Returns true if this group is one counter that is best read by its page.
-    pub(crate) fn is_best_read_by_its_page(&self) -> bool {
-        self.user.as_ref().is_ok_and(UserCounters::is_best_of_one)
+    /// Returns true if this group is best read by its pages.
+    pub(crate) fn is_best_read_by_pages(&self) -> bool {
+        matches!(&self.user, Ok(user) if user.way() == Way::UserSpace)
+    }
+
+    /// Returns true if it is one counter.
+    pub(crate) fn is_one(&self) -> bool {
+        self.counters.len() == 1
     }
 
     /// Returns true if it has mapped pages that tell times.
@@ -339,15 +343,14 @@ impl KernelGroup {
 
     /// Reads the only member, if the first call succeeds.
     #[inline(always)]
-    pub(crate) fn try_counter(&self, out: &mut Reading) -> bool {
-        let [counter] = &*self.counters else {
+    pub(crate) fn try_counter(&self, out: &mut [Reading]) -> bool {
+        let Some([value, enabled, running]) = self.fds.leader().words::<SINGLE>() else {
             return false;
         };
-        let mut words = [0; SINGLE];
-        if !self.fds.leader().fills(&mut words) {
+        let ([counter], [out]) = (&*self.counters, out) else {
             return false;
-        }
-        *out = counter.since_reset(words[0], words[1], words[2]);
+        };
+        *out = counter.since_reset(value, enabled, running);
         true
     }
 
@@ -356,28 +359,6 @@ impl KernelGroup {
     #[inline(always)]
     pub(crate) fn try_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> bool {
         self.fds.leader().fills(words) && self.take_snapshot(words, out) == Ok(true)
-    }
-
-    /// Reads the only member by its page, if that is possible at once; otherwise what is in `out` means nothing.
-    #[inline(always)]
-    pub(crate) fn try_mapped_counter(&self, out: &mut Reading) -> bool {
-        let Ok(user) = &self.user else {
-            return false;
-        };
-        let [counter] = &*self.counters else {
-            return false;
-        };
-        let read = user.read_counter(|value, times| {
-            *out = counter.since_reset(value, times.enabled, times.running);
-        });
-        read.is_some()
-    }
-
-    /// Reads every member into `out` without a system call, if that is known to be quicker, and possible at this moment
-    /// on this thread; otherwise what is in `out` means nothing.
-    #[inline(always)]
-    pub(crate) fn try_mapped(&mut self, out: &mut [Reading]) -> bool {
-        matches!(&self.user, Ok(user) if user.way() == Way::UserSpace) && self.try_user_space(out)
     }
 
     /// Reads every member into `out`, which has one reading for each, by way of `words`, which has
@@ -395,61 +376,6 @@ impl KernelGroup {
                 Way::Both => self.read_both_ways(words, out),
             },
         }
-    }
-
-    /// Reads every member into `out` in both ways, and notes what each has cost.
-    #[cold]
-    fn read_both_ways(
-        &mut self,
-        words: &mut [u64],
-        out: &mut [Reading],
-    ) -> Result<(), ReadFailure> {
-        // A thread that may not read its time stamps asks no clock either.
-        let start = self.may_read_here().then(Instant::now);
-        let in_user_space = start.is_some() && self.try_user_space(out);
-        let called = in_user_space.then(Instant::now);
-        self.read_by_system_call(words, out)?;
-        if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
-            user.timed(start, called);
-        }
-        Ok(())
-    }
-
-    /// Returns true if it has mapped pages and the calling thread is the one it counts. Notes if that may not read them, before
-    /// it does so for the first time.
-    pub(crate) fn may_read_here(&mut self) -> bool {
-        let Ok(user) = &mut self.user else {
-            return false;
-        };
-        let checked = user.check_thread();
-        if let Err(obstacle) = checked {
-            self.user = Err(obstacle);
-        }
-        checked == Ok(true)
-    }
-
-    /// Reads every member into `out` without a system call, if that is possible at this moment on
-    /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
-    #[inline(always)]
-    pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
-        let Ok(user) = &mut self.user else {
-            return false;
-        };
-        let Some(leader) = self.counters.first() else {
-            return false;
-        };
-        // Members that are scheduled together were reset at the same times.
-        let at_times = |times: Times| leader.since_reset(0, times.enabled, times.running);
-        let out = Cell::from_mut(out).as_slice_of_cells();
-        if out.len() != self.counters.len() {
-            return false;
-        }
-        let places = self.counters.iter().zip(out);
-        user.read(places, at_times, |(counter, out), value, mut reading| {
-            reading.value = value.saturating_sub(counter.value);
-            reading.max_rate = counter.max_rate;
-            out.set(reading);
-        })
     }
 
     /// Reads every member into `out` by read(2).

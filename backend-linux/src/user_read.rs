@@ -250,19 +250,44 @@ impl UserCounters {
         }
     }
 
-    /// Returns true if it is one counter, whose page is known to be the quicker way.
-    pub(crate) fn is_best_of_one(&self) -> bool {
-        self.pages.len() == 1 && self.way == Way::UserSpace
+    /// Returns itself if the pages tell times.
+    #[inline(always)]
+    pub(crate) fn with_times(&self) -> Option<&Self> {
+        self.call_times.is_none().then_some(self)
     }
 
-    /// Reads the only member, if its page tells times, the calling thread is the one it counts, and it stays on the PMU.
+    /// Reads the only member, if the calling thread is the one it counts and it stays on the PMU. Its page must tell times.
     #[inline(always)]
-    pub(crate) fn read_counter(&self, found: impl FnOnce(u64, Times)) -> Option<()> {
-        if self.pages.len() != 1 || self.call_times.is_some() {
+    pub(crate) fn read_counter(&self) -> Option<(u64, Times)> {
+        if self.pages.len() != 1 {
             return None;
         }
         let (mut pages, registers) = own(&self.pages, &self.owner)?;
-        pages.next()?.read_at_once(&registers, found)
+        pages.next()?.read_at_once(&registers)
+    }
+
+    /// Reads `members` as [`read`](Self::read) does, if they are all, and their pages do not change meanwhile. These must
+    /// tell times.
+    #[inline(always)]
+    pub(crate) fn read_at_once<P, T: Copy>(
+        &self,
+        members: usize,
+        places: impl Iterator<Item = P>,
+        made: impl Fn(Times) -> T,
+        found: impl FnMut(P, u64, T),
+    ) -> bool {
+        if self.pages.len() != members {
+            return false;
+        }
+        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+            return false;
+        };
+        let mut members = pages.zip(places);
+        let Some((leader, own)) = members.next() else {
+            return false;
+        };
+        let mut times = OfThePage(&registers);
+        leader.try_group((&mut times, made), own, members, &registers, found) == Some(true)
     }
 
     /// Reads the value of the only member, if its page allows it at once and the calling thread is the one it counts. What

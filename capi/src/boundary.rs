@@ -14,13 +14,24 @@ use crate::quipu_status::{self, QUIPU_OK};
 /// Runs what a function does: a failure becomes the thread's last error, and so does a panic.
 #[inline]
 pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Failure>) -> quipu_status {
+    contained(|| settled(call()))
+}
+
+/// Runs what a function does, whose failures are [settled]: a panic becomes the thread's last error.
+#[inline]
+pub(crate) fn contained(call: impl FnOnce() -> quipu_status) -> quipu_status {
     // What a panic leaves behind is dropped or given back; nothing of it is looked at again but objects
     // in their tables, which keep no state that a panic could break their soundness by.
-    let status = || match call() {
+    panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(panicked)
+}
+
+/// Returns the status of an outcome: a failure becomes the thread's last error.
+#[inline]
+pub(crate) fn settled(outcome: Result<(), Failure>) -> quipu_status {
+    match outcome {
         Ok(()) => QUIPU_OK,
         Err(failure) => remember(failure),
-    };
-    panic::catch_unwind(AssertUnwindSafe(status)).unwrap_or_else(contained)
+    }
 }
 
 #[cold]
@@ -36,7 +47,7 @@ fn remember(failure: Failure) -> quipu_status {
 }
 
 #[cold]
-fn contained(payload: Box<dyn Any + Send>) -> quipu_status {
+fn panicked(payload: Box<dyn Any + Send>) -> quipu_status {
     let says = payload
         .downcast_ref::<&str>()
         .map(|says| (*says).to_owned())
@@ -234,20 +245,24 @@ fn wrong_length(name: &str, length: usize) -> Failure {
 /// Checks that a pointer is not null and is aligned for a `T`.
 #[inline]
 pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
-    if pointer.is_null() {
-        return Err(wrong_pointer(name, "it is null"));
+    match is_usable(pointer) {
+        true => Ok(()),
+        false => Err(unusable(pointer.addr(), name)),
     }
-    if !pointer.is_aligned() {
-        return Err(wrong_pointer(
-            name,
-            "it is not aligned as such an object has to be",
-        ));
-    }
-    Ok(())
+}
+
+/// Returns true if a pointer is not null and is aligned for a `T`.
+#[inline]
+pub(crate) fn is_usable<T>(pointer: *const T) -> bool {
+    !pointer.is_null() && pointer.is_aligned()
 }
 
 #[cold]
-fn wrong_pointer(name: &str, reason: &str) -> Failure {
+fn unusable(address: usize, name: &str) -> Failure {
+    let reason = match address {
+        0 => "it is null",
+        _ => "it is not aligned as such an object has to be",
+    };
     Failure::invalid(&format!("use the argument {name}"), reason)
 }
 

@@ -45,6 +45,9 @@ struct Vacancies {
     never_used: usize,
 }
 
+/// In lines of the cache of its own, which makes its size one that is quickly multiplied where it is a power of two, and keeps
+/// sets of other threads out of the line.
+#[repr(align(64))]
 struct Slot<T> {
     /// The handle of the object, but in place of its index how many share the object, or [`ALONE`], or [`VACANT`]: one
     /// comparison tells that a handle is of this kind, of this generation, and of an object that is not used.

@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
-use crate::boundary::{borrow, check_array, check_pointer, guarded};
-use crate::handle::Borrowed;
+use crate::boundary::{check_array, check_pointer, contained, guarded, is_usable, settled};
+use crate::handle::LookupError;
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
 use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, Set, quipu_set, with_open};
@@ -232,10 +232,9 @@ impl OpenSet {
     /// As [`write_counts`](Self::write_counts).
     #[inline(always)]
     unsafe fn read_exact(&mut self, out: *mut quipu_count) -> bool {
-        let mut time = 0;
-        if !self.set.read_exact(&mut self.values, Some(&mut time)) {
+        let Some(time) = self.set.read_exact_timed(&mut self.values) else {
             return false;
-        }
+        };
         // SAFETY: there is a value for each event, and the caller's promise.
         let write = |at, value| unsafe { out.add(at).write(quipu_count::exact(value, time, time)) };
         match &*self.values {
@@ -389,35 +388,63 @@ pub unsafe extern "C" fn quipu_set_read(
     out: *mut quipu_count,
     count: usize,
 ) -> quipu_status {
-    guarded(|| {
-        let mut set = borrow(&SETS, set)?;
-        let open = set.open_mut("read the counters")?;
-        open.check(count, open.values.len(), "events")?;
-        // As many as the set has events, of which there is one at least.
-        check_pointer(out, "out")?;
-        // SAFETY: `out` has as many elements as there are events, by the caller's promise.
-        if unsafe { open.read_exact(out) } {
-            // Here, so that what is most frequent has a way of its own.
-            drop(set);
-            return Ok(());
+    // What is most frequent has a way of its own, and failures are settled out of it.
+    contained(|| {
+        let mut set = match SETS.borrow(set.addr()) {
+            Ok(set) => set,
+            Err(error) => return no_set(error),
+        };
+        let Set::Open(open) = &mut *set else {
+            return not_open();
+        };
+        if count != open.values.len() || !is_usable(out) {
+            return unfit(out, count, open.values.len());
         }
-        // SAFETY: as above.
-        unsafe { read_any(set, out) }
+        // SAFETY: `out` has as many elements as there are events, by the caller's promise.
+        match unsafe { open.read_exact(out) } {
+            true => QUIPU_OK,
+            // SAFETY: as above.
+            false => unsafe { read_any(open, out) },
+        }
     })
 }
 
-/// Reads all events of an open set, and writes their counts.
+#[cold]
+#[inline(never)]
+fn no_set(error: LookupError) -> quipu_status {
+    settled(Err(Failure::lookup(SETS.kind(), error)))
+}
+
+#[cold]
+#[inline(never)]
+fn not_open() -> quipu_status {
+    settled(Err(Set::not_open("read the counters")))
+}
+
+/// Returns the reason why a set of so many events is not read into an array of `count`.
+#[cold]
+#[inline(never)]
+fn unfit(out: *const quipu_count, count: usize, events: usize) -> quipu_status {
+    // As many as the set has events, of which there is one at least.
+    settled(match count == events {
+        true => check_pointer(out, "out"),
+        false => Err(wrong_length(count, events, "events")),
+    })
+}
+
+/// Reads all events of a set and writes their counts.
 ///
 /// # Safety
 /// `out` points to as many as the set has events.
 #[cold]
 #[inline(never)]
-unsafe fn read_any(mut set: Borrowed<'_, Set>, out: *mut quipu_count) -> Result<(), Failure> {
-    let open = set.open_mut("read the counters")?;
-    open.set.read(&mut open.counts)?;
+unsafe fn read_any(open: &mut OpenSet, out: *mut quipu_count) -> quipu_status {
+    let read = open.set.read(&mut open.counts);
     // SAFETY: the caller's promise.
-    unsafe { open.write_counts(out) };
-    Ok(())
+    settled(
+        read.map_err(Failure::from)
+            .map(|()| unsafe { open.write_counts(out) }),
+    )
 }
 
 /// Reads the set part by part and without scaling. The readings of an event's parts are together

@@ -31,10 +31,13 @@ impl Alone {
     /// Reads them without their time, then with it; none where the group gives none.
     fn read(group: &mut dyn Group) -> Vec<Self> {
         let reads = [false, true].map(|with_time| {
-            let (mut values, mut time) = (vec![0; group.members().len()], 0);
-            let given = group.read_exact(&mut values, with_time.then_some(&mut time));
-            let time = with_time.then_some(time);
-            given.then_some(Self { values, time })
+            let mut values = vec![0; group.members().len()];
+            let time = match with_time {
+                true => Some(group.read_exact_timed(&mut values)?),
+                false if group.read_exact(&mut values) => None,
+                false => return None,
+            };
+            Some(Self { values, time })
         });
         reads.into_iter().flatten().collect()
     }

@@ -203,14 +203,19 @@ pub trait Group: Any + Send {
 
     /// Reads the values of all members alone, one each, where all of them are exact: counted all the time since the last
     /// reset, in one part, by counters that have not [jumped](crate::MaxRate). That may take less than
-    /// [`read`](Self::read), and the values are those that it would read; each is below 2^63. `time` becomes the time
-    /// enabled, if it is asked for.
+    /// [`read`](Self::read), and the values are those that it would read; each is below 2^63.
     ///
-    /// False where that is not so, or not known: `read` tells more then, and what is in `values` and `time` means nothing. So it is
+    /// False where that is not so, or not known: `read` tells more then, and what is in `values` means nothing. So it is
     /// by default.
-    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let _ = (values, time);
-        false
+    fn read_exact(&mut self, values: &mut [u64]) -> bool {
+        self.read_exact_timed(values).is_some()
+    }
+
+    /// Reads values as [`read_exact`](Self::read_exact) does, and returns the time enabled of all members; `None` where
+    /// that gives false.
+    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
+        let _ = values;
+        None
     }
 
     /// The two ways in which [`read`](Self::read) reads, where it has two.

@@ -246,10 +246,9 @@ impl EventSet {
     /// Reads the values of all events alone, in request order, where all of them are exact: the shortest way to numbers
     /// that need no scaling. It is for sets whose events are one reading each; `values` has one element for each event.
     /// Each becomes a number below 2^63.
-    /// `time` becomes the time for which they were enabled, if it is asked for and they are one group.
     ///
     /// False where an event is not exact, has no value, or a backend does not know that: [`read`](Self::read) tells more
-    /// then, and what is in `values` and `time` means nothing.
+    /// then, and what is in `values` means nothing.
     ///
     /// ```
     /// use quipu::EventSet;
@@ -258,7 +257,7 @@ impl EventSet {
     /// let mut counts = set.counts();
     /// set.enable()?;
     /// let mut values = [0; 2];
-    /// if set.read_exact(&mut values, None) {
+    /// if set.read_exact(&mut values) {
     ///     println!("{} ns, {} faults", values[0], values[1]);
     /// } else {
     ///     set.read(&mut counts)?;
@@ -267,13 +266,23 @@ impl EventSet {
     /// # Ok::<(), quipu::Error>(())
     /// ```
     #[inline(always)]
-    pub fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+    pub fn read_exact(&mut self, values: &mut [u64]) -> bool {
         if values.len() != self.in_a_row {
             return false;
         }
         match &mut *self.groups {
-            [open] => open.group.read_exact(values, time),
-            groups => time.is_none() && read_exact_groups(groups, values),
+            [open] => open.group.read_exact(values),
+            groups => read_exact_groups(groups, values),
+        }
+    }
+
+    /// Reads values as [`read_exact`](Self::read_exact) does, of a set whose events are one group, and returns the time for
+    /// which they were enabled; `None` where that gives false, and of several groups.
+    #[inline(always)]
+    pub fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
+        match &mut *self.groups {
+            [open] if values.len() == self.in_a_row => open.group.read_exact_timed(values),
+            _ => None,
         }
     }
 
@@ -295,7 +304,7 @@ fn read_exact_groups(groups: &mut [OpenGroup], mut values: &mut [u64]) -> bool {
         let members = open.group.members().len();
         let (own, others) = std::mem::take(&mut values).split_at_mut(members);
         values = others;
-        open.group.read_exact(own, None)
+        open.group.read_exact(own)
     })
 }
 

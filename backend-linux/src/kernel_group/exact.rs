@@ -35,71 +35,44 @@ impl Counter {
 }
 
 impl KernelGroup {
-    /// Reads the only member in one system call, if it was counted all the time.
+    /// Reads the only member in one system call, if it was counted all the time, which it returns.
     #[inline(always)]
-    pub(crate) fn exact_counter(&self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let [counter] = &*self.counters else {
-            return false;
+    pub(crate) fn exact_counter(&self, values: &mut [u64]) -> Option<u64> {
+        let [value, enabled, running] = self.fds.leader().words::<SINGLE>()?;
+        let ([counter], [out]) = (&*self.counters, values) else {
+            return None;
         };
-        let [out] = values else {
-            return false;
-        };
-        let mut words = [0; SINGLE];
-        if !self.fds.leader().fills(&mut words) {
-            return false;
-        }
-        let [value, enabled, running] = words;
-        let (Some(all), Some(value)) = (
-            counter.time_of_all(enabled, running),
-            counter.possible(value),
-        ) else {
-            return false;
-        };
-        *out = value;
-        if let Some(time) = time {
-            *time = all;
-        }
-        true
+        let time = counter.time_of_all(enabled, running)?;
+        *out = counter.possible(value)?;
+        Some(time)
     }
 
-    /// Reads every member in one system call of the leader, if the group was counted all the time and the kernel lists
-    /// the members in their order. `words` are the plan's.
+    /// Reads every member in one system call of the leader, if the group was counted all the time, which it returns, and
+    /// the kernel lists the members in their order. `words` are the plan's.
     #[inline(always)]
-    pub(crate) fn exact_snapshot(
-        &self,
-        words: &mut [u64],
-        values: &mut [u64],
-        time: Option<&mut u64>,
-    ) -> bool {
-        let Some(leader) = self.counters.first() else {
-            return false;
-        };
+    pub(crate) fn exact_snapshot(&self, words: &mut [u64], values: &mut [u64]) -> Option<u64> {
         if !self.fds.leader().fills(words) {
-            return false;
+            return None;
         }
-        let [listed, enabled, running, entries @ ..] = words else {
-            return false;
+        let ([listed, enabled, running, entries @ ..], [leader, ..]) = (words, &*self.counters)
+        else {
+            return None;
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let Some(all) = leader.time_of_all(*enabled, *running) else {
-            return false;
-        };
+        let time = leader.time_of_all(*enabled, *running)?;
         if *listed != values.len() as u64
             || values.len() != self.counters.len()
             || entries.len() < values.len()
         {
-            return false;
+            return None;
         }
         for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(values) {
             match counter.possible(value) {
                 Some(value) if id == counter.id => *out = value,
-                _ => return false,
+                _ => return None,
             }
         }
-        if let Some(time) = time {
-            *time = all;
-        }
-        true
+        Some(time)
     }
 
     /// Reads the only member by its page, if possible at this moment on this thread, and it was counted all the time;
@@ -158,17 +131,11 @@ impl KernelGroup {
     }
 }
 
-/// Takes the values of readings and their time, if all of them are exact and below 2^63; of as many as there are values.
+/// Takes the values of readings, if all of them are exact and below 2^63; of as many as there are values. Returns their time.
 #[inline(always)]
-pub(crate) fn take_exact(readings: &[Reading], values: &mut [u64], time: Option<&mut u64>) -> bool {
+pub(crate) fn take_exact(readings: &[Reading], values: &mut [u64]) -> Option<u64> {
     for (reading, out) in readings.iter().zip(values) {
-        match reading.exact() {
-            Some(value) if value <= i64::MAX as u64 => *out = value,
-            _ => return false,
-        }
+        *out = reading.exact().filter(|value| *value <= i64::MAX as u64)?;
     }
-    if let (Some(time), Some(first)) = (time, readings.first()) {
-        *time = first.time_enabled;
-    }
-    true
+    readings.first().map(|first| first.time_enabled)
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_long, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use self::request::Pointing;
@@ -90,7 +91,7 @@ mod owner {
 #[derive(Debug)]
 pub(crate) struct CounterFd {
     fd: OwnedFd,
-    /// The flag of [`read_call::read`].
+    /// True where returns have to be [mended](read_call::mend_returns) after a read.
     leaves_returns: bool,
 }
 
@@ -117,13 +118,33 @@ impl CounterFd {
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
-        again(|| read_call::read(self.as_fd(), words, self.leaves_returns))
+        again(|| self.read_once(read_call::memory(words)))
     }
 
     /// Reads the counter or its group into `words` once; true if the kernel filled them.
     #[inline(always)]
     pub(crate) fn fills(&self, words: &mut [u64]) -> bool {
-        read_call::read(self.as_fd(), words, self.leaves_returns) == Ok(size_of_val(words))
+        self.read_once(read_call::memory(words)) == Ok(size_of_val(words))
+    }
+
+    /// Returns the words that the counter has, if a single call reads all of them.
+    #[inline(always)]
+    pub(crate) fn words<const N: usize>(&self) -> Option<[u64; N]> {
+        let mut words = [MaybeUninit::uninit(); N];
+        if self.read_once(&mut words) != Ok(size_of_val(&words)) {
+            return None;
+        }
+        // SAFETY: the kernel has filled all of them.
+        Some(words.map(|word| unsafe { word.assume_init() }))
+    }
+
+    #[inline(always)]
+    fn read_once(&self, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
+        let outcome = read_call::read(self.as_fd(), words);
+        if self.leaves_returns {
+            read_call::mend_returns();
+        }
+        outcome
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU

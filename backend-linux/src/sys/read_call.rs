@@ -10,8 +10,10 @@
 //! Two things differ from the C library's read(2): it is no cancellation point (pthreads(7)), so that no
 //! thread ends inside of a read, and a library that is loaded before the C library does not see it.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::Path;
+use std::ptr;
 
 use crate::answer::Answer;
 use crate::kernel_file;
@@ -26,15 +28,11 @@ pub(super) fn leaves_returns() -> bool {
     cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && LEAVES.or_find(find)
 }
 
-/// Reads from a descriptor, as read(2) does; the number of bytes, or the errno. After
-/// [`leaves_returns`] the return stack is put in order.
+/// Reads from a descriptor, as read(2) does: returns the number of bytes, with which the first words are filled, or the
+/// errno.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
-pub(super) fn read(
-    fd: BorrowedFd<'_>,
-    words: &mut [u64],
-    leaves_returns: bool,
-) -> Result<usize, i32> {
+pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
     use std::arch::asm;
 
     let returned: isize;
@@ -52,44 +50,58 @@ pub(super) fn read(
             options(nostack),
         );
     }
-    if leaves_returns {
-        // Eight returns are more than there are from here to a tool's own loop. A shadow stack keeps
-        // account of every call, so that where the thread has one (`Documentation/arch/x86/shstk.rst`)
-        // there are none: RDSSPQ tells, and leaves the register alone where there is not.
-        // SAFETY: each call goes to what comes after it, and what it leaves on the stack is taken off
-        // again at once. The block is not `nostack`, so nothing is kept below the stack pointer.
-        unsafe {
-            asm!(
-                "xor {shadow:e}, {shadow:e}",
-                "rdsspq {shadow}",
-                "test {shadow}, {shadow}",
-                "jnz 3f",
-                ".rept 8",
-                "call 2f",
-                "int3",
-                "2:",
-                "add rsp, 8",
-                ".endr",
-                "3:",
-                shadow = out(reg) _,
-            );
-        }
-    }
     usize::try_from(returned).map_err(|_| -returned as i32)
+}
+
+/// Puts the return stack in order, after a [`read`] where the kernel [leaves](leaves_returns) addresses there.
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+#[inline(always)]
+pub(super) fn mend_returns() {
+    use std::arch::asm;
+
+    // Eight returns are more than there are from here to a tool's own loop. A shadow stack keeps
+    // account of every call, so that where the thread has one (`Documentation/arch/x86/shstk.rst`)
+    // there are none: RDSSPQ tells, and leaves the register alone where there is not.
+    // SAFETY: each call goes to what comes after it, and what they leave on the stack is taken off
+    // again. The block is not `nostack`, so nothing is kept below the stack pointer.
+    unsafe {
+        asm!(
+            "xor {shadow:e}, {shadow:e}",
+            "rdsspq {shadow}",
+            "test {shadow}, {shadow}",
+            "jnz 3f",
+            ".rept 8",
+            "call 2f",
+            "int3",
+            "2:",
+            ".endr",
+            "add rsp, 64",
+            "3:",
+            shadow = out(reg) _,
+        );
+    }
 }
 
 /// Reads from a descriptor by the C library.
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
 #[inline(always)]
-pub(super) fn read(
-    fd: BorrowedFd<'_>,
-    words: &mut [u64],
-    _leaves_returns: bool,
-) -> Result<usize, i32> {
+pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
     let (to, length) = (words.as_mut_ptr().cast(), size_of_val(words));
     // SAFETY: the call writes to the words, of which any bytes are valid.
     let returned = unsafe { libc::read(fd.as_raw_fd(), to, length) };
     usize::try_from(returned).map_err(|_| super::last_errno())
+}
+
+/// Has nothing to mend.
+#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
+#[inline(always)]
+pub(super) fn mend_returns() {}
+
+/// Returns words as memory for [`read`], which fills words and never does the opposite.
+#[inline(always)]
+pub(super) fn memory(words: &mut [u64]) -> &mut [MaybeUninit<u64>] {
+    // SAFETY: the types have one layout, and only `read` gets at the memory, which leaves values in it.
+    unsafe { &mut *(ptr::from_mut(words) as *mut [MaybeUninit<u64>]) }
 }
 
 #[cfg(test)]
@@ -98,10 +110,17 @@ mod tests {
     use std::io::Write;
     use std::os::fd::AsFd;
 
-    /// Both ways read what is there, go on where they were, and say the errno.
+    /// It reads what is there, goes on where it was, and says the errno.
     #[test]
     fn reads_as_the_c_library_does() {
-        for leaves_returns in [false, true] {
+        for mends_returns in [false, true] {
+            let read = |fd: BorrowedFd<'_>, words: &mut [u64]| {
+                let outcome = read(fd, memory(words));
+                if mends_returns {
+                    mend_returns();
+                }
+                outcome
+            };
             let (reader, mut writer) = std::io::pipe().expect("a pipe");
             let mut words = [0; 3];
             for round in 1..=100_u64 {
@@ -110,13 +129,13 @@ mod tests {
                         .write_all(&word.to_ne_bytes())
                         .expect("room in the pipe");
                 }
-                assert_eq!(read(reader.as_fd(), &mut words, leaves_returns), Ok(16));
+                assert_eq!(read(reader.as_fd(), &mut words), Ok(16));
                 assert_eq!(words, [round, round << 32, 0]);
             }
-            let not_for_reading = read(writer.as_fd(), &mut words, leaves_returns);
+            let not_for_reading = read(writer.as_fd(), &mut words);
             assert_eq!(not_for_reading, Err(libc::EBADF));
             drop(writer);
-            assert_eq!(read(reader.as_fd(), &mut words, leaves_returns), Ok(0));
+            assert_eq!(read(reader.as_fd(), &mut words), Ok(0));
         }
     }
 }

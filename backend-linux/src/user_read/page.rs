@@ -253,18 +253,13 @@ impl UserPage {
         self.read_group_with((&mut times, |times| times), 0, &others, registers, found)
     }
 
-    /// Reads one counter and its times, if the page allows it and does not change meanwhile; otherwise what `found` was
-    /// told does not count.
+    /// Reads one counter and its times, if the page allows it and does not change meanwhile.
     #[inline(always)]
-    pub(super) fn read_at_once(
-        &self,
-        registers: &impl Registers,
-        found: impl FnOnce(u64, Times),
-    ) -> Option<()> {
+    pub(super) fn read_at_once(&self, registers: &impl Registers) -> Option<(u64, Times)> {
         let before = self.begin();
         let value = self.count(registers)?;
-        found(value, self.times(registers)?);
-        self.is_as_in(before).then_some(())
+        let times = self.times(registers)?;
+        self.is_as_in(before).then_some((value, times))
     }
 
     /// Reads the values of a group, this page the leader's, if the times it has are as wanted, and no page changes
@@ -314,19 +309,8 @@ impl UserPage {
         // Written out, and not by `settled`, so that it is one piece of code with what the caller does.
         let mut tries = TRIES;
         loop {
-            let before = self.begin();
-            let times = made(times.now(self)?);
-            found(own, self.count(registers)?, times);
-            let mut is_at_rest = true;
-            for (page, place) in others.clone() {
-                let before = page.begin();
-                found(place, page.count(registers)?, times);
-                is_at_rest = page.is_as_in(before);
-                if !is_at_rest {
-                    break;
-                }
-            }
-            if is_at_rest && self.is_as_in(before) {
+            let others = others.clone();
+            if self.try_group((times, &made), own, others, registers, &mut found)? {
                 return Some(());
             }
             tries -= 1;
@@ -334,6 +318,29 @@ impl UserPage {
                 return None;
             }
         }
+    }
+
+    /// Tries once to read as [`read_group_with`](Self::read_group_with) does: false if a page changed meanwhile.
+    #[inline(always)]
+    pub(super) fn try_group<'a, P, T: Copy>(
+        &self,
+        (times, made): (&mut impl TimesOfGroup, impl Fn(Times) -> T),
+        own: P,
+        others: impl Iterator<Item = (&'a Self, P)>,
+        registers: &impl Registers,
+        mut found: impl FnMut(P, u64, T),
+    ) -> Option<bool> {
+        let before = self.begin();
+        let times = made(times.now(self)?);
+        found(own, self.count(registers)?, times);
+        for (page, place) in others {
+            let before = page.begin();
+            found(place, page.count(registers)?, times);
+            if !page.is_as_in(before) {
+                return Some(false);
+            }
+        }
+        Some(self.is_as_in(before))
     }
 
     /// The time of perf_event's clock, which is that of samples: ns since some moment before the

@@ -271,7 +271,7 @@ impl Contender for Facade {
 
     fn exact(&mut self) -> Result<(), String> {
         let (values, (set, _)) = (&mut self.values, self.open.as_mut().ok_or(NOT_OPEN)?);
-        match set.read_exact(values, None) {
+        match set.read_exact(values) {
             true => Ok(()),
             false => Err("they are not exact".into()),
         }

@@ -16,11 +16,11 @@ pub(crate) struct OpenSet {
     pub(crate) counts: Counts,
     /// The values of all events, where they are read alone.
     pub(crate) values: Box<[u64]>,
-    pub(crate) events: Vec<OpenEvent>,
+    pub(crate) events: Box<[OpenEvent]>,
     /// The sources of the totals, in the order of the events.
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Box<[Run]>,
     /// The sources of the readings: a list for each group that is read.
-    pub(crate) spans: Vec<Vec<Span>>,
+    pub(crate) spans: Box<[Vec<Span>]>,
     /// The number of readings: one for each part of each event.
     pub(crate) readings: usize,
 }
@@ -107,11 +107,11 @@ impl OpenSet {
             events.push(event);
         }
         Self {
-            runs: runs(&set, &events),
+            runs: runs(&set, &events).into(),
             counts,
             values: vec![0; events.len()].into(),
-            events,
-            spans,
+            events: events.into(),
+            spans: spans.into(),
             readings,
             set,
         }

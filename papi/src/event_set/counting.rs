@@ -46,7 +46,7 @@ impl Counting {
     /// Returns the values of all events, if all are exact and of no scale; else [`read_any`](Self::read_any) tells more.
     #[inline(always)]
     fn read_exact(&mut self) -> Option<&[u64]> {
-        let are_exact = self.is_unscaled && self.set.read_exact(&mut self.exact, None);
+        let are_exact = self.is_unscaled && self.set.read_exact(&mut self.exact);
         are_exact.then_some(&self.exact)
     }
 

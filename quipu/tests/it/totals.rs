@@ -89,21 +89,15 @@ impl Group for GivenGroup {
         Ok(())
     }
 
-    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
+    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
         let mut readings = self.read_buf();
         if self.read(&mut readings).is_err() || values.len() != self.infos.len() {
-            return false;
+            return None;
         }
         for (value, reading) in values.iter_mut().zip(&readings[0]) {
-            match reading.exact() {
-                Some(exact) => *value = exact,
-                None => return false,
-            }
+            *value = reading.exact()?;
         }
-        if let Some(time) = time {
-            *time = readings[0][0].time_enabled;
-        }
-        true
+        Some(readings[0][0].time_enabled)
     }
 }
 
@@ -235,9 +229,12 @@ fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
     let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
     let alone = |events: &str, length: usize, with_time: bool| -> Result<Option<(Vec<u64>, u64)>> {
         let mut set = opened(events, &reading)?;
-        let (mut values, mut time) = (vec![0; length], 0);
-        let given = set.read_exact(&mut values, with_time.then_some(&mut time));
-        Ok(given.then_some((values, time)))
+        let mut values = vec![0; length];
+        let time = match with_time {
+            true => set.read_exact_timed(&mut values),
+            false => set.read_exact(&mut values).then_some(0),
+        };
+        Ok(time.map(|time| (values, time)))
     };
     for (events, values) in [
         ("a", &[7][..]),

@@ -167,10 +167,10 @@ impl<D: Defect> Group for TamperedGroup<D> {
         self.defect.read(&mut *self.inner, out)
     }
 
-    fn read_exact(&mut self, values: &mut [u64], time: Option<&mut u64>) -> bool {
-        let unwanted = &mut 0;
-        self.defect
-            .read_exact(&mut *self.inner, values, time.unwrap_or(unwanted))
+    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
+        let mut time = 0;
+        let given = self.defect.read_exact(&mut *self.inner, values, &mut time);
+        given.then_some(time)
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
