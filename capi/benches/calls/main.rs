@@ -35,7 +35,8 @@ enum Limit {
     Instructions(f64),
     /// User instructions beyond those of reading alone, for each event.
     BeyondReading(f64),
-    /// User instructions of a second total of the same event.
+    /// User instructions of a second total of the same event, by what several events take more than one: that one has what
+    /// is done once.
     Again(f64),
     /// User instructions beyond those of a process that does nothing.
     BeyondNothing(f64),
@@ -150,8 +151,11 @@ fn line(row: &Row) -> Result<String, String> {
             format!("  {name}, instructions an event: {own:.1} (at most {most})")
         }
         Limit::Again(most) => {
-            let once = figures::instructions(row.by, Step::Total, events)?;
-            let own = (instructions(row.by)? - once) / events as f64;
+            let again = |events| -> Result<f64, String> {
+                let once = figures::instructions(row.by, Step::Total, events)?;
+                Ok(figures::instructions(row.by, step, events)? - once)
+            };
+            let own = (again(events)? - again(1)?) / (events - 1) as f64;
             format!("  {name}, instructions: {own:.1} (at most {most})")
         }
         Limit::BeyondNothing(most) => {
