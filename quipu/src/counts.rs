@@ -58,7 +58,7 @@ impl Row {
 
     /// Returns true for events that are a row.
     #[inline]
-    fn is_there(self) -> bool {
+    pub(crate) fn is_there(self) -> bool {
         self.0.is_some()
     }
 }

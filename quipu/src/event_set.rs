@@ -73,9 +73,10 @@ impl EventSet {
             && groups.iter().all(own)
             && events.iter().any(counts_calls);
         let members = groups.iter().map(|open| open.group.members().len());
+        let row = Row::of(&events, members);
         Self {
-            row: Row::of(&events, members),
-            in_a_row: match are_in_a_row(&events, &groups) {
+            row,
+            in_a_row: match row.is_there() || are_in_a_row(&events, &groups) {
                 true => events.len(),
                 false => usize::MAX,
             },
