@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use quipu::{
-    Count, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Part, Reading, Result, Target,
+    Count, Counts, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Part, Reading, Result, Target,
 };
 use quipu_hal::{Backend, Capabilities, Group, MaxRate, ReadBuf, Simultaneity, ValueKind, total};
 
@@ -13,6 +13,8 @@ struct Given {
     reading: Arc<Mutex<Reading>>,
     capabilities: Capabilities,
 }
+
+const MENDED: u64 = 99;
 
 struct GivenGroup {
     infos: Vec<EventInfo>,
@@ -76,12 +78,13 @@ impl Group for GivenGroup {
     }
 
     /// Each member has one more than the one before it, so that a reading is not taken for another's; the group
-    /// of `failing` cannot be read.
+    /// of `failing` can only be read where the first has [`MENDED`].
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        if self.infos.iter().any(|info| &*info.name == "failing") {
+        let mut given = *self.reading.lock().expect("no test panics with it");
+        let fails = self.infos.iter().any(|info| &*info.name == "failing");
+        if fails && given.value != MENDED {
             return Err(Error::new(ErrorKind::CounterInErrorState, "read it"));
         }
-        let mut given = *self.reading.lock().expect("no test panics with it");
         for reading in &mut out[0] {
             *reading = given;
             given.value = given.value.wrapping_add(1);
@@ -283,6 +286,45 @@ fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
     Ok(())
 }
 
+/// A group that could not be read has errors in place of totals, until it is read again; in a difference, if it could not be
+/// read either time.
+#[test]
+fn what_could_not_be_read_has_no_total() -> Result<()> {
+    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
+    for (events, fails) in [
+        ("failing", &[true][..]),
+        ("{a,failing}", &[true, true]),
+        ("a,failing", &[false, true]),
+        ("failing,{b,c}", &[true, false, false]),
+    ] {
+        let mut set = opened(events, &reading)?;
+        let mut read = |value| -> Result<Counts> {
+            *reading.lock().expect("no test panics with it") = Reading::new(value, 10, 10);
+            let mut counts = set.counts();
+            set.read(&mut counts)?;
+            Ok(counts)
+        };
+        let failed = |counts: &Counts| -> Vec<bool> {
+            let totals = counts.events().map(|event| event.total());
+            totals.map(|total| total.is_err()).collect()
+        };
+        let (good, bad) = (read(MENDED)?, read(7)?);
+        let none = vec![false; fails.len()];
+        assert_eq!(failed(&good), none, "{events}");
+        assert_eq!(failed(&bad), fails, "{events}");
+        for (now, then) in [(&good, &bad), (&bad, &good), (&bad, &bad)] {
+            let mut difference = now.clone();
+            difference.subtract(then)?;
+            assert_eq!(failed(&difference), fails, "{events}: {difference:?}");
+        }
+        let mut counts = bad.clone();
+        *reading.lock().expect("no test panics with it") = Reading::new(MENDED, 10, 10);
+        set.read(&mut counts)?;
+        assert_eq!(failed(&counts), none, "{events}: {counts:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn sets_of_several_groups_are_subtracted() -> Result<()> {
     let mut set = EventSet::builder()
@@ -297,7 +339,7 @@ fn sets_of_several_groups_are_subtracted() -> Result<()> {
     set.enable()?;
     std::hint::black_box(vec![1_u8; 1 << 22]);
     set.read(&mut counts)?;
-    let totals = |counts: &quipu::Counts| -> Result<Vec<_>> {
+    let totals = |counts: &Counts| -> Result<Vec<_>> {
         let totals = counts.events().map(|event| event.total());
         totals.map(|total| Ok(total?.exact())).collect()
     };
