@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
-use crate::kernel_file;
+use crate::kernel_file::{self, Unread};
 use crate::parts::Attachment;
 use crate::privileges::word;
 use crate::sorted::{insert, sorted};
@@ -54,7 +54,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
         }
         Target::Process(pid) => {
             let threads =
-                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
+                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, e))?;
             let mut list = Vec::with_capacity(threads.len());
             for tid in threads {
                 list.push(thread(tid));
@@ -103,7 +103,7 @@ pub(crate) fn is_calling_thread(target: &Target) -> bool {
 }
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
-pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
     let mut threads: Vec<i32> = Vec::new();
     let listing = format!("/proc/{pid}/task");
     kernel_file::each_name(Path::new(&listing), &mut |name| {
@@ -159,18 +159,18 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
     )
 }
 
-fn no_such_process(target: &Target, e: &io::Error) -> Error {
+fn no_such_process(target: &Target, e: Unread) -> Error {
     let error = if kernel_file::is_there(Path::new("/proc/self")).is_ok_and(|there| !there) {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
-    } else if kernel_file::is_missing(e) {
+    } else if e.is_missing() {
         Error::new(ErrorKind::NoSuchTarget, attempted(target))
             .with_reason("there is no such process")
     } else {
         Error::new(ErrorKind::Os, attempted(target)).with_reason("listing its threads")
     };
-    match e.raw_os_error() {
+    match e.errno() {
         Some(errno) => error.with_errno(errno),
         None => error,
     }
@@ -191,7 +191,7 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
         path.to_owned()
     } else {
         let mounts = kernel_file::read(Path::new("/proc/self/mounts")).map_err(|e| {
-            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e)
+            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), e)
         })?;
         cgroup_mount(&mounts)
             .ok_or_else(|| {
