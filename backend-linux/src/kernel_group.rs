@@ -390,8 +390,8 @@ impl KernelGroup {
         match &self.user {
             Err(_) => self.read_words(words, out),
             Ok(user) => match user.way() {
-                Way::UserSpace if self.try_user_space(out) => Ok(()),
-                Way::UserSpace | Way::SystemCall => self.read_by_system_call(words, out),
+                Way::UserSpace if self.read_pages(out) => Ok(()),
+                Way::UserSpace | Way::SystemCall => self.read_call(words, out),
                 Way::Both => self.read_both_ways(words, out),
             },
         }
@@ -406,7 +406,7 @@ impl KernelGroup {
     ) -> Result<(), ReadFailure> {
         // A thread that may not read its time stamps asks no clock either.
         let start = self.may_read_here().then(Instant::now);
-        let in_user_space = start.is_some() && self.try_user_space(out);
+        let in_user_space = start.is_some() && self.read_pages(out);
         let called = in_user_space.then(Instant::now);
         self.read_by_system_call(words, out)?;
         if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
@@ -430,8 +430,13 @@ impl KernelGroup {
 
     /// Reads every member into `out` without a system call, if that is possible at this moment on
     /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
+    #[inline(never)]
+    pub(crate) fn read_pages(&mut self, out: &mut [Reading]) -> bool {
+        self.try_user_space(out)
+    }
+
     #[inline(always)]
-    pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
+    fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
         let Ok(user) = &mut self.user else {
             return false;
         };
@@ -453,8 +458,17 @@ impl KernelGroup {
     }
 
     /// Reads every member into `out` by read(2).
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn read_by_system_call(
+        &mut self,
+        words: &mut [u64],
+        out: &mut [Reading],
+    ) -> Result<(), ReadFailure> {
+        self.read_call(words, out)
+    }
+
+    #[inline(always)]
+    fn read_call(
         &mut self,
         words: &mut [u64],
         out: &mut [Reading],
