@@ -8,7 +8,7 @@ use quipu_hal::{
 
 use crate::counts::MemberIndex;
 use crate::open::OpenGroup;
-use crate::preset::Preset;
+use crate::preset::{IsPreset, Preset};
 
 /// One event of an [`EventSet`](crate::EventSet): the request, and the counter that was opened for it
 /// or the reason why there is none.
@@ -37,7 +37,7 @@ pub(crate) struct OpenEvent {
     /// True if its total is that of one reading: the target is one part, on any kind of core.
     pub(crate) is_one_reading: bool,
     /// Set for presets of several events; the index is that of the first term.
-    pub(crate) preset: Option<Arc<Preset>>,
+    pub(crate) preset: Option<Arc<dyn IsPreset>>,
 }
 
 impl OpenEvent {
@@ -139,6 +139,12 @@ impl SetEvent {
     /// Returns its formula and terms, if it is a preset of several events and open.
     #[inline]
     pub fn preset(&self) -> Option<&Preset> {
+        Some(self.as_preset()?.preset())
+    }
+
+    /// Returns the same without its code.
+    #[inline]
+    pub(crate) fn as_preset(&self) -> Option<&dyn IsPreset> {
         self.state.as_ref().ok()?.preset.as_deref()
     }
 
