@@ -50,6 +50,15 @@ impl EventSource {
 
     /// The core PMUs, also one alone.
     pub(crate) fn core_pmus(&self) -> &[CorePmu] {
+        match self.core_pmus.get() {
+            Some(pmus) => pmus,
+            None => self.find_core_pmus(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_core_pmus(&self) -> &[CorePmu] {
         self.core_pmus.get_or_init(|| self.pmus.core_pmus())
     }
 
@@ -183,10 +192,11 @@ impl EventSource {
 
     /// The bits of an event of the CPU's own PMU: on every core PMU if there are several.
     pub(crate) fn on_cores(&self, bits: EventBits) -> Placement {
-        if self.cores().is_empty() {
+        let cores = self.cores();
+        if cores.is_empty() {
             return Placement::Anywhere(bits);
         }
-        let each = self.cores().iter().enumerate();
+        let each = cores.iter().enumerate();
         Placement::Cores(
             each.map(|(i, core)| (i, bits.on_core(core.type_)))
                 .collect(),
