@@ -97,6 +97,7 @@ impl EventSource {
                 bits.is_core_event() || self.is_core_type(bits.config.type_)
             }
             Placement::Cores(_) => true,
+            #[cfg(feature = "names")]
             Placement::Units(_) | Placement::Probe(..) => false,
         }
     }
