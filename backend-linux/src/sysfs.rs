@@ -92,12 +92,13 @@ impl SysfsPmus {
             }
         }
         let mut pmus: Vec<CorePmu> = Vec::new();
-        for name in self.names().unwrap_or_default() {
-            if let Some(pmu) = self.core_pmu(name) {
+        // Where they cannot be listed there are none.
+        let _listed = kernel_file::each_name(&self.root, &mut |name| {
+            if let Some(pmu) = self.core_pmu(name.to_owned()) {
                 let at = pmus.partition_point(|before| before.type_ <= pmu.type_);
                 pmus.insert(at, pmu);
             }
-        }
+        });
         pmus
     }
 

@@ -11,7 +11,7 @@ use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 use crate::kernel_file::{self, Unread};
 use crate::parts::Attachment;
 use crate::privileges::word;
-use crate::sorted::{insert, sorted};
+use crate::sorted::insert;
 use crate::sys::{Attach, current_cpu, thread_id};
 use crate::topology::Topology;
 
@@ -109,10 +109,10 @@ pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
     kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
         if let Ok(thread) = name.parse() {
-            threads.push(thread);
+            insert(&mut threads, thread);
         }
     })?;
-    Ok(sorted(threads))
+    Ok(threads)
 }
 
 /// The attachment of one thread.
