@@ -55,10 +55,9 @@ pub(crate) fn explain(
     };
     let denied = matches!(errno, libc::EACCES | libc::EPERM);
     let has_cpu_pmu = events.has_core_pmu();
-    let privileges = &if denied || errno == libc::EMFILE {
-        Privileges::rights(has_cpu_pmu)
-    } else {
-        Privileges::unknown(has_cpu_pmu)
+    let privileges = &match denied || errno == libc::EMFILE {
+        true => Privileges::rights(has_cpu_pmu),
+        false => Privileges::unknown(has_cpu_pmu),
     };
     let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let (kind, reason) = meaning(errno, refused, &member.event, privileges, opens);
