@@ -129,16 +129,17 @@ impl Opened {
                 counters,
             });
         }
-        let mut counters: Box<[Counter]> = vec![Counter::new(0); fds.len()].into();
-        if plan == ReadPlan::Snapshot {
-            for (counter, fd) in counters.iter_mut().zip(fds.iter()) {
-                counter.id = fd.id()?;
-            }
+        let mut counters = Vec::with_capacity(fds.len());
+        for fd in fds.iter() {
+            counters.push(Counter::new(match plan {
+                ReadPlan::Snapshot => fd.id()?,
+                ReadPlan::Single | ReadPlan::OneByOne => 0,
+            }));
         }
         Ok(Self {
             plan,
             fds,
-            counters,
+            counters: counters.into(),
         })
     }
 }
@@ -187,7 +188,9 @@ impl KernelGroup {
             });
         }
         self.fds.extend(more);
-        self.counters = [&self.counters, &*added].concat().into();
+        let mut counters = std::mem::take(&mut self.counters).into_vec();
+        counters.append(&mut added);
+        self.counters = counters.into();
         self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
