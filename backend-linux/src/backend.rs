@@ -221,8 +221,8 @@ impl LinuxBackend {
         for (i, member) in spec.members.iter().enumerate() {
             match self.events.resolve(member) {
                 Ok(Resolved { placement, info }) => {
-                    placements.push(placement);
-                    infos.push(info);
+                    placements.put(placement);
+                    infos.put(info);
                 }
                 Err(error) => return Err(error.with_member(i)),
             }

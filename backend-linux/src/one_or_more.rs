@@ -48,12 +48,24 @@ impl<T> OneOrMore<T> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         match self {
+            Self::Other(_) => self.put(item),
+            Self::One(_) => self.push_second(item),
+        }
+    }
+
+    /// Adds an item to a list that was made or [reserved](Self::reserve) for so many.
+    ///
+    /// # Panics
+    /// If it was made for one and has that.
+    #[inline]
+    pub(crate) fn put(&mut self, item: T) {
+        match self {
             // The list that was is not dropped: it has nothing, and the code to drop it would be in many places.
             Self::Other(none) if none.capacity() == 0 => {
                 mem::forget(mem::replace(self, Self::One([item])));
             }
             Self::Other(others) => others.push(item),
-            Self::One(_) => self.push_second(item),
+            Self::One(_) => unreachable!("it has room"),
         }
     }
 

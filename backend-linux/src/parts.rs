@@ -168,7 +168,7 @@ pub(crate) fn plan_each(
                 let Some(there) = member.bits(on, cpu) else {
                     return Ok(());
                 };
-                bits.push(there);
+                bits.put(there);
             }
             let part = attachment.part.clone();
             planned += 1;
