@@ -132,6 +132,12 @@ pub(crate) fn each_name(dir: &Path, found: &mut dyn FnMut(&str)) -> Result<(), U
     Ok(())
 }
 
+/// Returns the number that digits of the kernel mean. One piece of code for numbers of all types.
+#[inline(never)]
+pub(crate) fn number(digits: &str, radix: u32) -> Option<u64> {
+    u64::from_str_radix(digits, radix).ok()
+}
+
 /// Returns true if a name taken from input is one path component, so that it cannot lead elsewhere.
 pub(crate) fn is_component(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])

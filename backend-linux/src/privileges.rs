@@ -161,8 +161,7 @@ impl Privileges {
         Self {
             perf_event_paranoid: file(root, "proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
-            capabilities: field(&status, "CapEff")
-                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
+            capabilities: field(&status, "CapEff").and_then(|bits| kernel_file::number(bits, 16)),
             initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
                 let words = [0, 1, 2, 3].map(|at| word(&map, at));
@@ -269,7 +268,7 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let bound = |at| match word(line, at)? {
         "unlimited" => Some(None),
-        number => number.parse().ok().map(Some),
+        number => kernel_file::number(number, 10).map(Some),
     };
     Some(Limit {
         soft: bound(0)?,

@@ -108,7 +108,7 @@ pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
     let listing = format!("/proc/{pid}/task");
     kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
-        if let Ok(thread) = name.parse() {
+        if let Some(Ok(thread)) = kernel_file::number(name, 10).map(i32::try_from) {
             insert(&mut threads, thread);
         }
     })?;
@@ -238,13 +238,13 @@ fn unescape(path: &str) -> PathBuf {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let code = rest.get(..3).and_then(|d| u8::from_str_radix(d, 8).ok());
+        let code = rest.get(..3).and_then(|d| kernel_file::number(d, 8));
         match code {
-            Some(code) => {
-                out.push(code.into());
+            Some(code @ 0..=0xff) => {
+                out.push(char::from(code as u8));
                 rest = &rest[3..];
             }
-            None => out.push('\\'),
+            _ => out.push('\\'),
         }
     }
     out.push_str(rest);

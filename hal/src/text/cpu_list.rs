@@ -1,5 +1,6 @@
 //! Lists of CPUs.
 
+use super::event::bits_of;
 use crate::{Error, ErrorKind, Result};
 
 /// No system numbers its CPUs beyond this; Linux's largest `NR_CPUS` is 8192.
@@ -56,7 +57,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
 
 #[inline(never)]
 fn number(text: &str) -> Option<u32> {
-    text.trim_ascii().parse().ok()
+    bits_of(text.trim_ascii(), 10)?.try_into().ok()
 }
 
 #[cfg(test)]
