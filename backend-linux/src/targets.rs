@@ -23,15 +23,6 @@ pub(crate) struct Attachments {
     _cgroup: Option<File>,
 }
 
-impl Attachments {
-    fn new(list: impl Into<Cow<'static, [Attachment]>>) -> Self {
-        Self {
-            list: list.into(),
-            _cgroup: None,
-        }
-    }
-}
-
 /// The attachment of the calling thread.
 static CALLING_THREAD: [Attachment; 1] = [Attachment {
     attach: Attach::thread(0),
@@ -40,9 +31,15 @@ static CALLING_THREAD: [Attachment; 1] = [Attachment {
 
 /// Returns the attachments of a target. A process gives the threads it has at this moment.
 pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
-    Ok(match target {
-        Target::CurrentThread => Attachments::new(&CALLING_THREAD[..]),
-        Target::Thread(tid) => Attachments::new(vec![thread(checked_id(target, *tid)?)]),
+    let mut cgroup = None;
+    let list = match target {
+        Target::CurrentThread => {
+            return Ok(Attachments {
+                list: Cow::Borrowed(&CALLING_THREAD),
+                _cgroup: None,
+            });
+        }
+        Target::Thread(tid) => vec![thread(checked_id(target, *tid)?)],
         Target::ThreadOnCpu { thread: tid, cpu } => {
             let mut one = match tid {
                 Some(tid) => thread(checked_id(target, *tid)?),
@@ -50,7 +47,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
             };
             one.attach.cpu = Attach::cpu(*cpu).cpu;
             one.part.cpu = Some(*cpu);
-            Attachments::new(vec![one])
+            vec![one]
         }
         Target::Process(pid) => {
             let threads =
@@ -59,37 +56,38 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
             for tid in threads {
                 list.push(thread(tid));
             }
-            Attachments::new(list)
+            list
         }
-        Target::CurrentCpu => Attachments::new(cpus(&[current_cpu()])),
-        Target::Cpu(cpu) => Attachments::new(cpus(&[*cpu])),
+        Target::CurrentCpu => cpus(&[current_cpu()]),
+        Target::Cpu(cpu) => cpus(&[*cpu]),
         Target::Cpus(list) if list.is_empty() => {
             return Err(
                 Error::new(ErrorKind::InvalidConfiguration, attempted(target))
                     .with_reason("the list of CPUs is empty"),
             );
         }
-        Target::Cpus(list) => Attachments::new(cpus(list)),
-        Target::AllCpus => Attachments::new(cpus(&online(target)?)),
+        Target::Cpus(list) => cpus(list),
+        Target::AllCpus => cpus(&online(target)?),
         Target::Cgroup { path, cpus: list } => {
-            let dir = open_cgroup(target, path)?;
+            let dir = cgroup.insert(open_cgroup(target, path)?).as_raw_fd();
             let mut list = match list.is_empty() {
                 true => cpus(&online(target)?),
                 false => cpus(list),
             };
             for attachment in &mut list {
-                attachment.attach.pid = dir.as_raw_fd();
+                attachment.attach.pid = dir;
                 attachment.attach.cgroup = true;
             }
-            Attachments {
-                list: list.into(),
-                _cgroup: Some(dir),
-            }
+            list
         }
         other => {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted(other))
                 .with_reason("this backend does not support this kind of target"));
         }
+    };
+    Ok(Attachments {
+        list: Cow::Owned(list),
+        _cgroup: cgroup,
     })
 }
 
