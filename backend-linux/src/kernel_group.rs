@@ -5,7 +5,6 @@ mod fds;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Instant;
 
 use quipu_hal::{Error, GroupSpec, MaxRate, Overflows, Reading, Result as HalResult};
 
@@ -16,7 +15,7 @@ use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
 pub(crate) use fds::Fds;
 
-use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
+use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain, now};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -408,9 +407,9 @@ impl KernelGroup {
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
         // A thread that may not read its time stamps asks no clock either.
-        let start = self.may_read_here().then(Instant::now);
+        let start = self.may_read_here().then(now);
         let in_user_space = start.is_some() && self.read_pages(out);
-        let called = in_user_space.then(Instant::now);
+        let called = in_user_space.then(now);
         self.read_by_system_call(words, out)?;
         if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
             user.timed(start, called);

@@ -72,8 +72,6 @@ mod owner;
 mod page;
 mod registers;
 
-use std::time::Instant;
-
 use quipu_hal::{Error, ErrorKind, Reading};
 
 pub use availability::available;
@@ -81,7 +79,8 @@ pub use page::{PageCapabilities, PageFields, Times, UserPage};
 pub use registers::Registers;
 
 pub(crate) use availability::{Obstacle, explain};
-use call_times::{CallTimes, now};
+use call_times::CallTimes;
+pub(crate) use call_times::now;
 use cost::Cost;
 pub(crate) use known_pages::KnownPages;
 use owner::Owner;
@@ -197,10 +196,12 @@ impl UserCounters {
         self.way
     }
 
-    /// Notes what a read cost that began at `start`, in user space until `called` and by a system call from
-    /// then on.
-    pub(crate) fn timed(&mut self, start: Instant, called: Instant) {
-        self.cost.add(called - start, called.elapsed());
+    /// Notes what a read cost that began at `start` of the [clock](now), in user space until `called` and by a system call
+    /// from then on.
+    pub(crate) fn timed(&mut self, start: u64, called: u64) {
+        let ended = now();
+        self.cost
+            .add(called.saturating_sub(start), ended.saturating_sub(called));
         if self.cost.is_known() {
             self.way = match self.cost.favours_user_space() {
                 true => Way::UserSpace,
@@ -222,7 +223,6 @@ impl UserCounters {
             return None;
         }
         let (user_space, system_call) = self.cost.each();
-        let (user_space, system_call) = (user_space.as_nanos(), system_call.as_nanos());
         let error = Error::new(ErrorKind::UnsupportedFeature, availability::ATTEMPTED);
         Some(error.with_reason(format!(
             "it takes {user_space} ns, and a system call {system_call} ns: a hypervisor may intercept it"
