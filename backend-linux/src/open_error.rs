@@ -59,7 +59,6 @@ pub(crate) fn explain(
         true => Privileges::rights(has_cpu_pmu),
         false => Privileges::unknown(has_cpu_pmu),
     };
-    let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let (kind, reason) = meaning(errno, refused, &member.event, privileges, opens);
     let mut error = Error::new(kind, attempted)
         .with_member(refused.member)
@@ -80,6 +79,12 @@ pub(crate) fn explain(
         Some(hint) => error.with_hint(hint),
         None => error,
     }
+}
+
+/// Returns true if a counter opens by itself. It is closed again.
+#[inline(never)]
+fn opens(attr: &PerfEventAttr, attach: Attach) -> bool {
+    perf_event_open(attr, attach, None).is_ok()
 }
 
 /// Returns the meaning of an errno for a refused member. `opens` tries to open a counter by itself.
@@ -248,7 +253,6 @@ fn counts_kernel(refused: &RefusedMember) -> bool {
 }
 
 /// Returns true if counting user mode only is permitted and the event occurs there.
-#[inline]
 fn opens_in_user_mode(
     refused: &RefusedMember,
     event: &Event,
