@@ -164,8 +164,8 @@ impl Privileges {
             capabilities: field(&status, "CapEff").and_then(|bits| kernel_file::number(bits, 16)),
             initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
-                let words = [0, 1, 2, 3].map(|at| word(&map, at));
-                words == [Some("0"), Some("0"), Some("4294967295"), None]
+                let all = [Some("0"), Some("0"), Some("4294967295"), None];
+                (0..).zip(all).all(|(at, id)| word(&map, at) == id)
             }),
             open_files: limit(&limits, "Max open files"),
             seccomp: field(&status, "Seccomp").and_then(|mode| match mode {

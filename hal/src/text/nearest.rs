@@ -26,7 +26,7 @@ pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<
     for name in extra {
         near.offer(name);
     }
-    near.names()
+    near.found
 }
 
 /// Returns the candidates nearest to a name, at most three, the nearest first.
@@ -60,8 +60,9 @@ where
 struct Near {
     /// `None` if no name is near.
     wanted: Option<Wanted>,
-    /// Each with its distance.
-    found: Vec<(usize, String)>,
+    found: Vec<String>,
+    /// The distance of each that was found.
+    distances: Vec<usize>,
 }
 
 impl Near {
@@ -73,6 +74,7 @@ impl Near {
         Self {
             wanted: (!name.is_empty() && name.len() <= LONGEST).then(wanted),
             found: Vec::new(),
+            distances: Vec::new(),
         }
     }
 
@@ -81,19 +83,19 @@ impl Near {
     fn offer(&mut self, candidate: &str) -> Option<usize> {
         let far = self.wanted.as_ref()?.distance(candidate)?;
         let mut place = 0;
-        for (at, (other, name)) in self.found.iter().enumerate() {
+        for (name, other) in self.found.iter().zip(&self.distances) {
             if name == candidate {
                 return None;
             }
-            if *other <= far {
-                place = at + 1;
-            }
+            place += usize::from(*other <= far);
         }
         if place == MOST {
             return None;
         }
         self.found.truncate(MOST - 1);
-        self.found.insert(place, (far, candidate.to_owned()));
+        self.found.insert(place, candidate.to_owned());
+        self.distances.truncate(MOST - 1);
+        self.distances.insert(place, far);
         Some(place)
     }
 
@@ -120,14 +122,6 @@ impl Near {
         for alias in aliases {
             self.offer(alias);
         }
-    }
-
-    fn names(self) -> Vec<String> {
-        let mut names = Vec::with_capacity(self.found.len());
-        for (_, name) in self.found {
-            names.push(name);
-        }
-        names
     }
 }
 
