@@ -19,7 +19,7 @@ const PAGE: usize = 4096;
 pub(crate) enum Unread {
     /// The kernel refused, with this errno.
     Errno(i32),
-    /// What is wrong with the file or its name.
+    /// A fault of the file or of its name.
     Malformed(&'static str),
 }
 

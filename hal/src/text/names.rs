@@ -122,7 +122,7 @@ fn take_one<'a, T: Copy>(
 
 /// Returns what follows the first of these spellings that starts a text.
 #[inline(never)]
-fn after_any<'a>(text: &'a str, (name, plural, aliases): Spellings) -> Option<Option<&'a str>> {
+fn after_any(text: &str, (name, plural, aliases): Spellings) -> Option<Option<&str>> {
     after(text, name)
         .or_else(|| after(text, plural?))
         .or_else(|| aliases.iter().find_map(|alias| after(text, alias)))

@@ -180,8 +180,8 @@ fn distance(wanted: &[char], candidate: &[char]) -> Option<usize> {
 fn alignment(one: &[char], other: &[char]) -> usize {
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
     let mut rows = [[0; LONGEST + 1]; 3];
-    for j in 0..=other.len() {
-        rows[0][j] = j;
+    for (j, distance) in rows[0][..=other.len()].iter_mut().enumerate() {
+        *distance = j;
     }
     let (mut above, mut before, mut row) = (0, 1, 2);
     let mut last = None;
