@@ -389,14 +389,14 @@ impl KernelGroup {
         words: &mut [u64],
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
-        if let Ok(user) = &self.user {
-            match user.way() {
-                Way::UserSpace if self.read_pages(out) => return Ok(()),
-                Way::UserSpace | Way::SystemCall => {}
-                Way::Both => return self.read_both_ways(words, out),
-            }
+        match &self.user {
+            Err(_) => self.read_words(words, out),
+            Ok(user) => match user.way() {
+                Way::UserSpace if self.read_pages(out) => Ok(()),
+                Way::UserSpace | Way::SystemCall => self.read_by_system_call(words, out),
+                Way::Both => self.read_both_ways(words, out),
+            },
         }
-        self.read_by_system_call(words, out)
     }
 
     /// Reads every member into `out` in both ways, and notes what each has cost.
