@@ -58,7 +58,7 @@ impl Expand for Formula {
             info: preset.info(),
             simultaneity: preset.simultaneity(),
             is_one_reading: false,
-            preset: Some(Arc::new(preset)),
+            preset: Some(Arc::new(Box::new(preset))),
             ..group.open(at)
         }
     }

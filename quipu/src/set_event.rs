@@ -36,8 +36,8 @@ pub(crate) struct OpenEvent {
     pub(crate) simultaneity: Simultaneity,
     /// True if its total is that of one reading: the target is one part, on any kind of core.
     pub(crate) is_one_reading: bool,
-    /// Set for presets of several events; the index is that of the first term.
-    pub(crate) preset: Option<Arc<dyn IsPreset>>,
+    /// Set for presets of several events; the index is that of the first term. One pointer wide, as events are moved.
+    pub(crate) preset: Option<Arc<Box<dyn IsPreset>>>,
 }
 
 impl OpenEvent {
@@ -145,7 +145,8 @@ impl SetEvent {
     /// Returns the same without its code.
     #[inline]
     pub(crate) fn as_preset(&self) -> Option<&dyn IsPreset> {
-        self.state.as_ref().ok()?.preset.as_deref()
+        let preset = self.state.as_ref().ok()?.preset.as_deref()?;
+        Some(&**preset)
     }
 
     /// Returns the name of the backend that counts it, if it is open; for a preset, its first term.
