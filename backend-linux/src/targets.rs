@@ -106,7 +106,7 @@ pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
     let listing = format!("/proc/{pid}/task");
     kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
-        if let Some(Ok(thread)) = kernel_file::number(name, 10).map(i32::try_from) {
+        if let Ok(thread) = name.parse() {
             insert(&mut threads, thread);
         }
     })?;

@@ -76,12 +76,12 @@ impl CacheEvent {
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         let (cache, mut rest) = take_one(name, Cache::ALL, |cache| {
-            (cache.name(), None, cache.aliases())
+            spellings(&[cache.name()], cache.aliases())
         })?;
         let (mut op, mut result) = (None, None);
         while let Some(part) = rest {
             let as_op = take_one(part, CacheOp::ALL, |op| {
-                (op.name(), Some(op.plural()), op.aliases())
+                spellings(&[op.name(), op.plural()], op.aliases())
             });
             rest = match as_op {
                 Some((found, rest)) if op.is_none() => {
@@ -90,7 +90,7 @@ impl CacheEvent {
                 }
                 _ if result.is_none() => {
                     let (found, rest) = take_one(part, CacheResult::ALL, |result| {
-                        (result.name(), None, result.aliases())
+                        spellings(&[result.name()], result.aliases())
                     })?;
                     result = Some(found);
                     rest
@@ -106,26 +106,28 @@ impl CacheEvent {
     }
 }
 
-/// A name, the plural if there is one, and the other spellings.
-type Spellings = (&'static str, Option<&'static str>, &'static [&'static str]);
+fn spellings<const N: usize>(
+    names: &[&'static str; N],
+    aliases: &'static [&'static str],
+) -> impl Iterator<Item = &'static str> + use<N> {
+    (*names).into_iter().chain(aliases.iter().copied())
+}
 
 /// The one of `all` whose spelling starts `text` and ends at its end or at a `-`, with what
 /// follows that `-`.
-fn take_one<'a, T: Copy>(
+fn take_one<'a, T: Copy, I: Iterator<Item = &'static str>>(
     text: &'a str,
     all: &[T],
-    spellings: fn(T) -> Spellings,
+    spellings: impl Fn(T) -> I,
 ) -> Option<(T, Option<&'a str>)> {
-    all.iter()
-        .find_map(|&one| Some((one, after_any(text, spellings(one))?)))
-}
-
-/// Returns what follows the first of these spellings that starts a text.
-#[inline(never)]
-fn after_any(text: &str, (name, plural, aliases): Spellings) -> Option<Option<&str>> {
-    after(text, name)
-        .or_else(|| after(text, plural?))
-        .or_else(|| aliases.iter().find_map(|alias| after(text, alias)))
+    for &one in all {
+        for spelling in spellings(one) {
+            if let Some(rest) = after(text, spelling) {
+                return Some((one, rest));
+            }
+        }
+    }
+    None
 }
 
 /// Returns what follows a spelling that starts a text: nothing, or what is behind a `-`.
