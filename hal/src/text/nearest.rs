@@ -180,7 +180,7 @@ fn distance(wanted: &[char], candidate: &[char]) -> Option<usize> {
 fn alignment(one: &[char], other: &[char]) -> usize {
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
     let mut rows = [[0; LONGEST + 1]; 3];
-    for (j, distance) in rows[0][..=other.len()].iter_mut().enumerate() {
+    for (j, distance) in (0..=other.len()).zip(&mut rows[0]) {
         *distance = j;
     }
     let (mut above, mut before, mut row) = (0, 1, 2);
