@@ -1,12 +1,11 @@
 //! Presets of several events: a formula, and what it is counted with.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use quipu_events_format::Formula;
-use quipu_hal::{
-    Count, Error, EventInfo, EventSpec, Filter, Part, Reading, Result, Simultaneity, total,
-};
+use quipu_hal::{Count, Error, EventInfo, EventSpec, Filter, Part, Reading, Simultaneity, total};
 
 use crate::counts::EventCount;
 use crate::expansion::CountedGroup;
@@ -70,12 +69,16 @@ impl Expand for Formula {
 }
 
 /// The preset that an event is. As a trait object it brings its code only where one is made.
-pub(crate) trait IsPreset: fmt::Debug + Send + Sync {
+pub(crate) trait IsPreset: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Returns the preset.
     fn preset(&self) -> &Preset;
 
     /// Returns the value of the formula for counts, of which these are the preset's event's.
-    fn value_of(&self, event: &EventCount<'_>, counts: &Counts) -> Result<Result<Count, NoValue>>;
+    fn value_of(
+        &self,
+        event: &EventCount<'_>,
+        counts: &Counts,
+    ) -> quipu_hal::Result<Result<Count, NoValue>>;
 }
 
 impl IsPreset for Preset {
@@ -83,7 +86,11 @@ impl IsPreset for Preset {
         self
     }
 
-    fn value_of(&self, event: &EventCount<'_>, counts: &Counts) -> Result<Result<Count, NoValue>> {
+    fn value_of(
+        &self,
+        event: &EventCount<'_>,
+        counts: &Counts,
+    ) -> quipu_hal::Result<Result<Count, NoValue>> {
         event.check_terms()?;
         let parts = |term: usize| counts.of(&self.terms[term]).parts();
         Ok(self.evaluate(|term| parts(term).into_iter().flatten()))
