@@ -162,16 +162,12 @@ impl LinuxBackend {
     /// # Errors
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when this kernel has no such event.
     pub fn attr_bytes(&self, event: &EventSpec) -> Result<Vec<u8>> {
-        let bits = match self.events.resolve(event)?.placement {
-            Placement::Anywhere(bits) | Placement::Probe(bits, _) => Some(bits),
-            Placement::Cores(cores) => cores.first().map(|(_, bits)| *bits),
-            Placement::Units(units) => units.first().map(|unit| unit.bits),
-        };
+        let placement = self.events.resolve(event)?.placement;
         let attr = PerfEventAttr {
             sample_type: quipu_perf_data::SampleType::IDENTIFIER.bits(),
             read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
             flags: exclusions(event.filter) | AttrFlags::DISABLED,
-            ..event_attr(bits.unwrap_or_default())
+            ..event_attr(placement.first_bits().unwrap_or_default())
         };
         Ok(attr.bytes())
     }
@@ -225,8 +221,8 @@ impl LinuxBackend {
         for (i, member) in spec.members.iter().enumerate() {
             match self.events.resolve(member) {
                 Ok(Resolved { placement, info }) => {
-                    placements.push(placement);
-                    infos.push(info);
+                    placements.put(placement);
+                    infos.put(info);
                 }
                 Err(error) => return Err(error.with_member(i)),
             }

@@ -42,7 +42,7 @@ pub(crate) fn check_usable() -> Result<()> {
     };
     let error = match errno {
         // A kernel that has it has its setting, so this is the word of a filter.
-        libc::ENOSYS if Privileges::read().perf_event_paranoid.is_some() => {
+        libc::ENOSYS if Privileges::rights(false).perf_event_paranoid.is_some() => {
             refused_altogether(errno)
         }
         libc::ENOSYS => error(ErrorKind::NoSuchDevice)
@@ -55,7 +55,7 @@ pub(crate) fn check_usable() -> Result<()> {
 
 /// The kernel's own setting gives EACCES, seccomp filters usually EPERM and some ENOSYS.
 fn refused_altogether(errno: i32) -> Error {
-    let privileges = Privileges::read();
+    let privileges = Privileges::rights(false);
     let error = Error::new(ErrorKind::NoPermission, "use perf_event_open");
     match privileges.perf_event_paranoid {
         Some(level) if !privileges.may_count_user() => error

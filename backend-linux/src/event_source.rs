@@ -50,6 +50,15 @@ impl EventSource {
 
     /// The core PMUs, also one alone.
     pub(crate) fn core_pmus(&self) -> &[CorePmu] {
+        match self.core_pmus.get() {
+            Some(pmus) => pmus,
+            None => self.find_core_pmus(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_core_pmus(&self) -> &[CorePmu] {
         self.core_pmus.get_or_init(|| self.pmus.core_pmus())
     }
 
@@ -88,6 +97,7 @@ impl EventSource {
                 bits.is_core_event() || self.is_core_type(bits.config.type_)
             }
             Placement::Cores(_) => true,
+            #[cfg(feature = "names")]
             Placement::Units(_) | Placement::Probe(..) => false,
         }
     }
@@ -173,7 +183,9 @@ impl EventSource {
 
     /// The bits of a hardware event under the own type of an ARM core PMU.
     fn arm_event(&self, pmu: &str, type_: u32, event: Hardware) -> Option<EventBits> {
-        if !pmu.starts_with("arm") {
+        // Other CPUs have no PMU of such a name.
+        let is_arm = cfg!(any(test, target_arch = "arm", target_arch = "aarch64"));
+        if !is_arm || !pmu.starts_with("arm") {
             return None;
         }
         let number = |name: &&str| self.pmus.number_of_event(pmu, name);
@@ -183,10 +195,11 @@ impl EventSource {
 
     /// The bits of an event of the CPU's own PMU: on every core PMU if there are several.
     pub(crate) fn on_cores(&self, bits: EventBits) -> Placement {
-        if self.cores().is_empty() {
+        let cores = self.cores();
+        if cores.is_empty() {
             return Placement::Anywhere(bits);
         }
-        let each = self.cores().iter().enumerate();
+        let each = cores.iter().enumerate();
         Placement::Cores(
             each.map(|(i, core)| (i, bits.on_core(core.type_)))
                 .collect(),

@@ -317,7 +317,7 @@ impl UserReads for LinuxGroup {
     fn read_in_user_space(&mut self, out: &mut ReadBuf) -> Result<bool> {
         out.check_shape(self.members.len(), &self.parts)?;
         let mut groups = self.kernel_groups.iter_mut().enumerate();
-        Ok(groups.all(|(i, group)| group.may_read_here() && group.try_user_space(&mut out[i])))
+        Ok(groups.all(|(i, group)| group.may_read_here() && group.read_pages(&mut out[i])))
     }
 
     fn read_by_system_call(&mut self, out: &mut ReadBuf) -> Result<()> {

@@ -128,16 +128,17 @@ impl Opened {
                 counters,
             });
         }
-        let mut counters: Box<[Counter]> = vec![Counter::new(0); fds.len()].into();
-        if plan == ReadPlan::Snapshot {
-            for (counter, fd) in counters.iter_mut().zip(fds.iter()) {
-                counter.id = fd.id()?;
-            }
+        let mut counters = Vec::with_capacity(fds.len());
+        for fd in fds.iter() {
+            counters.push(Counter::new(match plan {
+                ReadPlan::Snapshot => fd.id()?,
+                ReadPlan::Single | ReadPlan::OneByOne => 0,
+            }));
         }
         Ok(Self {
             plan,
             fds,
-            counters,
+            counters: counters.into(),
         })
     }
 }
@@ -186,7 +187,9 @@ impl KernelGroup {
             });
         }
         self.fds.extend(more);
-        self.counters = [&self.counters, &*added].concat().into();
+        let mut counters = std::mem::take(&mut self.counters).into_vec();
+        counters.append(&mut added);
+        self.counters = counters.into();
         self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
@@ -371,7 +374,7 @@ impl KernelGroup {
         match &self.user {
             Err(_) => self.read_words(words, out),
             Ok(user) => match user.way() {
-                Way::UserSpace if self.try_user_space(out) => Ok(()),
+                Way::UserSpace if self.read_pages(out) => Ok(()),
                 Way::UserSpace | Way::SystemCall => self.read_by_system_call(words, out),
                 Way::Both => self.read_both_ways(words, out),
             },
@@ -379,7 +382,7 @@ impl KernelGroup {
     }
 
     /// Reads every member into `out` by read(2).
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn read_by_system_call(
         &mut self,
         words: &mut [u64],

@@ -38,7 +38,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "sampling")]
         mod overflow;
         mod own_counters;
-        #[cfg_attr(not(feature = "names"), allow(dead_code))]
+        #[cfg_attr(not(feature = "names"), allow(dead_code, unused_variables))]
         mod parts;
         pub mod privileges;
         #[cfg(feature = "names")]

@@ -1,5 +1,6 @@
 //! Lists that are most often of one, which takes no memory of its own.
 
+use std::mem;
 use std::ops::{Deref, DerefMut};
 
 /// A list that holds a single item in place.
@@ -47,16 +48,31 @@ impl<T> OneOrMore<T> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         match self {
-            Self::Other(none) if none.capacity() == 0 => *self = Self::One([item]),
-            Self::Other(others) => others.push(item),
+            Self::Other(_) => self.put(item),
             Self::One(_) => self.push_second(item),
+        }
+    }
+
+    /// Adds an item to a list that was made or [reserved](Self::reserve) for so many.
+    ///
+    /// # Panics
+    /// If it was made for one and has that.
+    #[inline]
+    pub(crate) fn put(&mut self, item: T) {
+        match self {
+            // The list that was is not dropped: it has nothing, and the code to drop it would be in many places.
+            Self::Other(none) if none.capacity() == 0 => {
+                mem::forget(mem::replace(self, Self::One([item])));
+            }
+            Self::Other(others) => others.push(item),
+            Self::One(_) => unreachable!("it has room"),
         }
     }
 
     #[inline]
     fn push_second(&mut self, item: T) {
-        if let Self::One([first]) = std::mem::take(self) {
-            *self = Self::Other(vec![first, item]);
+        if let Self::One([first]) = mem::take(self) {
+            mem::forget(mem::replace(self, Self::Other(vec![first, item])));
         }
     }
 }

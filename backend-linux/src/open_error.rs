@@ -22,8 +22,8 @@ type Meaning = (ErrorKind, &'static str);
 ///
 /// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
 /// looked at when it matters.
-// What explains refusals of counters is asked for in one place, and stands in its unit of the compiler.
-#[inline]
+#[cold]
+#[inline(never)]
 pub(crate) fn explain(
     refused: &RefusedMember,
     spec: &GroupSpec,
@@ -32,12 +32,10 @@ pub(crate) fn explain(
     events: &EventSource,
 ) -> Error {
     let member = &spec.members[refused.member];
-    let place = if planned.part == Part::whole() {
-        format!("{target}")
-    } else {
-        format!("{}", planned.part)
+    let attempted = match planned.part == Part::whole() {
+        true => format!("open {member} on {target}"),
+        false => format!("open {member} on {}", planned.part),
     };
-    let attempted = format!("open {member} on {place}");
     let errno = match refused.failure {
         OpenFailure::Errno(errno) => errno,
         OpenFailure::AttrTooNew { field } => {
@@ -54,12 +52,11 @@ pub(crate) fn explain(
         }
     };
     let denied = matches!(errno, libc::EACCES | libc::EPERM);
-    let privileges = &if denied || errno == libc::EMFILE {
-        Privileges::read()
-    } else {
-        Privileges::unknown(events.has_core_pmu())
+    let has_cpu_pmu = events.has_core_pmu();
+    let privileges = &match denied || errno == libc::EMFILE {
+        true => Privileges::rights(has_cpu_pmu),
+        false => Privileges::unknown(has_cpu_pmu),
     };
-    let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let (kind, reason) = meaning(errno, refused, &member.event, privileges, opens);
     let mut error = Error::new(kind, attempted)
         .with_member(refused.member)
@@ -82,8 +79,13 @@ pub(crate) fn explain(
     }
 }
 
+/// Returns true if a counter opens by itself. It is closed again.
+#[inline(never)]
+fn opens(attr: &PerfEventAttr, attach: Attach) -> bool {
+    perf_event_open(attr, attach, None).is_ok()
+}
+
 /// Returns the meaning of an errno for a refused member. `opens` tries to open a counter by itself.
-#[inline]
 fn meaning(
     errno: i32,
     refused: &RefusedMember,
@@ -181,7 +183,6 @@ fn meaning(
 }
 
 /// Finds the first setting without which the counter opens by itself.
-#[inline]
 fn unsupported_setting(
     refused: &RefusedMember,
     opens: impl Fn(&PerfEventAttr, Attach) -> bool,
@@ -248,7 +249,6 @@ fn counts_kernel(refused: &RefusedMember) -> bool {
 }
 
 /// Returns true if counting user mode only is permitted and the event occurs there.
-#[inline]
 fn opens_in_user_mode(
     refused: &RefusedMember,
     event: &Event,
@@ -278,7 +278,6 @@ fn nothing() -> PerfEventAttr {
 
 /// Returns true if the CPU does not exist or is offline. Where sysfs does not tell, a dummy event is
 /// tried there.
-#[inline]
 fn is_offline(attach: Attach, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
     let Ok(cpu) = u32::try_from(attach.cpu) else {
         return false;
@@ -300,7 +299,6 @@ enum Instead {
 }
 
 /// Returns what the user can do about a refusal, by the facts of this machine.
-#[inline]
 fn hint(
     errno: i32,
     refused: &RefusedMember,
@@ -325,7 +323,6 @@ fn hint(
     }
 }
 
-#[inline]
 fn permission_hint(
     errno: i32,
     refused: &RefusedMember,

@@ -1,5 +1,6 @@
 //! Fans a group out: the parts of a target, and the bits that each part counts.
 
+#[cfg(feature = "names")]
 use std::ffi::CString;
 
 use quipu_hal::{Part, Result};
@@ -17,8 +18,10 @@ pub(crate) enum Placement {
     /// On these core PMUs (by position), with bits for each.
     Cores(Vec<(usize, EventBits)>),
     /// By PMUs outside of the cores: the instances of one unit.
+    #[cfg(feature = "names")]
     Units(Vec<Unit>),
     /// On every CPU, with bits that point to the text.
+    #[cfg(feature = "names")]
     Probe(EventBits, CString),
 }
 
@@ -48,6 +51,27 @@ impl Placement {
         }
     }
 
+    /// The PMUs outside of the cores that can count the event, if they are such.
+    fn units(&self) -> Option<&[Unit]> {
+        match self {
+            #[cfg(feature = "names")]
+            Self::Units(units) => Some(units),
+            _ => None,
+        }
+    }
+
+    /// The bits of the event on the first PMU that can count it.
+    pub(crate) fn first_bits(&self) -> Option<EventBits> {
+        match self {
+            Self::Anywhere(bits) => Some(*bits),
+            Self::Cores(cores) => cores.first().map(|(_, bits)| *bits),
+            #[cfg(feature = "names")]
+            Self::Units(units) => units.first().map(|unit| unit.bits),
+            #[cfg(feature = "names")]
+            Self::Probe(bits, _) => Some(*bits),
+        }
+    }
+
     /// The bits of the event on this core PMU, if it differs between them and can be counted there.
     pub(crate) fn on_core(&self, core: usize) -> Option<EventBits> {
         let Self::Cores(cores) = self else {
@@ -62,9 +86,11 @@ impl Placement {
     fn bits(&self, on: Counting<'_>, cpu: Option<u32>) -> Option<EventBits> {
         match (self, on) {
             (Self::Anywhere(bits), _) => Some(*bits),
+            #[cfg(feature = "names")]
             (Self::Probe(bits, text), _) => Some(bits.pointing_to(text)),
             (Self::Cores(_), Counting::Core(core)) => self.on_core(core),
             (Self::Cores(_), _) => None,
+            #[cfg(feature = "names")]
             (Self::Units(units), on) => {
                 let unit = units.iter().find(|unit| match on {
                     Counting::Unit(pmu) => unit.pmu == pmu,
@@ -131,10 +157,8 @@ pub(crate) fn plan_each(
         return Ok(1);
     }
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
-    let units = members.iter().find_map(|member| match member {
-        Placement::Units(units) if !on_cores => Some(units.as_slice()),
-        _ => None,
-    });
+    let units = members.iter().find_map(Placement::units);
+    let units = units.filter(|_| !on_cores);
     let mut planned = 0;
     for attachment in attachments {
         let mut add = |on: Counting<'_>| {
@@ -144,7 +168,7 @@ pub(crate) fn plan_each(
                 let Some(there) = member.bits(on, cpu) else {
                     return Ok(());
                 };
-                bits.push(there);
+                bits.put(there);
             }
             let part = attachment.part.clone();
             planned += 1;
@@ -290,6 +314,7 @@ mod tests {
     }
 
     /// Instances of a unit, on CPU 0, with the number of each in its bits.
+    #[cfg(feature = "names")]
     fn units(pmu: &str, numbers: &[u64]) -> Placement {
         let unit = |number: &u64| Unit {
             pmu: format!("{pmu}_{number}"),
@@ -300,6 +325,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "names")]
     fn an_uncore_event_is_counted_once_for_each_cpu_of_its_mask_and_instance() {
         goes_to(
             &[units("imc", &[0, 1])],
@@ -314,6 +340,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "names")]
     fn a_group_is_on_the_instances_that_all_its_members_have() {
         let members = [units("imc", &[0, 1]), anywhere(), units("imc", &[1, 2])];
         goes_to(&members, &[cpu(0)], &[("CPU 0, imc_1", &[1, 1, 1])]);

@@ -135,37 +135,46 @@ impl Privileges {
 
     /// As [`read`](Self::read), with `/proc` and `/sys` below another directory than `/`.
     pub fn read_under(root: &Path) -> Self {
-        // As a trait object it is not inlined in each place.
-        let file: &dyn Fn(&str) -> Option<String> =
-            &|path| kernel_file::read(&root.join(path)).ok();
-        let status = file("proc/self/status").unwrap_or_default();
-        let limits = file("proc/self/limits").unwrap_or_default();
         let cpuinfo = cpuinfo(root);
+        let status = file(root, "proc/self/status").unwrap_or_default();
+        let limits = file(root, "proc/self/limits").unwrap_or_default();
+        let core_pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices")).core_pmus();
         Self {
-            perf_event_paranoid: file("proc/sys/kernel/perf_event_paranoid")
-                .and_then(|text| text.parse().ok()),
             uid: field(&status, "Uid").and_then(|ids| word(ids, 1)?.parse().ok()),
-            capabilities: field(&status, "CapEff")
-                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
-            initial_user_namespace: file("proc/self/uid_map").map(|map| {
+            locked_memory: limit(&limits, "Max locked memory"),
+            kernel: file(root, "proc/sys/kernel/osrelease"),
+            cpu: cpu_name(&cpuinfo),
+            virtual_machine: is_virtual(&cpuinfo),
+            ..Self::rights_under(root, !core_pmus.is_empty())
+        }
+    }
+
+    /// The facts that may be why counting is refused, on a machine of which it is known whether it has a PMU of CPU cores.
+    pub(crate) fn rights(has_cpu_pmu: bool) -> Self {
+        Self::rights_under(Path::new("/"), has_cpu_pmu)
+    }
+
+    #[inline(never)]
+    fn rights_under(root: &Path, has_cpu_pmu: bool) -> Self {
+        let status = file(root, "proc/self/status").unwrap_or_default();
+        let limits = file(root, "proc/self/limits").unwrap_or_default();
+        Self {
+            perf_event_paranoid: file(root, "proc/sys/kernel/perf_event_paranoid")
+                .and_then(|text| text.parse().ok()),
+            capabilities: field(&status, "CapEff").and_then(|bits| kernel_file::number(bits, 16)),
+            initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
-                let words = [0, 1, 2, 3].map(|at| word(&map, at));
-                words == [Some("0"), Some("0"), Some("4294967295"), None]
+                let all = [Some("0"), Some("0"), Some("4294967295"), None];
+                (0..).zip(all).all(|(at, id)| word(&map, at) == id)
             }),
             open_files: limit(&limits, "Max open files"),
-            locked_memory: limit(&limits, "Max locked memory"),
             seccomp: field(&status, "Seccomp").and_then(|mode| match mode {
                 "0" => Some(Seccomp::Disabled),
                 "1" => Some(Seccomp::Strict),
                 "2" => Some(Seccomp::Filter),
                 _ => None,
             }),
-            has_cpu_pmu: !SysfsPmus::at(root.join("sys/bus/event_source/devices"))
-                .core_pmus()
-                .is_empty(),
-            kernel: file("proc/sys/kernel/osrelease"),
-            cpu: cpu_name(&cpuinfo),
-            virtual_machine: is_virtual(&cpuinfo),
+            ..Self::unknown(has_cpu_pmu)
         }
     }
 
@@ -238,6 +247,12 @@ fn cpuinfo(root: &Path) -> String {
     kernel_file::read_start(&root.join("proc/cpuinfo"), 8192).unwrap_or_default()
 }
 
+/// The text of a file below a directory, if it can be read.
+#[inline(never)]
+fn file(root: &Path, path: &str) -> Option<String> {
+    kernel_file::read(&root.join(path)).ok()
+}
+
 /// The value of `name:` in a file of such lines.
 #[inline(never)]
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -253,7 +268,7 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let bound = |at| match word(line, at)? {
         "unlimited" => Some(None),
-        number => number.parse().ok().map(Some),
+        number => kernel_file::number(number, 10).map(Some),
     };
     Some(Limit {
         soft: bound(0)?,

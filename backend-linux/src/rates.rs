@@ -14,7 +14,8 @@ pub(crate) struct Rates(Mutex<Vec<(EventBits, MaxRate)>>);
 impl Rates {
     /// Returns the most that an event can count in a time ([`EventSource::max_rate`]).
     pub(crate) fn of(&self, bits: &EventBits, events: &EventSource) -> MaxRate {
-        if !events.has_map_of(bits) {
+        // Without maps there is nothing to look at.
+        if cfg!(not(feature = "names")) || !events.has_map_of(bits) {
             return events.max_rate(bits);
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,6 +42,8 @@ pub(crate) mod event_type {
 }
 
 /// The error number of the system call that just failed on this thread.
+#[cold]
+#[inline(never)]
 pub(crate) fn last_errno() -> i32 {
     std::io::Error::last_os_error()
         .raw_os_error()

@@ -72,8 +72,8 @@ impl SysfsPmus {
     pub fn names(&self) -> Result<Vec<String>> {
         match kernel_file::names(&self.root) {
             Ok(names) => Ok(names),
-            Err(e) if kernel_file::is_missing(&e) => Ok(Vec::new()),
-            Err(e) => Err(kernel_file::error("list the PMUs", &self.root, &e)),
+            Err(e) if e.is_missing() => Ok(Vec::new()),
+            Err(e) => Err(kernel_file::error("list the PMUs", &self.root, e)),
         }
     }
 
@@ -92,12 +92,13 @@ impl SysfsPmus {
             }
         }
         let mut pmus: Vec<CorePmu> = Vec::new();
-        for name in self.names().unwrap_or_default() {
-            if let Some(pmu) = self.core_pmu(name) {
+        // Where they cannot be listed there are none.
+        let _listed = kernel_file::each_name(&self.root, &mut |name| {
+            if let Some(pmu) = self.core_pmu(name.to_owned()) {
                 let at = pmus.partition_point(|before| before.type_ <= pmu.type_);
                 pmus.insert(at, pmu);
             }
-        }
+        });
         pmus
     }
 
@@ -110,7 +111,7 @@ impl SysfsPmus {
             None => return None,
         };
         let type_ = kernel_file::read(&self.file(&name, "type"));
-        let type_ = type_.ok()?.parse().ok()?;
+        let type_ = kernel_file::number(&type_.ok()?, 10)?.try_into().ok()?;
         Some(CorePmu { name, type_, cpus })
     }
 
@@ -118,7 +119,7 @@ impl SysfsPmus {
     pub(crate) fn number_of_event(&self, pmu: &str, event: &str) -> Option<u64> {
         let path = self.file(pmu, "events").join(event);
         let text = kernel_file::read(&path).ok()?;
-        u64::from_str_radix(text.strip_prefix("event=0x")?, 16).ok()
+        kernel_file::number(text.strip_prefix("event=0x")?, 16)
     }
 
     #[inline(never)]
@@ -129,7 +130,7 @@ impl SysfsPmus {
     fn cpu_list(&self, pmu: &str, file: &str) -> Result<Option<Vec<u32>>> {
         let path = self.file(pmu, file);
         let text = kernel_file::read_if_there(&path)
-            .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, &e))?;
+            .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, e))?;
         text.as_deref().map(parse_cpu_list).transpose()
     }
 }

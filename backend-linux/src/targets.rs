@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
-use crate::kernel_file;
+use crate::kernel_file::{self, Unread};
 use crate::parts::Attachment;
 use crate::privileges::word;
-use crate::sorted::{insert, sorted};
+use crate::sorted::insert;
 use crate::sys::{Attach, current_cpu, thread_id};
 use crate::topology::Topology;
 
@@ -23,15 +23,6 @@ pub(crate) struct Attachments {
     _cgroup: Option<File>,
 }
 
-impl Attachments {
-    fn new(list: impl Into<Cow<'static, [Attachment]>>) -> Self {
-        Self {
-            list: list.into(),
-            _cgroup: None,
-        }
-    }
-}
-
 /// The attachment of the calling thread.
 static CALLING_THREAD: [Attachment; 1] = [Attachment {
     attach: Attach::thread(0),
@@ -40,9 +31,15 @@ static CALLING_THREAD: [Attachment; 1] = [Attachment {
 
 /// Returns the attachments of a target. A process gives the threads it has at this moment.
 pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
-    Ok(match target {
-        Target::CurrentThread => Attachments::new(&CALLING_THREAD[..]),
-        Target::Thread(tid) => Attachments::new(vec![thread(checked_id(target, *tid)?)]),
+    let mut cgroup = None;
+    let list = match target {
+        Target::CurrentThread => {
+            return Ok(Attachments {
+                list: Cow::Borrowed(&CALLING_THREAD),
+                _cgroup: None,
+            });
+        }
+        Target::Thread(tid) => vec![thread(checked_id(target, *tid)?)],
         Target::ThreadOnCpu { thread: tid, cpu } => {
             let mut one = match tid {
                 Some(tid) => thread(checked_id(target, *tid)?),
@@ -50,46 +47,47 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
             };
             one.attach.cpu = Attach::cpu(*cpu).cpu;
             one.part.cpu = Some(*cpu);
-            Attachments::new(vec![one])
+            vec![one]
         }
         Target::Process(pid) => {
             let threads =
-                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
+                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, e))?;
             let mut list = Vec::with_capacity(threads.len());
             for tid in threads {
                 list.push(thread(tid));
             }
-            Attachments::new(list)
+            list
         }
-        Target::CurrentCpu => Attachments::new(cpus(&[current_cpu()])),
-        Target::Cpu(cpu) => Attachments::new(cpus(&[*cpu])),
+        Target::CurrentCpu => cpus(&[current_cpu()]),
+        Target::Cpu(cpu) => cpus(&[*cpu]),
         Target::Cpus(list) if list.is_empty() => {
             return Err(
                 Error::new(ErrorKind::InvalidConfiguration, attempted(target))
                     .with_reason("the list of CPUs is empty"),
             );
         }
-        Target::Cpus(list) => Attachments::new(cpus(list)),
-        Target::AllCpus => Attachments::new(cpus(&online(target)?)),
+        Target::Cpus(list) => cpus(list),
+        Target::AllCpus => cpus(&online(target)?),
         Target::Cgroup { path, cpus: list } => {
-            let dir = open_cgroup(target, path)?;
+            let dir = cgroup.insert(open_cgroup(target, path)?).as_raw_fd();
             let mut list = match list.is_empty() {
                 true => cpus(&online(target)?),
                 false => cpus(list),
             };
             for attachment in &mut list {
-                attachment.attach.pid = dir.as_raw_fd();
+                attachment.attach.pid = dir;
                 attachment.attach.cgroup = true;
             }
-            Attachments {
-                list: list.into(),
-                _cgroup: Some(dir),
-            }
+            list
         }
         other => {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted(other))
                 .with_reason("this backend does not support this kind of target"));
         }
+    };
+    Ok(Attachments {
+        list: Cow::Owned(list),
+        _cgroup: cgroup,
     })
 }
 
@@ -103,16 +101,16 @@ pub(crate) fn is_calling_thread(target: &Target) -> bool {
 }
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
-pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
     let mut threads: Vec<i32> = Vec::new();
     let listing = format!("/proc/{pid}/task");
     kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
         if let Ok(thread) = name.parse() {
-            threads.push(thread);
+            insert(&mut threads, thread);
         }
     })?;
-    Ok(sorted(threads))
+    Ok(threads)
 }
 
 /// The attachment of one thread.
@@ -159,18 +157,18 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
     )
 }
 
-fn no_such_process(target: &Target, e: &io::Error) -> Error {
+fn no_such_process(target: &Target, e: Unread) -> Error {
     let error = if kernel_file::is_there(Path::new("/proc/self")).is_ok_and(|there| !there) {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
-    } else if kernel_file::is_missing(e) {
+    } else if e.is_missing() {
         Error::new(ErrorKind::NoSuchTarget, attempted(target))
             .with_reason("there is no such process")
     } else {
         Error::new(ErrorKind::Os, attempted(target)).with_reason("listing its threads")
     };
-    match e.raw_os_error() {
+    match e.errno() {
         Some(errno) => error.with_errno(errno),
         None => error,
     }
@@ -191,7 +189,7 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
         path.to_owned()
     } else {
         let mounts = kernel_file::read(Path::new("/proc/self/mounts")).map_err(|e| {
-            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e)
+            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), e)
         })?;
         cgroup_mount(&mounts)
             .ok_or_else(|| {
@@ -238,13 +236,13 @@ fn unescape(path: &str) -> PathBuf {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let code = rest.get(..3).and_then(|d| u8::from_str_radix(d, 8).ok());
+        let code = rest.get(..3).and_then(|d| kernel_file::number(d, 8));
         match code {
-            Some(code) => {
-                out.push(code.into());
+            Some(code @ 0..=0xff) => {
+                out.push(char::from(code as u8));
                 rest = &rest[3..];
             }
-            None => out.push('\\'),
+            _ => out.push('\\'),
         }
     }
     out.push_str(rest);

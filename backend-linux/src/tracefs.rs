@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::hint::did_you_mean;
-use crate::kernel_file;
+use crate::kernel_file::{self, Unread};
 use crate::sorted::sorted;
 
 /// A mounted tracefs.
@@ -58,15 +58,17 @@ impl Tracefs {
         for place in places {
             match place.join("events").read_dir() {
                 Ok(_) => return Ok(Self::at(place)),
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                    // A debugfs that may not be entered does not show whether tracefs is in it.
-                    denied.get_or_insert((place.join("events"), e));
+                Err(e) => {
+                    let unread = Unread::from(e);
+                    if unread.is_denied() {
+                        // A debugfs that may not be entered does not show whether tracefs is in it.
+                        denied.get_or_insert((place.join("events"), unread));
+                    }
                 }
-                Err(_) => {}
             }
         }
         match denied {
-            Some((path, e)) => Err(unreadable("read the tracepoints", &path, &e)),
+            Some((path, e)) => Err(unreadable("read the tracepoints", &path, e)),
             None => Err(Error::new(ErrorKind::NoSuchDevice, "read the tracepoints")
                 .with_reason("tracefs is not mounted")
                 .with_hint("as root: mount -t tracefs nodev /sys/kernel/tracing")),
@@ -119,8 +121,8 @@ impl Tracefs {
         let path = self.events_dir().join(system).join(name).join(file);
         match kernel_file::read(&path) {
             Ok(text) => Ok((path, text)),
-            Err(e) if kernel_file::is_missing(&e) => Err(unknown()),
-            Err(e) => Err(unreadable(&attempted(system, name), &path, &e)),
+            Err(e) if e.is_missing() => Err(unknown()),
+            Err(e) => Err(unreadable(&attempted(system, name), &path, e)),
         }
     }
 
@@ -181,7 +183,7 @@ fn attempted(system: &str, name: &str) -> String {
 
 /// The directories in a directory, sorted. Files beside them (`enable`, `filter`) are no events.
 fn directories(dir: &Path) -> Result<Vec<String>> {
-    let fail = |e| unreadable("list the tracepoints", dir, &e);
+    let fail = |e: io::Error| unreadable("list the tracepoints", dir, e.into());
     let mut names = Vec::new();
     for entry in dir.read_dir().map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -195,7 +197,7 @@ fn directories(dir: &Path) -> Result<Vec<String>> {
     Ok(sorted(names))
 }
 
-fn unreadable(attempted: &str, path: &Path, e: &io::Error) -> Error {
+fn unreadable(attempted: &str, path: &Path, e: Unread) -> Error {
     let error = kernel_file::error(attempted, path, e);
     match error.kind() {
         ErrorKind::NoPermission => error.with_hint(

@@ -72,8 +72,6 @@ mod owner;
 mod page;
 mod registers;
 
-use std::time::Instant;
-
 use quipu_hal::{Error, ErrorKind, Reading};
 
 pub use availability::available;
@@ -81,7 +79,8 @@ pub use page::{PageCapabilities, PageFields, Times, UserPage};
 pub use registers::Registers;
 
 pub(crate) use availability::{Obstacle, explain};
-use call_times::{CallTimes, now};
+use call_times::CallTimes;
+pub(crate) use call_times::now;
 use cost::Cost;
 pub(crate) use known_pages::KnownPages;
 use owner::Owner;
@@ -197,10 +196,12 @@ impl UserCounters {
         self.way
     }
 
-    /// Notes what a read cost that began at `start`, in user space until `called` and by a system call from
-    /// then on.
-    pub(crate) fn timed(&mut self, start: Instant, called: Instant) {
-        self.cost.add(called - start, called.elapsed());
+    /// Notes what a read cost that began at `start` of the [clock](now), in user space until `called` and by a system call
+    /// from then on.
+    pub(crate) fn timed(&mut self, start: u64, called: u64) {
+        let ended = now();
+        self.cost
+            .add(called.saturating_sub(start), ended.saturating_sub(called));
         if self.cost.is_known() {
             self.way = match self.cost.favours_user_space() {
                 true => Way::UserSpace,
@@ -222,7 +223,6 @@ impl UserCounters {
             return None;
         }
         let (user_space, system_call) = self.cost.each();
-        let (user_space, system_call) = (user_space.as_nanos(), system_call.as_nanos());
         let error = Error::new(ErrorKind::UnsupportedFeature, availability::ATTEMPTED);
         Some(error.with_reason(format!(
             "it takes {user_space} ns, and a system call {system_call} ns: a hypervisor may intercept it"
@@ -340,6 +340,9 @@ impl UserCounters {
         made: impl Fn(Times) -> T,
         found: impl FnMut(P, u64, T),
     ) -> bool {
+        if self.call_times.is_some() {
+            return self.read_since_call(places, made, found);
+        }
         let Some((pages, registers)) = own(&self.pages, &self.owner) else {
             return false;
         };
@@ -347,14 +350,32 @@ impl UserCounters {
         let Some((leader, own)) = members.next() else {
             return false;
         };
-        match &mut self.call_times {
-            None => {
-                let mut times = OfThePage(&registers);
-                leader.read_group_with((&mut times, made), own, &members, &registers, found)
-            }
-            Some(times) => times.read((leader, own), &members, &registers, (now, made), found),
-        }
-        .is_some()
+        let mut times = OfThePage(&registers);
+        let read = leader.read_group_with((&mut times, made), own, &members, &registers, found);
+        read.is_some()
+    }
+
+    /// Reads every member as [`read`](Self::read) does, where pages give no times.
+    #[inline(always)]
+    pub(crate) fn read_since_call<P: Copy, T: Copy>(
+        &mut self,
+        places: impl Iterator<Item = P> + Clone,
+        made: impl Fn(Times) -> T,
+        found: impl FnMut(P, u64, T),
+    ) -> bool {
+        let Some(times) = &mut self.call_times else {
+            return false;
+        };
+        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+            return false;
+        };
+        let mut members = pages.zip(places);
+        let Some((leader, own)) = members.next() else {
+            return false;
+        };
+        let members = &members;
+        let read = times.read((leader, own), members, &registers, (now, made), found);
+        read.is_some()
     }
 }
 

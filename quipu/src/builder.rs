@@ -10,7 +10,7 @@ use quipu_hal::{
     Attributes, Backend, Error, ErrorKind, Event, EventSpec, GroupSpec, Result, Target,
 };
 
-use crate::open::{OpenGroup, may_open_apart};
+use crate::open::{OpenGroup, alone, may_open_apart};
 use crate::preset::SharedFormula;
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
@@ -218,7 +218,7 @@ impl EventSetBuilder {
             let (first, outcome) = open(&expanded, &mut groups);
             if asked.attributes.weak && outcome.as_ref().is_err_and(may_open_apart) {
                 for (at, member) in asked.members.iter().enumerate() {
-                    let alone = GroupSpec::single(member.clone()).with_attributes(asked.attributes);
+                    let alone = alone(member, asked);
                     let expanded = ExpandedGroup::new(&alone, expanded.formulas_of(at));
                     let (first, outcome) = open(&expanded, &mut groups);
                     events.extend(expanded.events(request, (first, &outcome, &groups)));

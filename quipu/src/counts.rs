@@ -413,11 +413,7 @@ impl<'a> EventCount<'a> {
 
     /// Returns the value of the formula of a preset of several events; `None` for other events.
     fn evaluate(&self) -> Option<Result<Result<Count, NoValue>>> {
-        let preset = self.event().preset()?;
-        if let Err(error) = self.check_terms() {
-            return Some(Err(error));
-        }
-        Some(Ok(preset.value_of(self.counts)))
+        Some(self.event().as_preset()?.value_of(self, self.counts))
     }
 
     /// Returns the readings of each term, part by part; an event that is no preset is its own only term.
@@ -434,7 +430,7 @@ impl<'a> EventCount<'a> {
     }
 
     /// Returns the reason why a term has no readings.
-    fn check_terms(&self) -> Result<()> {
+    pub(crate) fn check_terms(&self) -> Result<()> {
         let refused = |term: EventCount<'_>| {
             let error = term.read().err()?;
             Some(term_refused(self.name(), term.name(), &error))

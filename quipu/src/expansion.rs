@@ -8,30 +8,30 @@ use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 use crate::SetEvent;
 use crate::builder::ExpandedGroup;
 use crate::open::OpenGroup;
-use crate::preset::{SharedFormula, term_refused};
+use crate::preset::SharedFormula;
 use crate::set_event::OpenEvent;
 
-/// The outcome of opening a request: its groups, of which the first has that number in the set.
+/// A request that was opened: the events to count, and the groups that count them, of which the first has that number
+/// in the set.
 #[derive(Clone, Copy)]
-struct Outcome<'a> {
-    request: usize,
+pub(crate) struct CountedGroup<'a> {
+    pub(crate) spec: &'a GroupSpec,
+    pub(crate) groups: &'a [OpenGroup],
     first: usize,
-    groups: Result<&'a [OpenGroup], &'a Error>,
+    request: usize,
     fell_back: bool,
 }
 
-impl<'a> Outcome<'a> {
-    fn new(
-        request: usize,
-        (first, outcome, groups): (usize, &'a Result<()>, &'a [OpenGroup]),
-    ) -> Self {
-        let groups = &groups[first..];
-        Self {
-            request,
-            first,
-            groups: outcome.as_ref().map(|()| groups),
-            fell_back: groups.iter().any(|open| open.in_user_mode),
-        }
+impl CountedGroup<'_> {
+    /// Returns the member at a position as it is counted.
+    pub(crate) fn open(&self, at: usize) -> OpenEvent {
+        OpenEvent::of_member(self.groups, self.first, at)
+    }
+
+    /// Returns the member at a position as an event of the set.
+    pub(crate) fn member(&self, at: usize) -> SetEvent {
+        let spec = &self.spec.members[at];
+        SetEvent::new(spec, self.request, self.fell_back, Ok(self.open(at)))
     }
 }
 
@@ -43,11 +43,7 @@ impl<'a> ExpandedGroup<'a> {
             let mut expanded = GroupSpec::default();
             for (member, formula) in asked.members.iter().zip(&formulas) {
                 match formula {
-                    Some(formula) => {
-                        for term in formula.terms() {
-                            expanded.members.push(member.clone().with_event(term));
-                        }
-                    }
+                    Some(formula) => formula.expand(member, &mut expanded.members),
                     None => expanded.members.push(member.clone()),
                 }
             }
@@ -88,12 +84,12 @@ impl<'a> ExpandedGroup<'a> {
         request: usize,
         opened: (usize, &'o Result<()>, &'o [OpenGroup]),
     ) -> impl ExactSizeIterator<Item = SetEvent> {
-        let outcome = Outcome::new(request, opened);
+        let outcome = self.outcome(request, opened);
         let mut next = 0;
         self.asked.iter().enumerate().map(move |(member, _)| {
             let at = next;
             next += self.formula(member).map_or(1, terms_of);
-            self.event(member, at, outcome)
+            self.event(member, at, request, outcome)
         })
     }
 
@@ -104,37 +100,50 @@ impl<'a> ExpandedGroup<'a> {
         opened: (usize, &Result<()>, &[OpenGroup]),
     ) -> Arc<[SetEvent]> {
         match self.asked {
-            [_] => Arc::new([self.event(0, 0, Outcome::new(request, opened))]),
+            [_] => Arc::new([self.event(0, 0, request, self.outcome(request, opened))]),
             _ => self.events(request, opened).collect(),
         }
     }
 
+    /// Returns what counts the events, as [`events`](Self::events) is told of it.
+    fn outcome<'o>(
+        &'o self,
+        request: usize,
+        (first, outcome, groups): (usize, &'o Result<()>, &'o [OpenGroup]),
+    ) -> Result<CountedGroup<'o>, &'o Error> {
+        let groups = &groups[first..];
+        outcome.as_ref().map(|()| CountedGroup {
+            spec: &self.spec,
+            groups,
+            first,
+            request,
+            fell_back: groups.iter().any(|open| open.in_user_mode),
+        })
+    }
+
     /// Returns an event asked for, whose first member is at a position.
     #[inline(never)]
-    fn event(&self, asked: usize, at: usize, outcome: Outcome<'_>) -> SetEvent {
-        let Outcome {
-            request,
-            first,
-            groups,
-            fell_back,
-        } = outcome;
+    fn event(
+        &self,
+        asked: usize,
+        at: usize,
+        request: usize,
+        outcome: Result<CountedGroup<'_>, &Error>,
+    ) -> SetEvent {
         let (spec, formula) = (&self.asked[asked], self.formula(asked));
-        let state = match (formula, groups) {
-            (None, Ok(groups)) => Ok(OpenEvent::of_member(groups, first, at)),
-            (Some(formula), Ok(groups)) => {
-                let mut terms = Vec::with_capacity(terms_of(formula));
-                for (at, name) in (at..).zip(formula.names()) {
-                    let state = Ok(OpenEvent::of_member(groups, first, at));
-                    let term = SetEvent::new(&self.spec.members[at], request, fell_back, state);
-                    terms.push(term.with_name(name));
-                }
-                let in_one_group = groups.len() == 1;
-                let first = OpenEvent::of_member(groups, first, at);
-                Ok(formula.open(first, terms, in_one_group))
+        match outcome {
+            Ok(group) => {
+                let open = match formula {
+                    None => group.open(at),
+                    Some(formula) => formula.open(at, &group),
+                };
+                SetEvent::new(spec, request, group.fell_back, Ok(open))
             }
-            (_, Err(error)) => Err(self.error_of(spec, formula, at, error)),
-        };
-        SetEvent::new(spec, request, fell_back, state)
+            Err(error) => {
+                let error = self.error_of(spec, formula, at, error);
+                SetEvent::new(spec, request, false, Err(error))
+            }
+        }
     }
 
     /// Returns the error of the group for an event asked for, whose first member is at `first_member`.
@@ -146,9 +155,10 @@ impl<'a> ExpandedGroup<'a> {
         error: &Error,
     ) -> Error {
         let at = error.member().and_then(|at| at.checked_sub(first_member));
-        let term = formula.and_then(|formula| formula.names().get(at?));
-        if let Some(term) = term {
-            return term_refused(&format!("{spec}"), term, error);
+        if let (Some(formula), Some(at)) = (formula, at)
+            && let Some(refused) = formula.refused(spec, at, error)
+        {
+            return refused;
         }
         match error.member().and_then(|member| self.asked_at(member)) {
             Some(member) => error.clone().with_member(member),

@@ -67,8 +67,7 @@ impl Opener<'_> {
     fn one_by_one(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<Vec<OpenGroup>> {
         let mut groups = Vec::with_capacity(spec.members.len());
         for (at, member) in spec.members.iter().enumerate() {
-            let alone = GroupSpec::single(member.clone()).with_attributes(spec.attributes);
-            let open = self.group(&alone, user_mode_fallback);
+            let open = self.group(&alone(member, spec), user_mode_fallback);
             groups.push(open.map_err(|error| error.with_member(at))?);
         }
         let in_user_mode = groups.iter().filter(|open| open.in_user_mode).count();
@@ -131,24 +130,19 @@ impl Opener<'_> {
             // It has no such event on other targets either.
             return Err(refused);
         }
-        let on_cpus = self.cpus_instead(backend);
-        let group = match (&on_cpus, self.child_instead(backend)) {
-            (None, Some(child)) => {
-                let mut of_child = spec.clone();
-                of_child.attributes.inherit = true;
-                backend.open(&of_child, &Target::Process(child))?
-            }
-            (None, None) => return Err(refused),
-            (Some(cpus), _) => {
-                let mut of_cpus = spec.clone();
-                of_cpus.attributes.inherit = false;
-                of_cpus.attributes.enable_on_exec = false;
-                backend.open(&of_cpus, cpus)?
-            }
+        let is_on_cpus = self.falls_back_to_cpus(backend);
+        let instead = match (is_on_cpus, self.child_instead(backend)) {
+            (false, Some(child)) => Target::Process(child),
+            (false, None) => return Err(refused),
+            (true, _) => Target::AllCpus,
         };
+        let mut spec = spec.clone();
+        spec.attributes.inherit = !is_on_cpus;
+        spec.attributes.enable_on_exec &= !is_on_cpus;
+        let group = backend.open(&spec, &instead)?;
         Ok(OpenGroup {
             backend: backend.name(),
-            on_cpus: on_cpus.map(Box::new),
+            on_cpus: is_on_cpus.then(|| Box::new(instead)),
             in_user_mode: false,
             group,
         })
@@ -162,18 +156,17 @@ impl Opener<'_> {
         (!reaches.intersects(CPUS)).then_some(child)
     }
 
-    /// Returns the CPUs to count on if the backend cannot follow the target.
-    fn cpus_instead(&self, backend: &Arc<dyn Backend>) -> Option<Target> {
+    /// Returns true if all CPUs are to be counted as the backend cannot follow the target.
+    fn falls_back_to_cpus(&self, backend: &Arc<dyn Backend>) -> bool {
         const TASKS: TargetKinds = TargetKinds::CURRENT_THREAD
             .union(TargetKinds::THREAD)
             .union(TargetKinds::PROCESS);
         if !self.cpu_fallback || !TASKS.contains(self.target.kind()) {
-            return None;
+            return false;
         }
         let reaches = backend.capabilities().targets;
         // Fewer CPUs than all would miss what the task does on the others.
-        let falls_back = !reaches.intersects(TASKS) && reaches.contains(TargetKinds::ALL_CPUS);
-        falls_back.then_some(Target::AllCpus)
+        !reaches.intersects(TASKS) && reaches.contains(TargetKinds::ALL_CPUS)
     }
 
     /// Opens a group that was denied in user mode only, if each of its events occurs there.
@@ -223,6 +216,12 @@ pub(crate) fn may_open_apart(error: &Error) -> bool {
         error.kind(),
         ErrorKind::TooManyEvents | ErrorKind::UnsupportedEvent | ErrorKind::UnsupportedFeature
     )
+}
+
+/// Returns a member of a group in a group of its own.
+#[inline(never)]
+pub(crate) fn alone(member: &EventSpec, group: &GroupSpec) -> GroupSpec {
+    GroupSpec::single(member.clone()).with_attributes(group.attributes)
 }
 
 /// Returns the same events in user mode only.

@@ -1,11 +1,14 @@
 //! Presets of several events: a formula, and what it is counted with.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use quipu_events_format::Formula;
-use quipu_hal::{Count, Error, Event, EventInfo, Filter, Part, Reading, Simultaneity, total};
+use quipu_hal::{Count, Error, EventInfo, EventSpec, Filter, Part, Reading, Simultaneity, total};
 
+use crate::counts::EventCount;
+use crate::expansion::CountedGroup;
 use crate::set_event::OpenEvent;
 use crate::{Counts, SetEvent};
 
@@ -18,11 +21,14 @@ pub(crate) trait Expand: fmt::Debug + fmt::Display + Send + Sync {
     /// Returns the names of the terms.
     fn names(&self) -> &[String];
 
-    /// Returns the events of the terms.
-    fn terms(&self) -> Vec<Event>;
+    /// Adds the events that are counted for a member that stands for the formula.
+    fn expand(&self, member: &EventSpec, expanded: &mut Vec<EventSpec>);
 
-    /// Returns the event of the formula over these terms, the first of which is open as `first`.
-    fn open(&self, first: OpenEvent, terms: Vec<SetEvent>, in_one_group: bool) -> OpenEvent;
+    /// Returns the event of the formula over its terms, the first of which is at this position of the group.
+    fn open(&self, at: usize, group: &CountedGroup<'_>) -> OpenEvent;
+
+    /// Returns the error for a preset of which this term was refused, if there is such a term.
+    fn refused(&self, preset: &EventSpec, term: usize, error: &Error) -> Option<Error>;
 }
 
 /// A formula that copies of a request share.
@@ -33,24 +39,61 @@ impl Expand for Formula {
         self.events()
     }
 
-    fn terms(&self) -> Vec<Event> {
-        self.terms().collect()
+    fn expand(&self, member: &EventSpec, expanded: &mut Vec<EventSpec>) {
+        expanded.extend(self.terms().map(|term| member.clone().with_event(term)));
     }
 
-    fn open(&self, first: OpenEvent, terms: Vec<SetEvent>, in_one_group: bool) -> OpenEvent {
+    fn open(&self, at: usize, group: &CountedGroup<'_>) -> OpenEvent {
+        let mut terms = Vec::with_capacity(self.events().len());
+        for (at, name) in (at..).zip(self.events()) {
+            terms.push(group.member(at).with_name(name));
+        }
         let preset = Preset {
             formula: self.clone(),
             terms: terms.into(),
-            in_one_group,
-            evaluate_counts: Preset::evaluate_counts,
+            in_one_group: group.groups.len() == 1,
         };
         OpenEvent {
             info: preset.info(),
             simultaneity: preset.simultaneity(),
             is_one_reading: false,
-            preset: Some(Arc::new(preset)),
-            ..first
+            preset: Some(Arc::new(Box::new(preset))),
+            ..group.open(at)
         }
+    }
+
+    fn refused(&self, preset: &EventSpec, term: usize, error: &Error) -> Option<Error> {
+        let term = self.events().get(term)?;
+        Some(term_refused(&format!("{preset}"), term, error))
+    }
+}
+
+/// The preset that an event is. As a trait object it brings its code only where one is made.
+pub(crate) trait IsPreset: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Returns the preset.
+    fn preset(&self) -> &Preset;
+
+    /// Returns the value of the formula for counts, of which these are the preset's event's.
+    fn value_of(
+        &self,
+        event: &EventCount<'_>,
+        counts: &Counts,
+    ) -> quipu_hal::Result<Result<Count, NoValue>>;
+}
+
+impl IsPreset for Preset {
+    fn preset(&self) -> &Preset {
+        self
+    }
+
+    fn value_of(
+        &self,
+        event: &EventCount<'_>,
+        counts: &Counts,
+    ) -> quipu_hal::Result<Result<Count, NoValue>> {
+        event.check_terms()?;
+        let parts = |term: usize| counts.of_term(&self.terms[term]).parts();
+        Ok(self.evaluate(|term| parts(term).into_iter().flatten()))
     }
 }
 
@@ -60,7 +103,6 @@ pub struct Preset {
     formula: Formula,
     terms: Box<[SetEvent]>,
     in_one_group: bool,
-    evaluate_counts: fn(&Self, &Counts) -> Result<Count, NoValue>,
 }
 
 /// The reason why the formula of a [`Preset`] has no value for what was counted of its terms.
@@ -71,16 +113,6 @@ pub struct NoValue {
 }
 
 impl Preset {
-    /// Returns the value of the formula for the counts of a set that the terms are of.
-    pub(crate) fn value_of(&self, counts: &Counts) -> Result<Count, NoValue> {
-        (self.evaluate_counts)(self, counts)
-    }
-
-    fn evaluate_counts(&self, counts: &Counts) -> Result<Count, NoValue> {
-        let parts = |term: usize| counts.of_term(&self.terms[term]).parts();
-        self.evaluate(|term| parts(term).into_iter().flatten())
-    }
-
     /// Returns the formula.
     pub fn formula(&self) -> &Formula {
         &self.formula

@@ -8,7 +8,7 @@ use quipu_hal::{
 
 use crate::counts::MemberIndex;
 use crate::open::OpenGroup;
-use crate::preset::Preset;
+use crate::preset::{IsPreset, Preset};
 
 /// One event of an [`EventSet`](crate::EventSet): the request, and the counter that was opened for it
 /// or the reason why there is none.
@@ -36,8 +36,8 @@ pub(crate) struct OpenEvent {
     pub(crate) simultaneity: Simultaneity,
     /// True if its total is that of one reading: the target is one part, on any kind of core.
     pub(crate) is_one_reading: bool,
-    /// Set for presets of several events; the index is that of the first term.
-    pub(crate) preset: Option<Arc<Preset>>,
+    /// Set for presets of several events; the index is that of the first term. One pointer wide, as events are moved.
+    pub(crate) preset: Option<Arc<Box<dyn IsPreset>>>,
 }
 
 impl OpenEvent {
@@ -139,7 +139,14 @@ impl SetEvent {
     /// Returns its formula and terms, if it is a preset of several events and open.
     #[inline]
     pub fn preset(&self) -> Option<&Preset> {
-        self.state.as_ref().ok()?.preset.as_deref()
+        Some(self.as_preset()?.preset())
+    }
+
+    /// Returns the same without its code.
+    #[inline]
+    pub(crate) fn as_preset(&self) -> Option<&dyn IsPreset> {
+        let preset = self.state.as_ref().ok()?.preset.as_deref()?;
+        Some(&**preset)
     }
 
     /// Returns the name of the backend that counts it, if it is open; for a preset, its first term.

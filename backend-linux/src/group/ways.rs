@@ -71,10 +71,10 @@ impl LinuxGroup {
         self.read_otherwise(out)
     }
 
-    fn read_mapped(&mut self, out: &mut ReadBuf) -> Result<()> {
+    fn read_mapped_since_call(&mut self, out: &mut ReadBuf) -> Result<()> {
         if let Some(group) = self.kernel_groups.only_mut()
             && let Some(readings) = out.shared_readings(&self.parts)
-            && group.try_mapped(readings)
+            && group.try_mapped_since_call(readings)
         {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl LinuxGroup {
     fn exact_mapped_timed(&mut self, values: &mut [u64]) -> Option<u64> {
         if values.len() == self.members.len()
             && let Some(group) = self.kernel_groups.only_mut()
-            && group.try_mapped(&mut self.at_reset)
+            && group.read_pages(&mut self.at_reset)
             && let Some(time) = take_exact(&self.at_reset, values)
         {
             return Some(time);
@@ -193,7 +193,7 @@ impl LinuxGroup {
                     exact_timed,
                 },
                 (true, false) => Ways {
-                    read: Self::read_mapped,
+                    read: Self::read_mapped_since_call,
                     exact: Self::exact_mapped_counter,
                     exact_timed,
                 },
@@ -203,7 +203,7 @@ impl LinuxGroup {
                     exact_timed,
                 },
                 (false, false) => Ways {
-                    read: Self::read_mapped,
+                    read: Self::read_mapped_since_call,
                     exact: Self::exact_mapped,
                     exact_timed,
                 },

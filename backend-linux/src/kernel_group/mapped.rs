@@ -1,12 +1,11 @@
 //! Reads of a kernel group by the mapped pages of its counters.
 
 use std::cell::Cell;
-use std::time::Instant;
 
 use quipu_hal::Reading;
 
 use super::{Counter, KernelGroup, ReadFailure};
-use crate::user_read::{Times, UserCounters, Way};
+use crate::user_read::{Times, UserCounters, now};
 
 /// The counters of a group, and where their readings go.
 struct Readings<'a> {
@@ -84,11 +83,17 @@ impl KernelGroup {
         pages.read_at_once(members, readings.places(), |times| readings.at(times), put)
     }
 
-    /// Reads every member into `out` without a system call, if that is known to be quicker, and possible at this moment
-    /// on this thread; otherwise what is in `out` means nothing.
+    /// Reads every member into `out` by its page, with the times since a system call, if that is possible at this moment;
+    /// otherwise what is in `out` means nothing.
     #[inline(always)]
-    pub(crate) fn try_mapped(&mut self, out: &mut [Reading]) -> bool {
-        matches!(&self.user, Ok(user) if user.way() == Way::UserSpace) && self.try_user_space(out)
+    pub(crate) fn try_mapped_since_call(&mut self, out: &mut [Reading]) -> bool {
+        let Ok(user) = &mut self.user else {
+            return false;
+        };
+        let Some(readings) = Readings::of(&self.counters, out) else {
+            return false;
+        };
+        user.read_since_call(readings.places(), |times| readings.at(times), put)
     }
 
     /// Reads every member into `out` in both ways, and notes what each has cost.
@@ -99,9 +104,9 @@ impl KernelGroup {
         out: &mut [Reading],
     ) -> Result<(), ReadFailure> {
         // A thread that may not read its time stamps asks no clock either.
-        let start = self.may_read_here().then(Instant::now);
-        let in_user_space = start.is_some() && self.try_user_space(out);
-        let called = in_user_space.then(Instant::now);
+        let start = self.may_read_here().then(now);
+        let in_user_space = start.is_some() && self.read_pages(out);
+        let called = in_user_space.then(now);
         self.read_by_system_call(words, out)?;
         if let (Ok(user), Some(start), Some(called)) = (&mut self.user, start, called) {
             user.timed(start, called);
@@ -124,8 +129,8 @@ impl KernelGroup {
 
     /// Reads every member into `out` without a system call, if that is possible at this moment on
     /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
-    #[inline(always)]
-    pub(crate) fn try_user_space(&mut self, out: &mut [Reading]) -> bool {
+    #[inline(never)]
+    pub(crate) fn read_pages(&mut self, out: &mut [Reading]) -> bool {
         let Ok(user) = &mut self.user else {
             return false;
         };

@@ -157,6 +157,8 @@ impl Mapping {
 }
 
 impl Drop for Mapping {
+    // Each place that may drop one is a call.
+    #[inline(never)]
     fn drop(&mut self) {
         if !self.is_here() {
             return;

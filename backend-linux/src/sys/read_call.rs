@@ -23,7 +23,9 @@ pub(super) fn leaves_returns() -> bool {
     static LEAVES: Answer = Answer::unknown();
     let find = || {
         let path = "/sys/devices/system/cpu/vulnerabilities/spec_rstack_overflow";
-        kernel_file::read(Path::new(path)).is_ok_and(|says| says.contains("Safe RET"))
+        // A tenth of the code that searches for text.
+        let has_it = |says: String| says.as_bytes().windows(8).any(|part| part == b"Safe RET");
+        kernel_file::read(Path::new(path)).is_ok_and(has_it)
     };
     cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && LEAVES.or_find(find)
 }

@@ -1,7 +1,6 @@
 //! From the terms of an event to the bits, with what the PMU's files say.
 
 use std::borrow::Cow;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use quipu_hal::{
@@ -11,7 +10,7 @@ use quipu_hal::{
 use super::named_event::{self, DefinedValue};
 use super::{CORE_NAMES, ConfigWord, Field, SysfsPmus};
 use crate::hint::did_you_mean;
-use crate::kernel_file;
+use crate::kernel_file::{self, Unread};
 
 /// An event of a PMU, ready for perf_event_open(2).
 #[derive(Debug, Clone, PartialEq)]
@@ -200,7 +199,7 @@ impl Request<'_> {
     ) -> Result<()> {
         let path = self.dir.join("events").join(name);
         let definition = kernel_file::read(&path)
-            .map_err(|e| kernel_file::error(self.attempted.clone(), &path, &e))?;
+            .map_err(|e| kernel_file::error(self.attempted.clone(), &path, e))?;
         let mut missing = Vec::new();
         for term in named_event::parse(&definition).map_err(|e| self.definition(name, &e))? {
             let value = match term.value {
@@ -264,12 +263,12 @@ impl Request<'_> {
     }
 
     fn is_there(&self, path: &Path) -> Result<bool> {
-        kernel_file::is_there(path).map_err(|e| self.unreadable(path, &e))
+        kernel_file::is_there(path).map_err(|e| self.unreadable(path, e))
     }
 
     fn companion(&self, name: &str, suffix: &str) -> Result<Option<String>> {
         let path = self.companion_path(name, suffix);
-        kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, &e))
+        kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, e))
     }
 
     fn companion_path(&self, name: &str, suffix: &str) -> PathBuf {
@@ -282,12 +281,12 @@ impl Request<'_> {
             return Ok(None);
         }
         let path = self.dir.join("format").join(name);
-        let text = kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, &e))?;
+        let text = kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, e))?;
         let field = text.map(|text| text.parse()).transpose();
         field.map_err(|e| self.definition(name, &e))
     }
 
-    fn unreadable(&self, path: &Path, e: &io::Error) -> Error {
+    fn unreadable(&self, path: &Path, e: Unread) -> Error {
         kernel_file::error(self.attempted.clone(), path, e)
     }
 

@@ -127,46 +127,50 @@ pub(super) const ATTEMPTED: &str = "read counters without a system call";
 /// Returns the error for an obstacle, with what can be done about it.
 pub(crate) fn explain(obstacle: Obstacle) -> Error {
     let error = Error::new(ErrorKind::UnsupportedFeature, ATTEMPTED);
-    match obstacle {
-        Obstacle::Architecture => {
-            error.with_reason("counters of this architecture cannot be read in user space")
-        }
+    let reason = match obstacle {
+        Obstacle::Architecture => "counters of this architecture cannot be read in user space",
         Obstacle::Setting => match kernel_file::read(Path::new(ARM_SETTING)) {
-            Ok(setting) => error
-                .with_reason(format!("kernel.perf_user_access is {setting}"))
-                .with_hint("as root: sysctl kernel.perf_user_access=1"),
-            Err(_) => error.with_reason("the kernel has no setting for it (before Linux 5.17)"),
+            Ok(setting) => {
+                return error
+                    .with_reason(format!("kernel.perf_user_access is {setting}"))
+                    .with_hint("as root: sysctl kernel.perf_user_access=1");
+            }
+            Err(_) => "the kernel has no setting for it (before Linux 5.17)",
         },
-        Obstacle::NoTimeStamps => {
-            error.with_reason("this process has disabled its time stamp counter (PR_SET_TSC)")
+        Obstacle::NoTimeStamps => "this process has disabled its time stamp counter (PR_SET_TSC)",
+        Obstacle::NoMarkOfForks => {
+            "the kernel cannot clear a page in forked processes (before Linux 4.14)"
         }
-        Obstacle::NoMarkOfForks => error
-            .with_reason("the kernel cannot clear a page in forked processes (before Linux 4.14)"),
-        Obstacle::Mapping(errno @ libc::EPERM) => error
-            .with_errno(errno)
-            .with_reason("the user's limit of locked memory is reached")
-            .with_hint("raise kernel.perf_event_mlock_kb or ulimit -l"),
-        Obstacle::Mapping(errno) => error
-            .with_errno(errno)
-            .with_reason("the kernel did not map the counter's page"),
+        Obstacle::Mapping(errno @ libc::EPERM) => {
+            return error
+                .with_errno(errno)
+                .with_reason("the user's limit of locked memory is reached")
+                .with_hint("raise kernel.perf_event_mlock_kb or ulimit -l");
+        }
+        Obstacle::Mapping(errno) => {
+            return error
+                .with_errno(errno)
+                .with_reason("the kernel did not map the counter's page");
+        }
         Obstacle::AmbiguousCapabilities => {
-            error.with_reason("kernels before Linux 3.12 do not report reliably what they allow")
+            "kernels before Linux 3.12 do not report reliably what they allow"
         }
         Obstacle::NotReadable => match rdpmc_setting() {
-            Some((path, value)) if value == "0" => error
-                .with_reason(format!("{path} is 0"))
-                .with_hint(format!("as root: echo 1 >{path}")),
-            _ => error.with_reason("the kernel does not allow it for this counter"),
+            Some((path, value)) if value == "0" => {
+                return error
+                    .with_reason(format!("{path} is 0"))
+                    .with_hint(format!("as root: echo 1 >{path}"));
+            }
+            _ => "the kernel does not allow it for this counter",
         },
-        Obstacle::SwitchedOff => error.with_reason("the backend was told not to"),
-        Obstacle::Target => error.with_reason(
-            "only a group of the calling thread alone, which no child inherits, has them",
-        ),
-        Obstacle::NoRegister => {
-            error.with_reason("a member is counted by the kernel, not in a register")
+        Obstacle::SwitchedOff => "the backend was told not to",
+        Obstacle::Target => {
+            "only a group of the calling thread alone, which no child inherits, has them"
         }
-        Obstacle::Overflows => error.with_reason("a member sends signals for its overflows"),
-    }
+        Obstacle::NoRegister => "a member is counted by the kernel, not in a register",
+        Obstacle::Overflows => "a member sends signals for its overflows",
+    };
+    error.with_reason(reason)
 }
 
 /// The setting of a core PMU of x86: its file, and what it says.

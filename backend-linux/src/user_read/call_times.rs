@@ -119,7 +119,7 @@ impl CallTimes {
 
 /// Returns the nanoseconds of a clock that goes on evenly.
 #[inline(always)]
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     sys::monotonic_raw()
 }
 

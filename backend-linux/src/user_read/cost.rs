@@ -1,30 +1,28 @@
 //! The cost of both ways to read a group: a hypervisor may intercept the instruction that reads a counter, and
 //! a system call is cheaper then.
 
-use std::time::Duration;
-
 /// The reads that are timed both ways.
 const ROUNDS: u32 = 4;
 
-/// The quickest read of a group in each way so far.
+/// The quickest read of a group in each way so far, in ns.
 #[derive(Debug)]
 pub(super) struct Cost {
     rounds: u32,
-    user_space: Duration,
-    system_call: Duration,
+    user_space: u64,
+    system_call: u64,
 }
 
 impl Cost {
     pub(super) fn new() -> Self {
         Self {
             rounds: 0,
-            user_space: Duration::MAX,
-            system_call: Duration::MAX,
+            user_space: u64::MAX,
+            system_call: u64::MAX,
         }
     }
 
-    /// Takes what one read cost in each way.
-    pub(super) fn add(&mut self, user_space: Duration, system_call: Duration) {
+    /// Takes what one read cost in each way, in ns.
+    pub(super) fn add(&mut self, user_space: u64, system_call: u64) {
         self.rounds += 1;
         self.user_space = self.user_space.min(user_space);
         self.system_call = self.system_call.min(system_call);
@@ -42,8 +40,8 @@ impl Cost {
         self.user_space <= self.system_call
     }
 
-    /// Returns both: in user space, and by system call.
-    pub(super) fn each(&self) -> (Duration, Duration) {
+    /// Returns both in ns: in user space, and by system call.
+    pub(super) fn each(&self) -> (u64, u64) {
         (self.user_space, self.system_call)
     }
 }
@@ -57,11 +55,10 @@ mod tests {
         let mut cost = Cost::new();
         for (user_space, system_call) in [(90, 50), (30, 80), (70, 40), (60, 60)] {
             assert!(!cost.is_known());
-            let [user_space, system_call] = [user_space, system_call].map(Duration::from_nanos);
             cost.add(user_space, system_call);
         }
         assert!(cost.is_known() && cost.favours_user_space());
-        cost.add(Duration::MAX, Duration::from_nanos(29));
+        cost.add(u64::MAX, 29);
         assert!(!cost.favours_user_space());
     }
 }

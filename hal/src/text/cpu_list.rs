@@ -1,7 +1,6 @@
 //! Lists of CPUs.
 
-use std::collections::BinaryHeap;
-
+use super::event::bits_of;
 use crate::{Error, ErrorKind, Result};
 
 /// No system numbers its CPUs beyond this; Linux's largest `NR_CPUS` is 8192.
@@ -28,7 +27,8 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ranges = BinaryHeap::new();
+    // For each CPU up to the last, so that a list that repeats itself stays small.
+    let mut listed: Vec<bool> = Vec::new();
     for item in text.split(',') {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
         let Some((first, last)) = number(first).zip(number(last)) else {
@@ -40,23 +40,24 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
         if last >= MAX_CPUS {
             return Err(fail(format!("there is no CPU {last}")));
         }
-        ranges.push((first, last));
+        let range = first as usize..last as usize + 1;
+        if listed.len() < range.end {
+            listed.resize(range.end, false);
+        }
+        listed[range].fill(true);
     }
-    // Sorted and joined first, so that a list that repeats itself stays small.
     let mut cpus = Vec::new();
-    let mut next = 0;
-    for (first, last) in ranges.into_sorted_vec() {
-        for cpu in first.max(next)..=last {
+    for (cpu, is_listed) in (0..).zip(listed) {
+        if is_listed {
             cpus.push(cpu);
         }
-        next = next.max(last + 1);
     }
     Ok(cpus)
 }
 
 #[inline(never)]
 fn number(text: &str) -> Option<u32> {
-    text.trim_ascii().parse().ok()
+    bits_of(text.trim_ascii(), 10)?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -334,35 +334,32 @@ fn split_last(text: &str) -> Option<(&str, &str)> {
 /// `EVENT:u:cmask=2` is `EVENT:cmask=2`, counted in user mode.
 fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Modifiers), Fault> {
     let are_levels = |part: &str| consists_of(part, |c| is_one_of("ukh", c));
-    let mut kept = String::with_capacity(name.len());
     let mut found: Option<(&str, usize)> = None;
     let mut part_at = at;
     for (i, part) in name.split(':').enumerate() {
-        match found {
-            _ if i == 0 => kept.push_str(part),
-            None if are_levels(part) => found = Some((part, part_at)),
-            _ if are_levels(part) => {
-                return Err(together(
-                    found.map_or("", |(levels, _)| levels),
-                    part,
-                    part_at,
-                ));
+        if i > 0 && are_levels(part) {
+            if let Some((levels, _)) = found {
+                return Err(together(levels, part, part_at));
             }
-            _ => {
-                kept.push(':');
-                kept.push_str(part);
-            }
+            found = Some((part, part_at));
         }
         part_at += part.len() + 1;
     }
-    match (found, after.at) {
-        (None, _) => Ok((kept, after)),
-        (Some((levels, levels_at)), None) => Ok((kept, Modifiers::read(levels, levels_at)?)),
-        (Some((levels, _)), Some(after_at)) => Err(Fault::new(
+    let Some((levels, levels_at)) = found else {
+        return Ok((name.to_owned(), after));
+    };
+    if let Some(after_at) = after.at {
+        return Err(Fault::new(
             after_at,
             format!("the name has levels already: \":{levels}\"; modifiers stand together"),
-        )),
+        ));
     }
+    let start = levels_at - at;
+    let (before, rest) = (&name[..start - 1], &name[start + levels.len()..]);
+    Ok((
+        format!("{before}{rest}"),
+        Modifiers::read(levels, levels_at)?,
+    ))
 }
 
 #[cold]
@@ -464,6 +461,6 @@ fn number(word: &str, at: usize) -> Result<u64, Fault> {
 
 /// Returns the number that digits mean; `None` if it has more than 64 bits.
 #[inline(never)]
-fn bits_of(digits: &str, radix: u32) -> Option<u64> {
+pub(super) fn bits_of(digits: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }

@@ -64,6 +64,7 @@ impl Modifiers {
     };
 
     /// Reads `:` and letters, or nothing.
+    #[inline(never)]
     pub(super) fn after_colon(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         if cursor.eat(':') {
             let at = cursor.at();

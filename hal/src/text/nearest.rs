@@ -26,7 +26,7 @@ pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<
     for name in extra {
         near.offer(name);
     }
-    near.names()
+    near.found
 }
 
 /// Returns the candidates nearest to a name, at most three, the nearest first.
@@ -60,8 +60,9 @@ where
 struct Near {
     /// `None` if no name is near.
     wanted: Option<Wanted>,
-    /// Each with its distance.
-    found: Vec<(usize, String)>,
+    found: Vec<String>,
+    /// The distance of each that was found.
+    distances: Vec<usize>,
 }
 
 impl Near {
@@ -73,6 +74,7 @@ impl Near {
         Self {
             wanted: (!name.is_empty() && name.len() <= LONGEST).then(wanted),
             found: Vec::new(),
+            distances: Vec::new(),
         }
     }
 
@@ -81,19 +83,19 @@ impl Near {
     fn offer(&mut self, candidate: &str) -> Option<usize> {
         let far = self.wanted.as_ref()?.distance(candidate)?;
         let mut place = 0;
-        for (at, (other, name)) in self.found.iter().enumerate() {
+        for (name, other) in self.found.iter().zip(&self.distances) {
             if name == candidate {
                 return None;
             }
-            if *other <= far {
-                place = at + 1;
-            }
+            place += usize::from(*other <= far);
         }
         if place == MOST {
             return None;
         }
         self.found.truncate(MOST - 1);
-        self.found.insert(place, (far, candidate.to_owned()));
+        self.found.insert(place, candidate.to_owned());
+        self.distances.truncate(MOST - 1);
+        self.distances.insert(place, far);
         Some(place)
     }
 
@@ -121,26 +123,21 @@ impl Near {
             self.offer(alias);
         }
     }
-
-    fn names(self) -> Vec<String> {
-        let mut names = Vec::with_capacity(self.found.len());
-        for (_, name) in self.found {
-            names.push(name);
-        }
-        names
-    }
 }
 
 /// A name that is looked for.
 struct Wanted {
-    name: String,
+    name: Vec<char>,
     /// The name without its last segment after `:`, which may be a modifier.
-    stem: Option<String>,
+    stem: Option<Vec<char>>,
 }
 
 impl Wanted {
     /// Returns the distance of a candidate, if it is near.
     fn distance(&self, candidate: &str) -> Option<usize> {
+        if candidate.len() > LONGEST {
+            return None;
+        }
         let candidate = folded(candidate);
         let whole = distance(&self.name, &candidate);
         let stem = self.stem.as_deref();
@@ -149,9 +146,10 @@ impl Wanted {
     }
 }
 
-/// The name with what people do not remember exactly taken out.
-fn folded(name: &str) -> String {
-    let mut folded = String::with_capacity(name.len());
+/// The letters of a name, with what people do not remember exactly taken out.
+#[inline(never)]
+fn folded(name: &str) -> Vec<char> {
+    let mut folded = Vec::with_capacity(name.len());
     for c in name.chars() {
         folded.push(match c {
             '_' | '.' | ':' => '-',
@@ -162,13 +160,11 @@ fn folded(name: &str) -> String {
 }
 
 /// Returns the distance of a candidate from the text, if it is near.
-fn distance(wanted: &str, candidate: &str) -> Option<usize> {
-    if candidate.len() > LONGEST {
-        return None;
-    }
-    let letters = wanted.chars().count();
+#[inline(never)]
+fn distance(wanted: &[char], candidate: &[char]) -> Option<usize> {
+    let letters = wanted.len();
     let tolerated = (letters / 3).min(4);
-    let difference = candidate.chars().count().abs_diff(letters);
+    let difference = candidate.len().abs_diff(letters);
     if letters >= 3 && candidate.starts_with(wanted) {
         return Some(difference.min(tolerated));
     }
@@ -180,28 +176,21 @@ fn distance(wanted: &str, candidate: &str) -> Option<usize> {
 }
 
 /// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
-/// other (optimal string alignment).
-fn alignment(one: &str, other: &str) -> usize {
-    let mut letters = ['\0'; LONGEST];
-    let mut len = 0;
-    for letter in other.chars() {
-        letters[len] = letter;
-        len += 1;
-    }
+/// other (optimal string alignment). No text is longer than [`LONGEST`].
+fn alignment(one: &[char], other: &[char]) -> usize {
     // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
     let mut rows = [[0; LONGEST + 1]; 3];
-    for (j, distance) in rows[0].iter_mut().enumerate() {
+    for (j, distance) in (0..=other.len()).zip(&mut rows[0]) {
         *distance = j;
     }
     let (mut above, mut before, mut row) = (0, 1, 2);
     let mut last = None;
-    for (i, letter) in one.chars().enumerate() {
+    for (i, letter) in one.iter().enumerate() {
         rows[row][0] = i + 1;
-        for j in 0..len {
-            let wanted = letters[j];
+        for (j, wanted) in other.iter().enumerate() {
             let changed = rows[above][j] + usize::from(letter != wanted);
             let mut least = changed.min(rows[above][j + 1] + 1).min(rows[row][j] + 1);
-            if j > 0 && last == Some(wanted) && letter == letters[j - 1] {
+            if j > 0 && last == Some(wanted) && *letter == other[j - 1] {
                 least = least.min(rows[before][j - 1] + 1);
             }
             rows[row][j + 1] = least;
@@ -209,7 +198,7 @@ fn alignment(one: &str, other: &str) -> usize {
         last = Some(letter);
         (above, before, row) = (row, above, before);
     }
-    rows[above][len]
+    rows[above][other.len()]
 }
 
 #[cfg(test)]
@@ -221,7 +210,8 @@ mod tests {
     proptest! {
         #[test]
         fn distances_are_those_of_optimal_string_alignment(one in "[abcé]{0,9}", other in "[abcé]{0,9}") {
-            prop_assert_eq!(alignment(&one, &other), strsim::osa_distance(&one, &other));
+            let [letters, others] = [&one, &other].map(|text| text.chars().collect::<Vec<_>>());
+            prop_assert_eq!(alignment(&letters, &others), strsim::osa_distance(&one, &other));
         }
     }
 }
