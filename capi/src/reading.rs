@@ -590,29 +590,4 @@ pub unsafe extern "C" fn quipu_scale(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Compares the shorter way to exact counts with the rules.
-    #[test]
-    fn a_count_of_one_reading_is_that_of_the_rules() {
-        const NUMBERS: [u64; 6] = [0, 1, 7, 1_000_000_000, 10 << 47, u64::MAX];
-        let rates = [MaxRate::NONE, MaxRate::CYCLES, MaxRate::EVENTS];
-        let mut met = [0; 4];
-        for (value, enabled) in NUMBERS.iter().flat_map(|v| NUMBERS.map(|e| (*v, e))) {
-            for (running, rate) in NUMBERS.iter().flat_map(|r| rates.map(|rate| (*r, rate))) {
-                let reading = Reading::new(value, enabled, running).with_max_rate(rate);
-                let rules = quipu_count::new(reading.scaled(), enabled, running);
-                let found = quipu_count::of(&reading);
-                assert_eq!(format!("{found:?}"), format!("{rules:?}"), "{reading:?}");
-                met[match reading.scaled() {
-                    Count::Exact(_) => 0,
-                    Count::Estimated(_) => 1,
-                    Count::NotCounted => 2,
-                    _ => 3,
-                }] += 1;
-            }
-        }
-        assert!(met.iter().all(|times| *times > 0), "{met:?}");
-    }
-}
+mod tests;

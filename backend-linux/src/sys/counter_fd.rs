@@ -91,7 +91,7 @@ mod owner {
 #[derive(Debug)]
 pub(crate) struct CounterFd {
     fd: OwnedFd,
-    /// True where returns have to be [mended](read_call::mend_returns) after a read.
+    /// The flag of [`read_call::read`].
     leaves_returns: bool,
 }
 
@@ -140,11 +140,7 @@ impl CounterFd {
 
     #[inline(always)]
     fn read_once(&self, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
-        let outcome = read_call::read(self.as_fd(), words);
-        if self.leaves_returns {
-            read_call::mend_returns();
-        }
-        outcome
+        read_call::read(self.as_fd(), words, &self.leaves_returns)
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU

@@ -31,15 +31,21 @@ pub(super) fn leaves_returns() -> bool {
 }
 
 /// Reads from a descriptor, as read(2) does: returns the number of bytes, with which the first words are filled, or the
-/// errno.
+/// errno. After [`leaves_returns`], which is looked at after the call, the return stack is put in order.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
-pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
+pub(super) fn read(
+    fd: BorrowedFd<'_>,
+    words: &mut [MaybeUninit<u64>],
+    leaves_returns: &bool,
+) -> Result<usize, i32> {
     use std::arch::asm;
 
     let returned: isize;
     // SAFETY: the system call writes to the words, of which any bytes are valid, and changes no
-    // registers but these (syscall(2), "Architecture calling conventions").
+    // registers but these (syscall(2), "Architecture calling conventions"). Each call of the second block goes to what
+    // comes after it, and what they leave on the stack is taken off again; it is not `nostack`, so that nothing is kept
+    // below the stack pointer.
     unsafe {
         asm!(
             "syscall",
@@ -51,53 +57,42 @@ pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [MaybeUninit<u64>]) -> Result
             lateout("r11") _,
             options(nostack),
         );
+        if *leaves_returns {
+            // Eight returns are more than there are from here to a tool's own loop. A shadow stack keeps
+            // account of every call, so that where the thread has one (`Documentation/arch/x86/shstk.rst`)
+            // there are none: RDSSPQ tells, and leaves the register alone where there is not.
+            asm!(
+                "xor {shadow:e}, {shadow:e}",
+                "rdsspq {shadow}",
+                "test {shadow}, {shadow}",
+                "jnz 3f",
+                ".rept 8",
+                "call 2f",
+                "int3",
+                "2:",
+                ".endr",
+                "add rsp, 64",
+                "3:",
+                shadow = out(reg) _,
+            );
+        }
     }
     usize::try_from(returned).map_err(|_| -returned as i32)
-}
-
-/// Puts the return stack in order, after a [`read`] where the kernel [leaves](leaves_returns) addresses there.
-#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
-#[inline(always)]
-pub(super) fn mend_returns() {
-    use std::arch::asm;
-
-    // Eight returns are more than there are from here to a tool's own loop. A shadow stack keeps
-    // account of every call, so that where the thread has one (`Documentation/arch/x86/shstk.rst`)
-    // there are none: RDSSPQ tells, and leaves the register alone where there is not.
-    // SAFETY: each call goes to what comes after it, and what they leave on the stack is taken off
-    // again. The block is not `nostack`, so nothing is kept below the stack pointer.
-    unsafe {
-        asm!(
-            "xor {shadow:e}, {shadow:e}",
-            "rdsspq {shadow}",
-            "test {shadow}, {shadow}",
-            "jnz 3f",
-            ".rept 8",
-            "call 2f",
-            "int3",
-            "2:",
-            ".endr",
-            "add rsp, 64",
-            "3:",
-            shadow = out(reg) _,
-        );
-    }
 }
 
 /// Reads from a descriptor by the C library.
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
 #[inline(always)]
-pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
+pub(super) fn read(
+    fd: BorrowedFd<'_>,
+    words: &mut [MaybeUninit<u64>],
+    _leaves_returns: &bool,
+) -> Result<usize, i32> {
     let (to, length) = (words.as_mut_ptr().cast(), size_of_val(words));
     // SAFETY: the call writes to the words, of which any bytes are valid.
     let returned = unsafe { libc::read(fd.as_raw_fd(), to, length) };
     usize::try_from(returned).map_err(|_| super::last_errno())
 }
-
-/// Has nothing to mend.
-#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
-#[inline(always)]
-pub(super) fn mend_returns() {}
 
 /// Returns words as memory for [`read`], which fills words and never does the opposite.
 #[inline(always)]
@@ -112,17 +107,12 @@ mod tests {
     use std::io::Write;
     use std::os::fd::AsFd;
 
-    /// It reads what is there, goes on where it was, and says the errno.
+    /// Both ways read what is there, go on where they were, and say the errno.
     #[test]
     fn reads_as_the_c_library_does() {
-        for mends_returns in [false, true] {
-            let read = |fd: BorrowedFd<'_>, words: &mut [u64]| {
-                let outcome = read(fd, memory(words));
-                if mends_returns {
-                    mend_returns();
-                }
-                outcome
-            };
+        for leaves_returns in [false, true] {
+            let read =
+                |fd: BorrowedFd<'_>, words: &mut [u64]| read(fd, memory(words), &leaves_returns);
             let (reader, mut writer) = std::io::pipe().expect("a pipe");
             let mut words = [0; 3];
             for round in 1..=100_u64 {
