@@ -51,7 +51,7 @@ impl Placement {
         }
     }
 
-    /// The PMUs outside of the cores that can count the event, if they are such.
+    /// Returns the PMUs outside of the cores that can count the event, if they are such.
     fn units(&self) -> Option<&[Unit]> {
         match self {
             #[cfg(feature = "names")]
@@ -60,7 +60,7 @@ impl Placement {
         }
     }
 
-    /// The bits of the event on the first PMU that can count it.
+    /// Returns the bits of the event on the first PMU that can count it.
     pub(crate) fn first_bits(&self) -> Option<EventBits> {
         match self {
             Self::Anywhere(bits) => Some(*bits),

@@ -149,7 +149,7 @@ impl Privileges {
         }
     }
 
-    /// The facts that may be why counting is refused, on a machine of which it is known whether it has a PMU of CPU cores.
+    /// Returns the facts that may be why counting is refused, on a machine of which it is known whether it has a PMU of CPU cores.
     pub(crate) fn rights(has_cpu_pmu: bool) -> Self {
         Self::rights_under(Path::new("/"), has_cpu_pmu)
     }
@@ -247,7 +247,7 @@ fn cpuinfo(root: &Path) -> String {
     kernel_file::read_start(&root.join("proc/cpuinfo"), 8192).unwrap_or_default()
 }
 
-/// The text of a file below a directory, if it can be read.
+/// Returns the text of a file below a directory, if it can be read.
 #[inline(never)]
 fn file(root: &Path, path: &str) -> Option<String> {
     kernel_file::read(&root.join(path)).ok()

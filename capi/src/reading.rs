@@ -421,7 +421,7 @@ fn not_open() -> quipu_status {
     settled(Err(Set::not_open("read the counters")))
 }
 
-/// Returns the reason why a set of so many events is not read into an array of `count`.
+/// Settles the failure of a set of so many events that is not read into an array of `count`.
 #[cold]
 #[inline(never)]
 fn unfit(out: *const quipu_count, count: usize, events: usize) -> quipu_status {

@@ -45,6 +45,7 @@ impl Set {
         }
     }
 
+    /// Returns the failure of what needs an open set.
     pub(crate) fn not_open(attempted: &str) -> Failure {
         Failure::invalid(attempted, "the event set is not open yet (quipu_set_open)")
     }

@@ -139,7 +139,7 @@ impl Clone for GroupCounts {
 pub struct EventCount<'a> {
     event: EventOf<'a>,
     counts: &'a Counts,
-    /// The reading that is all there is of it, if that is so and it could be read; else one that is not exact.
+    /// Its reading, if the events are a [row](Row) and it could be read; else one that is not exact.
     reading: &'a Reading,
 }
 

@@ -142,7 +142,7 @@ impl SetEvent {
         Some(self.as_preset()?.preset())
     }
 
-    /// Returns the same without its code.
+    /// Returns its preset as a trait object, so that programs that make none have none of the code.
     #[inline]
     pub(crate) fn as_preset(&self) -> Option<&dyn IsPreset> {
         let preset = self.state.as_ref().ok()?.preset.as_deref()?;

@@ -126,7 +126,7 @@ impl LinuxGroup {
         {
             return Some(0);
         }
-        self.exact_mapped_timed(values)
+        self.exact_otherwise(values)
     }
 
     fn exact_mapped(&mut self, values: &mut [u64]) -> Option<u64> {
@@ -135,7 +135,7 @@ impl LinuxGroup {
         {
             return Some(0);
         }
-        self.exact_mapped_timed(values)
+        self.exact_otherwise(values)
     }
 
     /// Reads the values of pages as readings, for their time, which takes a clock.
@@ -151,7 +151,7 @@ impl LinuxGroup {
         self.exact_parts(values)
     }
 
-    /// Reads values where the quickest way does not do.
+    /// Reads values where the quickest way does not do: of a value beyond what was possible so far, it notes what is now.
     #[cold]
     #[inline(never)]
     fn exact_otherwise(&mut self, values: &mut [u64]) -> Option<u64> {

@@ -146,7 +146,7 @@ impl Wanted {
     }
 }
 
-/// The letters of a name, with what people do not remember exactly taken out.
+/// Returns the letters of a name, without what people do not remember exactly.
 #[inline(never)]
 fn folded(name: &str) -> Vec<char> {
     let mut folded = Vec::with_capacity(name.len());
