@@ -72,6 +72,8 @@ mod owner;
 mod page;
 mod registers;
 
+use std::iter::Zip;
+
 use quipu_hal::{Error, ErrorKind, Reading};
 
 pub use availability::available;
@@ -266,28 +268,31 @@ impl UserCounters {
         pages.next()?.read_at_once(&registers)
     }
 
-    /// Reads `members` as [`read`](Self::read) does, if they are all, and their pages do not change meanwhile. These must
+    /// Reads `count` members as [`read`](Self::read) does, if they are all, and their pages do not change meanwhile. These must
     /// tell times.
     #[inline(always)]
     pub(crate) fn read_at_once<P, T: Copy>(
         &self,
-        members: usize,
+        count: usize,
         places: impl Iterator<Item = P>,
         made: impl Fn(Times) -> T,
         found: impl FnMut(P, u64, T),
     ) -> bool {
-        if self.pages.len() != members {
+        if self.pages.len() != count {
             return false;
         }
-        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+        let Some(group) = members(&self.pages, &self.owner, places) else {
             return false;
         };
-        let mut members = pages.zip(places);
-        let Some((leader, own)) = members.next() else {
-            return false;
-        };
-        let mut times = OfThePage(&registers);
-        leader.try_group((&mut times, made), own, members, &registers, found) == Some(true)
+        let times = &mut OfThePage(&group.registers);
+        let read = (group.leader).try_group(
+            (times, made),
+            group.own,
+            group.others,
+            &group.registers,
+            found,
+        );
+        read == Some(true)
     }
 
     /// Reads the value of the only member, if its page allows it at once and the calling thread is the one it counts. What
@@ -321,14 +326,10 @@ impl UserCounters {
         places: impl Iterator<Item = P>,
         found: impl FnMut(P, u64) -> bool,
     ) -> bool {
-        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+        let Some(group) = members(&self.pages, &self.owner, places) else {
             return false;
         };
-        let mut members = pages.zip(places);
-        let Some((leader, own)) = members.next() else {
-            return false;
-        };
-        leader.read_values(as_wanted, own, members, &registers, found)
+        (group.leader).read_values(as_wanted, group.own, group.others, &group.registers, found)
     }
 
     /// Reads every member, if the calling thread is the one they count and all are on the PMU. Each has a place among
@@ -343,15 +344,17 @@ impl UserCounters {
         if self.call_times.is_some() {
             return self.read_since_call(places, made, found);
         }
-        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+        let Some(group) = members(&self.pages, &self.owner, places) else {
             return false;
         };
-        let mut members = pages.zip(places);
-        let Some((leader, own)) = members.next() else {
-            return false;
-        };
-        let mut times = OfThePage(&registers);
-        let read = leader.read_group_with((&mut times, made), own, &members, &registers, found);
+        let times = (&mut OfThePage(&group.registers), made);
+        let read = (group.leader).read_group_with(
+            times,
+            group.own,
+            &group.others,
+            &group.registers,
+            found,
+        );
         read.is_some()
     }
 
@@ -366,15 +369,11 @@ impl UserCounters {
         let Some(times) = &mut self.call_times else {
             return false;
         };
-        let Some((pages, registers)) = own(&self.pages, &self.owner) else {
+        let Some(group) = members(&self.pages, &self.owner, places) else {
             return false;
         };
-        let mut members = pages.zip(places);
-        let Some((leader, own)) = members.next() else {
-            return false;
-        };
-        let members = &members;
-        let read = times.read((leader, own), members, &registers, (now, made), found);
+        let leader = (group.leader, group.own);
+        let read = times.read(leader, &group.others, &group.registers, (now, made), found);
         read.is_some()
     }
 }
@@ -394,6 +393,32 @@ fn own<'a>(
     // SAFETY: the owner is a thread of the process that mapped them.
     let pages = pages.iter().map(|page| unsafe { page.get() });
     Some((pages, registers))
+}
+
+/// The members of a group of the calling thread: the leader's page and its place, and those of the others.
+struct Members<'a, P, O> {
+    leader: &'a UserPage,
+    own: P,
+    others: O,
+    registers: CpuRegisters,
+}
+
+/// Returns the members that these pages are of, each with a place; `None` on other threads than the one they count.
+#[inline(always)]
+fn members<'a, I: Iterator>(
+    pages: &'a [CounterPage],
+    owner: &Owner,
+    places: I,
+) -> Option<Members<'a, I::Item, Zip<impl Iterator<Item = &'a UserPage> + Clone, I>>> {
+    let (pages, registers) = own(pages, owner)?;
+    let mut others = pages.zip(places);
+    let (leader, own) = others.next()?;
+    Some(Members {
+        leader,
+        own,
+        others,
+        registers,
+    })
 }
 
 /// Returns the pages of counters in the process that mapped them, and none in others.

@@ -41,13 +41,11 @@ impl Set {
     pub(crate) fn open_mut(&mut self, attempted: &str) -> Result<&mut OpenSet, Failure> {
         match self {
             Self::Open(open) => Ok(open),
-            Self::Described { .. } => Err(Self::not_open(attempted)),
+            Self::Described { .. } => Err(Failure::invalid(
+                attempted,
+                "the event set is not open yet (quipu_set_open)",
+            )),
         }
-    }
-
-    /// Returns the failure of what needs an open set.
-    pub(crate) fn not_open(attempted: &str) -> Failure {
-        Failure::invalid(attempted, "the event set is not open yet (quipu_set_open)")
     }
 }
 

@@ -42,15 +42,8 @@ pub struct Counts {
 pub(crate) struct Row(Option<NonZero<usize>>);
 
 impl Row {
-    /// Returns the row of events that are the members of groups of so many each; none if they are no row.
-    pub(crate) fn of(events: &Arc<[SetEvent]>, groups: impl IntoIterator<Item = usize>) -> Self {
-        let mut groups = groups.into_iter();
-        let in_order = |(member, event): (usize, &SetEvent)| {
-            event.only_reading() == MemberIndex { group: 0, member }
-        };
-        let is_row = groups.next() == Some(events.len())
-            && groups.next().is_none()
-            && events.iter().enumerate().all(in_order);
+    /// Returns the row that these events are, or that they are none.
+    pub(crate) fn of(events: &Arc<[SetEvent]>, is_row: bool) -> Self {
         // The events are where they are as long as a set or its counts have them.
         let place = NonZero::new(Arc::as_ptr(events).addr());
         Self(place.filter(|_| is_row))
@@ -58,7 +51,7 @@ impl Row {
 
     /// Returns true for events that are a row.
     #[inline]
-    pub(crate) fn is_there(self) -> bool {
+    fn is_there(self) -> bool {
         self.0.is_some()
     }
 }

@@ -72,11 +72,10 @@ impl EventSet {
             && *target == Target::CurrentThread
             && groups.iter().all(own)
             && events.iter().any(counts_calls);
-        let members = groups.iter().map(|open| open.group.members().len());
-        let row = Row::of(&events, members);
+        let is_in_a_row = are_in_a_row(&events, &groups);
         Self {
-            row,
-            in_a_row: match row.is_there() || are_in_a_row(&events, &groups) {
+            row: Row::of(&events, is_in_a_row && groups.len() == 1),
+            in_a_row: match is_in_a_row {
                 true => events.len(),
                 false => usize::MAX,
             },
@@ -312,15 +311,15 @@ fn read_exact_groups(groups: &mut [OpenGroup], mut values: &mut [u64]) -> bool {
 /// Returns true if each event is one reading, and all are the members of the groups in their order.
 fn are_in_a_row(events: &[SetEvent], groups: &[OpenGroup]) -> bool {
     let mut events = events.iter();
-    for (group, open) in groups.iter().enumerate() {
-        for member in 0..open.group.members().len() {
+    let are_in_order = groups.iter().enumerate().all(|(group, open)| {
+        (0..open.group.members().len()).all(|member| {
             let there = MemberIndex { group, member };
-            if events.next().map(SetEvent::only_reading) != Some(there) {
-                return false;
-            }
-        }
-    }
-    events.next().is_none()
+            events
+                .next()
+                .is_some_and(|event| event.only_reading() == there)
+        })
+    });
+    are_in_order && events.next().is_none()
 }
 
 impl fmt::Debug for EventSet {

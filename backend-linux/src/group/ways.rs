@@ -8,13 +8,14 @@ use crate::kernel_group::{KernelGroup, ReadPlan, take_exact};
 /// The code for each kind of read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ways {
-    pub(super) read: fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>,
+    pub(super) read: Read,
     /// Reads values alone; the time that it returns means nothing.
     pub(super) exact: ReadExact,
     /// Reads values alone, and returns their time.
     pub(super) exact_timed: ReadExact,
 }
 
+type Read = fn(&mut LinuxGroup, &mut ReadBuf) -> Result<()>;
 type ReadExact = fn(&mut LinuxGroup, &mut [u64]) -> Option<u64>;
 
 impl Ways {
@@ -185,28 +186,19 @@ impl LinuxGroup {
 
     fn best_ways(group: &KernelGroup) -> Ways {
         if group.is_best_read_by_pages() {
-            let exact_timed = Self::exact_mapped_timed;
-            return match (group.is_one(), group.tells_times()) {
-                (true, true) => Ways {
-                    read: Self::read_mapped_counter,
-                    exact: Self::exact_mapped_counter,
-                    exact_timed,
-                },
-                (true, false) => Ways {
-                    read: Self::read_mapped_since_call,
-                    exact: Self::exact_mapped_counter,
-                    exact_timed,
-                },
-                (false, true) => Ways {
-                    read: Self::read_mapped_group,
-                    exact: Self::exact_mapped,
-                    exact_timed,
-                },
-                (false, false) => Ways {
-                    read: Self::read_mapped_since_call,
-                    exact: Self::exact_mapped,
-                    exact_timed,
-                },
+            let read: Read = match (group.tells_times(), group.is_one()) {
+                (true, true) => Self::read_mapped_counter,
+                (true, false) => Self::read_mapped_group,
+                (false, _) => Self::read_mapped_since_call,
+            };
+            let exact: ReadExact = match group.is_one() {
+                true => Self::exact_mapped_counter,
+                false => Self::exact_mapped,
+            };
+            return Ways {
+                read,
+                exact,
+                exact_timed: Self::exact_mapped_timed,
             };
         }
         // Those with pages find out which way is the quicker one.

@@ -83,14 +83,21 @@ impl KernelGroup {
         pages.read_at_once(members, readings.places(), |times| readings.at(times), put)
     }
 
+    /// Returns the mapped pages, and the places in `out` of what they tell.
+    #[inline(always)]
+    fn pages_and_readings<'a>(
+        &'a mut self,
+        out: &'a mut [Reading],
+    ) -> Option<(&'a mut UserCounters, Readings<'a>)> {
+        let user = self.user.as_mut().ok()?;
+        Some((user, Readings::of(&self.counters, out)?))
+    }
+
     /// Reads every member into `out` by its page, with the times since a system call, if that is possible at this moment;
     /// otherwise what is in `out` means nothing.
     #[inline(always)]
     pub(crate) fn try_mapped_since_call(&mut self, out: &mut [Reading]) -> bool {
-        let Ok(user) = &mut self.user else {
-            return false;
-        };
-        let Some(readings) = Readings::of(&self.counters, out) else {
+        let Some((user, readings)) = self.pages_and_readings(out) else {
             return false;
         };
         user.read_since_call(readings.places(), |times| readings.at(times), put)
@@ -131,10 +138,7 @@ impl KernelGroup {
     /// this thread, which [`may_read_here`](Self::may_read_here) has looked at; otherwise what is in `out` means nothing.
     #[inline(never)]
     pub(crate) fn read_pages(&mut self, out: &mut [Reading]) -> bool {
-        let Ok(user) = &mut self.user else {
-            return false;
-        };
-        let Some(readings) = Readings::of(&self.counters, out) else {
+        let Some((user, readings)) = self.pages_and_readings(out) else {
             return false;
         };
         user.read(readings.places(), |times| readings.at(times), put)
