@@ -5,11 +5,10 @@ use std::ffi::c_int;
 use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
-use crate::boundary::{check_array, check_pointer, contained, guarded, is_usable, settled};
-use crate::handle::LookupError;
+use crate::boundary::{borrow, check_array, check_pointer, contained, guarded, is_usable, settled};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, Set, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, quipu_set, with_open};
 
 /// Kinds of values.
 #[repr(u32)]
@@ -390,12 +389,13 @@ pub unsafe extern "C" fn quipu_set_read(
 ) -> quipu_status {
     // What is most frequent has a way of its own, and failures are settled out of it.
     contained(|| {
-        let mut set = match SETS.borrow(set.addr()) {
+        let mut set = match borrow(&SETS, set) {
             Ok(set) => set,
-            Err(error) => return no_set(error),
+            Err(failure) => return settled(Err(failure)),
         };
-        let Set::Open(open) = &mut *set else {
-            return not_open();
+        let open = match set.open_mut("read the counters") {
+            Ok(open) => open,
+            Err(failure) => return settled(Err(failure)),
         };
         if count != open.values.len() || !is_usable(out) {
             return unfit(out, count, open.values.len());
@@ -407,18 +407,6 @@ pub unsafe extern "C" fn quipu_set_read(
             false => unsafe { read_any(open, out) },
         }
     })
-}
-
-#[cold]
-#[inline(never)]
-fn no_set(error: LookupError) -> quipu_status {
-    settled(Err(Failure::lookup(SETS.kind(), error)))
-}
-
-#[cold]
-#[inline(never)]
-fn not_open() -> quipu_status {
-    settled(Err(Set::not_open("read the counters")))
 }
 
 /// Settles the failure of a set of so many events that is not read into an array of `count`.
