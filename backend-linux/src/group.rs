@@ -386,6 +386,23 @@ mod tests {
         assert_eq!(of_two, Some((vec![20, 24], 400)));
     }
 
+    /// What the kernel lists is in another order from the beginning, or not at all any more.
+    #[test]
+    fn values_alone_are_of_their_members() {
+        let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2, 3]);
+        let rounds: [_; 6] = [1, 2, 3, 4, 5, 6].map(|n| [3, 100, 100, 5 * n, 2, 6 * n, 1, 7, 3]);
+        rounds.iter().for_each(|words| write(&mut pipe, words));
+        for n in 1..4 {
+            let values = exact(&mut pipe, &mut group, &[]);
+            assert_eq!(values, Some((vec![6 * n, 5 * n, 7], 100)), "in one call");
+        }
+        let (mut pipe, mut group) = self::group(ReadPlan::Snapshot, &[1, 2]);
+        let all = exact(&mut pipe, &mut group, &[&[2, 100, 100, 5, 1, 6, 2]]);
+        assert_eq!(all, Some((vec![5, 6], 100)));
+        let alone = [2, 200, 200, 7, 1, 0, 0];
+        assert_eq!(exact(&mut pipe, &mut group, &[&alone, &alone]), None);
+    }
+
     /// Gives none of a group that waited, until a reset: one more call finds out, and none after it.
     #[test]
     fn values_alone_are_those_that_were_counted_all_the_time() {

@@ -4,6 +4,7 @@ mod exact;
 mod fds;
 mod mapped;
 
+use std::iter;
 use std::sync::Arc;
 
 use quipu_hal::{Error, GroupSpec, MaxRate, Overflows, Reading, Result as HalResult};
@@ -15,7 +16,7 @@ use crate::sys::{CounterFd, ReadFormat};
 pub(crate) use exact::take_exact;
 pub(crate) use fds::Fds;
 
-use crate::user_read::{Obstacle, Pages, UserCounters, Way, explain};
+use crate::user_read::{Obstacle, Pages, Times, UserCounters, Way, explain};
 
 /// The words of a group read before the members: how many there are, and both times.
 const GROUP_HEADER: usize = 3;
@@ -64,13 +65,11 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// The id of a counter in a group read, the most that it can count, and its values at the last reset.
+/// The id of a counter in a group read, its value at the last reset, and the most that it can count.
 #[derive(Debug, Clone, Copy)]
 struct Counter {
     id: u64,
     value: u64,
-    enabled: u64,
-    running: u64,
     max_rate: MaxRate,
     /// The most that it can have counted since the last reset, by the time running when that was last looked at.
     possible: u64,
@@ -83,8 +82,6 @@ impl Counter {
         let mut counter = Self {
             id,
             value: 0,
-            enabled: 0,
-            running: 0,
             max_rate: MaxRate::NONE,
             possible: 0,
         };
@@ -92,17 +89,29 @@ impl Counter {
         counter
     }
 
-    /// Returns the reading since the last reset. The kernel's times may go backwards by a little
+    /// Returns the reading since the last reset, at these times.
+    #[inline(always)]
+    fn at(&self, value: u64, mut times: Reading) -> Reading {
+        times.value = value.saturating_sub(self.value);
+        times.max_rate = self.max_rate;
+        times
+    }
+}
+
+impl Times {
+    /// Those of a counter that was just opened.
+    const NONE: Self = Self {
+        enabled: 0,
+        running: 0,
+    };
+
+    /// Returns a reading of these times since those of the last reset. The kernel's may go backwards by a little
     /// between CPUs; they stop at zero here.
     #[inline(always)]
-    fn since_reset(&self, value: u64, enabled: u64, running: u64) -> Reading {
-        Reading::new(
-            value.saturating_sub(self.value),
-            enabled.saturating_sub(self.enabled),
-            running.saturating_sub(self.running),
-        )
-        .with_raw_times(enabled, running)
-        .with_max_rate(self.max_rate)
+    fn since(self, reset: &Self) -> Reading {
+        let enabled = self.enabled.saturating_sub(reset.enabled);
+        let running = self.running.saturating_sub(reset.running);
+        Reading::new(0, enabled, running).with_raw_times(self.enabled, self.running)
     }
 }
 
@@ -151,6 +160,12 @@ pub(crate) struct KernelGroup {
     fds: Fds,
     /// The leader comes first.
     counters: Box<[Counter]>,
+    /// The times of the leader at the last reset: of all members that are read with it.
+    reset: Times,
+    /// The times of the other members at the last reset, where each is read by itself.
+    other_resets: Box<[Times]>,
+    /// The id of the last member, once the kernel has listed all in their order; 0 before.
+    last_in_order: u64,
     /// The mapped pages of the counters, or why they cannot be read without a system call.
     user: Result<UserCounters, Obstacle>,
     /// The rings of members that send signals, by their positions.
@@ -162,11 +177,18 @@ impl KernelGroup {
     /// [while they happen](crate::event_bits::EventBits::is_counted_live).
     #[inline]
     pub(crate) fn new(opened: Opened, live: bool) -> Self {
+        let by_themselves = match opened.plan {
+            ReadPlan::OneByOne => opened.counters.len() - 1,
+            ReadPlan::Single | ReadPlan::Snapshot => 0,
+        };
         Self {
             plan: opened.plan,
             live,
             fds: opened.fds,
             counters: opened.counters,
+            reset: Times::NONE,
+            other_resets: vec![Times::NONE; by_themselves].into(),
+            last_in_order: 0,
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),
         }
@@ -179,17 +201,13 @@ impl KernelGroup {
     pub(crate) fn add(&mut self, more: Vec<CounterFd>, live: bool) -> Result<(), i32> {
         let mut added = Vec::with_capacity(more.len());
         for fd in &more {
-            // They were reset at the same time as the leader, when they had counted nothing.
-            added.push(Counter {
-                enabled: self.counters[0].enabled,
-                running: self.counters[0].running,
-                ..Counter::new(fd.id()?)
-            });
+            added.push(Counter::new(fd.id()?));
         }
         self.fds.extend(more);
         let mut counters = std::mem::take(&mut self.counters).into_vec();
         counters.append(&mut added);
         self.counters = counters.into();
+        self.last_in_order = 0;
         self.live = live;
         if let Ok(user) = &mut self.user {
             let mapped = match live {
@@ -296,6 +314,12 @@ impl KernelGroup {
         }
     }
 
+    /// Returns true if the kernel lists the members in their order: that in which they were opened, and it appends them
+    /// (`perf_group_attach`, `kernel/events/core.c`). A member that it took out does not come back.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.last_in_order != 0
+    }
+
     /// Returns the way this group is read.
     #[inline]
     pub(crate) fn plan(&self) -> ReadPlan {
@@ -353,7 +377,7 @@ impl KernelGroup {
         let ([counter], [out]) = (&*self.counters, out) else {
             return false;
         };
-        *out = counter.since_reset(value, enabled, running);
+        *out = counter.at(value, Times { enabled, running }.since(&self.reset));
         true
     }
 
@@ -397,7 +421,7 @@ impl KernelGroup {
     }
 
     #[inline(always)]
-    fn read_words(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+    fn read_words(&mut self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         match self.plan {
             ReadPlan::Snapshot => self.read_snapshot(words, out),
             ReadPlan::Single | ReadPlan::OneByOne => self.read_each(out),
@@ -417,25 +441,31 @@ impl KernelGroup {
         keeps_value: impl Fn(usize) -> bool,
     ) -> Result<(), ReadFailure> {
         self.read(words, out)?;
-        for (i, (counter, read)) in self.counters.iter_mut().zip(out).enumerate() {
+        for (i, (counter, read)) in self.counters.iter_mut().zip(&*out).enumerate() {
             if !keeps_value(i) {
                 counter.value += read.value;
             }
             counter.note_possible(0);
-            counter.enabled = read.raw_time_enabled;
-            counter.running = read.raw_time_running;
+        }
+        let resets = iter::once(&mut self.reset).chain(&mut self.other_resets);
+        for (reset, read) in resets.zip(out) {
+            *reset = Times {
+                enabled: read.raw_time_enabled,
+                running: read.raw_time_running,
+            };
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn read_snapshot(&self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
+    fn read_snapshot(&mut self, words: &mut [u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let words = &mut words[..self.plan.words(self.counters.len())];
         read_exactly(self.fds.leader(), words)?;
-        match self.take_snapshot(words, out)? {
-            true => Ok(()),
-            false => self.match_by_id(words, out),
+        if !self.take_snapshot(words, out)? {
+            return self.match_by_id(words, out);
         }
+        self.last_in_order = self.counters.last().map_or(0, |last| last.id);
+        Ok(())
     }
 
     /// Takes the members in their order, in which the kernel lists them; false where it does not.
@@ -446,20 +476,15 @@ impl KernelGroup {
             return Err(ReadFailure::Malformed);
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let Some(leader) = self.counters.first() else {
-            return Err(ReadFailure::Malformed);
-        };
         if *listed != members as u64 || entries.len() != members || out.len() != members {
             return Err(ReadFailure::Malformed);
         }
-        // The times are those of all, now and at the last reset.
-        let times = leader.since_reset(0, *enabled, *running);
+        let (enabled, running) = (*enabled, *running);
+        let times = Times { enabled, running }.since(&self.reset);
         let mut id_mismatch = 0;
         for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(out) {
             id_mismatch |= id ^ counter.id;
-            let mut reading = times.with_max_rate(counter.max_rate);
-            reading.value = value.saturating_sub(counter.value);
-            *out = reading;
+            *out = counter.at(value, times);
         }
         Ok(id_mismatch == 0)
     }
@@ -468,11 +493,13 @@ impl KernelGroup {
     #[cold]
     fn match_by_id(&self, words: &[u64], out: &mut [Reading]) -> Result<(), ReadFailure> {
         let (header, entries) = words.split_at(GROUP_HEADER);
+        let (enabled, running) = (header[1], header[2]);
+        let times = Times { enabled, running }.since(&self.reset);
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
         for (counter, out) in self.counters.iter().zip(out) {
             let entry = entries.iter().find(|entry| entry[1] == counter.id);
             let &[value, _] = entry.ok_or(ReadFailure::Malformed)?;
-            *out = counter.since_reset(value, header[1], header[2]);
+            *out = counter.at(value, times);
         }
         Ok(())
     }
@@ -480,9 +507,12 @@ impl KernelGroup {
     #[inline(always)]
     fn read_each(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
         let mut words = [0; SINGLE];
-        for ((fd, counter), out) in self.fds.iter().zip(&self.counters).zip(out) {
+        let resets = iter::once(&self.reset).chain(&self.other_resets);
+        let members = self.fds.iter().zip(&self.counters).zip(resets);
+        for (((fd, counter), reset), out) in members.zip(out) {
             read_exactly(fd, &mut words)?;
-            *out = counter.since_reset(words[0], words[1], words[2]);
+            let [value, enabled, running] = words;
+            *out = counter.at(value, Times { enabled, running }.since(reset));
         }
         Ok(())
     }

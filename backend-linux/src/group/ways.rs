@@ -208,7 +208,7 @@ impl LinuxGroup {
                 exact: Self::exact_counter,
                 exact_timed: Self::exact_counter,
             },
-            ReadPlan::Snapshot if !group.is_mapped() => Ways {
+            ReadPlan::Snapshot if !group.is_mapped() && group.is_in_order() => Ways {
                 read: Self::read_snapshot,
                 exact: Self::exact_snapshot,
                 exact_timed: Self::exact_snapshot,

@@ -6,20 +6,6 @@ use super::{Counter, GROUP_ENTRY, KernelGroup, SINGLE};
 use crate::user_read::{Times, Way};
 
 impl Counter {
-    /// Returns the time enabled since the last reset, if it was counted all of it.
-    #[inline(always)]
-    fn time_of_all(&self, enabled: u64, running: u64) -> Option<u64> {
-        let since_reset = enabled.wrapping_sub(self.enabled);
-        (running.wrapping_sub(self.running) == since_reset).then_some(since_reset)
-    }
-
-    /// Returns true if its page says so, whose times are those of its last change: both go on together while the counter
-    /// is on the PMU, so that no clock is needed.
-    #[inline(always)]
-    fn was_on_all_the_time(&self, times: Times) -> bool {
-        self.time_of_all(times.enabled, times.running).is_some()
-    }
-
     /// Notes what is possible in this time running since the last reset, and in any that is longer.
     pub(super) fn note_possible(&mut self, time_running: u64) {
         self.possible = self.max_rate.most(time_running).min(i64::MAX as u64);
@@ -35,6 +21,20 @@ impl Counter {
 }
 
 impl KernelGroup {
+    /// Returns the time enabled since the last reset, if it was counted all of it.
+    #[inline(always)]
+    fn time_of_all(&self, enabled: u64, running: u64) -> Option<u64> {
+        let since_reset = enabled.wrapping_sub(self.reset.enabled);
+        (running.wrapping_sub(self.reset.running) == since_reset).then_some(since_reset)
+    }
+
+    /// Returns true if the leader's page says so, whose times are those of its last change: both go on together while the
+    /// counter is on the PMU, so that no clock is needed.
+    #[inline(always)]
+    fn was_on_all_the_time(&self, times: Times) -> bool {
+        self.time_of_all(times.enabled, times.running).is_some()
+    }
+
     /// Reads the only member in one system call, if it was counted all the time, which it returns.
     #[inline(always)]
     pub(crate) fn exact_counter(&self, values: &mut [u64]) -> Option<u64> {
@@ -42,7 +42,7 @@ impl KernelGroup {
         let ([counter], [out]) = (&*self.counters, values) else {
             return None;
         };
-        let time = counter.time_of_all(enabled, running)?;
+        let time = self.time_of_all(enabled, running)?;
         *out = counter.possible(value)?;
         Some(time)
     }
@@ -54,23 +54,22 @@ impl KernelGroup {
         if !self.fds.leader().fills(words) {
             return None;
         }
-        let ([listed, enabled, running, entries @ ..], [leader, ..]) = (words, &*self.counters)
+        let (&[listed, enabled, running, ref entries @ ..], Some(&last)) = (&*words, words.last())
         else {
             return None;
         };
+        let time = self.time_of_all(enabled, running)?;
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        let time = leader.time_of_all(*enabled, *running)?;
-        if *listed != values.len() as u64
-            || values.len() != self.counters.len()
-            || entries.len() < values.len()
+        let members = values.len();
+        if listed != members as u64
+            || last != self.last_in_order
+            || self.counters.len() != members
+            || entries.len() < members
         {
             return None;
         }
-        for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(values) {
-            match counter.possible(value) {
-                Some(value) if id == counter.id => *out = value,
-                _ => return None,
-            }
+        for ((counter, &[value, _]), out) in self.counters.iter().zip(entries).zip(values) {
+            *out = counter.possible(value)?;
         }
         Some(time)
     }
@@ -89,7 +88,7 @@ impl KernelGroup {
             return false;
         };
         user.read_value(
-            |times| counter.was_on_all_the_time(times),
+            |times| self.was_on_all_the_time(times),
             |value| {
                 let possible = counter.possible(value);
                 *out = possible.unwrap_or_default();
@@ -105,15 +104,12 @@ impl KernelGroup {
         let Ok(user) = &self.user else {
             return false;
         };
-        let [leader, ..] = &*self.counters else {
-            return false;
-        };
         if user.way() != Way::UserSpace || values.len() != self.counters.len() {
             return false;
         }
         let members = self.counters.iter().zip(values);
         user.read_values(
-            |times| leader.was_on_all_the_time(times),
+            |times| self.was_on_all_the_time(times),
             members,
             |(counter, out), value| {
                 let possible = counter.possible(value);

@@ -9,9 +9,9 @@ use crate::user_read::{Times, UserCounters, now};
 
 /// The counters of a group, and where their readings go.
 struct Readings<'a> {
-    leader: &'a Counter,
     counters: &'a [Counter],
     out: &'a [Cell<Reading>],
+    reset: &'a Times,
 }
 
 /// A counter and where its reading goes.
@@ -20,13 +20,12 @@ type Place<'a> = (&'a Counter, &'a Cell<Reading>);
 impl<'a> Readings<'a> {
     /// Returns the places in `out`, if that has one for each counter.
     #[inline(always)]
-    fn of(counters: &'a [Counter], out: &'a mut [Reading]) -> Option<Self> {
-        let leader = counters.first()?;
+    fn of(counters: &'a [Counter], out: &'a mut [Reading], reset: &'a Times) -> Option<Self> {
         let out = Cell::from_mut(out).as_slice_of_cells();
         (out.len() == counters.len()).then_some(Self {
-            leader,
             counters,
             out,
+            reset,
         })
     }
 
@@ -39,16 +38,14 @@ impl<'a> Readings<'a> {
     /// reset at the same times.
     #[inline(always)]
     fn at(&self, times: Times) -> Reading {
-        self.leader.since_reset(0, times.enabled, times.running)
+        times.since(self.reset)
     }
 }
 
 /// Puts a value where the counter's reading goes.
 #[inline(always)]
-fn put((counter, out): Place<'_>, value: u64, mut reading: Reading) {
-    reading.value = value.saturating_sub(counter.value);
-    reading.max_rate = counter.max_rate;
-    out.set(reading);
+fn put((counter, out): Place<'_>, value: u64, times: Reading) {
+    out.set(counter.at(value, times));
 }
 
 impl KernelGroup {
@@ -68,7 +65,7 @@ impl KernelGroup {
         let ([counter], [out]) = (&*self.counters, out) else {
             return false;
         };
-        *out = counter.since_reset(value, times.enabled, times.running);
+        *out = counter.at(value, times.since(&self.reset));
         true
     }
 
@@ -77,7 +74,7 @@ impl KernelGroup {
     #[inline(always)]
     pub(crate) fn try_mapped_group(&self, pages: &UserCounters, out: &mut [Reading]) -> bool {
         let members = out.len();
-        let Some(readings) = Readings::of(&self.counters, out) else {
+        let Some(readings) = Readings::of(&self.counters, out, &self.reset) else {
             return false;
         };
         pages.read_at_once(members, readings.places(), |times| readings.at(times), put)
@@ -90,7 +87,7 @@ impl KernelGroup {
         out: &'a mut [Reading],
     ) -> Option<(&'a mut UserCounters, Readings<'a>)> {
         let user = self.user.as_mut().ok()?;
-        Some((user, Readings::of(&self.counters, out)?))
+        Some((user, Readings::of(&self.counters, out, &self.reset)?))
     }
 
     /// Reads every member into `out` by its page, with the times since a system call, if that is possible at this moment;

@@ -11,14 +11,12 @@ pub(crate) fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, Ke
     let fd = CounterFd::new(OwnedFd::from(reader));
     let again = |_: &u64| fd.duplicate().expect("a free descriptor");
     let siblings = ids.iter().skip(1).map(again).collect();
-    let group = KernelGroup {
+    let opened = Opened {
         plan,
-        live: false,
         fds: Fds::new(fd, siblings),
         counters: ids.iter().map(|id| Counter::new(*id)).collect(),
-        user: Err(Obstacle::SwitchedOff),
-        overflows: Box::default(),
     };
+    let group = KernelGroup::new(opened, false);
     (writer, group)
 }
 

@@ -118,20 +118,23 @@ impl CounterFd {
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
     #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
-        again(|| self.read_once(read_call::memory(words)))
+        again(|| {
+            let returned = self.read_once(read_call::memory(words));
+            usize::try_from(returned).map_err(|_| -returned as i32)
+        })
     }
 
     /// Reads the counter or its group into `words` once; true if the kernel filled them.
     #[inline(always)]
     pub(crate) fn fills(&self, words: &mut [u64]) -> bool {
-        self.read_once(read_call::memory(words)) == Ok(size_of_val(words))
+        self.read_once(read_call::memory(words)) == size_of_val(words) as isize
     }
 
     /// Returns the words that the counter has, if a single call reads all of them.
     #[inline(always)]
     pub(crate) fn words<const N: usize>(&self) -> Option<[u64; N]> {
         let mut words = [MaybeUninit::uninit(); N];
-        if self.read_once(&mut words) != Ok(size_of_val(&words)) {
+        if self.read_once(&mut words) != size_of_val(&words) as isize {
             return None;
         }
         // SAFETY: the kernel has filled all of them.
@@ -139,7 +142,7 @@ impl CounterFd {
     }
 
     #[inline(always)]
-    fn read_once(&self, words: &mut [MaybeUninit<u64>]) -> Result<usize, i32> {
+    fn read_once(&self, words: &mut [MaybeUninit<u64>]) -> isize {
         read_call::read(self.as_fd(), words, &self.leaves_returns)
     }
 

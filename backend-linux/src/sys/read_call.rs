@@ -31,14 +31,14 @@ pub(super) fn leaves_returns() -> bool {
 }
 
 /// Reads from a descriptor, as read(2) does: returns the number of bytes, with which the first words are filled, or the
-/// errno. After [`leaves_returns`], which is looked at after the call, the return stack is put in order.
+/// errno below zero. After [`leaves_returns`], which is looked at after the call, the return stack is put in order.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
 pub(super) fn read(
     fd: BorrowedFd<'_>,
     words: &mut [MaybeUninit<u64>],
     leaves_returns: &bool,
-) -> Result<usize, i32> {
+) -> isize {
     use std::arch::asm;
 
     let returned: isize;
@@ -77,7 +77,7 @@ pub(super) fn read(
             );
         }
     }
-    usize::try_from(returned).map_err(|_| -returned as i32)
+    returned
 }
 
 /// Reads from a descriptor by the C library.
@@ -87,11 +87,13 @@ pub(super) fn read(
     fd: BorrowedFd<'_>,
     words: &mut [MaybeUninit<u64>],
     _leaves_returns: &bool,
-) -> Result<usize, i32> {
+) -> isize {
     let (to, length) = (words.as_mut_ptr().cast(), size_of_val(words));
     // SAFETY: the call writes to the words, of which any bytes are valid.
-    let returned = unsafe { libc::read(fd.as_raw_fd(), to, length) };
-    usize::try_from(returned).map_err(|_| super::last_errno())
+    match unsafe { libc::read(fd.as_raw_fd(), to, length) } {
+        -1 => -(super::last_errno() as isize),
+        bytes => bytes,
+    }
 }
 
 /// Returns words as memory for [`read`], which fills words and never does the opposite.
@@ -121,13 +123,13 @@ mod tests {
                         .write_all(&word.to_ne_bytes())
                         .expect("room in the pipe");
                 }
-                assert_eq!(read(reader.as_fd(), &mut words), Ok(16));
+                assert_eq!(read(reader.as_fd(), &mut words), 16);
                 assert_eq!(words, [round, round << 32, 0]);
             }
             let not_for_reading = read(writer.as_fd(), &mut words);
-            assert_eq!(not_for_reading, Err(libc::EBADF));
+            assert_eq!(not_for_reading, -libc::EBADF as isize);
             drop(writer);
-            assert_eq!(read(reader.as_fd(), &mut words), Ok(0));
+            assert_eq!(read(reader.as_fd(), &mut words), 0);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
 use std::process::Command;
+use std::ptr::NonNull;
 
 use quipu::{Count, Counts, EventSet};
 use quipu_capi::{quipu_count, quipu_reading, quipu_set, quipu_status};
@@ -56,31 +57,36 @@ pub(crate) enum Kind {
     Hardware,
 }
 
+/// Why something could not be done. Small, so that figures are of the contenders.
+pub(crate) type Refusal = Box<str>;
+
+pub(crate) type Outcome = Result<(), Refusal>;
+
 /// One way to count some events of the calling thread, in one group.
 pub(crate) trait Contender {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String>;
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome;
     /// Makes what is read into, once it is open.
     fn make_buffers(&mut self) {}
     fn close(&mut self);
-    fn start(&mut self) -> Result<(), String>;
-    fn stop(&mut self) -> Result<(), String>;
-    fn read(&mut self) -> Result<(), String>;
-    fn totals(&mut self) -> Result<(), String>;
+    fn start(&mut self) -> Outcome;
+    fn stop(&mut self) -> Outcome;
+    fn read(&mut self) -> Outcome;
+    fn totals(&mut self) -> Outcome;
     /// Totals only, where those of an event that was looked up are not asked for by themselves.
-    fn totals_twice(&mut self) -> Result<(), String> {
+    fn totals_twice(&mut self) -> Outcome {
         self.totals()
     }
     /// Totals, where values are not offered alone.
-    fn exact(&mut self) -> Result<(), String> {
+    fn exact(&mut self) -> Outcome {
         self.totals()
     }
     /// Reads only, where nothing more is offered.
-    fn accumulate(&mut self) -> Result<(), String> {
+    fn accumulate(&mut self) -> Outcome {
         self.read()
     }
 }
 
-pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
+pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, Refusal> {
     match name {
         "EventSet" => Ok(Box::<Facade>::default()),
         "linux" => Ok(Box::new(Linux::new()?)),
@@ -95,31 +101,31 @@ pub(crate) fn named(name: &str) -> Result<Box<dyn Contender>, String> {
 struct Idle;
 
 impl Contender for Idle {
-    fn open(&mut self, _: Kind, _: usize) -> Result<(), String> {
+    fn open(&mut self, _: Kind, _: usize) -> Outcome {
         Ok(())
     }
 
     fn close(&mut self) {}
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         Ok(())
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         Ok(())
     }
 }
 
 /// The group of so many events, as a program has it in its text.
-fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
+fn text(kind: Kind, events: usize) -> Result<&'static str, Refusal> {
     Ok(match (kind, events) {
         (Kind::Software, 1) => "{page-faults}:u",
         (Kind::Software, 5) => {
@@ -127,7 +133,7 @@ fn text(kind: Kind, events: usize) -> Result<&'static str, String> {
         }
         (Kind::Hardware, 1) => "{instructions}:u",
         (Kind::Hardware, 4) => "{instructions,cycles,branches,branch-misses}:u",
-        _ => return Err(format!("there is no text for {events} events")),
+        _ => return Err(format!("there is no text for {events} events").into()),
     })
 }
 
@@ -140,7 +146,7 @@ struct Linux {
 }
 
 impl Linux {
-    fn new() -> Result<Self, String> {
+    fn new() -> Result<Self, Refusal> {
         Ok(Self {
             backend: told(LinuxBackend::new())?,
             spec: None,
@@ -149,13 +155,13 @@ impl Linux {
         })
     }
 
-    fn group(&mut self) -> Result<&mut Box<dyn Group>, String> {
-        self.group.as_mut().ok_or_else(|| NOT_OPEN.to_owned())
+    fn group(&mut self) -> Result<&mut Box<dyn Group>, Refusal> {
+        self.group.as_mut().ok_or_else(|| NOT_OPEN.into())
     }
 }
 
 impl Contender for Linux {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome {
         let spec = match self.spec.take() {
             Some(spec) if spec.members.len() == events => spec,
             _ => {
@@ -178,20 +184,20 @@ impl Contender for Linux {
         (self.group, self.buf) = (None, None);
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         told(self.group()?.enable())
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         told(self.group()?.disable())
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         let group = self.group.as_mut().ok_or(NOT_OPEN)?;
         told(group.read(self.buf.as_mut().ok_or(NOT_OPEN)?))
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         self.read()
     }
 }
@@ -208,22 +214,22 @@ struct Facade {
 const NOT_OPEN: &str = "it is not open";
 
 impl Facade {
-    fn parts(&mut self) -> Result<&mut (EventSet, Counts), String> {
-        self.open.as_mut().ok_or_else(|| NOT_OPEN.to_owned())
+    fn parts(&mut self) -> Result<&mut (EventSet, Counts), Refusal> {
+        self.open.as_mut().ok_or_else(|| NOT_OPEN.into())
     }
 }
 
-fn told<T>(result: quipu::Result<T>) -> Result<T, String> {
-    result.map_err(|error| error.to_string())
+fn told<T>(result: quipu::Result<T>) -> Result<T, Refusal> {
+    result.map_err(|error| error.to_string().into())
 }
 
 impl Contender for Facade {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome {
         let mut builder = EventSet::builder();
         told(builder.events(text(kind, events)?))?;
         let set = told(builder.open())?;
         if let Some(error) = set.events().iter().find_map(|event| event.error()) {
-            return Err(error.to_string());
+            return Err(error.to_string().into());
         }
         self.opened = Some(set);
         Ok(())
@@ -241,35 +247,35 @@ impl Contender for Facade {
         (self.opened, self.open) = (None, None);
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         told(self.parts()?.0.enable())
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         told(self.parts()?.0.disable())
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         let (set, counts) = self.parts()?;
         told(set.read(counts))
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         let (set, counts) = self.parts()?;
         told(set.read(counts))?;
-        counts.events().try_for_each(|event| exact(event.total()))
+        Ok(counts.events().try_for_each(|event| exact(event.total()))?)
     }
 
-    fn totals_twice(&mut self) -> Result<(), String> {
+    fn totals_twice(&mut self) -> Outcome {
         let (set, counts) = self.parts()?;
         told(set.read(counts))?;
-        counts.events().try_for_each(|event| {
+        Ok(counts.events().try_for_each(|event| {
             exact(event.total())?;
             exact(event.total())
-        })
+        })?)
     }
 
-    fn exact(&mut self) -> Result<(), String> {
+    fn exact(&mut self) -> Outcome {
         let (values, (set, _)) = (&mut self.values, self.open.as_mut().ok_or(NOT_OPEN)?);
         match set.read_exact(values) {
             true => Ok(()),
@@ -297,7 +303,7 @@ fn not_exact(total: &quipu::Result<Count>) -> String {
 /// The functions of the C library, as a program of C calls them.
 #[derive(Default)]
 struct C {
-    set: Option<*mut quipu_set>,
+    set: Option<NonNull<quipu_set>>,
     counts: Vec<quipu_count>,
     sum: Vec<quipu_reading>,
     last: Vec<quipu_reading>,
@@ -305,19 +311,25 @@ struct C {
 
 impl C {
     fn set(&self) -> *mut quipu_set {
-        self.set.unwrap_or(std::ptr::null_mut())
+        self.set.map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 }
 
-fn checked(status: quipu_status) -> Result<(), String> {
+fn checked(status: quipu_status) -> Outcome {
     match status {
         quipu_status::QUIPU_OK => Ok(()),
-        refused => Err(format!("the library says {refused:?}")),
+        refused => Err(refusal(refused)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refusal(status: quipu_status) -> Refusal {
+    format!("the library says {status:?}").into()
 }
 
 impl Contender for C {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome {
         let names = CString::new(text(kind, events)?).map_err(|error| error.to_string())?;
         let mut set = std::ptr::null_mut();
         // SAFETY: pointers to live values, and a set that the library has made.
@@ -327,7 +339,7 @@ impl Contender for C {
             checked(quipu_capi::quipu_set_open(set))?;
         }
         *self = Self {
-            set: Some(set),
+            set: NonNull::new(set),
             counts: vec![quipu_count::default(); events],
             sum: vec![quipu_reading::default(); events],
             last: vec![quipu_reading::default(); events],
@@ -338,31 +350,31 @@ impl Contender for C {
     fn close(&mut self) {
         if let Some(set) = self.set.take() {
             // SAFETY: a set that the library has made.
-            unsafe { quipu_capi::quipu_set_close(set) };
+            unsafe { quipu_capi::quipu_set_close(set.as_ptr()) };
         }
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         // SAFETY: a set that the library has made, or none.
         checked(unsafe { quipu_capi::quipu_set_start(self.set()) })
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         // SAFETY: a set that the library has made, or none.
         checked(unsafe { quipu_capi::quipu_set_stop(self.set()) })
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         self.totals()
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         let (set, counts) = (self.set(), &mut self.counts);
         // SAFETY: the array has room for as many as are said.
         checked(unsafe { quipu_capi::quipu_set_read(set, counts.as_mut_ptr(), counts.len()) })
     }
 
-    fn accumulate(&mut self) -> Result<(), String> {
+    fn accumulate(&mut self) -> Outcome {
         let (sum, last) = (self.sum.as_mut_ptr(), self.last.as_mut_ptr());
         let readings = self.sum.len();
         // SAFETY: both arrays have room for as many as are said.
@@ -383,7 +395,7 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// Compiles `raw.c` if that was not done yet, and loads it.
-    pub(crate) fn load() -> Result<Self, String> {
+    pub(crate) fn load() -> Result<Self, Refusal> {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/calls/raw.c");
         let bench = std::env::current_exe().map_err(|error| error.to_string())?;
         let object = bench.with_extension("raw.so");
@@ -400,16 +412,16 @@ impl Raw {
             CString::new(object.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
         // SAFETY: a path; the object has no initializers.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        let find = |name: &CStr| -> Result<*mut c_void, String> {
+        let find = |name: &CStr| -> Result<*mut c_void, Refusal> {
             // SAFETY: `dlsym` takes a null handle too, and finds nothing of ours then.
             let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
             match handle.is_null() || found.is_null() {
-                true => Err(format!("{} cannot be loaded", object.display())),
+                true => Err(format!("{} cannot be loaded", object.display()).into()),
                 false => Ok(found),
             }
         };
         let call =
-            |name| -> Result<extern "C" fn() -> c_int, String> {
+            |name| -> Result<extern "C" fn() -> c_int, Refusal> {
                 // SAFETY: the functions of that source without arguments return an int.
                 Ok(unsafe {
                     std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(find(name)?)
@@ -439,15 +451,15 @@ impl Raw {
     }
 }
 
-fn made(returned: c_int) -> Result<(), String> {
+fn made(returned: c_int) -> Outcome {
     match returned {
         0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error().to_string()),
+        _ => Err(std::io::Error::last_os_error().to_string().into()),
     }
 }
 
 impl Contender for Raw {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome {
         made((self.open)(
             matches!(kind, Kind::Hardware).into(),
             events as c_int,
@@ -458,19 +470,19 @@ impl Contender for Raw {
         (self.close)();
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         made((self.start)())
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         made((self.stop)())
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         made((self.read)())
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         self.read()
     }
 }
@@ -479,7 +491,7 @@ impl Contender for Raw {
 struct Mapped(Raw);
 
 impl Contender for Mapped {
-    fn open(&mut self, kind: Kind, events: usize) -> Result<(), String> {
+    fn open(&mut self, kind: Kind, events: usize) -> Outcome {
         self.0.open(kind, events)
     }
 
@@ -487,22 +499,22 @@ impl Contender for Mapped {
         self.0.close();
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Outcome {
         self.0.start()
     }
 
-    fn stop(&mut self) -> Result<(), String> {
+    fn stop(&mut self) -> Outcome {
         self.0.stop()
     }
 
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Outcome {
         match (self.0.read_mapped)() {
             0 => Ok(()),
             _ => Err("the counters cannot be read in user space".into()),
         }
     }
 
-    fn totals(&mut self) -> Result<(), String> {
+    fn totals(&mut self) -> Outcome {
         self.read()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use quipu::EventSet;
 
-use crate::contenders::{Contender, Kind, Step, named};
+use crate::contenders::{Contender, Kind, Outcome, Step, named};
 
 /// Two runs differ by so many steps.
 const STEPS: u32 = 1000;
@@ -81,7 +81,7 @@ pub(crate) fn calls(by: &str, step: Step, events: usize) -> Result<f64, String> 
 }
 
 /// Makes so many steps, for valgrind.
-pub(crate) fn run(by: &str, step: &str, events: usize, times: u32) -> Result<(), String> {
+pub(crate) fn run(by: &str, step: &str, events: usize, times: u32) -> Outcome {
     let step = Step::named(step).ok_or("there is no such step")?;
     let mut contender = named(by)?;
     prepare(&mut *contender, Kind::Software, step, events)?;
@@ -94,7 +94,7 @@ pub(crate) fn prepare(
     kind: Kind,
     step: Step,
     events: usize,
-) -> Result<(), String> {
+) -> Outcome {
     match step {
         Step::StartStop
         | Step::Read
@@ -116,7 +116,7 @@ pub(crate) fn make(
     kind: Kind,
     step: Step,
     events: usize,
-) -> Result<(), String> {
+) -> Outcome {
     match step {
         Step::Nothing => Ok(()),
         Step::FirstCount => {
