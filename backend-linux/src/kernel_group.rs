@@ -177,9 +177,9 @@ impl KernelGroup {
     /// [while they happen](crate::event_bits::EventBits::is_counted_live).
     #[inline]
     pub(crate) fn new(opened: Opened, live: bool) -> Self {
-        let by_themselves = match opened.plan {
-            ReadPlan::OneByOne => opened.counters.len() - 1,
-            ReadPlan::Single | ReadPlan::Snapshot => 0,
+        let other_resets = match opened.plan {
+            ReadPlan::OneByOne => vec![Times::NONE; opened.counters.len() - 1].into(),
+            ReadPlan::Single | ReadPlan::Snapshot => Box::default(),
         };
         Self {
             plan: opened.plan,
@@ -187,7 +187,7 @@ impl KernelGroup {
             fds: opened.fds,
             counters: opened.counters,
             reset: Times::NONE,
-            other_resets: vec![Times::NONE; by_themselves].into(),
+            other_resets,
             last_in_order: 0,
             user: Err(Obstacle::SwitchedOff),
             overflows: Box::default(),

@@ -20,8 +20,12 @@ use quipu_hal::{Event, EventMap, Filter};
 const PAIRS: usize = 41;
 /// The number of single events that are resolved in each run.
 const SINGLES: usize = 20_001;
-/// The measurements, each with the largest share of libpfm4's time that it may take.
-const LIMITS: [(&str, f64); 2] = [("open and 20 events, cold", 0.1), ("one event, warm", 0.5)];
+/// The measurements, each with the largest share of libpfm4's time that it may take: where both identify the CPU, and
+/// where both are told, which saves libpfm4 looking for every PMU that it knows.
+const LIMITS: [(&str, [f64; 2]); 2] = [
+    ("open and 20 events, cold", [0.1, 1.0]),
+    ("one event, warm", [0.5, 0.5]),
+];
 /// Tells this program to do the work once and print how long it took.
 const ONCE: &str = "--once";
 const CPU: &str = "amd-zen4";
@@ -172,7 +176,8 @@ fn compare_in(folder: &Path) -> Result<(), String> {
         "identifying the CPU"
     };
     println!("medians of {PAIRS} runs of each in turns, both {how}:");
-    for (i, (what, limit)) in LIMITS.into_iter().enumerate() {
+    for (i, (what, limits)) in LIMITS.into_iter().enumerate() {
+        let limit = limits[usize::from(forced)];
         let (own, other) = (median(&mut ours[i]), median(&mut theirs[i]));
         let ratio = own as f64 / other.max(1) as f64;
         let verdict = if ratio <= limit { "MET" } else { "MISSED" };

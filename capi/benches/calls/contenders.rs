@@ -124,14 +124,14 @@ impl Contender for Idle {
     }
 }
 
-/// The group of so many events, as a program has it in its text.
+/// So many events, in one group, as a program has them in its text.
 fn text(kind: Kind, events: usize) -> Result<&'static str, Refusal> {
     Ok(match (kind, events) {
-        (Kind::Software, 1) => "{page-faults}:u",
+        (Kind::Software, 1) => "page-faults:u",
         (Kind::Software, 5) => {
             "{page-faults,task-clock,context-switches,cpu-migrations,minor-faults}:u"
         }
-        (Kind::Hardware, 1) => "{instructions}:u",
+        (Kind::Hardware, 1) => "instructions:u",
         (Kind::Hardware, 4) => "{instructions,cycles,branches,branch-misses}:u",
         _ => return Err(format!("there is no text for {events} events").into()),
     })
