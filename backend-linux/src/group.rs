@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(of_two, Some((vec![20, 24], 400)));
     }
 
-    /// What the kernel lists is in another order from the beginning, or not at all any more.
+    /// Reads groups that the kernel lists in another order from the beginning, or in part all at once.
     #[test]
     fn values_alone_are_of_their_members() {
         let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2, 3]);
