@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(of_two, Some((vec![20, 24], 400)));
     }
 
-    /// Reads groups that the kernel lists in another order from the beginning, or in part all at once.
+    /// Reads a group that the kernel lists in another order from the beginning, and one that it takes a member out of.
     #[test]
     fn values_alone_are_of_their_members() {
         let (mut pipe, mut group) = group(ReadPlan::Snapshot, &[1, 2, 3]);

@@ -314,8 +314,8 @@ impl KernelGroup {
         }
     }
 
-    /// Returns true if the kernel lists the members in their order: that in which they were opened, and it appends them
-    /// (`perf_group_attach`, `kernel/events/core.c`). A member that it took out does not come back.
+    /// Returns true once the kernel has listed the members in their order. It stays so: the kernel appends a member when
+    /// that is opened (`perf_group_attach`, `kernel/events/core.c`), and puts none back that it took out.
     pub(crate) fn is_in_order(&self) -> bool {
         self.last_in_order != 0
     }
@@ -472,14 +472,13 @@ impl KernelGroup {
     #[inline(always)]
     fn take_snapshot(&self, words: &[u64], out: &mut [Reading]) -> Result<bool, ReadFailure> {
         let members = self.counters.len();
-        let [listed, enabled, running, entries @ ..] = words else {
+        let &[listed, enabled, running, ref entries @ ..] = words else {
             return Err(ReadFailure::Malformed);
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
-        if *listed != members as u64 || entries.len() != members || out.len() != members {
+        if listed != members as u64 || entries.len() != members || out.len() != members {
             return Err(ReadFailure::Malformed);
         }
-        let (enabled, running) = (*enabled, *running);
         let times = Times { enabled, running }.since(&self.reset);
         let mut id_mismatch = 0;
         for ((counter, &[value, id]), out) in self.counters.iter().zip(entries).zip(out) {
