@@ -234,11 +234,28 @@ impl OpenSet {
         let Some(time) = self.set.read_exact_timed(&mut self.values) else {
             return false;
         };
+        let mut to = out;
         // SAFETY: there is a value for each event, and the caller's promise.
-        let write = |at, value| unsafe { out.add(at).write(quipu_count::exact(value, time, time)) };
-        match &*self.values {
-            [value] => write(0, *value),
-            values => (0..).zip(values).for_each(|(at, value)| write(at, *value)),
+        let mut write = |value: &u64| unsafe {
+            to.write(quipu_count::exact(*value, time, time));
+            to = to.add(1);
+        };
+        let mut values = &*self.values;
+        if let [value] = values {
+            write(value);
+            return true;
+        }
+        // A loop of single events takes a third more instructions.
+        while let Some((four, rest)) = values.split_first_chunk::<4>() {
+            four.iter().for_each(&mut write);
+            values = rest;
+        }
+        if let Some((two, rest)) = values.split_first_chunk::<2>() {
+            two.iter().for_each(&mut write);
+            values = rest;
+        }
+        if let [last] = values {
+            write(last);
         }
         true
     }

@@ -54,18 +54,16 @@ impl KernelGroup {
         if !self.fds.leader().fills(words) {
             return None;
         }
-        let (&[listed, enabled, running, ref entries @ ..], Some(&last)) = (&*words, words.last())
+        let (&[_listed, enabled, running, ref entries @ ..], Some(&last)) = (&*words, words.last())
         else {
             return None;
         };
         let time = self.time_of_all(enabled, running)?;
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
         let members = values.len();
-        if listed != members as u64
-            || last != self.last_in_order
-            || self.counters.len() != members
-            || entries.len() < members
-        {
+        // The kernel fills all words, with zeros after the members that it lists: where the last word is the last
+        // member's id, it lists all.
+        if last != self.last_in_order || self.counters.len() != members || entries.len() < members {
             return None;
         }
         for ((counter, &[value, _]), out) in self.counters.iter().zip(entries).zip(values) {
