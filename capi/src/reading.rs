@@ -1,5 +1,7 @@
 //! Reading a set into the caller's memory, and what is computed from readings.
 
+mod exact;
+
 use std::ffi::c_int;
 
 use quipu::{Error, ErrorKind};
@@ -223,41 +225,6 @@ impl OpenSet {
                 (run.events.clone()).for_each(|index| write(index, self.composed(index)));
             }
         }
-    }
-
-    /// Reads the values of all events and writes their counts, if all are exact.
-    ///
-    /// # Safety
-    /// As [`write_counts`](Self::write_counts).
-    #[inline(always)]
-    unsafe fn read_exact(&mut self, out: *mut quipu_count) -> bool {
-        let Some(time) = self.set.read_exact_timed(&mut self.values) else {
-            return false;
-        };
-        let mut to = out;
-        // SAFETY: there is a value for each event, and the caller's promise.
-        let mut write = |value: &u64| unsafe {
-            to.write(quipu_count::exact(*value, time, time));
-            to = to.add(1);
-        };
-        let mut values = &*self.values;
-        if let [value] = values {
-            write(value);
-            return true;
-        }
-        // A loop of single events takes a third more instructions.
-        while let Some((four, rest)) = values.split_first_chunk::<4>() {
-            four.iter().for_each(&mut write);
-            values = rest;
-        }
-        if let Some((two, rest)) = values.split_first_chunk::<2>() {
-            two.iter().for_each(&mut write);
-            values = rest;
-        }
-        if let [last] = values {
-            write(last);
-        }
-        true
     }
 
     /// The readings of the events of a run, as they were last read; none of an event of another form, and where

@@ -1,3 +1,4 @@
+use super::exact::write_exact;
 use super::*;
 
 /// Compares the shorter way to exact counts with the rules.
@@ -21,4 +22,18 @@ fn a_count_of_one_reading_is_that_of_the_rules() {
         }
     }
     assert!(met.iter().all(|times| *times > 0), "{met:?}");
+}
+
+/// Writes each value to its place, once, and nothing after the last.
+#[test]
+fn exact_counts_are_in_the_order_of_their_values() {
+    for events in 0..=13 {
+        let values: Vec<u64> = (1..=events).map(|value| value * 10).collect();
+        let mut counts = vec![quipu_count::default(); values.len() + 1];
+        // SAFETY: there are more counts than values.
+        unsafe { write_exact(&values, 7, counts.as_mut_ptr()) };
+        let expected = values.iter().map(|value| quipu_count::exact(*value, 7, 7));
+        let expected: Vec<_> = expected.chain([quipu_count::default()]).collect();
+        assert_eq!(format!("{counts:?}"), format!("{expected:?}"), "{events}");
+    }
 }
