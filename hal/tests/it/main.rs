@@ -1,6 +1,5 @@
-//! Tests of the public interface: the text form of events, and scaling.
+//! Tests of the public interface: errors, scaling and bounds.
 
+mod error;
 mod max_rate;
 mod scale;
-mod text;
-mod text_properties;
