@@ -14,8 +14,6 @@ mod args;
 pub mod control;
 mod diff;
 mod encode;
-#[doc(hidden)]
-pub mod event_text;
 mod events;
 mod failure;
 mod generate;
@@ -48,6 +46,8 @@ pub mod target;
 pub mod terminal;
 #[cfg(target_os = "linux")]
 mod top;
+#[doc(hidden)]
+pub mod tracepoints;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

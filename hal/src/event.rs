@@ -5,7 +5,6 @@
 
 mod breakpoint;
 mod cache;
-mod description;
 mod hardware;
 mod names;
 mod pmu;

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
 
+use quipu::text::EventNames;
 use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
 use quipu_events::{CpuTable, Interface};
 use quipu_hal::EventMap as _;
@@ -293,7 +294,7 @@ pub(crate) fn parse(name: &str) -> Outcome<Native> {
     for (at, word) in text.split(':').enumerate() {
         let is_mask = |words: &[&str]| {
             let whole = format!("{}:{word}", words.join(":"));
-            !word.contains('=') && NativeEvents::this().ends_in_mask(&whole)
+            !word.contains('=') && EventNames::ends_in_mask(&**NativeEvents::this(), &whole)
         };
         if at == 0 || is_mask(&words) || !modifiers.take(word)? {
             words.push(word);

@@ -1,6 +1,7 @@
 //! Native events of a build without the event database: there are none.
 
 use quipu_hal::{Event, Result};
+use quipu_text::EventNames;
 
 use crate::preset::SharedFormula;
 
@@ -23,11 +24,9 @@ impl NativeEvents {
         Ok(None)
     }
 
-    pub(crate) fn ends_in_mask(&self, _: &str) -> bool {
-        false
-    }
-
     pub(crate) fn formula(&self, _: &str) -> Result<Option<SharedFormula>> {
         Ok(None)
     }
 }
+
+impl EventNames for NativeEvents {}

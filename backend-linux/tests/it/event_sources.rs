@@ -48,7 +48,7 @@ fn a_probe_counts_every_call() {
 fn a_probe_is_read_from_its_text() {
     let test = "a_probe_is_read_from_its_text";
     let text = own_probe().to_string();
-    let spec: EventSpec = text.parse().expect("as it was written");
+    let spec = quipu_text::parse_spec(&text, &quipu_text::NoNames).expect("as it was written");
     assert_eq!(spec.event, own_probe().into());
     if let Some(total) = counted(test, spec, || crate::machine::call(quipu_linux_probed, 7)) {
         assert_eq!(total, Count::Exact(7));

@@ -165,7 +165,11 @@ impl Contender for Linux {
         let spec = match self.spec.take() {
             Some(spec) if spec.members.len() == events => spec,
             _ => {
-                let mut spec: GroupSpec = told(text(kind, events)?.parse())?;
+                let groups = told(quipu_text::parse_list(
+                    &text(kind, events)?,
+                    &quipu_text::NoNames,
+                ))?;
+                let mut spec = groups.into_iter().next().unwrap_or_default();
                 spec.attributes.disabled = true;
                 spec
             }

@@ -1,6 +1,5 @@
 //! The command `quipu`, run as people run it.
 
-mod event_text;
 mod events;
 #[cfg(all(
     target_os = "linux",
@@ -36,3 +35,4 @@ mod stat_plan;
 #[cfg(unix)]
 mod stat_report;
 mod terminal;
+mod tracepoints;

@@ -336,7 +336,7 @@ fn intel(signature: u32, eax: u32, ebx: u32, edx: u32) -> Core {
 
 fn refusal(table: &CpuTable, event: &str, interface: Interface) -> Option<String> {
     let events = table.events_for(interface);
-    let spec: EventSpec = event.parse().unwrap();
+    let spec = quipu_text::parse_spec(event, &quipu_text::NoNames).unwrap();
     let error = events.resolve(&spec.event, spec.filter).err()?;
     assert_eq!(error.kind(), ErrorKind::UnsupportedEvent, "{error:#}");
     Some(error.to_string())

@@ -126,9 +126,11 @@ use quipu_hal::{Event, EventSpec, GroupSpec, Result};
 
 mod cpu_list;
 mod cursor;
+mod description;
 mod event;
 mod generalized;
 mod group;
+mod label;
 mod modifiers;
 mod names;
 mod nearest;
@@ -138,7 +140,9 @@ mod quoted;
 mod settings;
 
 pub use cpu_list::parse_cpu_list;
+pub use description::describe;
 pub use generalized::{Generalized, generalized};
+pub use label::Label;
 pub use names::{EventNames, NoNames};
 pub use nearest::{nearest, nearest_of};
 pub use parsed::{Parsed, ParsedGroup};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use quipu_hal::{Attributes, Event, EventSpec, GroupSpec, Result};
 
-use crate::{EventNames, Settings};
+use crate::{EventNames, Label, Settings};
 
 /// A group in braces or a lone event of a list, as [`parse`](crate::parse) returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,9 @@ pub struct ParsedGroup<'t> {
 /// };
 /// assert_eq!(cycles.as_written, "cycles:u");
 /// assert_eq!(cycles.spec.to_string(), "cycles:uk");
-/// assert_eq!(cycles.label(groups[0].modifiers), "cycles:uk");
+/// let mut label = cycles.label();
+/// label.add(groups[0].modifiers, &cycles.spec);
+/// assert_eq!(label.to_string(), "cycles:uk");
 /// assert_eq!(retired.as_written, "cpu/event=0xc0,name=retired/");
 /// assert_eq!(retired.settings.name.as_deref(), Some("retired"));
 /// # Ok::<(), quipu_hal::Error>(())
@@ -51,29 +53,13 @@ pub struct Parsed<'t> {
 }
 
 impl Parsed<'_> {
-    /// Returns the name of the event in reports: the one that was given to it, or its text with `more`
-    /// modifiers, which its [`spec`](Self::spec) has already (`""` for none), so that it reads as the `spec`.
-    pub fn label(&self, more: &str) -> String {
-        if let Some(name) = &self.settings.name {
-            return name.clone();
+    /// Returns the text of the event as a label, without the modifiers of its group; for a tracepoint of a pattern the
+    /// event as it is displayed.
+    pub fn label(&self) -> Label {
+        match self.is_of_pattern {
+            true => Label::displayed(&self.spec),
+            false => Label::new(self.as_written, self.letters.as_ref()),
         }
-        let written = self.as_written;
-        let Some(at) = self.letters.clone().filter(|_| !self.is_of_pattern) else {
-            return match more {
-                _ if self.is_of_pattern => self.spec.to_string(),
-                "" => written.to_owned(),
-                more => format!("{written}:{more}"),
-            };
-        };
-        let letters = &written[at.clone()];
-        let is_there = |c| c != 'p' && letters.contains(c);
-        // After a `-` they would mean something else.
-        if !more.is_empty()
-            && (letters.contains('-') || more.contains('-') || more.contains(is_there))
-        {
-            return self.spec.to_string();
-        }
-        format!("{}{more}{}", &written[..at.end], &written[at.end..])
     }
 }
 

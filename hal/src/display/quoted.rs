@@ -37,15 +37,3 @@ impl fmt::Display for MaybeQuoted<'_> {
         f.write_char('\'')
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::words::is_word;
-
-    #[test]
-    fn control_characters_are_written_as_escapes() {
-        let quoted = MaybeQuoted::unless_all("a b\n\u{1b}'\\é", is_word);
-        assert_eq!(quoted.to_string(), r"'a b\u{a}\u{1b}\'\\é'");
-    }
-}

@@ -1,5 +1,7 @@
-//! Tests of the public interface: errors, scaling and bounds.
+//! Tests of the public interface.
 
+mod display;
+mod encoding;
 mod error;
 mod max_rate;
 mod scale;

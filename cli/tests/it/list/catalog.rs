@@ -25,7 +25,7 @@ fn raw_events_and_breakpoints_are_probed_by_examples() {
     catalog.add_raw(&Selection::new(&[]));
     for entry in &catalog.entries {
         let (spec, _) = entry.probe.as_ref().unwrap();
-        let written: EventSpec = spec.to_string().parse().unwrap();
+        let written = quipu_text::parse_spec(&spec.to_string(), &quipu_text::NoNames).unwrap();
         assert_eq!(written, *spec);
         assert_ne!(entry.name, spec.to_string());
     }

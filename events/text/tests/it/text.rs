@@ -5,7 +5,7 @@ use quipu_hal::{
     EventSpec, Filter, GroupSpec, Hardware, PmuEvent, Precision, RawEvent, Software, Term,
     TermValue,
 };
-use quipu_text::{NoNames, generalized, nearest, parse_event, parse_list, parse_spec};
+use quipu_text::{NoNames, describe, generalized, nearest, parse_event, parse_list, parse_spec};
 
 fn event(text: &str) -> Event {
     parse_event(text).unwrap_or_else(|error| panic!("{error:#}"))
@@ -100,6 +100,7 @@ fn every_generalized_name_reads_back() {
     for known in generalized() {
         assert_eq!(event(&known.name), known.event);
         assert_eq!(known.event.to_string(), known.name);
+        assert!(describe(&known.event).is_some(), "{}", known.name);
         for alias in known.aliases {
             assert_eq!(event(alias), known.event);
         }
