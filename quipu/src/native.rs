@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use quipu_events::identify::this_machine;
 use quipu_events::{CpuTable, Database, Formula, Interface};
-use quipu_hal::{Error, ErrorKind, Event, Result};
+use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
 use quipu_text::EventNames;
 
 use crate::preset::SharedFormula;

@@ -163,9 +163,8 @@ fn a_condition_counts_what_meets_it() {
         };
         assert_eq!(total, Count::Exact(expected), "{condition}");
     }
-    let spec: EventSpec = "syscalls:sys_enter_getsid/filter='pid == 1000002'/"
-        .parse()
-        .expect("the text form");
+    let text = "syscalls:sys_enter_getsid/filter='pid == 1000002'/";
+    let spec = quipu_text::parse_spec(text, &quipu_text::NoNames).expect("the text form");
     assert_eq!(counted(test, spec, calls), Some(Count::Exact(5)));
 }
 

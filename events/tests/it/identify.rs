@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use quipu_events::identify::{self, Core, CpuidLeaf, from_cpuid, from_signature, from_text};
 use quipu_events::{CpuTable, Database, Interface};
-use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, EventSpec, SlotClass};
+use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, SlotClass};
 
 fn id(text: &str) -> String {
     let core = Core::new(from_text(text).unwrap());

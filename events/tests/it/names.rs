@@ -2,8 +2,8 @@
 
 use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{
-    Encoding, ErrorKind, Event, EventMap, EventSpec, ExtraRegister, Filter, FixedCounter, RawEvent,
-    Scheme, SlotClass, SlotSet, X86Select,
+    Encoding, ErrorKind, Event, EventMap, ExtraRegister, Filter, FixedCounter, RawEvent, Scheme,
+    SlotClass, SlotSet, X86Select,
 };
 use quipu_text::EventNames;
 

@@ -1,6 +1,6 @@
 //! The events there are, by their names.
 
-use quipu::{Error, ErrorKind, EventSpec};
+use quipu::{Error, ErrorKind};
 use quipu_cli::list::catalog::Catalog;
 use quipu_cli::list::selection::{Kind, Selection};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quipu::{ErrorKind, EventSpec, Target};
+use quipu::{ErrorKind, Target};
 
 use quipu_cli::list::catalog::{Catalog, Entry};
 use quipu_cli::list::selection::{Kind, Selection};
