@@ -158,8 +158,7 @@ fn attributes(flags: u32) -> Result<Attributes, Failure> {
         .with_inherit(has(quipu_set_flag::QUIPU_INHERIT))
         .with_pinned(has(quipu_set_flag::QUIPU_PINNED))
         .with_exclusive(has(quipu_set_flag::QUIPU_EXCLUSIVE))
-        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC))
-        .with_disabled(true))
+        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC)))
 }
 
 /// # Safety

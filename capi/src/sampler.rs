@@ -179,7 +179,10 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
     builder
         .events(events)?
         .target(config.target)
-        .attributes(config.attributes)
+        .inherit(config.attributes.inherit)
+        .pinned(config.attributes.pinned)
+        .exclusive(config.attributes.exclusive)
+        .enable_on_exec(config.attributes.enable_on_exec)
         .call_chains(how.has(quipu_sampling_flag::QUIPU_CALL_CHAINS))
         .addresses(how.has(quipu_sampling_flag::QUIPU_ADDRESSES));
     if let Some(rate) = how.rate()? {

@@ -147,7 +147,10 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
         builder
             .events(groups)?
             .target(config.target.clone())
-            .attributes(config.attributes)
+            .inherit(config.attributes.inherit)
+            .pinned(config.attributes.pinned)
+            .exclusive(config.attributes.exclusive)
+            .enable_on_exec(config.attributes.enable_on_exec)
             .user_mode_fallback(config.user_mode_fallback);
         for (name, formula) in presets {
             builder.preset(name, formula)?;

@@ -107,7 +107,7 @@ impl fmt::Display for ErrorKind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Arc<Inner>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     kind: ErrorKind,
     attempted: String,
@@ -251,9 +251,10 @@ impl fmt::Display for Error {
     }
 }
 
+/// Prints the sentence with its hint, since this is what a `main` that returns the error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "{self:#}")
     }
 }
 
@@ -322,6 +323,13 @@ mod tests {
             assert_eq!(text, format!("cannot do it: {}", kind.as_str()));
             assert!(seen.insert(text));
         }
+    }
+
+    #[test]
+    fn debug_is_the_sentence_with_the_hint() {
+        let e = Error::new(ErrorKind::Busy, "open cycles").with_hint("stop perf");
+        assert_eq!(format!("{e:?}"), format!("{e:#}"));
+        assert!(format!("{:?}", Err::<(), _>(e)).ends_with("stop perf)"));
     }
 
     #[test]

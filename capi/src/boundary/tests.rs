@@ -51,7 +51,7 @@ fn simulated(access: Access) -> Simulated {
 fn described(backend: Arc<dyn Backend>, target: Target) -> *mut quipu_set {
     let config = Config {
         target,
-        attributes: Attributes::default().with_disabled(true),
+        attributes: Attributes::default(),
         user_mode_fallback: false,
         backend: Some(backend),
         is_simulated: true,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use quipu::{Attributes, EventSet, Overhead, Spread, Target};
+use quipu::{EventSet, Overhead, Spread, Target};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -36,7 +36,6 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     builder
         .events(&requests)?
         .target(Target::CurrentThread)
-        .attributes(Attributes::default().with_disabled(true))
         .user_mode_fallback(true);
     if let Some(names) = &names {
         builder.machine(Arc::clone(&names.machine));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use quipu::{Attributes, Machine, Target};
+use quipu::{Machine, Target};
 
 use crate::control::{self, ControlFiles};
 use crate::failure::Failure;
@@ -154,12 +154,14 @@ impl Plan {
         })
     }
 
-    /// Returns the attributes of groups. A command's counters start when it executes; others are started.
-    pub fn attributes(&self) -> Attributes {
-        Attributes::default()
-            .with_inherit(self.inherit && matches!(self.scope, Scope::Command | Scope::Tasks(_)))
-            .with_enable_on_exec(self.scope == Scope::Command && self.delay.is_none())
-            .with_disabled(true)
+    /// Returns true if the children of what is counted are counted too.
+    pub fn inherits(&self) -> bool {
+        self.inherit && matches!(self.scope, Scope::Command | Scope::Tasks(_))
+    }
+
+    /// Returns true if counting starts when the command executes; otherwise counters are enabled later.
+    pub fn starts_on_exec(&self) -> bool {
+        self.scope == Scope::Command && self.delay.is_none()
     }
 
     /// Returns the CPUs that the command has to stay on: those that are counted, where a CPU's counters

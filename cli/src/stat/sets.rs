@@ -97,7 +97,8 @@ impl Sets {
                 let mut set = EventSet::builder();
                 set.events(&plan.requests)?
                     .target(target)
-                    .attributes(plan.attributes())
+                    .inherit(plan.inherits())
+                    .enable_on_exec(plan.starts_on_exec())
                     .user_mode_fallback(true)
                     .cpu_fallback(true);
                 for metric in &plan.metrics {

@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quipu::{
-    Attributes, Count, Counts, Event, EventCount, EventSet, EventSetBuilder, GroupSpec, Part,
-    Reading, Target,
+    Count, Counts, Event, EventCount, EventSet, EventSetBuilder, GroupSpec, Part, Reading, Target,
 };
 
 use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set, cpus};
@@ -145,13 +144,10 @@ impl Set {
             let defined = builder.preset(&*own.name, &own.formula.to_string());
             defined.map_err(|error| refused(&error))?;
         }
-        builder.attributes(
-            Attributes::default()
-                .with_disabled(true)
-                .with_pinned(together.pinned || on_one_cpu)
-                .with_exclusive(together.exclusive)
-                .with_inherit(self.inherit != 0),
-        );
+        builder
+            .pinned(together.pinned || on_one_cpu)
+            .exclusive(together.exclusive)
+            .inherit(self.inherit != 0);
         let apart =
             self.state & MULTIPLEXING != 0 || self.inherit != 0 || self.component != Some(CPU);
         let counted_by_hardware = specs
@@ -346,10 +342,7 @@ impl Set {
         }
         let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
         let mut builder = counted_here(target);
-        let inherit = Attributes::default()
-            .with_disabled(true)
-            .with_inherit(self.inherit != 0);
-        builder.attributes(inherit);
+        builder.inherit(self.inherit != 0);
         builder.events(clock).map_err(|error| refused(&error))?;
         let set = builder.open().map_err(|error| refused(&error))?;
         match set.events().iter().find_map(|event| event.error()) {

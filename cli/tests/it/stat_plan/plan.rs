@@ -14,7 +14,7 @@ fn plan(change: impl FnOnce(&mut Options)) -> Result<Plan, String> {
 fn a_command_is_the_target_unless_another_is_named() {
     let alone = plan(|o| o.target.command = vec!["ls".into()]).expect("fine");
     assert_eq!(alone.scope, Scope::Command);
-    assert!(alone.attributes().enable_on_exec && alone.attributes().inherit);
+    assert!(alone.starts_on_exec() && alone.inherits());
     assert_eq!(alone.title(), "'ls'");
     let beside = plan(|o| {
         o.target.command = vec!["sleep".into(), "1".into()];
@@ -22,7 +22,7 @@ fn a_command_is_the_target_unless_another_is_named() {
     })
     .expect("fine");
     assert_eq!(beside.scope, Scope::Cpus(Target::Cpus(vec![0, 1, 2])));
-    assert!(!beside.attributes().enable_on_exec && !beside.attributes().inherit);
+    assert!(!beside.starts_on_exec() && !beside.inherits());
     assert_eq!(beside.title(), "CPUs 0,1,2");
     assert_eq!(beside.command_cpus(), None);
     let registers = plan(|o| {
