@@ -155,7 +155,7 @@ c_examples() { # TARGET
   library=$to/libquipu.so.$(sed -n 's/^version = "\([0-9]*\.[0-9]*\).*/\1/p' Cargo.toml)
   mkdir -p "$to"
   cp "$built/libquipu_capi.so" "$library"
-  for example in capi/examples/*.c; do
+  for example in bindings/capi/examples/*.c; do
     for_target "$1" ci/zig-cc -std=c11 -Icapi/include -o "$to/$(basename "$example" .c)" "$example" \
       "$library" -lpthread
   done

@@ -41,7 +41,7 @@ bsd_program() { # FILE.c [ARGUMENT...]
 # Adds libpapi under the name that programs look for, and one that counts with it.
 bsd_papi() {
   cp "${CARGO_TARGET_DIR:-target}/cross/x86_64-unknown-$name/release/libpapi.so" "$work/programs/libpapi.so.7.0"
-  bsd_program papi/tests/programs/elsewhere.c -fno-sanitize=all -I papi/include "$work/programs/libpapi.so.7.0"
+  bsd_program bindings/papi/tests/programs/elsewhere.c -fno-sanitize=all -I bindings/papi/include "$work/programs/libpapi.so.7.0"
 }
 
 # The program ran to its end, and counted page faults as it says itself.
