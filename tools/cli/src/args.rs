@@ -5,11 +5,13 @@ mod deferred;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::deferred::Deferred;
-use crate::{annotate, diff, encode, events, generate, help, info, list, report, script};
-#[cfg(unix)]
-use crate::{msr, pctr, stat};
+use quipu_profile::{annotate, diff, report, script};
 #[cfg(target_os = "linux")]
-use crate::{record, top};
+use quipu_profile::{record, top};
+
+use crate::{encode, events, generate, help, info, list};
+#[cfg(unix)]
+use crate::{msr, pctr};
 
 /// Count CPU and software events: cycles, cache misses, page faults and thousands more.
 #[derive(Debug, Parser)]
@@ -57,7 +59,7 @@ impl Colour {
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
     #[cfg(unix)]
-    Stat(Deferred<stat::Stat>),
+    Stat(Deferred<quipu_stat::Stat>),
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
     Record(Deferred<record::Options>),
@@ -107,4 +109,50 @@ pub(crate) enum Command {
     /// Write man pages or completions of shells into a directory
     #[command(hide = true)]
     Generate(Deferred<generate::Options>),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// Words of Rust's own parsers, and of clap's ranges.
+    const FOREIGN: [&str; 5] = [
+        "invalid digit",
+        "invalid float",
+        "is not in",
+        "too large",
+        "empty string",
+    ];
+
+    /// Tries every option that takes a value with what is no number, and with one that is too large.
+    #[test]
+    fn every_option_refuses_numbers_in_plain_words() {
+        let mut cli = Cli::command();
+        cli.build();
+        let (mut refused, mut offending) = (0, Vec::new());
+        for of in cli.get_subcommands() {
+            let arguments = of.get_arguments();
+            let with_value = arguments.filter(|argument| argument.get_action().takes_values());
+            for argument in with_value.filter(|argument| argument.get_possible_values().is_empty())
+            {
+                let Some(long) = argument.get_long() else {
+                    continue;
+                };
+                for value in ["abc", "99999999999999999999999"] {
+                    let option = format!("--{long}={value}");
+                    let told = of.clone().try_get_matches_from(["quipu", &option]);
+                    let Err(told) = told else { continue };
+                    let told = told.to_string();
+                    refused += usize::from(told.contains("expected"));
+                    if FOREIGN.iter().any(|words| told.contains(words)) {
+                        offending.push(format!("{} {option}: {told}", of.get_name()));
+                    }
+                }
+            }
+        }
+        assert!(offending.is_empty(), "{offending:#?}");
+        assert!(refused > 20, "{refused}");
+    }
 }

@@ -12,8 +12,8 @@ use quipu_hal::{
 };
 
 use crate::events::Choice;
-use crate::failure::Failure;
-use crate::terminal;
+use quipu_shell::Failure;
+use quipu_shell::terminal;
 
 #[derive(Debug, Args)]
 pub(crate) struct EncodeOptions {

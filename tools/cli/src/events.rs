@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::{Error, NativeEvents};
+use quipu::NativeEvents;
 use quipu_events::import::{self, Format};
 use quipu_events::{CpuTable, Database, LayerFile};
 
-use crate::failure::Failure;
-use crate::terminal;
+use quipu_shell::Failure;
+use quipu_shell::event_files::warn_of_files_left_out;
+use quipu_shell::terminal;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -87,13 +88,6 @@ impl Choice {
             Some(id) => Ok(vec![database.cpu(id)?]),
             None => Ok(database.this_machine()?),
         }
-    }
-}
-
-/// Warns of the event files that could not be used.
-pub(crate) fn warn_of_files_left_out(left_out: &[Error]) {
-    for error in left_out {
-        terminal::warn(format_args!("an event file is ignored: {error:#}"));
     }
 }
 

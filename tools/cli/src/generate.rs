@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::failure::Failure;
+use quipu_shell::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory};
 
 use crate::args::Cli;
-use crate::failure::Failure;
-use crate::terminal;
+use quipu_shell::Failure;
+use quipu_shell::terminal;
 
 /// The topics, each with its text.
 const TOPICS: [(&str, &str); 3] = [

@@ -16,10 +16,11 @@ use std::sync::Arc;
 use clap::Args;
 use quipu::Machine;
 
-use crate::events::{Choice, warn_of_files_left_out};
-use crate::failure::Failure;
-use crate::terminal::{self, Layout};
+use crate::events::Choice;
 use facts::Facts;
+use quipu_shell::Failure;
+use quipu_shell::event_files::warn_of_files_left_out;
+use quipu_shell::terminal::{self, Layout};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {

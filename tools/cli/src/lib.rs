@@ -7,17 +7,9 @@
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod annotate;
 mod args;
-#[cfg(unix)]
-#[doc(hidden)]
-pub mod control;
-mod diff;
 mod encode;
-#[doc(hidden)]
-pub mod event_text;
 mod events;
-mod failure;
 mod generate;
 mod help;
 mod info;
@@ -25,29 +17,9 @@ mod info;
 pub mod list;
 #[cfg(unix)]
 mod msr;
-mod names;
-mod numbers;
-mod pager;
 #[cfg(unix)]
-#[doc(hidden)]
-pub mod pctr;
+mod pctr;
 mod perf;
-mod progress;
-#[cfg(target_os = "linux")]
-mod record;
-mod recording;
-mod report;
-mod script;
-#[cfg(unix)]
-#[doc(hidden)]
-pub mod stat;
-#[cfg(unix)]
-#[doc(hidden)]
-pub mod target;
-#[doc(hidden)]
-pub mod terminal;
-#[cfg(target_os = "linux")]
-mod top;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,8 +27,15 @@ use std::process::ExitCode;
 use clap::Parser;
 use quipu::NativeEvents;
 
+use quipu_profile::{annotate, diff, report, script};
+#[cfg(target_os = "linux")]
+use quipu_profile::{record, top};
+use quipu_shell::event_files::warn_of_files_left_out;
+use quipu_shell::{Failure, terminal};
+#[cfg(unix)]
+use quipu_stat as stat;
+
 use args::{Cli, Command};
-use failure::Failure;
 
 /// Runs the command line `args`, whose first word is the name of the program, and returns its exit
 /// status. Writes to standard output and standard error.
@@ -112,6 +91,6 @@ where
             printed.map(|()| ExitCode::SUCCESS)
         }
     };
-    events::warn_of_files_left_out(NativeEvents::this().skipped_files());
+    warn_of_files_left_out(NativeEvents::this().skipped_files());
     outcome.unwrap_or_else(|failure| failure.report())
 }

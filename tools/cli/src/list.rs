@@ -20,12 +20,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::events::Choice;
-use crate::failure::Failure;
-use crate::terminal::{self, Layout};
 use catalog::Catalog;
 use description::Descriptions;
 use metrics::Metrics;
 use native::Native;
+use quipu_shell::Failure;
+use quipu_shell::terminal::{self, Layout};
 use selection::Selection;
 use uncore::Uncore;
 

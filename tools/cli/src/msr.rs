@@ -7,8 +7,8 @@ use quipu::msr::{self, LikelyOwner, Repair, Trial};
 use quipu_hal::CpuIdentity;
 use quipu_pmu::Slot;
 
-use crate::failure::Failure;
-use crate::terminal;
+use quipu_shell::Failure;
+use quipu_shell::terminal;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {

@@ -2,7 +2,6 @@
 
 mod function;
 mod report;
-pub mod simulate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,11 +11,11 @@ use quipu_events::{CpuTable, Database};
 use quipu_pctr::function::{self as words, ENABLE};
 use quipu_pctr::{Control, CounterKind, Discovery, NodeDevice, PctrDevice};
 
-use crate::failure::Failure;
-use crate::numbers;
-use crate::terminal;
 use function::Flags;
-use simulate::Simulated;
+use quipu_shell::Failure;
+use quipu_shell::numbers;
+use quipu_shell::terminal;
+use quipu_stat::simulated::pctr::{self as simulate, Simulated};
 
 #[derive(Debug, Args)]
 #[command(

@@ -5,8 +5,8 @@ use super::facts::{
 };
 use super::linux_facts::{CounterFacts, LinuxFacts, PmuFacts, PrivilegeFacts};
 use super::words::{bytes, limited, may_count, paranoia, ranges, what_helps};
-use crate::terminal::{Layout, table_lines};
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
+use quipu_shell::terminal::{Layout, table_lines};
 
 /// The width of the labels.
 const LABELS: u16 = 20;

@@ -6,7 +6,7 @@ use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
 
 use super::probe::State;
 use super::selection::{Kind, Selection};
-use crate::stat::tool_events::ToolEvent;
+use quipu_stat::tool_events::ToolEvent;
 
 /// A line of the listing: an event, or the form of one with parts to fill in.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The sentence below an event, as short or long as it was asked for.
 
-use crate::terminal::Layout;
+use quipu_shell::terminal::Layout;
 
 /// The blanks before a description.
 const INDENT: usize = 6;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use quipu_events::{CpuTable, MetricDetails};
 use serde_json::{Value, json};
 
-use crate::terminal::Layout;
+use quipu_shell::terminal::Layout;
 
 use super::description::{Descriptions, named};
 use super::selection::Selection;

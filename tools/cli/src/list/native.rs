@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::encode::counters;
 use crate::events::Choice;
-use crate::failure::Failure;
-use crate::terminal::{Layout, table_lines};
+use quipu_shell::Failure;
+use quipu_shell::terminal::{Layout, table_lines};
 
 use super::description::{Descriptions, named};
 use super::probe::open_here;

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::catalog::{Catalog, Entry};
 use super::probe::State;
 use super::selection::Kind;
-use crate::failure::Failure;
-use crate::terminal::Layout;
+use quipu_shell::Failure;
+use quipu_shell::terminal::Layout;
 
 /// On a terminal, names longer than this do not widen their column.
 const WIDEST_NAME: usize = 40;

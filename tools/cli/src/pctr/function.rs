@@ -7,7 +7,7 @@ use quipu_hal::{
 };
 use quipu_pctr::CounterKind;
 
-use crate::failure::Failure;
+use quipu_shell::Failure;
 
 /// The unit mask bits for cache states: -M, -E, -S, -I.
 const CACHE_STATES: u8 = 0x0f;

@@ -1,6 +1,5 @@
 //! The command `quipu`, run as people run it.
 
-mod event_text;
 mod events;
 #[cfg(all(
     target_os = "linux",
@@ -22,17 +21,3 @@ mod report_of_chains;
 mod stat;
 #[cfg(unix)]
 mod stat_on_cpus;
-#[cfg(unix)]
-mod stat_on_jumps;
-mod stat_on_metrics;
-#[cfg(unix)]
-mod stat_on_pctr;
-#[cfg(unix)]
-mod stat_on_registers;
-#[cfg(unix)]
-mod stat_on_units;
-#[cfg(unix)]
-mod stat_plan;
-#[cfg(unix)]
-mod stat_report;
-mod terminal;

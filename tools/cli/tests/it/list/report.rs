@@ -6,7 +6,7 @@ use quipu_cli::list::catalog::{Catalog, Entry};
 use quipu_cli::list::probe::{Opened, State};
 use quipu_cli::list::report::{json, text};
 use quipu_cli::list::selection::Kind;
-use quipu_cli::terminal::Layout;
+use quipu_shell::terminal::Layout;
 use serde_json::Value;
 
 fn entry(kind: Kind, name: &str, description: &str, state: State) -> Entry {
