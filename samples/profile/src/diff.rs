@@ -29,7 +29,7 @@ struct Recording {
 }
 
 /// The form of a comparison: its keys, its order, and what is shown.
-struct Form<'a> {
+struct DiffForm<'a> {
     keys: &'a [Key],
     compute: Compute,
     /// The position of the recording by which rows are sorted; 0 is the baseline.
@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     }
     let recordings = paths.into_iter().map(|path| load(path, options, &keys));
     let recordings: Vec<Recording> = recordings.collect::<Result<_, _>>()?;
-    let form = Form {
+    let form = DiffForm {
         keys: &keys,
         compute: options.compute,
         order,
@@ -86,7 +86,7 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Fai
 /// Returns the text on all events of the baseline, and appends what is to be said of the files.
 fn compared(
     recordings: &[Recording],
-    form: &Form<'_>,
+    form: &DiffForm<'_>,
     notes: &mut Vec<String>,
 ) -> Result<String, Failure> {
     let [baseline, others @ ..] = recordings else {

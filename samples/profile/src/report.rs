@@ -69,7 +69,7 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
 /// Returns the callers of an entry as lines, each under what it called.
 #[cfg(target_os = "linux")]
 pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Vec<String> {
-    let lines = callers::lines(profile, total, entry, callers::Form::default()).into_iter();
+    let lines = callers::lines(profile, total, entry, callers::TreeForm::default()).into_iter();
     lines.map(|line| line.text(profile, 7)).collect()
 }
 

@@ -24,7 +24,7 @@ use quipu_shell::Failure;
 use quipu_shell::signals::Signals;
 use quipu_shell::terminal;
 
-use rows::{Form, Order};
+use rows::{Order, TopForm};
 
 /// The longest time between two readings of the rings.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ struct Profile {
 }
 
 impl Profile {
-    fn open(options: &Options, form: &Form) -> Result<Self, Failure> {
+    fn open(options: &Options, form: &TopForm) -> Result<Self, Failure> {
         let live = Live::open(&options.recording()?)?;
         let names = live.events.iter();
         let names: Vec<_> = names
@@ -151,7 +151,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// Prints a table after each interval.
 fn print_tables(
     profile: &mut Profile,
-    (options, form): (&Options, &Form),
+    (options, form): (&Options, &TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {
     let mut is_over = false;

@@ -13,13 +13,13 @@ use quipu_shell::Failure;
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The files to write
-    kind: Kind,
+    kind: Product,
     /// The directory to write them into
     directory: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
+enum Product {
     /// quipu.1 and a page for each subcommand
     Man,
     /// quipu.bash, _quipu for zsh, quipu.fish
@@ -37,8 +37,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     fs::create_dir_all(directory).map_err(failed)?;
     match options.kind {
-        Kind::Man => man(directory),
-        Kind::Completions => completions(directory),
+        Product::Man => man(directory),
+        Product::Completions => completions(directory),
     }
     .map_err(failed)?;
     Ok(ExitCode::SUCCESS)

@@ -26,7 +26,7 @@ use metrics::Metrics;
 use native::Native;
 use quipu_shell::Failure;
 use quipu_shell::terminal::{self, Layout};
-use selection::Selection;
+use selection::ListFilter;
 use uncore::Uncore;
 
 /// The time to probe tracepoints in; opening and closing one takes some 37 ms.
@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(text) = database(options)? {
         return options.write(&text);
     }
-    let selection = Selection::new(&options.filters);
+    let selection = ListFilter::new(&options.filters);
     let mut catalog = Catalog::of_this_machine(&selection);
     let native = selection
         .is_of_any_kind()
@@ -193,7 +193,7 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         return Ok(Some(native::cpus(&options.choice)?));
     }
     if first.starts_with("metric") {
-        let metrics = Metrics::new(options.choice.tables()?, &Selection::of_texts(texts));
+        let metrics = Metrics::new(options.choice.tables()?, &ListFilter::of_texts(texts));
         if metrics.is_empty() {
             return Err(Failure::with_status(NO_METRIC, 1));
         }
@@ -212,7 +212,7 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         let of_all = options.all || options.choice.cpu.is_some();
         let units = Uncore::new(
             options.choice.tables()?,
-            &Selection::of_texts(texts),
+            &ListFilter::of_texts(texts),
             of_all,
         );
         if units.is_empty() {
@@ -226,7 +226,7 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
         }
         return Ok(Some(units.text(options.descriptions(), options.layout())));
     }
-    let native = Native::of(&options.choice, &Selection::of_texts(texts))?;
+    let native = Native::of(&options.choice, &ListFilter::of_texts(texts))?;
     if options.raw_dump {
         return Ok(Some(names(&native.objects())));
     }

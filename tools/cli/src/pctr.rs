@@ -185,14 +185,14 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct PctrLine {
         #[command(flatten)]
         options: Options,
     }
 
     fn set_on(machine: &SimMachine, arguments: &[&str]) {
         let line = [&["quipu", "--simulate", "i386-2003:p6"], arguments].concat();
-        let options = Line::try_parse_from(line).expect("options").options;
+        let options = PctrLine::try_parse_from(line).expect("options").options;
         let table = table(&options).expect("a table");
         let counter = options.set.expect("a counter");
         set(machine.open(), &table, counter, &options).expect("set");

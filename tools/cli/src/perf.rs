@@ -9,7 +9,7 @@ const TABLE: &str = include_str!("perf/options.tsv");
 
 /// Names one or several words of perf that Quipu does not have.
 #[derive(Debug)]
-struct Row {
+struct PerfOption {
     /// Subcommands with commas between them; `*` if the words are subcommands themselves.
     of: &'static str,
     /// Options or subcommands, with spaces between them.
@@ -46,8 +46,8 @@ pub(crate) fn advice(error: &clap::Error, arguments: &[OsString]) -> Option<Stri
     }
 }
 
-fn sentence(beginning: &str, row: &Row, command: &str) -> String {
-    let Row {
+fn sentence(beginning: &str, row: &PerfOption, command: &str) -> String {
+    let PerfOption {
         meaning, instead, ..
     } = row;
     match *instead {
@@ -62,18 +62,18 @@ fn is_subcommand(word: &str) -> bool {
 }
 
 /// Returns the row on an option of a subcommand.
-fn row(of: &str, name: &str) -> Option<Row> {
+fn row(of: &str, name: &str) -> Option<PerfOption> {
     rows().find(|row| {
         row.of.split(',').any(|known| known == of)
             && row.names.split(' ').any(|known| known == name)
     })
 }
 
-fn rows() -> impl Iterator<Item = Row> {
+fn rows() -> impl Iterator<Item = PerfOption> {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {
         let mut columns = line.split('\t');
-        Some(Row {
+        Some(PerfOption {
             of: columns.next()?,
             names: columns.next()?,
             meaning: columns.next()?,

@@ -18,11 +18,11 @@ use super::plan::Plan;
 pub struct Backends {
     /// The backends to try, in order; `None` for those of the machine.
     pub(super) counting: Option<Vec<Arc<dyn Backend>>>,
-    registers: Option<Arc<dyn Registers>>,
+    registers: Option<Arc<dyn RegisterBackend>>,
 }
 
 /// Information of bare registers besides counts.
-trait Registers {
+trait RegisterBackend {
     /// Returns a note of the counters that were taken from another program, and from which.
     fn taken_over(&self) -> Option<Note>;
 }
@@ -81,7 +81,7 @@ impl Backends {
     }
 }
 
-impl<B: MsrBus> Registers for VirtualPmu<MsrPmu<B>> {
+impl<B: MsrBus> RegisterBackend for VirtualPmu<MsrPmu<B>> {
     fn taken_over(&self) -> Option<Note> {
         let taken = self.pmu().taken_over();
         let names = taken

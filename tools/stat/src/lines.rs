@@ -42,12 +42,12 @@ struct Counters {
 struct OfMember {
     member: usize,
     /// By term; an event that is no preset is its only term.
-    terms: Vec<Vec<Counter>>,
+    terms: Vec<Vec<CounterPosition>>,
 }
 
 /// The position of one counter's readings.
 #[derive(Clone, Copy)]
-struct Counter {
+struct CounterPosition {
     at: MemberIndex,
     part: usize,
 }
@@ -193,7 +193,7 @@ impl Counters {
     }
 }
 
-impl Counter {
+impl CounterPosition {
     fn reading<'s>(&self, counts: &'s Counts) -> Option<(&'s Part, &'s Reading)> {
         let buf = counts.buffer(self.at.group)?.ok()?;
         Some((
@@ -245,7 +245,7 @@ impl<'a> OfEvent<'a> {
                 };
                 for (part, of_part) in buf.parts().iter().enumerate() {
                     let line = (aggregation.id(of_part), aggregation.unit(of_part));
-                    let counter = Counter { at, part };
+                    let counter = CounterPosition { at, part };
                     gathered.add(line, (*member, terms.len()), term, counter);
                 }
             }
@@ -258,7 +258,7 @@ impl<'a> OfEvent<'a> {
         line: (AggregateId, Option<&'a str>),
         (member, width): (usize, usize),
         term: usize,
-        counter: Counter,
+        counter: CounterPosition,
     ) {
         let counters = self.counters.entry(line).or_insert_with(|| Counters {
             event: self.index,

@@ -123,7 +123,7 @@ pub fn csv(rows: &[OverheadRow], separator: &str) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Line<'a> {
+struct OverheadLine<'a> {
     event: &'a str,
     unit: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub fn json(rows: &[OverheadRow]) -> String {
     let mut out = String::new();
     for row in rows {
         let overhead = row.overhead.as_ref().ok();
-        let line = Line {
+        let line = OverheadLine {
             event: &row.name,
             unit: &row.unit,
             start_to_stop: overhead.map(|o| o.start_to_stop.into()),

@@ -57,12 +57,12 @@ impl Samples {
 /// The rows of several runs, merged line by line.
 #[derive(Debug, Default)]
 pub struct Merge {
-    lines: Vec<Line>,
+    lines: Vec<RepeatedRow>,
     runs: usize,
 }
 
 #[derive(Debug)]
-struct Line {
+struct RepeatedRow {
     row: Row,
     /// The last run that had this line.
     run: usize,
@@ -78,12 +78,12 @@ impl Merge {
         self.runs += 1;
         let run = self.runs;
         for (index, row) in rows.into_iter().enumerate() {
-            let fits = |line: &Line| line.run < run && line.row.is_line_of(&row);
+            let fits = |line: &RepeatedRow| line.run < run && line.row.is_line_of(&row);
             // Runs of the same events have their lines in the same order, nearly always.
             let known = match self.lines.get(index) {
                 Some(line) if fits(line) => index,
                 _ => self.lines.iter().position(fits).unwrap_or_else(|| {
-                    self.lines.push(Line::new(&row));
+                    self.lines.push(RepeatedRow::new(&row));
                     self.lines.len() - 1
                 }),
             };
@@ -95,11 +95,11 @@ impl Merge {
 
     /// Returns the means. A line has a spread when it was counted in more than one run.
     pub fn rows(self) -> Vec<Row> {
-        self.lines.into_iter().map(Line::finish).collect()
+        self.lines.into_iter().map(RepeatedRow::finish).collect()
     }
 }
 
-impl Line {
+impl RepeatedRow {
     fn new(row: &Row) -> Self {
         Self {
             row: row.clone(),

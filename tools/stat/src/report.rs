@@ -23,7 +23,7 @@ use super::options::Options;
 use super::overhead::{self, OverheadRow};
 use super::repeat::Samples;
 use super::rows::Row;
-use metric_only::Table;
+use metric_only::MetricTable;
 
 /// The escapes that move the cursor home and clear the screen (ECMA-48: CUP, ED).
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -193,7 +193,7 @@ impl Output {
                 }
                 let heading = first || self.clears;
                 match self.metric_only {
-                    true => Table::of(rows).text(&mut out, of, heading, *layout),
+                    true => MetricTable::of(rows).text(&mut out, of, heading, *layout),
                     false => (self.columns).interval(&mut out, time, rows, heading, *layout),
                 }
             }
@@ -262,9 +262,9 @@ impl Output {
         match &self.format {
             Format::Text(_) => {}
             Format::Separated(separator) if self.metric_only => {
-                Table::of(&rows).csv(out, of, first, separator);
+                MetricTable::of(&rows).csv(out, of, first, separator);
             }
-            Format::Json if self.metric_only => Table::of(&rows).json(out, of),
+            Format::Json if self.metric_only => MetricTable::of(&rows).json(out, of),
             Format::Separated(separator) => csv::rows(out, &rows, of, separator, self.extra),
             Format::Json => json::rows(out, &rows, of, self.extra),
         }

@@ -8,11 +8,11 @@ use crate::report::{Identity, rounded};
 
 use super::compute::{Compute, Part};
 use super::matched::Matched;
-use super::{Form, Recording};
+use super::{DiffForm, Recording};
 
 /// One line. What lacks the row is left out.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonDifference<'a> {
     event: &'a str,
     #[serde(flatten)]
     identity: Identity<'a>,
@@ -49,7 +49,7 @@ pub(super) fn write(
     recordings: &[Recording],
     event: &str,
     matched: &Matched<'_>,
-    form: &Form<'_>,
+    form: &DiffForm<'_>,
 ) {
     for row in &matched.rows {
         let share = |at: usize, part: Part| Share {
@@ -71,7 +71,7 @@ pub(super) fn write(
             })
         });
         let profile = &recordings[row.of].profile;
-        let line = Line {
+        let line = JsonDifference {
             event,
             identity: Identity::new(profile, row.entry, form.keys),
             baseline: old.map(|old| share(0, old)),

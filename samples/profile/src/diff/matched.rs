@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use crate::report::{Entries, Entry, Weight};
 
-use super::Form;
+use super::DiffForm;
 use super::compute::Part;
 
 /// A row, with its weight in each recording that has it.
-pub(super) struct Row<'a> {
+pub(super) struct Difference<'a> {
     /// The line of the first recording that has it, and the position of that.
     pub(super) entry: &'a Entry<'a>,
     pub(super) of: usize,
@@ -18,7 +18,7 @@ pub(super) struct Row<'a> {
 
 /// The rows of an event.
 pub(super) struct Matched<'a> {
-    pub(super) rows: Vec<Row<'a>>,
+    pub(super) rows: Vec<Difference<'a>>,
     totals: Vec<Weight>,
 }
 
@@ -27,14 +27,14 @@ impl<'a> Matched<'a> {
     pub(super) fn new(
         lines: &'a [Option<Entries<'a>>],
         totals: Vec<Weight>,
-        form: &Form<'_>,
+        form: &DiffForm<'_>,
     ) -> Self {
-        let mut rows: Vec<Row<'a>> = Vec::new();
+        let mut rows: Vec<Difference<'a>> = Vec::new();
         let mut places: HashMap<&[String], usize> = HashMap::new();
         for (of, entries) in lines.iter().enumerate() {
             for entry in entries.iter().flat_map(|entries| &entries.list) {
                 let place = *places.entry(&entry.cells).or_insert_with(|| {
-                    rows.push(Row {
+                    rows.push(Difference {
                         entry,
                         of,
                         weights: vec![None; lines.len()],
@@ -57,14 +57,14 @@ impl<'a> Matched<'a> {
     }
 
     /// Returns the weight of a row in a recording that has it.
-    pub(super) fn part(&self, row: &Row<'_>, at: usize) -> Option<Part> {
+    pub(super) fn part(&self, row: &Difference<'_>, at: usize) -> Option<Part> {
         let weight = row.weights[at]?;
         let total = self.totals[at];
         Some(Part { weight, total })
     }
 
     /// Returns the weight of a row in the baseline, of no events where it lacks the row.
-    pub(super) fn baseline(&self, row: &Row<'_>) -> Part {
+    pub(super) fn baseline(&self, row: &Difference<'_>) -> Part {
         self.part(row, 0).unwrap_or(Part {
             weight: Weight::default(),
             total: self.totals[0],
@@ -73,7 +73,7 @@ impl<'a> Matched<'a> {
 
     /// Orders two rows as perf does: by the comparison that was asked for, then by the baseline, by each comparison,
     /// and by the keys.
-    fn order(&self, a: &Row<'_>, b: &Row<'_>, form: &Form<'_>) -> Ordering {
+    fn order(&self, a: &Difference<'_>, b: &Difference<'_>, form: &DiffForm<'_>) -> Ordering {
         let compared = |at: usize, baseline_first: bool| {
             let (new_a, new_b) = (self.part(a, at), self.part(b, at));
             let (Some(new_a), Some(new_b)) = (new_a, new_b) else {
@@ -83,14 +83,14 @@ impl<'a> Matched<'a> {
             if baseline_first && !form.compute.is_of_shares() && (a.of > 0 || b.of > 0) {
                 return (a.of > 0).cmp(&(b.of > 0));
             }
-            let rank = |row: &Row<'_>, new: Part| form.compute.rank(self.baseline(row), new);
+            let rank = |row: &Difference<'_>, new: Part| form.compute.rank(self.baseline(row), new);
             rank(b, new_b).total_cmp(&rank(a, new_a))
         };
         let first = match form.order {
             0 => Ordering::Equal,
             at => compared(at, true),
         };
-        let period = |row: &Row<'_>| self.baseline(row).weight.period;
+        let period = |row: &Difference<'_>| self.baseline(row).weight.period;
         let rest = || {
             let orders = (1..self.totals.len()).map(|at| compared(at, false));
             orders.fold(Ordering::Equal, Ordering::then)
@@ -103,7 +103,7 @@ impl<'a> Matched<'a> {
     }
 }
 
-impl Row<'_> {
+impl Difference<'_> {
     /// Returns true if a recording beside the baseline has it.
     fn is_compared(&self) -> bool {
         self.weights[1..].iter().any(Option::is_some)

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use quipu_shell::terminal::{Layout, escaped};
 
-use super::matched::{Matched, Row};
-use super::{Form, Recording};
+use super::matched::{Difference, Matched};
+use super::{DiffForm, Recording};
 
 /// A column of numbers, or of texts that are formulas.
 struct Column {
@@ -20,7 +20,7 @@ pub(super) fn write(
     recordings: &[Recording],
     event: &str,
     matched: &Matched<'_>,
-    form: &Form<'_>,
+    form: &DiffForm<'_>,
     layout: Layout,
 ) {
     if !out.is_empty() {
@@ -41,26 +41,27 @@ pub(super) fn write(
 }
 
 /// Returns the columns of numbers, from left to right.
-fn columns(files: usize, matched: &Matched<'_>, form: &Form<'_>) -> Vec<Column> {
+fn columns(files: usize, matched: &Matched<'_>, form: &DiffForm<'_>) -> Vec<Column> {
     let mut all = Vec::new();
-    let mut add = |title: &str, least: usize, at: usize, cell: &dyn Fn(&Row<'_>) -> String| {
-        let title = match files {
-            ..=2 => title.to_owned(),
-            _ => format!("{title}/{at}"),
+    let mut add =
+        |title: &str, least: usize, at: usize, cell: &dyn Fn(&Difference<'_>) -> String| {
+            let title = match files {
+                ..=2 => title.to_owned(),
+                _ => format!("{title}/{at}"),
+            };
+            let cells: Vec<String> = matched.rows.iter().map(cell).collect();
+            let widest = cells.iter().map(String::len).fold(least, usize::max);
+            all.push(Column {
+                width: widest.max(title.len()),
+                title,
+                cells,
+            });
         };
-        let cells: Vec<String> = matched.rows.iter().map(cell).collect();
-        let widest = cells.iter().map(String::len).fold(least, usize::max);
-        all.push(Column {
-            width: widest.max(title.len()),
-            title,
-            cells,
-        });
-    };
     let percent = match form.options.field_separator {
         Some(_) => "",
         None => "%",
     };
-    let part = |row: &Row<'_>, at| matched.part(row, at);
+    let part = |row: &Difference<'_>, at| matched.part(row, at);
     add("Baseline", 0, 0, &|row| {
         let part = part(row, 0);
         part.map_or_else(String::new, |part| {
@@ -101,7 +102,7 @@ fn separated(
     separator: &str,
     columns: &[Column],
     matched: &Matched<'_>,
-    form: &Form<'_>,
+    form: &DiffForm<'_>,
 ) {
     let titles = columns.iter().map(|column| column.title.clone());
     let keys = form.keys.iter().map(|key| key.title().to_owned());
@@ -121,7 +122,7 @@ fn aligned(
     out: &mut String,
     columns: &[Column],
     matched: &Matched<'_>,
-    form: &Form<'_>,
+    form: &DiffForm<'_>,
     layout: Layout,
 ) {
     let widths = form.keys.iter().enumerate().map(|(at, key)| {

@@ -11,7 +11,7 @@ use quipu_shell::target::Scope;
 use quipu_shell::tasks::{any_alive, raise_open_file_limit};
 
 use super::existing;
-use super::opening::Opened;
+use super::opening::OpenSamplers;
 use super::options::Options;
 use super::plan::RecordPlan;
 use super::session::{recorded_events, trailer_len};
@@ -35,12 +35,12 @@ impl Live {
         let plan = RecordPlan::new(options)?;
         raise_open_file_limit();
         let targets = plan.targets(None);
-        let Opened {
+        let OpenSamplers {
             samplers,
             spec,
             notes,
             ..
-        } = Opened::open(&plan, &targets)?;
+        } = OpenSamplers::open(&plan, &targets)?;
         let events = recorded_events(&spec, &samplers, &plan.names)?;
         // First, so that later mappings are not missed.
         samplers.iter().try_for_each(Sampler::enable)?;

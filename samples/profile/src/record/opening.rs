@@ -9,7 +9,7 @@ use quipu_shell::target::Scope;
 use super::plan::RecordPlan;
 
 /// The open samplers.
-pub(super) struct Opened {
+pub(super) struct OpenSamplers {
     pub(super) samplers: Vec<Sampler>,
     /// Samplers of the records beside samples, where those are recorded apart.
     pub(super) tracking: Vec<Sampler>,
@@ -19,7 +19,7 @@ pub(super) struct Opened {
     pub(super) notes: Vec<String>,
 }
 
-impl Opened {
+impl OpenSamplers {
     /// Opens a sampler for each target.
     pub(super) fn open(plan: &RecordPlan, targets: &[Target]) -> Result<Self, Failure> {
         let (mut spec, mut notes) = (plan.spec.clone(), plan.notes.clone());

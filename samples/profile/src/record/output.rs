@@ -68,7 +68,7 @@ impl StandardOutput {
 /// A `perf.data` file or stream that grows.
 pub struct Output {
     destination: Destination,
-    form: Form,
+    form: FileOrStream,
     compressor: Option<Compressor>,
     /// Compressed records that are to be written.
     compressed: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct Output {
 }
 
 /// A form of the format.
-enum Form {
+enum FileOrStream {
     File(Writer<File>),
     Stream(StreamWriter<File>),
 }
@@ -118,7 +118,7 @@ impl Output {
         let file = options.open(path).map_err(|e| fail(&e))?;
         let writer = Writer::new(file, events).map_err(|e| fail(&e))?;
         let destination = Destination::File(path.to_owned());
-        Ok(Self::new(destination, Form::File(writer)))
+        Ok(Self::new(destination, FileOrStream::File(writer)))
     }
 
     /// Begins a stream, of which the description has to be known from the start.
@@ -129,11 +129,11 @@ impl Output {
     ) -> Result<Self, Failure> {
         let writer = StreamWriter::new(output.0, events, features);
         let fail = |e| Failure::new(format_args!("cannot write standard output: {e}"));
-        let form = Form::Stream(writer.map_err(fail)?);
+        let form = FileOrStream::Stream(writer.map_err(fail)?);
         Ok(Self::new(Destination::Stream, form))
     }
 
-    fn new(destination: Destination, form: Form) -> Self {
+    fn new(destination: Destination, form: FileOrStream) -> Self {
         Self {
             destination,
             form,
@@ -207,8 +207,8 @@ impl Output {
     /// Returns the number of bytes written.
     pub(super) fn len(&self) -> u64 {
         match &self.form {
-            Form::File(writer) => writer.data_end(),
-            Form::Stream(writer) => writer.written(),
+            FileOrStream::File(writer) => writer.data_end(),
+            FileOrStream::Stream(writer) => writer.written(),
         }
     }
 
@@ -216,7 +216,8 @@ impl Output {
     pub fn finish(self, mut features: Features) -> Result<u64, Failure> {
         let (name, len) = (self.destination.to_string(), self.len());
         features.compression = self.compressor.as_ref().map(Compressor::description);
-        let (Destination::File(path), Form::File(writer)) = (self.destination, self.form) else {
+        let (Destination::File(path), FileOrStream::File(writer)) = (self.destination, self.form)
+        else {
             return match self.broken {
                 Some(error) => Err(Failure::new(format_args!("cannot write {name}: {error}"))),
                 None => Ok(len),
@@ -248,7 +249,7 @@ impl Output {
     }
 }
 
-impl Form {
+impl FileOrStream {
     fn write(&mut self, pieces: &[&[u8]]) -> quipu_perf_data::Result<()> {
         match self {
             Self::File(writer) => writer.write(pieces),

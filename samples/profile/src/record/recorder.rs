@@ -21,7 +21,7 @@ use quipu_shell::terminal::{self, escaped};
 
 use super::call_graph::follows_frame_pointers;
 use super::cut_chains;
-use super::opening::Opened;
+use super::opening::OpenSamplers;
 use super::output::{Destination, StandardOutput};
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
@@ -77,7 +77,7 @@ impl<'a> Recorder<'a> {
         let targets = self
             .plan
             .targets(suspended.as_ref().map(SuspendedCommand::pid));
-        let opened = Opened::open(self.plan, &targets)?;
+        let opened = OpenSamplers::open(self.plan, &targets)?;
         self.introduce(&opened);
         let mut recording = Recording::begin(self.plan, opened, targets.clone(), stdout)?;
         self.start = match self.plan.delay {
@@ -104,7 +104,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Tells what is recorded, where that was asked for or is other than it was asked for.
-    fn introduce(&self, opened: &Opened) {
+    fn introduce(&self, opened: &OpenSamplers) {
         for note in &opened.notes {
             self.say(note);
         }

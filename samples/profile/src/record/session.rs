@@ -14,7 +14,7 @@ use quipu_shell::target::Scope;
 use super::existing;
 use super::machine;
 use super::off_cpu::OffCpu;
-use super::opening::Opened;
+use super::opening::OpenSamplers;
 use super::output::{Destination, Output, StandardOutput};
 use super::plan::RecordPlan;
 use super::statistics::{self, Statistics};
@@ -47,11 +47,11 @@ impl Recording {
     /// Begins the output with the state of before; from here on everything is recorded.
     pub(super) fn begin(
         plan: &RecordPlan,
-        opened: Opened,
+        opened: OpenSamplers,
         targets: Vec<Target>,
         stdout: Option<StandardOutput>,
     ) -> Result<Self, Failure> {
-        let Opened {
+        let OpenSamplers {
             samplers,
             tracking,
             spec,

@@ -45,7 +45,7 @@ impl<R> Seek for Stream<R> {
 }
 
 /// A recording of which the description has been read.
-struct Opened {
+struct OpenRecording {
     reader: Reader<Source>,
     /// Length of the file, if it is one.
     len: Option<u64>,
@@ -60,7 +60,7 @@ impl Input<'_> {
         begin: impl Begin<V>,
     ) -> Result<(Replay, V), Failure> {
         let fail = |e| self.unreadable(&e);
-        let Opened {
+        let OpenRecording {
             mut reader,
             len,
             is_stream,
@@ -77,13 +77,13 @@ impl Input<'_> {
         Failure::new(format_args!("cannot read {}: {error}", name(self.path)))
     }
 
-    fn open(self) -> Result<Opened, Failure> {
+    fn open(self) -> Result<OpenRecording, Failure> {
         let fail = |e| self.unreadable(&e);
         if self.path == Path::new("-") {
             return read_stdin().map_err(fail);
         }
         let file = open(self.path, self.force, "record")?;
-        Ok(Opened {
+        Ok(OpenRecording {
             len: file.metadata().ok().map(|file| file.len()),
             reader: Reader::new(Box::new(file) as Source).map_err(fail)?,
             is_stream: false,
@@ -92,7 +92,7 @@ impl Input<'_> {
 }
 
 /// Reads the description of a stream, or a file as a whole, whose records are not last in it.
-fn read_stdin() -> quipu_perf_data::Result<Opened> {
+fn read_stdin() -> quipu_perf_data::Result<OpenRecording> {
     let mut stdin = io::stdin().lock();
     let mut start = Vec::new();
     stdin.by_ref().take(16).read_to_end(&mut start)?;
@@ -107,7 +107,7 @@ fn read_stdin() -> quipu_perf_data::Result<Opened> {
             Reader::new(Box::new(Cursor::new(start)) as Source)?
         }
     };
-    Ok(Opened {
+    Ok(OpenRecording {
         reader,
         len: None,
         is_stream,

@@ -15,7 +15,7 @@ const DEEPEST: usize = 64;
 
 /// The form of trees.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Form {
+pub(super) struct TreeForm {
     /// True if they begin with the outermost caller.
     from_outermost: bool,
     /// The least share of all samples that is shown, in percent.
@@ -23,8 +23,8 @@ pub(super) struct Form {
 }
 
 /// Returns the form that a text asks for, as `perf report -g` has it; `None` where no trees are wanted.
-pub(super) fn form(text: &str) -> Result<Option<Form>, Failure> {
-    let mut form = Form::default();
+pub(super) fn form(text: &str) -> Result<Option<TreeForm>, Failure> {
+    let mut form = TreeForm::default();
     for word in text.split(',') {
         match (word, word.parse()) {
             ("none", _) => return Ok(None),
@@ -51,13 +51,13 @@ struct Callers {
 
 /// One line of the tree.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct CallerLine {
     pub(super) depth: usize,
     pub(super) percent: f64,
     pub(super) function: usize,
 }
 
-impl Default for Form {
+impl Default for TreeForm {
     fn default() -> Self {
         Self {
             from_outermost: false,
@@ -66,7 +66,7 @@ impl Default for Form {
     }
 }
 
-impl Line {
+impl CallerLine {
     /// Returns it as text, with the share in so many columns.
     pub(super) fn text(&self, profile: &Profile, width: usize) -> String {
         let title = profile.functions.get(self.function).title();
@@ -82,7 +82,12 @@ impl Line {
 
 /// The callers of an entry, in the order to print them. A caller that is the only one stands under
 /// what it called without going in deeper.
-pub(super) fn lines(profile: &Profile, total: Weight, entry: &Entry<'_>, form: Form) -> Vec<Line> {
+pub(super) fn lines(
+    profile: &Profile,
+    total: Weight,
+    entry: &Entry<'_>,
+    form: TreeForm,
+) -> Vec<CallerLine> {
     let mut root = Callers::default();
     for (stack, weight) in &entry.stacks {
         root.weight.add(*weight);
@@ -107,7 +112,7 @@ impl Callers {
         profile: &Profile,
         (total, smallest): (Weight, f64),
         depth: usize,
-        lines: &mut Vec<Line>,
+        lines: &mut Vec<CallerLine>,
     ) {
         let mut callers: Vec<_> = self
             .by_function
@@ -124,7 +129,7 @@ impl Callers {
         });
         let alone = callers.len() == 1 && callers[0].1.weight == self.weight;
         for (function, callers) in callers {
-            lines.push(Line {
+            lines.push(CallerLine {
                 depth,
                 percent: callers.weight.percent_of(total),
                 function: *function,
@@ -186,8 +191,8 @@ mod tests {
             stacks: stacks.iter().map(|stack| (stack, weight)).collect(),
         };
         let total = Weight::of_sample(39);
-        let lines = lines(&profile, total, &entry, Form::default());
-        let of_line = |line: &Line| {
+        let lines = lines(&profile, total, &entry, TreeForm::default());
+        let of_line = |line: &CallerLine| {
             let Seen { object, name, .. } = profile.functions.get(line.function);
             format!("{} {object}", name.as_deref().unwrap_or("-"))
         };
@@ -202,7 +207,7 @@ mod tests {
 
     #[test]
     fn forms_are_those_of_perf() {
-        let with = |from_outermost, smallest| Form {
+        let with = |from_outermost, smallest| TreeForm {
             from_outermost,
             smallest,
         };

@@ -13,7 +13,7 @@ use super::sort::{Key, USUAL};
 /// One line. Weights are of the function itself; `children-` those with what it called.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Row<'a> {
+struct FunctionRow<'a> {
     event: &'a str,
     overhead: f64,
     samples: u64,
@@ -126,8 +126,8 @@ fn row<'a>(
     entry: &'a Entry<'_>,
     keys: &[Key],
     (children, total): (bool, Weight),
-) -> Row<'a> {
-    Row {
+) -> FunctionRow<'a> {
+    FunctionRow {
         event: &event.name,
         overhead: rounded(entry.own.percent_of(total)),
         samples: entry.own.samples,

@@ -5,7 +5,7 @@ use std::{iter, mem};
 
 use quipu_shell::terminal::{Layout, escaped};
 
-use super::callers::{self, Form};
+use super::callers::{self, TreeForm};
 use super::columns::Columns;
 use super::entries::Entries;
 use super::profile::{EventProfile, Profile};
@@ -16,7 +16,7 @@ pub(super) fn write(
     profile: &Profile,
     event: &EventProfile,
     entries: &Entries<'_>,
-    (columns, callers, limit): (&Columns, Option<Form>, f64),
+    (columns, callers, limit): (&Columns, Option<TreeForm>, f64),
     (separator, layout): (Option<&str>, Layout),
 ) {
     if out.len() > profile.header.len() {

@@ -121,7 +121,7 @@ impl FieldSet {
 
 /// A type of events, of which the fields are chosen together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EventClass {
     Hardware,
     Software,
     Tracepoint,
@@ -129,7 +129,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl EventClass {
     const ALL: [Self; 5] = [
         Self::Hardware,
         Self::Software,
@@ -186,14 +186,17 @@ impl Fields {
     /// Returns the fields that these options ask for.
     pub(super) fn new(requests: &[String]) -> Result<Self, Failure> {
         let mut fields = Self {
-            sets: Kind::ALL.map(Kind::usual),
+            sets: EventClass::ALL.map(EventClass::usual),
             asked: [FieldSet::default(); 5],
             chosen: [false; 5],
         };
         for request in requests {
             let (kinds, list) = match request.split_once(':') {
-                Some((kind, list)) => (vec![Kind::named(kind).ok_or_else(|| no_type(kind))?], list),
-                None => (Kind::ALL.to_vec(), request.as_str()),
+                Some((kind, list)) => (
+                    vec![EventClass::named(kind).ok_or_else(|| no_type(kind))?],
+                    list,
+                ),
+                None => (EventClass::ALL.to_vec(), request.as_str()),
             };
             for kind in kinds {
                 fields.choose(kind, list)?;
@@ -202,7 +205,7 @@ impl Fields {
         Ok(fields)
     }
 
-    fn choose(&mut self, kind: Kind, list: &str) -> Result<(), Failure> {
+    fn choose(&mut self, kind: EventClass, list: &str) -> Result<(), Failure> {
         let (sets, at) = (&mut self.sets, kind as usize);
         let is_change = |name: &str| name.starts_with(['+', '-']);
         let changes = list.split(',').filter(|name| is_change(name)).count();
@@ -218,7 +221,7 @@ impl Fields {
         self.chosen[at] |= changes == 0;
         for name in list.split(',').filter(|name| !name.is_empty()) {
             let field = named(name.trim_start_matches(['+', '-']))?;
-            let is_valid = field != Field::Trace || kind == Kind::Tracepoint;
+            let is_valid = field != Field::Trace || kind == EventClass::Tracepoint;
             let yes = is_valid && !name.starts_with('-');
             sets[at].set(field, yes);
             self.asked[at].set(field, yes);
@@ -242,16 +245,16 @@ impl Fields {
         with_chains: bool,
     ) -> Result<Vec<FieldSet>, Failure> {
         let mut sets = self.sets;
-        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+        for (at, kind) in EventClass::ALL.into_iter().enumerate() {
             let mut of_kind = attrs
                 .iter()
                 .zip(names)
-                .filter(|(attr, _)| Kind::of(attr) == kind);
+                .filter(|(attr, _)| EventClass::of(attr) == kind);
             let Some((attr, name)) = of_kind.next() else {
                 continue;
             };
             let has_chains = |attr: &EventAttr| sample_type(attr).contains(SampleType::CALLCHAIN);
-            if kind == Kind::Tracepoint
+            if kind == EventClass::Tracepoint
                 && with_chains
                 && !self.chosen[at]
                 && (has_chains(attr) || of_kind.any(|(attr, _)| has_chains(attr)))
@@ -278,7 +281,7 @@ impl Fields {
         }
         Ok(attrs
             .iter()
-            .map(|attr| sets[Kind::of(attr) as usize])
+            .map(|attr| sets[EventClass::of(attr) as usize])
             .collect())
     }
 }

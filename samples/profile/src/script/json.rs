@@ -8,7 +8,7 @@ use crate::recording::Place;
 /// A sample. Fields that it does not have are absent; addresses are in base 16.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Row<'a> {
+pub(super) struct JsonSample<'a> {
     pub(super) event: &'a str,
     pub(super) command: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ use quipu_shell::terminal::escaped;
 
 use super::branches;
 use super::fields::{Field, FieldSet, Fields};
-use super::json::{Frame, Row};
+use super::json::{Frame, JsonSample};
 use super::numbers;
 use super::options::Options;
 use super::tracepoints::{self, Tracepoint};
@@ -282,7 +282,7 @@ impl Script {
         }
         let tracepoint = event.tracepoint.and_then(|id| self.tracepoints.get(&id));
         let fields = tracepoint.and_then(|tracepoint| Some(tracepoint.values(sample.raw()?)));
-        let row = Row {
+        let row = JsonSample {
             event: &event.name,
             command: name,
             pid: thread.map(|thread| thread.pid),

@@ -11,7 +11,7 @@ use quipu_shell::Failure;
 use quipu_shell::numbers;
 use quipu_shell::target::TargetOptions;
 
-use super::rows::Form;
+use super::rows::TopForm;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -114,7 +114,7 @@ impl Options {
     }
 
     /// Returns the columns of rows, and which rows are shown.
-    pub(super) fn form(&self) -> Result<Form, Failure> {
+    pub(super) fn form(&self) -> Result<TopForm, Failure> {
         let keys = match self.sort.is_empty() {
             true => vec![Key::Object, Key::Symbol],
             false => report::keys(&self.sort)?,
@@ -126,7 +126,7 @@ impl Options {
             )));
         }
         let with_callers = self.sampling.callchains || self.sampling.call_graph.is_some();
-        Ok(Form {
+        Ok(TopForm {
             keys,
             report: report::Options {
                 call_graph: with_callers.then(String::new),

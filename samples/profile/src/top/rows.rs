@@ -7,7 +7,7 @@ use quipu_shell::terminal::escaped;
 
 /// The columns of rows, and the rows that are shown.
 #[derive(Debug, Clone)]
-pub(super) struct Form {
+pub(super) struct TopForm {
     pub(super) keys: Vec<Key>,
     /// The options of a report with the same rows.
     pub(super) report: report::Options,
@@ -50,7 +50,7 @@ impl Order {
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct TopRow {
     pub(super) percent: f64,
     pub(super) samples: u64,
     /// The texts of the keys.
@@ -65,9 +65,9 @@ pub(super) struct Row {
 pub(super) fn rows(
     profile: &Profile,
     event: usize,
-    form: &Form,
+    form: &TopForm,
     (order, filter): (Order, &str),
-) -> Vec<Row> {
+) -> Vec<TopRow> {
     let Some(event) = profile.events.get(event) else {
         return Vec::new();
     };
@@ -79,7 +79,7 @@ pub(super) fn rows(
     let list = list.filter(|entry| filter.is_empty() || entry.cells.iter().any(has));
     // The heaviest first: sorting keeps that order where the cells of a key are equal.
     let mut rows: Vec<_> = list
-        .map(|entry| Row {
+        .map(|entry| TopRow {
             percent: entry.own.percent_of(entries.total),
             samples: report::whole_samples(entry.own.samples),
             function: of_functions.then(|| profile.functions.get(entry.function).clone()),
@@ -100,8 +100,8 @@ pub(super) fn rows(
 pub(super) fn table(
     out: &mut String,
     (name, samples): (&str, u64),
-    rows: &[Row],
-    (form, most): (&Form, usize),
+    rows: &[TopRow],
+    (form, most): (&TopForm, usize),
     lost: u64,
 ) {
     let name = escaped(name);

@@ -8,7 +8,7 @@ use quipu_shell::signals::Signals;
 use quipu_shell::terminal::Layout;
 
 use super::options::Options;
-use super::rows::Form;
+use super::rows::TopForm;
 use super::tty::{Input, Tty};
 use super::view::{Action, View};
 use super::{DRAIN_INTERVAL, Profile};
@@ -16,7 +16,7 @@ use super::{DRAIN_INTERVAL, Profile};
 /// Shows what is hot until a signal, a key, the end of the terminal, or that of what is sampled.
 pub(super) fn run(
     profile: &mut Profile,
-    (options, form): (&Options, Form),
+    (options, form): (&Options, TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {
     let failed = |e| {

@@ -3,12 +3,12 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::widgets::{Cell, Paragraph, Row as Line, Table, TableState};
+use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table, TableState};
 
 use crate::report::{Profile, Seen};
 
 use super::keys::Key;
-use super::rows::{self, Form, Order, Row};
+use super::rows::{self, Order, TopForm, TopRow};
 
 const KEYS: &str = "\
 Up Down PgUp PgDn Home   choose a function
@@ -42,8 +42,8 @@ enum Page {
 /// The state of the screen.
 #[derive(Debug)]
 pub(super) struct View {
-    form: Form,
-    rows: Vec<Row>,
+    form: TopForm,
+    rows: Vec<TopRow>,
     /// The rows of which the callers are shown, by their cells.
     open: Vec<Vec<String>>,
     state: TableState,
@@ -56,7 +56,7 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(form: Form) -> Self {
+    pub(super) fn new(form: TopForm) -> Self {
         Self {
             form,
             rows: Vec::new(),
@@ -87,7 +87,7 @@ impl View {
         self.event
     }
 
-    fn chosen(&self) -> Option<&Row> {
+    fn chosen(&self) -> Option<&TopRow> {
         self.rows.get(self.state.selected()?)
     }
 
@@ -201,7 +201,7 @@ impl View {
                         }
                     }
                     let cells = numbers.into_iter().flatten().chain(texts);
-                    Line::new(cells.map(Cell::new)).height(1 + callers.len() as u16)
+                    TableRow::new(cells.map(Cell::new)).height(1 + callers.len() as u16)
                 });
                 let keys = &self.form.keys;
                 let titles = [
@@ -218,7 +218,7 @@ impl View {
                 let texts = std::iter::repeat_n(Constraint::Max(24), before);
                 let texts = texts.chain([Constraint::Min(20)]);
                 let table = Table::new(lines, numbers.into_iter().flatten().chain(texts))
-                    .header(Line::new(titles).style(bold))
+                    .header(TableRow::new(titles).style(bold))
                     .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
                 frame.render_stateful_widget(table, body, &mut self.state);
             }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     fn view_of(with_samples: bool, with_callers: bool) -> View {
-        View::new(Form {
+        View::new(TopForm {
             keys: vec![Column::Object, Column::Symbol],
             report: report::Options::default(),
             with_callers,

@@ -5,13 +5,13 @@ use quipu_hal::text::{self, Generalized};
 use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
 
 use super::probe::State;
-use super::selection::{Kind, Selection};
+use super::selection::{EventKind, ListFilter};
 use quipu_stat::tool_events::ToolEvent;
 
 /// A line of the listing: an event, or the form of one with parts to fill in.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    pub kind: Kind,
+pub struct ListedEvent {
+    pub kind: EventKind,
     /// The text to give after `-e`.
     pub name: String,
     /// Other names of the same.
@@ -22,8 +22,8 @@ pub struct Entry {
     pub state: State,
 }
 
-impl Entry {
-    pub fn event(kind: Kind, event: impl Into<Event>, description: impl Into<String>) -> Self {
+impl ListedEvent {
+    pub fn event(kind: EventKind, event: impl Into<Event>, description: impl Into<String>) -> Self {
         let event = event.into();
         Self {
             kind,
@@ -45,23 +45,23 @@ impl Entry {
 /// The events that were asked for, and what could not be looked into.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListedEvent>,
     /// Kinds whose events cannot be listed, and why.
-    pub unavailable: Vec<(Kind, Error)>,
+    pub unavailable: Vec<(EventKind, Error)>,
 }
 
 impl Catalog {
     /// Returns the events of this machine, in the order of their kinds.
-    pub fn of_this_machine(selection: &Selection) -> Self {
+    pub fn of_this_machine(selection: &ListFilter) -> Self {
         let mut catalog = Self::default();
         catalog.add_generalized(selection);
         for tool in ToolEvent::ALL {
-            let entry = Entry::event(
-                Kind::Tool,
+            let entry = ListedEvent::event(
+                EventKind::Tool,
                 Event::Named(tool.name().into()),
                 tool.description(),
             );
-            let unprobed = Entry {
+            let unprobed = ListedEvent {
                 probe: None,
                 ..entry
             };
@@ -71,7 +71,7 @@ impl Catalog {
         #[cfg(target_os = "linux")]
         {
             catalog.add_pmus(selection, &quipu_linux::sysfs::SysfsPmus::new());
-            if selection.has_kind(Kind::Tracepoint) {
+            if selection.has_kind(EventKind::Tracepoint) {
                 catalog.add_tracepoints(selection, quipu_linux::tracefs::Tracefs::find());
             }
         }
@@ -80,7 +80,7 @@ impl Catalog {
     }
 
     /// Returns the message for a selection that matches no event.
-    pub fn nothing_matches(&self, selection: &Selection) -> String {
+    pub fn nothing_matches(&self, selection: &ListFilter) -> String {
         let texts = selection.texts();
         let mut message = format!("no event matches {}", texts.join(", "));
         let near: Vec<String> = texts
@@ -99,7 +99,7 @@ impl Catalog {
     }
 
     /// Adds an entry if it is asked for by its kind, and by its names or these.
-    pub fn add(&mut self, selection: &Selection, entry: Entry, more: &[&str]) {
+    pub fn add(&mut self, selection: &ListFilter, entry: ListedEvent, more: &[&str]) {
         let names = [entry.name.as_str()];
         let names = names.iter().chain(entry.aliases).chain(more).copied();
         if selection.has_kind(entry.kind) && selection.has_event(names, || Some(&entry.description))
@@ -108,32 +108,32 @@ impl Catalog {
         }
     }
 
-    pub fn add_generalized(&mut self, selection: &Selection) {
+    pub fn add_generalized(&mut self, selection: &ListFilter) {
         for Generalized { event, aliases, .. } in text::generalized() {
             let spellings: &[&str] = match &event {
                 Event::Cache(event) => event.cache.aliases(),
                 _ => &[],
             };
             let kind = match event {
-                Event::Hardware(_) => Kind::Hardware,
-                Event::Software(_) => Kind::Software,
-                _ => Kind::Cache,
+                Event::Hardware(_) => EventKind::Hardware,
+                Event::Software(_) => EventKind::Software,
+                _ => EventKind::Cache,
             };
             let description = event.description().unwrap_or_default();
-            let mut entry = Entry::event(kind, event, description);
+            let mut entry = ListedEvent::event(kind, event, description);
             entry.aliases = aliases;
             self.add(selection, entry, spellings);
         }
     }
 
-    pub fn add_raw(&mut self, selection: &Selection) {
-        let raw = Entry::event(
-            Kind::Raw,
+    pub fn add_raw(&mut self, selection: &ListFilter) {
+        let raw = ListedEvent::event(
+            EventKind::Raw,
             RawEvent::default(),
             "the CPU's own event select bits, in hexadecimal",
         );
         self.add(selection, raw.clone().named("rHEX"), &["raw"]);
-        let words = Entry {
+        let words = ListedEvent {
             description: "raw event with the extra words of perf_event_attr".into(),
             ..raw
         };
@@ -147,8 +147,8 @@ impl Catalog {
             len: 1,
             access: BreakpointAccess::ReadWrite,
         };
-        let access = Entry::event(
-            Kind::Breakpoint,
+        let access = ListedEvent::event(
+            EventKind::Breakpoint,
             breakpoint,
             "reads (r) and writes (w) of 1, 2, 4 or 8 bytes from an address",
         );
@@ -157,8 +157,8 @@ impl Catalog {
             access.named("mem:ADDRESS/LENGTH:rw"),
             &["breakpoint"],
         );
-        let execution = Entry::event(
-            Kind::Breakpoint,
+        let execution = ListedEvent::event(
+            EventKind::Breakpoint,
             Breakpoint::execute(breakpoint.address),
             "executions of the instruction at an address",
         );

@@ -5,19 +5,19 @@ use quipu_hal::PmuEvent;
 use quipu_linux::sysfs::{Format, NamedEvent, Pmu, SysfsPmus};
 use quipu_linux::tracefs::Tracefs;
 
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, ListedEvent};
 use super::probe::State;
-use super::selection::{Kind, Selection};
+use super::selection::{EventKind, ListFilter};
 
 impl Catalog {
     /// Adds the events that the kernel's PMUs name, and how to write others.
-    pub fn add_pmus(&mut self, selection: &Selection, pmus: &SysfsPmus) {
-        if !selection.has_kind(Kind::Pmu) && !selection.has_kind(Kind::Raw) {
+    pub fn add_pmus(&mut self, selection: &ListFilter, pmus: &SysfsPmus) {
+        if !selection.has_kind(EventKind::Pmu) && !selection.has_kind(EventKind::Raw) {
             return;
         }
         let pmus = match pmus.pmus() {
             Ok(pmus) => pmus,
-            Err(error) => return self.unavailable.push((Kind::Pmu, error)),
+            Err(error) => return self.unavailable.push((EventKind::Pmu, error)),
         };
         for pmu in pmus {
             if !pmu.formats.is_empty() {
@@ -30,28 +30,28 @@ impl Catalog {
     }
 
     /// Adds the kernel's tracepoints, or why they cannot be listed.
-    pub fn add_tracepoints(&mut self, selection: &Selection, tracefs: Result<Tracefs, Error>) {
+    pub fn add_tracepoints(&mut self, selection: &ListFilter, tracefs: Result<Tracefs, Error>) {
         let listed = tracefs.and_then(|tracefs| {
             for (system, name) in tracefs.tracepoints()? {
                 let plain = format!("{system}:{name}");
                 let event = Event::tracepoint(system, name);
                 self.add(
                     selection,
-                    Entry::event(Kind::Tracepoint, event, "").named(plain),
+                    ListedEvent::event(EventKind::Tracepoint, event, "").named(plain),
                     &[],
                 );
             }
             Ok(())
         });
         if let Err(error) = listed {
-            self.unavailable.push((Kind::Tracepoint, error));
+            self.unavailable.push((EventKind::Tracepoint, error));
         }
     }
 }
 
-impl Entry {
+impl ListedEvent {
     /// Returns an entry of text with parts to fill in.
-    fn form(kind: Kind, name: impl Into<String>, description: impl Into<String>) -> Self {
+    fn form(kind: EventKind, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             kind,
             name: name.into(),
@@ -64,7 +64,7 @@ impl Entry {
 }
 
 /// Returns the syntax of this PMU's events by their fields.
-fn terms_form(pmu: &Pmu) -> Entry {
+fn terms_form(pmu: &Pmu) -> ListedEvent {
     let field = |format: &Format| match format.field() {
         Ok(field) if field.width() == 1 => format.name.clone(),
         _ => format!("{}=N", format.name),
@@ -73,10 +73,10 @@ fn terms_form(pmu: &Pmu) -> Entry {
     let bits = |format: &Format| format!("{} {}", format.name, format.definition);
     let bits: Vec<String> = pmu.formats.iter().map(bits).collect();
     let name = format!("{}/{}/", pmu.name, terms.join(","));
-    Entry::form(Kind::Raw, name, bits.join(", "))
+    ListedEvent::form(EventKind::Raw, name, bits.join(", "))
 }
 
-fn pmu_event(pmu: &Pmu, named: &NamedEvent) -> Entry {
+fn pmu_event(pmu: &Pmu, named: &NamedEvent) -> ListedEvent {
     let mut description = named.definition.clone();
     if !named.unit.is_empty() {
         description.push_str(&format!(", in {}", named.unit));
@@ -89,9 +89,9 @@ fn pmu_event(pmu: &Pmu, named: &NamedEvent) -> Entry {
         .collect();
     if !parameters.is_empty() {
         let name = format!("{}/{},{}/", pmu.name, named.name, parameters.join(","));
-        return Entry::form(Kind::Pmu, name, description);
+        return ListedEvent::form(EventKind::Pmu, name, description);
     }
-    let mut entry = Entry::event(Kind::Pmu, event, description);
+    let mut entry = ListedEvent::event(EventKind::Pmu, event, description);
     if let (Some(cpu), Some((_, target))) = (
         pmu.cpumask.as_ref().and_then(|cpus| cpus.first()),
         &mut entry.probe,

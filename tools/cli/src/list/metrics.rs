@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use quipu_shell::terminal::Layout;
 
 use super::description::{Descriptions, named};
-use super::selection::Selection;
+use super::selection::ListFilter;
 
 /// The selected metrics of some CPUs.
 pub(super) struct Metrics {
@@ -17,7 +17,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(tables: Vec<CpuTable>, selection: &Selection) -> Self {
+    pub(super) fn new(tables: Vec<CpuTable>, selection: &ListFilter) -> Self {
         let of_cpu = |table: CpuTable| {
             let mut metrics = table.metrics();
             metrics.retain(|metric| {

@@ -14,7 +14,7 @@ use quipu_shell::terminal::{Layout, table_lines};
 
 use super::description::{Descriptions, named};
 use super::probe::open_here;
-use super::selection::Selection;
+use super::selection::ListFilter;
 
 /// Returns the CPUs of the database, one a line.
 pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
@@ -51,7 +51,7 @@ impl Native {
     ///
     /// # Errors
     /// When the event file cannot be used, or there is no such CPU or none that is known.
-    pub(super) fn of(choice: &Choice, selection: &Selection) -> Result<Self, Failure> {
+    pub(super) fn of(choice: &Choice, selection: &ListFilter) -> Result<Self, Failure> {
         let cpu = |table: CpuTable| {
             let mut events = table.events();
             events
@@ -81,7 +81,7 @@ impl Native {
 
     /// Returns the events of this machine, for which an unknown CPU is no failure. One event is
     /// tried for all: what is in the way of it is in the way of the others.
-    pub(super) fn of_this_machine(choice: &Choice, selection: &Selection) -> Self {
+    pub(super) fn of_this_machine(choice: &Choice, selection: &ListFilter) -> Self {
         let mut native = Self::of(choice, selection).unwrap_or_else(|failure| Self {
             cpus: Vec::new(),
             // Who searches wants to see what is found.
@@ -112,7 +112,7 @@ impl Native {
     /// the names of its masks.
     pub(super) fn section(
         &self,
-        selection: &Selection,
+        selection: &ListFilter,
         fold: bool,
         descriptions: Descriptions,
         layout: Layout,

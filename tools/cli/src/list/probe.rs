@@ -2,8 +2,8 @@
 
 use quipu::{Error, ErrorKind, Event, EventSet, EventSpec, Filter, Target};
 
-use super::catalog::Entry;
-use super::selection::Kind;
+use super::catalog::ListedEvent;
+use super::selection::EventKind;
 
 /// The outcome of probing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum State {
     /// There is nothing to open: the text has to be filled in first.
     Form,
     /// It opens.
-    Opens(Opened),
+    Opens(OpenedEvent),
     /// It does not, and why.
     Refused(Error),
     /// It was not tried.
@@ -20,7 +20,7 @@ pub enum State {
 
 /// An event that opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedEvent {
     /// The backend that counts it; `stat` for what `quipu stat` knows by itself.
     pub backend: &'static str,
     /// User mode only, because kernel mode is not permitted.
@@ -32,7 +32,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// Why it cannot be counted.
-pub fn open_here(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
+pub fn open_here(spec: &EventSpec, target: &Target) -> Result<OpenedEvent, Error> {
     let opened = open_on(spec, target);
     let of_cpus = cfg!(target_os = "openbsd") && !matches!(spec.event, Event::Software(_));
     match opened {
@@ -41,7 +41,7 @@ pub fn open_here(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
     }
 }
 
-fn open_on(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
+fn open_on(spec: &EventSpec, target: &Target) -> Result<OpenedEvent, Error> {
     let set = EventSet::builder()
         .events(spec.clone())?
         .target(target.clone())
@@ -49,7 +49,7 @@ fn open_on(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
         .open()?;
     let event = &set.events()[0];
     match (event.error(), event.backend()) {
-        (None, Some(backend)) => Ok(Opened {
+        (None, Some(backend)) => Ok(OpenedEvent {
             backend,
             // A clock counts every mode, whatever is asked.
             user_only: event.fell_back_to_user()
@@ -67,8 +67,8 @@ fn open_on(spec: &EventSpec, target: &Target) -> Result<Opened, Error> {
 /// Tracepoints are thousands and slow to probe, so one is probed for all: when permission or the
 /// kernel's support is missing for it, it is for the others. Those are probed while `time_left`.
 pub fn probe(
-    entries: &mut [Entry],
-    open: &dyn Fn(&EventSpec, &Target) -> Result<Opened, Error>,
+    entries: &mut [ListedEvent],
+    open: &dyn Fn(&EventSpec, &Target) -> Result<OpenedEvent, Error>,
     time_left: &mut dyn FnMut() -> bool,
 ) {
     let mut first_tracepoint: Option<State> = None;
@@ -76,7 +76,7 @@ pub fn probe(
         let Some((spec, target)) = &entry.probe else {
             entry.state = match entry.kind {
                 // No counter counts them.
-                Kind::Tool => State::Opens(Opened {
+                EventKind::Tool => State::Opens(OpenedEvent {
                     backend: "stat",
                     user_only: false,
                 }),
@@ -88,7 +88,7 @@ pub fn probe(
             Ok(opened) => State::Opens(opened),
             Err(error) => State::Refused(error),
         };
-        entry.state = if entry.kind == Kind::Tracepoint {
+        entry.state = if entry.kind == EventKind::Tracepoint {
             match &first_tracepoint {
                 Some(State::Refused(error)) if holds_for_all(error) => {
                     State::Refused(error.clone())
@@ -99,7 +99,7 @@ pub fn probe(
         } else {
             state_now()
         };
-        if entry.kind == Kind::Tracepoint && first_tracepoint.is_none() {
+        if entry.kind == EventKind::Tracepoint && first_tracepoint.is_none() {
             first_tracepoint = Some(entry.state.clone());
         }
     }

@@ -7,9 +7,9 @@ use quipu::Error;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::catalog::{Catalog, Entry};
+use super::catalog::{Catalog, ListedEvent};
 use super::probe::State;
-use super::selection::Kind;
+use super::selection::EventKind;
 use quipu_shell::Failure;
 use quipu_shell::terminal::Layout;
 
@@ -58,7 +58,7 @@ pub fn objects(catalog: &Catalog, native: Vec<Value>, all: bool) -> Result<Vec<V
     Ok(entries)
 }
 
-fn json_entry(entry: &Entry) -> JsonEntry<'_> {
+fn json_entry(entry: &ListedEvent) -> JsonEntry<'_> {
     let mut json = JsonEntry {
         event: &entry.name,
         event_name: &entry.name,
@@ -97,11 +97,12 @@ pub fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> String 
         all,
         hints: BTreeSet::new(),
     };
-    for kind in Kind::ALL {
-        let entries: Vec<&Entry> = catalog.entries.iter().filter(|e| e.kind == kind).collect();
+    for kind in EventKind::ALL {
+        let entries: Vec<&ListedEvent> =
+            catalog.entries.iter().filter(|e| e.kind == kind).collect();
         let unavailable = catalog.unavailable.iter().find(|(k, _)| *k == kind);
         if !entries.is_empty() || unavailable.is_some() {
-            report.section(kind, &entries, fold && kind == Kind::Tracepoint);
+            report.section(kind, &entries, fold && kind == EventKind::Tracepoint);
         }
         if let Some((_, error)) = unavailable {
             report.why(error);
@@ -130,7 +131,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn section(&mut self, kind: Kind, entries: &[&'a Entry], fold: bool) {
+    fn section(&mut self, kind: EventKind, entries: &[&'a ListedEvent], fold: bool) {
         if !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -143,7 +144,7 @@ impl<'a> Report<'a> {
         if fold && !entries.is_empty() {
             return self.systems(entries);
         }
-        let shown: Vec<&Entry> = entries
+        let shown: Vec<&ListedEvent> = entries
             .iter()
             .copied()
             .filter(|entry| self.all || !is_refused(entry))
@@ -157,7 +158,7 @@ impl<'a> Report<'a> {
     }
 
     /// Writes a line for each entry: name, other names, description and state, in columns.
-    fn table(&mut self, entries: &[&Entry], reason_is_known: bool) {
+    fn table(&mut self, entries: &[&ListedEvent], reason_is_known: bool) {
         let widest = self.layout.width.map_or(usize::MAX, |_| WIDEST_NAME);
         let width = |texts: &mut dyn Iterator<Item = usize>| {
             texts.filter(|&len| len <= widest).max().unwrap_or(0)
@@ -187,7 +188,7 @@ impl<'a> Report<'a> {
     }
 
     /// Writes the systems of tracepoints, with how many each has.
-    fn systems(&mut self, entries: &[&Entry]) {
+    fn systems(&mut self, entries: &[&ListedEvent]) {
         let mut systems: Vec<(&str, usize)> = Vec::new();
         for entry in entries {
             let system = entry.name.split(':').next().unwrap_or_default();
@@ -225,7 +226,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn faded(&self, entry: &Entry, line: &str) -> String {
+    fn faded(&self, entry: &ListedEvent, line: &str) -> String {
         if is_refused(entry) {
             self.layout.dim(line).into_owned()
         } else {
@@ -239,22 +240,22 @@ impl<'a> Report<'a> {
     }
 }
 
-fn refusal(entry: &Entry) -> Option<&Error> {
+fn refusal(entry: &ListedEvent) -> Option<&Error> {
     match &entry.state {
         State::Refused(error) => Some(error),
         _ => None,
     }
 }
 
-fn is_refused(entry: &Entry) -> bool {
+fn is_refused(entry: &ListedEvent) -> bool {
     refusal(entry).is_some()
 }
 
 /// Returns the refusal that all entries that can be opened at all share, if they do.
-fn common_refusal<'a>(entries: &[&'a Entry]) -> Option<&'a Error> {
+fn common_refusal<'a>(entries: &[&'a ListedEvent]) -> Option<&'a Error> {
     let mut probed = entries.iter().filter(|entry| entry.state != State::Form);
     let first = refusal(probed.next()?)?;
-    let same = |entry: &&Entry| {
+    let same = |entry: &&ListedEvent| {
         refusal(entry).is_some_and(|error| {
             (error.kind(), error.reason(), error.hint())
                 == (first.kind(), first.reason(), first.hint())
@@ -264,7 +265,7 @@ fn common_refusal<'a>(entries: &[&'a Entry]) -> Option<&'a Error> {
 }
 
 /// Returns how many of the entries open, in words.
-fn summary(entries: &[&Entry]) -> String {
+fn summary(entries: &[&ListedEvent]) -> String {
     let count = |is: fn(&State) -> bool| entries.iter().filter(|e| is(&e.state)).count();
     let opens = count(|state| matches!(state, State::Opens(_)));
     let refused = count(|state| matches!(state, State::Refused(_)));
@@ -285,7 +286,7 @@ fn summary(entries: &[&Entry]) -> String {
 }
 
 /// Returns the description of an entry with its state.
-fn remark(entry: &Entry, reason_is_known: bool) -> String {
+fn remark(entry: &ListedEvent, reason_is_known: bool) -> String {
     let state = match &entry.state {
         State::Opens(opened) if opened.user_only => "(user mode only)".to_owned(),
         State::NotProbed => "(not probed)".to_owned(),

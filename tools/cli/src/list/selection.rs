@@ -2,7 +2,7 @@
 
 /// A kind of event, in the order of the listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum EventKind {
     Hardware,
     Software,
     /// Figures of a run of `quipu stat` that no counter counts.
@@ -14,7 +14,7 @@ pub enum Kind {
     Tracepoint,
 }
 
-impl Kind {
+impl EventKind {
     pub const ALL: [Self; 8] = [
         Self::Hardware,
         Self::Software,
@@ -73,19 +73,19 @@ impl Kind {
 /// Which events are listed: those of one of the kinds that have one of the texts in their name. A text of several words
 /// is sought word by word, in descriptions too.
 #[derive(Debug)]
-pub struct Selection {
-    kinds: Vec<Kind>,
+pub struct ListFilter {
+    kinds: Vec<EventKind>,
     texts: Vec<String>,
 }
 
-impl Selection {
+impl ListFilter {
     pub fn new(filters: &[String]) -> Self {
         let mut selection = Self {
             kinds: Vec::new(),
             texts: Vec::new(),
         };
         for filter in filters {
-            match Kind::from_word(filter) {
+            match EventKind::from_word(filter) {
                 Some(kind) => selection.kinds.push(kind),
                 None => selection.texts.push(filter.to_lowercase()),
             }
@@ -116,7 +116,7 @@ impl Selection {
         &self.texts
     }
 
-    pub fn has_kind(&self, kind: Kind) -> bool {
+    pub fn has_kind(&self, kind: EventKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use quipu_shell::terminal::Layout;
 
 use super::description::{Descriptions, named};
-use super::selection::Selection;
+use super::selection::ListFilter;
 
 /// The selected uncore events of some CPUs.
 pub(super) struct Uncore {
@@ -17,7 +17,7 @@ pub(super) struct Uncore {
 
 impl Uncore {
     /// Returns the selected events of these CPUs: of all units, or of those that this machine's kernel has.
-    pub(super) fn new(tables: Vec<CpuTable>, selection: &Selection, of_all: bool) -> Self {
+    pub(super) fn new(tables: Vec<CpuTable>, selection: &ListFilter, of_all: bool) -> Self {
         // Kinds of core have the units of their machine in common.
         let mut listed: Vec<UncoreDetails> = Vec::new();
         let mut cpus = Vec::new();

@@ -115,7 +115,7 @@ struct Counted {
 }
 
 /// Place of a counter: its CPU, and the position of its thread.
-type Place = (Option<u32>, u32);
+type CounterPlace = (Option<u32>, u32);
 
 /// Counts and descriptions that a file has told so far.
 struct Counts {
@@ -267,7 +267,7 @@ impl Counts {
         rows
     }
 
-    fn part(&self, (cpu, thread): Place) -> Part {
+    fn part(&self, (cpu, thread): CounterPlace) -> Part {
         let thread = self.threads.get(thread as usize).map(|(id, _)| *id);
         let mut part = Part::whole();
         part.cpu = cpu;
@@ -277,7 +277,7 @@ impl Counts {
 }
 
 /// Returns the place of a counter.
-fn place(count: &StatCount) -> Place {
+fn place(count: &StatCount) -> CounterPlace {
     (count.cpu, count.thread)
 }
 

@@ -13,7 +13,7 @@ use super::Of;
 /// One line. perf writes values as text, because they may be `<not counted>`.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Line<'a> {
+struct JsonRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,8 +110,8 @@ pub fn rows(out: &mut String, rows: &[Row], of: Of, extra: bool) {
     }
 }
 
-fn line(row: &Row, of: Of, extra: bool) -> Line<'_> {
-    let mut line = Line {
+fn line(row: &Row, of: Of, extra: bool) -> JsonRow<'_> {
+    let mut line = JsonRow {
         run: match of {
             Of::Run(number) => Some(number),
             _ => None,
@@ -131,7 +131,7 @@ fn line(row: &Row, of: Of, extra: bool) -> Line<'_> {
         event_runtime: row.running,
         pcnt_running: rounded(row.percent_running(), 2),
         extra: extra.then(|| more(row)),
-        ..Line::default()
+        ..JsonRow::default()
     };
     if let Some(metric) = &row.metric {
         line.metric_value = rounded(metric.value, 6);

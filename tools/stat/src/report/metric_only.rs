@@ -13,13 +13,13 @@ use super::csv::push_quoted;
 use super::text::metric_value;
 
 /// The metrics of rows, place by place.
-pub(super) struct Table<'a> {
+pub(super) struct MetricTable<'a> {
     /// The units of metrics, after the name of the event where several have the same.
     headings: Vec<String>,
     lines: Vec<(&'a AggregateId, Vec<Option<&'a Row>>)>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> MetricTable<'a> {
     /// Returns the metrics, without rates and shares of the CPU, as perf leaves them out
     /// (`tools/perf/util/stat-display.c` of the kernel, `valid_only_metric`).
     pub(super) fn of(rows: &'a [Row]) -> Self {

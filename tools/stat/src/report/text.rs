@@ -9,7 +9,7 @@ use quipu_shell::terminal::{Layout, escaped};
 use super::super::aggregate::AggregateId;
 use super::super::metrics::Metric;
 use super::super::rows::Row;
-use super::metric_only::Table;
+use super::metric_only::MetricTable;
 use super::number::{bytes, fixed, push_fixed, push_whole};
 use super::{Of, Report};
 
@@ -38,7 +38,7 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     }
     let _ = writeln!(out, "\n {}:\n", layout.bold(&title));
     if metric_only {
-        Table::of(&report.rows).text(out, Of::All, true, layout);
+        MetricTable::of(&report.rows).text(out, Of::All, true, layout);
     } else {
         Columns::default().rows(out, &report.rows, false, layout);
     }
@@ -172,7 +172,7 @@ impl Columns {
 
     /// Appends a row and, below it, the shares of core types.
     fn line(&mut self, out: &mut String, row: &Row, layout: Layout) {
-        let mut line = Line {
+        let mut line = TrimmedLine {
             out,
             spaces: 0,
             widths: &mut self.widths,
@@ -240,13 +240,13 @@ impl Columns {
 }
 
 /// A line without spaces at its end: they wait for the text behind them.
-struct Line<'o> {
+struct TrimmedLine<'o> {
     out: &'o mut String,
     spaces: usize,
     widths: &'o mut [usize; 6],
 }
 
-impl Line<'_> {
+impl TrimmedLine<'_> {
     fn push(&mut self, text: &str) {
         if !text.is_empty() {
             let spaces = std::mem::take(&mut self.spaces);

@@ -2,12 +2,12 @@
 
 use quipu::{Error, ErrorKind, EventSpec};
 use quipu_cli::list::catalog::Catalog;
-use quipu_cli::list::selection::{Kind, Selection};
+use quipu_cli::list::selection::{EventKind, ListFilter};
 
 fn generalized(filters: &[&str]) -> Vec<String> {
     let filters: Vec<String> = filters.iter().map(|f| (*f).to_owned()).collect();
     let mut catalog = Catalog::default();
-    catalog.add_generalized(&Selection::new(&filters));
+    catalog.add_generalized(&ListFilter::new(&filters));
     catalog.entries.into_iter().map(|e| e.name).collect()
 }
 
@@ -22,7 +22,7 @@ fn events_are_found_by_their_other_names() {
 #[test]
 fn raw_events_and_breakpoints_are_probed_by_examples() {
     let mut catalog = Catalog::default();
-    catalog.add_raw(&Selection::new(&[]));
+    catalog.add_raw(&ListFilter::new(&[]));
     for entry in &catalog.entries {
         let (spec, _) = entry.probe.as_ref().unwrap();
         let written: EventSpec = spec.to_string().parse().unwrap();
@@ -37,11 +37,11 @@ fn nothing_found_names_what_is_near_and_what_could_not_be_looked_into() {
     let catalog = Catalog {
         entries: Vec::new(),
         unavailable: vec![(
-            Kind::Tracepoint,
+            EventKind::Tracepoint,
             Error::new(ErrorKind::NoSuchDevice, "read the tracepoints"),
         )],
     };
-    let message = catalog.nothing_matches(&Selection::new(&["cylces".to_owned()]));
+    let message = catalog.nothing_matches(&ListFilter::new(&["cylces".to_owned()]));
     assert!(message.starts_with("no event matches cylces; did you mean cycles"));
     assert!(
         message.ends_with("cannot read the tracepoints: no such device"),

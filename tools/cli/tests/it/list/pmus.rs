@@ -4,24 +4,24 @@ use std::path::Path;
 
 use quipu::{ErrorKind, EventSpec, Target};
 
-use quipu_cli::list::catalog::{Catalog, Entry};
-use quipu_cli::list::selection::{Kind, Selection};
+use quipu_cli::list::catalog::{Catalog, ListedEvent};
+use quipu_cli::list::selection::{EventKind, ListFilter};
 use quipu_linux::sysfs::SysfsPmus;
 use quipu_linux::tracefs::Tracefs;
 
-fn selection(filters: &[&str]) -> Selection {
+fn selection(filters: &[&str]) -> ListFilter {
     let filters: Vec<String> = filters.iter().map(|f| (*f).to_owned()).collect();
-    Selection::new(&filters)
+    ListFilter::new(&filters)
 }
 
-fn pmus(machine: &str, filters: &[&str]) -> Vec<Entry> {
+fn pmus(machine: &str, filters: &[&str]) -> Vec<ListedEvent> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend-linux/tests/fixtures");
     let mut catalog = Catalog::default();
     catalog.add_pmus(&selection(filters), &SysfsPmus::at(fixtures.join(machine)));
     catalog.entries
 }
 
-fn names(entries: &[Entry]) -> Vec<&str> {
+fn names(entries: &[ListedEvent]) -> Vec<&str> {
     entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
@@ -76,5 +76,8 @@ fn tracepoints_that_cannot_be_read_say_why() {
     let mut catalog = Catalog::default();
     catalog.add_tracepoints(&selection(&[]), Ok(Tracefs::at("/nonexistent")));
     let (kind, error) = &catalog.unavailable[0];
-    assert_eq!((*kind, error.kind()), (Kind::Tracepoint, ErrorKind::Os));
+    assert_eq!(
+        (*kind, error.kind()),
+        (EventKind::Tracepoint, ErrorKind::Os)
+    );
 }

@@ -6,17 +6,17 @@ use std::cell::RefCell;
 
 use quipu::{Error, ErrorKind, Event, EventSpec, Software, Target};
 
-use quipu_cli::list::catalog::Entry;
-use quipu_cli::list::probe::{Opened, State, open_here, probe};
-use quipu_cli::list::selection::Kind;
+use quipu_cli::list::catalog::ListedEvent;
+use quipu_cli::list::probe::{OpenedEvent, State, open_here, probe};
+use quipu_cli::list::selection::EventKind;
 
-const OPENED: Opened = Opened {
+const OPENED: OpenedEvent = OpenedEvent {
     backend: "fake",
     user_only: false,
 };
 
-fn entry(kind: Kind, name: &str) -> Entry {
-    Entry {
+fn entry(kind: EventKind, name: &str) -> ListedEvent {
+    ListedEvent {
         kind,
         name: name.to_owned(),
         aliases: &[],
@@ -29,17 +29,17 @@ fn entry(kind: Kind, name: &str) -> Entry {
     }
 }
 
-fn tracepoints() -> Vec<Entry> {
+fn tracepoints() -> Vec<ListedEvent> {
     ["a:a", "a:b", "a:c", "a:d"]
-        .map(|name| entry(Kind::Tracepoint, name))
+        .map(|name| entry(EventKind::Tracepoint, name))
         .into()
 }
 
 #[test]
 fn the_first_tracepoint_is_probed_in_any_case_and_others_while_there_is_time() {
     let mut entries = tracepoints();
-    entries.insert(0, entry(Kind::Software, "soft"));
-    entries.push(entry(Kind::Pmu, "after"));
+    entries.insert(0, entry(EventKind::Software, "soft"));
+    entries.push(entry(EventKind::Pmu, "after"));
     let probed = RefCell::new(Vec::new());
     let open = |spec: &EventSpec, _: &Target| {
         probed.borrow_mut().push(spec.to_string());
@@ -84,7 +84,7 @@ fn one_tracepoint_that_cannot_be_counted_says_nothing_of_the_others() {
 
 #[test]
 fn forms_are_not_opened_and_software_events_really_are() {
-    let mut entries = vec![entry(Kind::Raw, "cpu/event=N/")];
+    let mut entries = vec![entry(EventKind::Raw, "cpu/event=N/")];
     entries[0].probe = None;
     probe(&mut entries, &|_, _| Ok(OPENED), &mut || true);
     assert_eq!(entries[0].state, State::Form);

@@ -2,15 +2,15 @@
 
 use quipu::{Error, ErrorKind, EventSpec, Software, Target};
 
-use quipu_cli::list::catalog::{Catalog, Entry};
-use quipu_cli::list::probe::{Opened, State};
+use quipu_cli::list::catalog::{Catalog, ListedEvent};
+use quipu_cli::list::probe::{OpenedEvent, State};
 use quipu_cli::list::report::{json, text};
-use quipu_cli::list::selection::Kind;
+use quipu_cli::list::selection::EventKind;
 use quipu_shell::terminal::Layout;
 use serde_json::Value;
 
-fn entry(kind: Kind, name: &str, description: &str, state: State) -> Entry {
-    Entry {
+fn entry(kind: EventKind, name: &str, description: &str, state: State) -> ListedEvent {
+    ListedEvent {
         kind,
         name: name.to_owned(),
         aliases: &[],
@@ -21,7 +21,7 @@ fn entry(kind: Kind, name: &str, description: &str, state: State) -> Entry {
 }
 
 fn opens(user_only: bool) -> State {
-    State::Opens(Opened {
+    State::Opens(OpenedEvent {
         backend: "linux",
         user_only,
     })
@@ -33,18 +33,53 @@ fn refused(reason: &str) -> State {
 }
 
 fn catalog() -> Catalog {
-    let mut faults = entry(Kind::Software, "page-faults", "page faults", opens(true));
+    let mut faults = entry(
+        EventKind::Software,
+        "page-faults",
+        "page faults",
+        opens(true),
+    );
     faults.aliases = &["faults"];
     Catalog {
         entries: vec![
-            entry(Kind::Hardware, "cycles", "CPU cycles", refused("no PMU")),
-            entry(Kind::Hardware, "branches", "", refused("no PMU")),
+            entry(
+                EventKind::Hardware,
+                "cycles",
+                "CPU cycles",
+                refused("no PMU"),
+            ),
+            entry(EventKind::Hardware, "branches", "", refused("no PMU")),
             faults,
-            entry(Kind::Software, "cs", "switches", refused("kernel only")),
-            entry(Kind::Raw, "cpu/event=N/", "event config:0-7", State::Form),
-            entry(Kind::Tracepoint, "sched:sched_switch", "", opens(false)),
-            entry(Kind::Tracepoint, "sched:sched_wakeup", "", State::NotProbed),
-            entry(Kind::Tracepoint, "irq:softirq_entry", "", State::NotProbed),
+            entry(
+                EventKind::Software,
+                "cs",
+                "switches",
+                refused("kernel only"),
+            ),
+            entry(
+                EventKind::Raw,
+                "cpu/event=N/",
+                "event config:0-7",
+                State::Form,
+            ),
+            entry(
+                EventKind::Tracepoint,
+                "sched:sched_switch",
+                "",
+                opens(false),
+            ),
+            entry(
+                EventKind::Tracepoint,
+                "sched:sched_wakeup",
+                "",
+                State::NotProbed,
+            ),
+            entry(
+                EventKind::Tracepoint,
+                "irq:softirq_entry",
+                "",
+                State::NotProbed,
+            ),
         ],
         unavailable: Vec::new(),
     }
@@ -127,7 +162,7 @@ fn kinds_that_cannot_be_listed_say_why() {
         .with_hint("mount it");
     let catalog = Catalog {
         entries: Vec::new(),
-        unavailable: vec![(Kind::Tracepoint, error)],
+        unavailable: vec![(EventKind::Tracepoint, error)],
     };
     assert_eq!(
         text(&catalog, false, true, Layout::PLAIN),
