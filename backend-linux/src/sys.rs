@@ -14,8 +14,7 @@ mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use calls::{
-    CpuMask, current_cpu, directory_entries, effective_user, has_time_stamps, link_target,
-    page_size, real_user, set_own_counters, thread_id,
+    current_cpu, directory_entries, has_time_stamps, link_target, page_size, set_own_counters,
 };
 pub(crate) use clock::monotonic_raw;
 pub(crate) use counter_fd::CounterFd;
