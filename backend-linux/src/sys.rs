@@ -40,7 +40,8 @@ pub(crate) mod event_type {
     pub(crate) const BREAKPOINT: u32 = 5;
 }
 
-/// The error number of the system call that just failed on this thread.
+/// The error number of the system call that just failed on this thread. nix's `Errno` makes 0 of those without a name, such as
+/// the 524 (`ENOTSUPP`) of some drivers.
 #[cold]
 #[inline(never)]
 pub(crate) fn last_errno() -> i32 {

@@ -71,11 +71,15 @@ impl Program {
         })
     }
 
-    /// Calls execve(2) with these arguments, which are the end of this program's; returns the errno.
-    fn execve(&self, file: &CStr, arguments: &[*const c_char]) -> Errno {
+    /// Calls execve(2) with these arguments, which are the end of this program's; returns the errno. nix's function makes
+    /// vectors of pointers, for which it takes the lock of the allocator.
+    fn execve(&self, file: &CStr, arguments: &[*const c_char]) -> i32 {
         debug_assert!(self.arguments.ends_with(arguments));
-        // SAFETY: both vectors end with a null, and point to NUL-terminated strings that live as long as `self`.
-        unsafe { sys::execve(file, arguments, &self.environment) }
+        // SAFETY: `file` ends with a NUL. Both vectors end with a null, and point to NUL-terminated
+        // strings that live as long as `self`. execve(2) is async-signal-safe and changes no memory
+        // unless it succeeds.
+        unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), self.environment.as_ptr()) };
+        Errno::last_raw()
     }
 }
 
@@ -109,7 +113,7 @@ pub(crate) fn child(program: &mut Program, parents_end: UnixStream, link: &UnixS
         default_signals();
         let errno = execute(program);
         // Without a parent there is nothing to report to.
-        let _ = write(link, &(errno as i32).to_ne_bytes());
+        let _ = write(link, &errno.to_ne_bytes());
     }
     sys::exit_at_once(127)
 }
@@ -136,17 +140,17 @@ fn default_signals() {
 ///
 /// Unlike execvp(3), and like a shell, it passes over a directory of `PATH` that may not be searched:
 /// that does not tell whether the program exists.
-fn execute(program: &mut Program) -> Errno {
-    let mut outcome = Errno::ENOENT;
+fn execute(program: &mut Program) -> i32 {
+    let mut outcome = libc::ENOENT;
     for file in &program.candidates {
         match program.execve(file, &program.arguments[1..]) {
-            Errno::ENOEXEC => {
+            libc::ENOEXEC => {
                 program.arguments[1] = file.as_ptr();
                 return program.execve(SHELL, &program.arguments);
             }
-            Errno::EACCES if program.is_search && !exists(file) => {}
-            Errno::EACCES => outcome = Errno::EACCES,
-            Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ESTALE | Errno::ETIMEDOUT => {}
+            libc::EACCES if program.is_search && !exists(file) => {}
+            libc::EACCES => outcome = libc::EACCES,
+            libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ESTALE | libc::ETIMEDOUT => {}
             other => return other,
         }
     }

@@ -1,28 +1,10 @@
-//! The system calls that take an `unsafe` block: nix has no function for them, or one that allocates.
-//!
-//! All but [`wait4`] and [`pidfd_open`] are async-signal-safe (signal-safety(7)).
+//! The system calls that take an `unsafe` block: nix has no function for them.
 
-use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
 use nix::errno::Errno;
 
-/// Calls execve(2); returns the errno. nix's function makes the vectors of pointers anew, which takes the allocator's lock.
-///
-/// # Safety
-/// Both vectors end with a null pointer; the others point to strings that end with a NUL.
-pub(crate) unsafe fn execve(
-    file: &CStr,
-    arguments: &[*const c_char],
-    environment: &[*const c_char],
-) -> Errno {
-    // SAFETY: `file` ends with a NUL, and the vectors are as the caller promises. No memory is changed unless it
-    // succeeds, and then it does not return.
-    unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-    Errno::last()
-}
-
-/// Ends the process without running what belongs to a parent that it was forked from: destructors, functions of atexit(3).
+/// Ends the process without running what belongs to a parent that it was forked from: destructors, functions of atexit(3). It is async-signal-safe.
 pub(crate) fn exit_at_once(code: i32) -> ! {
     // SAFETY: the process ends; what other threads and the C library would do at its end is not done.
     unsafe { libc::_exit(code) }

@@ -10,6 +10,8 @@ use nix::sched::sched_getcpu;
 use nix::sys::prctl::{task_perf_events_disable, task_perf_events_enable};
 use nix::unistd::{SysconfVar, sysconf};
 
+use super::last_errno;
+
 /// Returns the CPU that the calling thread runs on.
 pub(crate) fn current_cpu() -> u32 {
     // The kernel numbers CPUs with an unsigned int. Where the call is forbidden, it is a number that it refuses.
@@ -38,7 +40,7 @@ pub(crate) fn set_own_counters(count: bool) -> Result<(), i32> {
         true => task_perf_events_enable(),
         false => task_perf_events_disable(),
     };
-    done.map_err(|errno| errno as i32)
+    done.map_err(|_| last_errno())
 }
 
 /// Returns true if this thread may read the CPU's cycle counter: `PR_SET_TSC` of prctl(2) takes it away.

@@ -137,7 +137,7 @@ impl CounterFd {
         again(|| {
             // SAFETY: the kernel writes a u64 to the address, which is that of a local.
             let done = unsafe { request::id(self.raw(), &raw mut id) };
-            done.map_err(|errno| errno as i32)
+            done.map_err(|_| last_errno())
         })?;
         Ok(id)
     }
@@ -208,7 +208,7 @@ impl CounterFd {
     fn set_status(&self, flags: OFlag) -> Result<(), i32> {
         again(|| {
             let set = fcntl(self, FcntlArg::F_SETFL(flags));
-            set.map(drop).map_err(|errno| errno as i32)
+            set.map(drop).map_err(|_| last_errno())
         })
     }
 
@@ -235,7 +235,7 @@ impl CounterFd {
         again(|| {
             // SAFETY: the request declares what it reads, and every caller has its argument from a live reference to that.
             let done = unsafe { request(self.raw(), argument) };
-            done.map(drop).map_err(|errno| errno as i32)
+            done.map(drop).map_err(|_| last_errno())
         })
     }
 }

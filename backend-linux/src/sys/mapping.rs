@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::{CounterFd, Process, page_size};
+use super::{CounterFd, Process, last_errno, page_size};
 use crate::user_read::UserPage;
 
 /// The access to mapped pages.
@@ -72,7 +72,7 @@ impl Mapping {
             // SAFETY: as above.
             None => unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) },
         };
-        let start = mapped.map_err(|errno| errno as i32)?.cast();
+        let start = mapped.map_err(|_| last_errno())?.cast();
         Ok(Self {
             start,
             len,

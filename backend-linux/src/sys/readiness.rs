@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
+use super::last_errno;
+
 /// The end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
@@ -31,6 +33,6 @@ pub(crate) fn poll(
         Ok(0) => Ok(Readiness::TimedOut),
         Ok(_) => Ok(Readiness::Ready),
         Err(Errno::EINTR) => Ok(Readiness::Interrupted),
-        Err(errno) => Err(errno as i32),
+        Err(_) => Err(last_errno()),
     }
 }
