@@ -17,7 +17,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::geteuid;
 
 use crate::device::Claimed;
-use crate::sys::byte_lock;
+use crate::sys::{LockKind, READ_LOCK, UNLOCKED, WRITE_LOCK, byte_lock};
 
 /// The file of root's locks, in a directory that is root's and empty after a boot.
 const FILE: &str = "/var/run/quipu-pctr";
@@ -83,7 +83,7 @@ impl<'a> Locks<'a> {
     /// locks, is nobody's.
     pub(crate) fn take(self, byte: u8) -> Result<(), Claimed> {
         for file in self.files() {
-            let Err(refused) = set(file, byte, libc::F_WRLCK.into()) else {
+            let Err(refused) = set(file, byte, WRITE_LOCK) else {
                 continue;
             };
             let is_locked = matches!(refused, Errno::EAGAIN | Errno::EACCES);
@@ -92,7 +92,7 @@ impl<'a> Locks<'a> {
                 return Err(owner);
             }
             // It may have been unlocked just now. What stays locked for reading is free all the same.
-            let _ = set(file, byte, libc::F_WRLCK.into());
+            let _ = set(file, byte, WRITE_LOCK);
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<'a> Locks<'a> {
     /// Unlocks a byte. What cannot be unlocked ends with the process.
     pub(crate) fn release(self, byte: u8) {
         for file in self.files() {
-            let _ = set(file, byte, libc::F_UNLCK.into());
+            let _ = set(file, byte, UNLOCKED);
         }
     }
 
@@ -139,7 +139,7 @@ fn open_own(path: &Path) -> Option<File> {
 }
 
 /// Sets a lock on a byte, or removes it (`F_SETLK`).
-fn set(file: &File, byte: u8, kind: libc::c_int) -> nix::Result<()> {
+fn set(file: &File, byte: u8, kind: LockKind) -> nix::Result<()> {
     fcntl(file, FcntlArg::F_SETLK(&byte_lock(byte, kind))).map(drop)
 }
 
@@ -147,9 +147,9 @@ fn set(file: &File, byte: u8, kind: libc::c_int) -> nix::Result<()> {
 /// permission to write and on OpenBSD is in the way of these, has no process.
 fn owner(file: &File, byte: u8) -> Option<Claimed> {
     // What is in the way of a lock for reading is one for writing.
-    let mut found = byte_lock(byte, libc::F_RDLCK.into());
+    let mut found = byte_lock(byte, READ_LOCK);
     fcntl(file, FcntlArg::F_GETLK(&mut found)).ok()?;
-    let is_set = libc::c_int::from(found.l_type) != libc::c_int::from(libc::F_UNLCK);
+    let is_set = found.l_type != UNLOCKED;
     let pid = u32::try_from(found.l_pid).ok().filter(|&pid| pid > 0)?;
     is_set.then_some(Claimed { pid: Some(pid) })
 }
@@ -208,8 +208,8 @@ mod tests {
         let file = open(kind == "write").unwrap();
         for byte in [0, 1, 2, 3, TURN] {
             match kind.as_str() {
-                "read" => set(&file, byte, libc::F_RDLCK.into()).unwrap(),
-                "write" => set(&file, byte, libc::F_WRLCK.into()).unwrap(),
+                "read" => set(&file, byte, READ_LOCK).unwrap(),
+                "write" => set(&file, byte, WRITE_LOCK).unwrap(),
                 _ => file.lock().unwrap(),
             }
         }

@@ -28,12 +28,17 @@ pub(crate) fn ioctl(node: &File, word: u32, argument: &mut [u8]) -> Result<(), E
     Errno::result(status).map(drop)
 }
 
+/// A kind of lock of fcntl(2): its constants are ints on some systems, and the field is a short.
+pub(crate) type LockKind = libc::c_short;
+pub(crate) const READ_LOCK: LockKind = libc::F_RDLCK as _;
+pub(crate) const WRITE_LOCK: LockKind = libc::F_WRLCK as _;
+pub(crate) const UNLOCKED: LockKind = libc::F_UNLCK as _;
+
 /// Returns a lock of one byte of a file, for fcntl(2).
-pub(crate) fn byte_lock(byte: u8, kind: libc::c_int) -> libc::flock {
+pub(crate) fn byte_lock(byte: u8, kind: LockKind) -> libc::flock {
     // SAFETY: its fields are numbers, so all zeros are a value of it.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    // The constants are declared as int, and fit the fields (fcntl(2)).
-    lock.l_type = kind as libc::c_short;
+    lock.l_type = kind;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = byte.into();
     lock.l_len = 1;

@@ -28,22 +28,26 @@ impl MsrArguments {
 }
 
 /// `CPUCTL_RDMSR`.
-const READ: u64 = nix::request_code_readwrite!(b'c', 1, size_of::<MsrArguments>()) as u64;
+const READ: u32 = number(nix::request_code_readwrite!(
+    b'c',
+    1,
+    size_of::<MsrArguments>()
+));
 /// `CPUCTL_WRMSR`.
-const WRITE: u64 = nix::request_code_readwrite!(b'c', 2, size_of::<MsrArguments>()) as u64;
+const WRITE: u32 = number(nix::request_code_readwrite!(
+    b'c',
+    2,
+    size_of::<MsrArguments>()
+));
 
-nix::ioctl_readwrite_bad!(
-    /// Reads a register (`CPUCTL_RDMSR`).
-    read_msr,
-    READ,
-    MsrArguments
-);
-nix::ioctl_readwrite_bad!(
-    /// Writes a register (`CPUCTL_WRMSR`).
-    write_msr,
-    WRITE,
-    MsrArguments
-);
+/// Returns the number of a request, which has 32 bits in a type that may have more, or a sign.
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "the type differs from system to system"
+)]
+const fn number(request: nix::sys::ioctl::ioctl_num_type) -> u32 {
+    request as u32
+}
 
 /// Checks the numbers of amd64 and of i386. Tests are built with this file on every system, of which Linux has the same
 /// bits for a request that reads and writes.

@@ -41,7 +41,11 @@ fn of_this_process() -> Outcome<DmemInfo> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|_| ESYS)?;
     let mut info = parse(&status);
     let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().ok_or(ESYS)?;
-    info.pagesize = page_size.into();
+    // A c_long has 32 bits on some targets, where this is lossless.
+    #[allow(clippy::cast_lossless)]
+    {
+        info.pagesize = page_size as c_longlong;
+    }
     Ok(info)
 }
 

@@ -9,10 +9,23 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use quipu_hal::Result;
 
-use super::{MsrArguments, read_msr, write_msr};
+use super::{MsrArguments, READ, WRITE};
 use crate::bus::errors::{KernelDriver, Operation, Settings};
 use crate::bus::files::CpuFiles;
 use crate::bus::{self, LikelyOwner, MsrBus};
+
+nix::ioctl_readwrite_bad!(
+    /// Reads a register.
+    read_msr,
+    READ,
+    MsrArguments
+);
+nix::ioctl_readwrite_bad!(
+    /// Writes a register.
+    write_msr,
+    WRITE,
+    MsrArguments
+);
 
 /// The registers of the CPUs by way of the `cpuctl` driver, which moves to the CPU for each access.
 #[derive(Debug)]

@@ -59,9 +59,9 @@ struct Bench {
     directory: TempDir,
 }
 
-fn page_size() -> i64 {
+fn page_size() -> std::ffi::c_long {
     let size = sysconf(SysconfVar::PAGE_SIZE).expect("a number");
-    size.expect("every system has one").into()
+    size.expect("every system has one")
 }
 
 impl Bench {
