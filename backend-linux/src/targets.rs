@@ -6,13 +6,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::gettid;
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file::{self, Unread};
 use crate::parts::Attachment;
 use crate::privileges::word;
 use crate::sorted::insert;
-use crate::sys::{Attach, current_cpu, thread_id};
+use crate::sys::{Attach, current_cpu};
 use crate::topology::Topology;
 
 /// The attachments of a target, and what has to stay open while counters are attached to them.
@@ -95,7 +96,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
 pub(crate) fn is_calling_thread(target: &Target) -> bool {
     match target {
         Target::CurrentThread => true,
-        Target::Thread(tid) => *tid == thread_id(),
+        Target::Thread(tid) => *tid == gettid().as_raw(),
         _ => false,
     }
 }
@@ -285,7 +286,7 @@ mod tests {
     /// Not a process, though the thread may be its only one, nor the CPU that it is on.
     #[test]
     fn the_calling_thread_is_no_other_target() {
-        let tid = thread_id();
+        let tid = gettid().as_raw();
         assert!(is_calling_thread(&Target::CurrentThread));
         assert!(is_calling_thread(&Target::Thread(tid)));
         let pid = i32::try_from(std::process::id()).expect("a pid");

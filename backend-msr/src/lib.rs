@@ -9,6 +9,7 @@ mod layout;
 mod pmu;
 mod probe;
 pub mod sim;
+mod sys;
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 pub use bus::Cpuctl;

@@ -14,6 +14,7 @@ mod on_demand;
 mod pmu;
 pub mod simulation;
 mod sweep;
+mod sys;
 
 use std::path::Path;
 use std::sync::Arc;

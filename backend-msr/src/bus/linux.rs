@@ -64,7 +64,7 @@ fn settings() -> Settings {
     let chosen = |modes: String| Some(modes.split_once('[')?.1.split_once(']')?.0.to_owned());
     let allow = fs::read_to_string("/sys/module/msr/parameters/allow_writes").ok();
     Settings {
-        root: rustix::process::geteuid().is_root(),
+        root: nix::unistd::geteuid().is_root(),
         lockdown: lockdown.and_then(chosen),
         allow_writes: allow.map(|text| text.trim().to_owned()),
         securelevel: None,

@@ -2,28 +2,22 @@
 
 use std::ffi::c_longlong;
 
+use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_gettime};
+
 use crate::code::call_or;
 use crate::hardware::max_mhz;
 
-fn nanoseconds(clock: libc::clockid_t) -> c_longlong {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the clock is one of the system's, and `time` is written to.
-    let status = unsafe { libc::clock_gettime(clock, &mut time) };
-    if status != 0 {
-        return 0;
-    }
-    c_longlong::from(time.tv_sec) * 1_000_000_000 + c_longlong::from(time.tv_nsec)
+fn nanoseconds(clock: ClockId) -> c_longlong {
+    clock_gettime(clock).map_or(0, |time| time.num_nanoseconds())
 }
 
 fn real() -> c_longlong {
-    nanoseconds(libc::CLOCK_MONOTONIC)
+    nanoseconds(ClockId::CLOCK_MONOTONIC)
 }
 
 fn of_thread() -> c_longlong {
-    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+    nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns cycles at the rate that the library says the CPU has.

@@ -7,10 +7,12 @@ use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
+use nix::sys::signal::SigSet;
 use quipu::{Error, ErrorKind};
 
 use crate::abi::V7_2;
 use crate::library::LIBRARY;
+use crate::sys::contains;
 
 /// A return code other than [`OK`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,12 +131,7 @@ pub(crate) fn is_handling() -> bool {
 
 /// Returns true if this thread gets no signals of a number, as in the handler of that.
 fn is_blocked(signal: c_int) -> bool {
-    // SAFETY: the set is written to by the first call before the second reads it.
-    unsafe {
-        let mut blocked = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut blocked) == 0
-            && libc::sigismember(&blocked, signal) == 1
-    }
+    SigSet::thread_get_mask().is_ok_and(|blocked| contains(&blocked, signal))
 }
 
 /// Calls the program's handler of overflows in the handler of a signal.

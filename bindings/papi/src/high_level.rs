@@ -101,13 +101,11 @@ fn counted(text: &str) -> Option<Counted> {
 extern "C" fn thread_id() -> std::ffi::c_ulong {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: it only returns a number.
-        unsafe { libc::gettid() as std::ffi::c_ulong }
+        nix::unistd::gettid().as_raw() as std::ffi::c_ulong
     }
     #[cfg(not(target_os = "linux"))]
     {
-        // SAFETY: it only returns a number.
-        unsafe { libc::pthread_self() as std::ffi::c_ulong }
+        nix::sys::pthread::pthread_self() as std::ffi::c_ulong
     }
 }
 
@@ -119,10 +117,7 @@ fn initialize() -> Outcome {
         crate::thread::PAPI_thread_init(Some(thread_id));
     }
     LIBRARY.add_level(HIGH_LEVEL);
-    let registered = REPORTED.get_or_init(|| {
-        // SAFETY: the function has the type that is asked for.
-        unsafe { libc::atexit(report::at_exit) == 0 }
-    });
+    let registered = REPORTED.get_or_init(|| crate::sys::at_exit(report::at_exit));
     match registered {
         true => Ok(()),
         false => Err(EMISC),

@@ -30,5 +30,6 @@ mod profile;
 mod rate;
 mod sets;
 mod standard;
+mod sys;
 mod thread;
 mod user_events;

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_longlong};
 
+use nix::unistd::{SysconfVar, sysconf};
+
 use crate::abi::DmemInfo;
 use crate::code::{EINVAL, ESYS, Outcome, done, write};
 
@@ -35,17 +37,15 @@ fn parse(status: &str) -> DmemInfo {
     info
 }
 
-// A c_long has 32 bits on some targets, where this is lossless.
-#[allow(clippy::cast_lossless)]
-fn page_size() -> c_longlong {
-    // SAFETY: it only looks a number up.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as c_longlong }
-}
-
 fn of_this_process() -> Outcome<DmemInfo> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|_| ESYS)?;
     let mut info = parse(&status);
-    info.pagesize = page_size();
+    let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().ok_or(ESYS)?;
+    // A c_long has 32 bits on some targets, where this is lossless.
+    #[allow(clippy::cast_lossless)]
+    {
+        info.pagesize = page_size as c_longlong;
+    }
     Ok(info)
 }
 

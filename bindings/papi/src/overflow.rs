@@ -45,7 +45,7 @@ pub(crate) struct Overflow {
     handler: Option<Handler>,
     flags: c_int,
     #[cfg(target_os = "linux")]
-    timer: Option<timer::Timer>,
+    timer: Option<crate::sys::Timer>,
     #[cfg(target_os = "linux")]
     listening: Vec<signal::Listening>,
 }
@@ -224,7 +224,7 @@ pub(crate) fn arm(set: &mut Set, number: c_int) -> Outcome {
     if set.is_told_by_kernel() {
         listen(set, number)?;
     } else {
-        set.overflow.timer = Some(timer::Timer::start(number)?);
+        set.overflow.timer = Some(timer::start(number)?);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = number;

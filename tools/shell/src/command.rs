@@ -106,21 +106,20 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 /// Does `work` on these CPUs (sched_setaffinity(2)); a process made there begins on them.
 #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
 fn on_cpus<T>(cpus: &[u32], work: impl FnOnce() -> T) -> Result<T, Failure> {
-    use rustix::io::Errno;
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::errno::Errno;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
 
-    let fail = |error: Errno| cannot_keep_on(cpus, &error.to_string());
-    let before = sched_getaffinity(None).map_err(fail)?;
+    let fail = |errno: Errno| cannot_keep_on(cpus, &io::Error::from(errno).to_string());
+    let this_thread = Pid::from_raw(0);
+    let before = sched_getaffinity(this_thread).map_err(fail)?;
     let mut wanted = CpuSet::new();
     for &cpu in cpus {
-        let cpu = usize::try_from(cpu)
-            .ok()
-            .filter(|&cpu| cpu < CpuSet::MAX_CPU);
-        wanted.set(cpu.ok_or_else(|| fail(Errno::INVAL))?);
+        wanted.set(cpu as usize).map_err(fail)?;
     }
-    sched_setaffinity(None, &wanted).map_err(fail)?;
+    sched_setaffinity(this_thread, &wanted).map_err(fail)?;
     let done = work();
-    sched_setaffinity(None, &before).map_err(fail)?;
+    sched_setaffinity(this_thread, &before).map_err(fail)?;
     Ok(done)
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
+use nix::fcntl::OFlag;
 
 use crate::Failure;
 
@@ -118,9 +118,8 @@ impl Control {
         // A pipe is opened for both, so that it does not end when its writer closes it, and opening does not wait.
         let both = |path: &Path| {
             let mut options = OpenOptions::new();
-            let flags = OFlags::NONBLOCK.bits();
             options
-                .custom_flags(flags.cast_signed())
+                .custom_flags(OFlag::O_NONBLOCK.bits())
                 .read(true)
                 .write(true);
             options

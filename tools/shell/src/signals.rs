@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
+use nix::errno::Errno;
+use nix::unistd::{getpgrp, tcgetpgrp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level::pipe};
 
@@ -30,8 +30,7 @@ impl Signals {
     /// limit of the process is a failed write (SIGXFSZ, setrlimit(2)).
     pub fn watch() -> Result<Self, Failure> {
         Self::register().map_err(|e| {
-            let files = io::Error::from(rustix::io::Errno::MFILE);
-            let hint = match e.raw_os_error() == files.raw_os_error() {
+            let hint = match e.raw_os_error() == Some(Errno::EMFILE as i32) {
                 true => ": quipu needs some 12 files beside those of its events; raise the limit (ulimit -n 64)",
                 false => "",
             };

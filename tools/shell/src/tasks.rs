@@ -1,13 +1,15 @@
 //! Processes, threads and files of this system: which tasks run, and how many files may be open.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use quipu::Target;
 
 /// Raises the limit of open files as far as this process may (getrlimit(2), `RLIMIT_NOFILE`): each
 /// event takes a file on each CPU or thread. Where that is refused, opening an event beyond the limit
 /// fails with the reason.
 pub fn raise_open_file_limit() {
-    // rustix's getrlimit panics where a seccomp filter forbids the call.
-    let _ = rlimit::increase_nofile_limit(u64::MAX);
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// Returns true if any of these processes and threads runs. A target that is not a task always does. Only Linux

@@ -4,13 +4,15 @@ use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use nix::unistd::gettid;
 use quipu::Overflows;
 
 use super::Handler;
-use super::handling::{install, is_unhandled, keeping_errno};
+use super::handling::{install, keeping_errno};
 use crate::code::{ENOMEM, Outcome, defer, handling};
 use crate::library::lock;
 use crate::profile::Profiled;
+use crate::sys::{is_default, owner, raise};
 
 /// Returns the signal of overflows, PAPI's.
 pub(crate) fn number() -> c_int {
@@ -97,7 +99,7 @@ impl Drop for Listening {
 /// Installs the handlers. Where too many signals are pending, the kernel sends `SIGIO` in place of the one asked for (fcntl(2),
 /// `F_SETSIG`), which ends a program that does not handle it.
 pub(super) fn install_handler() -> Outcome {
-    if is_unhandled(libc::SIGIO) {
+    if is_default(libc::SIGIO) {
         install(libc::SIGIO, on_plain_signal)?;
     }
     install(number(), on_signal)
@@ -106,11 +108,9 @@ pub(super) fn install_handler() -> Outcome {
 /// Sends the signal that came while the thread was inside of the library once more, to be handled outside.
 #[cold]
 pub(crate) fn again() {
-    // SAFETY: handlers of both signals are installed, as one came before. Where too many are pending, only the plain one is sent.
-    unsafe {
-        if libc::raise(number()) != 0 {
-            libc::raise(libc::SIGIO);
-        }
+    // Handlers of both signals are installed, as one came before. Where too many are pending, only the plain one is sent.
+    if raise(number()).is_err() {
+        let _ = raise(libc::SIGIO);
     }
 }
 
@@ -145,8 +145,7 @@ extern "C" fn on_plain_signal(signal: c_int, _: *mut libc::siginfo_t, context: *
 
 /// Returns the calling thread's number, which is never 0.
 fn tid() -> c_int {
-    // SAFETY: it only returns a number.
-    unsafe { libc::gettid() }
+    gettid().as_raw()
 }
 
 /// Returns the descriptor that a signal is about (`_sigpoll` of `include/uapi/asm-generic/siginfo.h`).
@@ -209,21 +208,8 @@ impl Place {
 
     /// Returns true if the kernel tells the calling thread of this place's overflows (fcntl(2), `F_GETOWN_EX`).
     fn tells_this_thread(&self) -> bool {
-        /// `struct f_owner_ex` of `include/uapi/asm-generic/fcntl.h`.
-        #[repr(C)]
-        struct Owner {
-            kind: c_int,
-            id: c_int,
-        }
-        const F_GETOWN_EX: c_int = 16;
-        const F_OWNER_TID: c_int = 0;
-
         let descriptor = self.descriptor.load(Ordering::Relaxed);
-        let mut owner = Owner { kind: -1, id: 0 };
-        // SAFETY: the kernel writes a struct of this layout; it refuses a descriptor that there is not.
-        descriptor >= 0
-            && unsafe { libc::fcntl(descriptor, F_GETOWN_EX, &raw mut owner) } == 0
-            && (owner.kind, owner.id) == (F_OWNER_TID, tid())
+        descriptor >= 0 && owner(descriptor) == Some(tid())
     }
 
     /// Takes an overflow: the first one of a handling, before which the counter is stopped, or one of the listener of the

@@ -3,59 +3,22 @@
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::atomic::Ordering;
 
+use nix::sys::time::{TimeSpec, TimeValLike as _};
+
 use super::Handler;
 use super::handling::{install, keeping_errno};
 use crate::code::{ESYS, Outcome, handling, is_inside};
 use crate::library::LIBRARY;
 use crate::option::ITIMER;
+use crate::sys::Timer;
 
-/// A timer that is running.
-pub(super) struct Timer(libc::timer_t);
-
-// SAFETY: it names a timer of the process, which any thread may delete.
-unsafe impl Send for Timer {}
-
-impl Timer {
-    /// Starts a timer of the calling thread's CPU time for an event set.
-    pub(super) fn start(number: c_int) -> Outcome<Self> {
-        let signal = ITIMER[1].load(Ordering::Relaxed);
-        install(signal, on_signal)?;
-        // SAFETY: zeros are a value of the struct.
-        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = signal;
-        event.sigev_value.sival_ptr = number as usize as *mut c_void;
-        // SAFETY: it only returns a number.
-        event.sigev_notify_thread_id = unsafe { libc::gettid() };
-        let mut timer: libc::timer_t = std::ptr::null_mut();
-        // SAFETY: the structs are filled in, and `timer` is written to.
-        if unsafe { libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) } != 0
-        {
-            return Err(ESYS);
-        }
-        let timer = Self(timer);
-        let every = i64::from(ITIMER[2].load(Ordering::Relaxed).max(1));
-        let interval = libc::timespec {
-            tv_sec: (every / 1_000_000_000) as libc::time_t,
-            tv_nsec: (every % 1_000_000_000) as libc::c_long,
-        };
-        let times = libc::itimerspec {
-            it_interval: interval,
-            it_value: interval,
-        };
-        // SAFETY: the timer was made above.
-        match unsafe { libc::timer_settime(timer.0, 0, &times, std::ptr::null_mut()) } {
-            0 => Ok(timer),
-            _ => Err(ESYS),
-        }
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        // SAFETY: the timer was made by `start`, and is deleted once.
-        unsafe { libc::timer_delete(self.0) };
-    }
+/// Starts a timer of the calling thread's CPU time for an event set.
+pub(super) fn start(number: c_int) -> Outcome<Timer> {
+    let signal = ITIMER[1].load(Ordering::Relaxed);
+    install(signal, on_signal)?;
+    let every = i64::from(ITIMER[2].load(Ordering::Relaxed).max(1));
+    let value = number as usize as *mut c_void;
+    Timer::start(signal, value, TimeSpec::nanoseconds(every)).map_err(|_| ESYS)
 }
 
 /// Returns the address of the instruction that the signal interrupted.

@@ -7,9 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{dup2_stdout, geteuid};
 use quipu_perf_data::{Compressor, Error, Features, RecordedEvent, StreamWriter, Writer};
-use rustix::process::geteuid;
-use rustix::stdio::dup2_stdout;
 
 use quipu_shell::Failure;
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use nix::unistd::{SysconfVar, sysconf};
 use quipu::Event;
 use quipu_linux::tracefs::Tracefs;
 use quipu_perf_data::TracingData;
@@ -35,7 +36,8 @@ pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Tra
     let root = Tracefs::find().ok()?.root().join("events");
     let read = |path: &str| read(&root.join(path));
     let mut data = TracingData::default();
-    data.page_size = rustix::param::page_size().try_into().ok()?;
+    let page_size = sysconf(SysconfVar::PAGE_SIZE).ok()??;
+    data.page_size = page_size.try_into().ok()?;
     data.header_page = read("header_page")?;
     data.header_event = read("header_event")?;
     for (system, name) in tracepoints {

@@ -163,7 +163,7 @@ fn is_of_another_user(file: &File) -> bool {
     cfg_if::cfg_if! {
         if #[cfg(unix)] {
             let owner = file.metadata().map(|m| std::os::unix::fs::MetadataExt::uid(&m));
-            owner.is_ok_and(|owner| owner != 0 && owner != rustix::process::geteuid().as_raw())
+            owner.is_ok_and(|owner| owner != 0 && owner != nix::unistd::geteuid().as_raw())
         } else {
             let _ = file;
             false

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{Access, access};
+use nix::unistd::{AccessFlags, access};
 
 use super::facts::{DeviceFacts, Facts, MachineFacts};
 
@@ -26,7 +26,7 @@ pub(super) fn add(facts: Facts) -> Facts {
             kernel: sysctl("kern.osrelease"),
             cpu: sysctl("hw.model"),
             cpus_online: online.and_then(|number| number.parse().ok()),
-            user_id: Some(rustix::process::geteuid().as_raw()),
+            user_id: Some(nix::unistd::geteuid().as_raw()),
             ..facts.machine
         },
         device: of_this.map(|(_, backend, path)| device(backend, path)),
@@ -49,7 +49,7 @@ fn device(backend: &'static str, path: &'static str) -> DeviceFacts {
         path: path.display().to_string(),
         backend,
         exists: path.exists(),
-        readable: may(Access::READ_OK),
-        writable: may(Access::WRITE_OK),
+        readable: may(AccessFlags::R_OK),
+        writable: may(AccessFlags::W_OK),
     }
 }

@@ -198,7 +198,7 @@ fn privilege_facts(privileges: &Privileges, tried: &Tried) -> PrivilegeFacts {
     PrivilegeFacts {
         user_id: privileges
             .uid
-            .or_else(|| Some(rustix::process::geteuid().as_raw())),
+            .or_else(|| Some(nix::unistd::geteuid().as_raw())),
         perf_event_paranoid: privileges.perf_event_paranoid,
         exempt: privileges.is_perfmon_capable(),
         may_count: MayCount {

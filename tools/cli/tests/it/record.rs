@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
+use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,6 +59,11 @@ struct Bench {
     directory: TempDir,
 }
 
+fn page_size() -> std::ffi::c_long {
+    let size = sysconf(SysconfVar::PAGE_SIZE).expect("a number");
+    size.expect("every system has one")
+}
+
 impl Bench {
     /// Compiles the program, if there is a C compiler and events may be sampled.
     fn new(test: &str) -> Option<Self> {
@@ -83,7 +89,7 @@ impl Bench {
         let compiled = std::process::Command::new("cc")
             // Without optimization every function has its frame.
             .args(["-O0", "-g", "-no-pie", "-fno-omit-frame-pointer"])
-            .arg(format!("-DPAGE={}", rustix::param::page_size()))
+            .arg(format!("-DPAGE={}", page_size()))
             .arg("-o")
             .args([&self.path(name), &file])
             .output();

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use quipu::msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
@@ -17,7 +19,6 @@ use quipu_stat::{
     AggregateBy, Aggregation, Backends, Lines, Note, Options, Output, Plan, Row, Session, Sets,
     notes,
 };
-use rustix::process::{Pid, Signal, kill_process};
 
 /// Intel, version 4: with global control.
 const GENERATION: Generation = Generation::ALL[5];
@@ -491,7 +492,7 @@ fn held(kept: &Kept) -> [u64; 4] {
 }
 
 fn end(mut child: Child, signal: Signal) -> std::process::ExitStatus {
-    kill_process(Pid::from_child(&child), signal).expect("a signal");
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("a signal");
     child.wait().expect("its end")
 }
 
@@ -499,8 +500,13 @@ const LEFT: [u64; 4] = [0, 0x3_0005, 0x1234, 0];
 
 #[test]
 fn signals_that_end_a_measurement_leave_the_registers_as_they_were() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
-        if signal == Signal::HUP && hangup_is_ignored() {
+    for signal in [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ] {
+        if signal == Signal::SIGHUP && hangup_is_ignored() {
             eprintln!("SKIP signals_that_end_a_measurement: SIGHUP is ignored here");
             continue;
         }
@@ -523,7 +529,7 @@ fn signals_that_end_a_measurement_leave_the_registers_as_they_were() {
 fn after_a_kill_the_journal_puts_the_registers_back() {
     let directory = tempfile::tempdir().expect("a directory");
     let (kept, child) = start(directory.path());
-    assert!(!end(child, Signal::KILL).success());
+    assert!(!end(child, Signal::SIGKILL).success());
     assert_ne!(held(&kept), LEFT, "a killed process cannot restore them");
     let journal = directory.path().join("journal");
     let bus = Mirrored::of(directory.path());
