@@ -30,6 +30,15 @@ static CALLING_THREAD: [Attachment; 1] = [Attachment {
     part: Part::whole(),
 }];
 
+/// Returns true if counters of a target are attached to threads, so that those that they make can inherit them.
+#[cfg(feature = "names")]
+pub(crate) fn has_threads(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::CurrentThread | Target::Thread(_) | Target::ThreadOnCpu { .. } | Target::Process(_)
+    )
+}
+
 /// Returns the attachments of a target. A process gives the threads it has at this moment.
 pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
     let mut cgroup = None;
