@@ -141,7 +141,7 @@ cfg_if::cfg_if! {
             })
         }
     } else {
-        /// Refuses: this system does not tell.
+        /// Refuses: this system does not report it.
         fn current_cpu() -> Result<u32> {
             let attempted = "find out which CPU this thread is on";
             Err(Error::new(ErrorKind::UnsupportedFeature, attempted))

@@ -80,7 +80,7 @@ impl<'a> Locks<'a> {
     ///
     /// # Errors
     /// [`Claimed`] if another process has it. What cannot be locked for another reason, as on a file system without
-    /// locks, is nobody's.
+    /// locks, counts as free.
     pub(crate) fn take(self, byte: u8) -> Result<(), Claimed> {
         for file in self.files() {
             let Err(refused) = set(file, byte, WRITE_LOCK) else {
@@ -220,7 +220,7 @@ mod tests {
     fn files() -> (tempfile::TempDir, File, File) {
         let directory = tempfile::tempdir().unwrap();
         let own = open_own(&directory.path().join("own")).unwrap();
-        // The node of a real device is nobody's own, but a file is as good.
+        // The node of a real device has no single owner, but a file is as good.
         let node = open_own(&directory.path().join("node")).unwrap();
         (directory, own, node)
     }

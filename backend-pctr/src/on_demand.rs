@@ -17,7 +17,7 @@ use crate::node::{open_error, refuse_hazard, this_driver};
 /// the driver stops the kernel when the device is read, and most of what a program asks for is not in it.
 ///
 /// Its [capabilities](Backend::capabilities) are those of the kernel and of the permissions of the node. The number of
-/// counters is not among them, since only the driver tells.
+/// counters is not among them, since only the driver knows it.
 pub struct OnDemand<B, F> {
     capabilities: Capabilities,
     open: F,
@@ -91,7 +91,7 @@ impl<B, F> fmt::Debug for OnDemand<B, F> {
     }
 }
 
-/// Returns the number of CPUs that threads run on; 1 if the system does not tell.
+/// Returns the number of CPUs that threads run on; 1 if the system does not report it.
 pub(crate) fn cpus_online() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

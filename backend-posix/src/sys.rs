@@ -59,7 +59,7 @@ pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
 /// Returns the resource usage, without wall time; CPU time is user plus system time.
 ///
 /// # Errors
-/// `UnsupportedFeature` for a thread where the system cannot tell of one; else the system's refusal.
+/// `UnsupportedFeature` for a thread if the system has no usage of threads; else the system's refusal.
 pub(crate) fn usage(who: Who) -> Result<Usage> {
     let who = match who {
         Who::Thread => RUSAGE_THREAD.ok_or_else(|| {

@@ -40,7 +40,7 @@ impl LinuxMsr {
     }
 }
 
-/// The CPUs that have a file, and those of which that cannot be told: opening it tells why.
+/// Returns the CPUs that have a file, and those for which that is not known: opening it fails with the reason.
 fn nodes(directory: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let node = |entry: fs::DirEntry| {

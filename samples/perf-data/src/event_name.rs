@@ -1,4 +1,4 @@
-//! Names of events that have none in their file: of those that the kernel's own numbers tell.
+//! Names of events that have none in their file: of those that the kernel's own numbers identify.
 
 use quipu_hal::{
     Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, EventSpec,

@@ -1,4 +1,4 @@
-//! Features: what a file tells of the machine and the recording (`HEADER_*`,
+//! Features: what a file says of the machine and the recording (`HEADER_*`,
 //! `tools/perf/util/header.h`; their contents in `tools/perf/util/header.c`).
 
 use crate::attr::EventAttr;

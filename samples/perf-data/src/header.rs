@@ -115,7 +115,7 @@ impl Header {
         }
         self.attrs.write(&mut out);
         self.data.write(&mut out);
-        // Event types: a section that nobody has written since 2013.
+        // Event types: a section that no program has written since 2013.
         Section::default().write(&mut out);
         for word in self.features {
             out.extend_from_slice(&word.to_ne_bytes());

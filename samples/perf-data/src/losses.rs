@@ -10,7 +10,7 @@ const LEFT_OUT: u16 = 1 << 15;
 
 /// Numbers of samples that were lost, by event.
 ///
-/// A loss may be told twice: by [`Record::Lost`] where it happened, as records of any event and kind
+/// A loss may be recorded twice: by [`Record::Lost`] where it happened, as records of any event and kind
 /// that shared a ring buffer, and by [`Record::LostSamples`] at the end of the recording, as samples of one
 /// counter (perf 6.0 and `quipu record`). The latter counts, where it is there. A [`Record::LostSamples`]
 /// with a time is the kernel's own, of samples that never reached the ring.
@@ -33,7 +33,7 @@ const LEFT_OUT: u16 = 1 << 15;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Losses {
     events: HashMap<u64, usize>,
-    /// Losses that counters told at the end; the last are of an event that is not known.
+    /// Losses that counters reported at the end; the last are of an event that is not known.
     counted: Vec<u64>,
     /// Samples that never reached a ring, likewise.
     before_rings: Vec<u64>,
@@ -56,7 +56,7 @@ impl Losses {
         }
     }
 
-    /// Takes note of a record; of others than those of loss there is nothing to note.
+    /// Accounts for a record of loss; ignores all others.
     ///
     /// # Errors
     /// As [`RawRecord::decode`].
@@ -124,7 +124,7 @@ impl Losses {
         }
     }
 
-    /// Returns true if counters told their losses at the end.
+    /// Returns true if counters reported their losses at the end.
     fn is_counted(&self) -> bool {
         self.counted.iter().any(|count| *count > 0)
     }

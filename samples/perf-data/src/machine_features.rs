@@ -1,4 +1,4 @@
-//! Features that tell of the machine: its PMUs, and how its CPUs, caches and memory lie to each other (`HEADER_PMU_MAPPINGS`,
+//! Features of the machine: its PMUs, and how its CPUs, caches and memory lie to each other (`HEADER_PMU_MAPPINGS`,
 //! `HEADER_CPU_TOPOLOGY`, `HEADER_NUMA_TOPOLOGY`, `HEADER_CACHE` and `HEADER_MEM_TOPOLOGY`, `tools/perf/util/header.c`).
 
 use crate::Result;

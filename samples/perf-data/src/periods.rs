@@ -11,9 +11,9 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The counters of an event, and when each gave its last sample.
 ///
-/// A sample stands for as many events as its period says, which the kernel computes from what the counter told. A
+/// A sample stands for as many events as its period says, which the kernel computes from what the counter counted. A
 /// counter that jumped makes it absurd, and so is a period longer than the event ([`MaxRate`]) can have filled
-/// since the counter's sample before. Where it cannot be told which counter gave a sample, as with inherited events
+/// since the counter's sample before. If it is unknown which counter gave a sample, as with inherited events
 /// without `PERF_SAMPLE_STREAM_ID`, or for the first sample of one, the time counts from the beginning of the
 /// recording if the event was enabled by exec(2), and else from that of the clock.
 ///
@@ -136,7 +136,7 @@ mod tests {
 
     const LAG: u64 = MaxRate::LAG;
 
-    /// Returns true if a period of a counter is told as impossible, in a recording from 100 s on.
+    /// Returns true if a period of a counter is reported as impossible, in a recording from 100 s on.
     fn told(periods: &mut Periods, counter: Option<u64>, time: u64, period: u64) -> bool {
         let excess = periods.check(counter, time, period);
         excess.is_some_and(|excess| excess.is_beyond(100 * SECOND))
@@ -161,7 +161,7 @@ mod tests {
         for (after, period, is_told) in [
             (1_000, 10 * (1_000 + LAG), false),
             (1_000, 10 * (1_000 + LAG) + 1, true),
-            // After one that was told the next is as exact.
+            // After one that was reported the next is as exact.
             (2_000, 10 * (2_000 + LAG), false),
             (0, 10 * LAG, false),
             (0, 10 * LAG + 1, true),

@@ -30,8 +30,8 @@ pub struct ReadDeltas {
 }
 
 impl ReadDeltas {
-    /// Returns the ids of the counters and how much they counted since the sample before. `thread` tells
-    /// threads apart where they have inherited the counters, whose values are each thread's own; else it is
+    /// Returns the ids of the counters and how much they counted since the sample before. `thread` distinguishes
+    /// threads that have inherited the counters, whose values are each thread's own; else it is
     /// 0. Counters without an id are passed over.
     pub fn counts<'a>(
         &'a mut self,

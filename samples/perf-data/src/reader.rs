@@ -19,18 +19,18 @@ const LONGEST_SECTION: u64 = 64 << 20;
 /// The list of events in errors.
 const EVENTS: &str = "its list of events";
 /// The features in errors.
-const FEATURES: &str = "what it tells of the machine";
+const FEATURES: &str = "its description of the machine";
 
 /// A `perf.data` file or a stream of `perf record -o -`, its header read and checked.
 ///
-/// Files of both byte orders are read; all that is told of them is in this machine's.
+/// Reads either byte order; values are in native order.
 ///
 /// ```no_run
 /// use quipu_perf_data::{Reader, Record};
 ///
 /// # fn main() -> Result<(), quipu_perf_data::Error> {
 /// let mut reader = Reader::new(std::fs::File::open("perf.data")?)?;
-/// // In a file of several events, their ids tell which a record is of.
+/// // In a file of several events, their ids say which a record is of.
 /// let layout = reader.events()[0].attr().layout();
 /// let mut records = reader.records()?;
 /// while let Some(record) = records.next_record()? {

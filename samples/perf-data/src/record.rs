@@ -114,7 +114,7 @@ pub mod kind {
     pub const STAT_CONFIG: u32 = 75;
     /// The count of a counter.
     pub const STAT: u32 = 76;
-    /// Every counter has been told once.
+    /// Every counter has been written once.
     pub const STAT_ROUND: u32 = 77;
     /// More about an event: its name, its unit.
     pub const EVENT_UPDATE: u32 = 78;
@@ -260,7 +260,7 @@ impl<'a> RawRecord<'a> {
 
     /// The id of the counter it comes from, if the counters were opened with
     /// [`IDENTIFIER`](crate::SampleType::IDENTIFIER) and `sample_id_all`. It can be found without knowing
-    /// the layout, which it tells in a stream of several.
+    /// the layout, and identifies it in a stream of several events.
     pub fn identifier(&self) -> Option<u64> {
         match self.kind {
             kind::SAMPLE => u64_at(self.body(), 0),
@@ -269,7 +269,7 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// Returns the trailer of a record that is no sample, which tells its thread and time
+    /// Returns the trailer of a record that is no sample, with its thread and time
     /// (`sample_id_all`). `None` where there is none.
     #[inline]
     pub fn sample_id(&self, layout: &RecordLayout) -> Option<SampleId> {

@@ -133,7 +133,7 @@ impl<'a> Sample<'a> {
 
     /// Walks the fields from the branch stack on as the kernel writes them when it has none: a
     /// count of 0, and not even the index (`perf_output_sample`, `kernel/events/core.c`). A stack
-    /// that is there and empty has the index; the length of the record tells the two apart.
+    /// that is there and empty has the index; the length of the record distinguishes the two.
     fn find_after_no_branches(
         &self,
         mut cursor: Cursor<'a>,
@@ -292,7 +292,7 @@ impl<'a> Sample<'a> {
         raw(&mut cursor).ok()
     }
 
-    /// The last branches; empty also where the kernel had none to tell.
+    /// The last branches; empty also if the kernel had none.
     pub fn branches(&self) -> Option<BranchStack<'a>> {
         let mut cursor = self.at(SampleType::BRANCH_STACK, |at| at.branches)?;
         let mut what = self.layout.branch_sample_type();

@@ -38,7 +38,7 @@ pub enum StatRecord {
     Scale(u64, f64),
     /// The count of a counter since it was opened.
     Count(StatCount),
-    /// Every counter has been told once.
+    /// Every counter has been written once.
     Round(StatRound),
 }
 

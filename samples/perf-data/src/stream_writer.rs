@@ -11,7 +11,7 @@ use crate::synthesized;
 use crate::writer::finished_round;
 
 /// Writes a stream, the pipe mode of `perf record -o -` (`tools/perf/Documentation/perf.data-file-format.txt`, "Pipe-mode
-/// data"): what there is to tell of the recording comes first, and nothing that was written is changed later.
+/// data"): the description of the recording comes first, and nothing that was written is changed later.
 ///
 /// ```
 /// use quipu_perf_data::{EventAttr, Features, Reader, RecordedEvent, StreamWriter, synthesized};
@@ -107,7 +107,7 @@ impl<W: Write> StreamWriter<W> {
 fn push(out: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
     let len = body.iter().map(|piece| piece.len()).sum::<usize>() + HEADER_LEN;
     let padded = match kind {
-        // Its size tells how many words of data follow.
+        // Its size says how many words of data follow.
         kind::HEADER_TRACING_DATA => len,
         _ => len.next_multiple_of(8),
     };

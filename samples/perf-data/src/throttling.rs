@@ -8,7 +8,7 @@ use crate::{Record, Sample, SampleId};
 ///
 /// The part is of the time of the threads that were throttled, from their first record to their last, or of
 /// the whole recording where counters are those of CPUs. A thread that waits while its counter is stopped is
-/// told as stopped until it runs again: the kernel says no more.
+/// counted as stopped until it runs again: the kernel says no more.
 ///
 /// ```
 /// use quipu_perf_data::Throttling;
@@ -32,7 +32,7 @@ pub struct Throttling {
 /// A counter that was throttled.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
-    /// The thread that it counts; `None` where it counts whoever is on a CPU.
+    /// The thread that it counts; `None` if it counts a CPU.
     thread: Option<i32>,
     /// Since when it is stopped.
     since: Option<u64>,
@@ -74,7 +74,7 @@ impl Span {
 }
 
 impl Throttling {
-    /// Takes note of a record of the event with its trailer, or of the end of a thread. Those of one ring
+    /// Accounts for a record of the event with its trailer, or of the end of a thread. Those of one ring
     /// buffer come in its order.
     #[inline]
     pub fn note(&mut self, record: &Record<'_>, trailer: &SampleId) {
@@ -84,7 +84,7 @@ impl Throttling {
         }
     }
 
-    /// Takes note of a sample of the event.
+    /// Accounts for a sample of the event.
     #[inline]
     pub fn note_sample(&mut self, sample: &Sample<'_>) {
         if let Some(time) = sample.time() {

@@ -272,7 +272,7 @@ fn parse_field(line: &str) -> Option<TraceField> {
         rest.split(';').find_map(|part| of(part) as Option<usize>)
     };
     let (offset, size) = (attribute("offset")?, attribute("size")?);
-    // Kernels before 2.6.33 do not tell the sign.
+    // Kernels before 2.6.33 do not write the sign.
     let signed = attribute("signed").unwrap_or(0) != 0;
     let (type_, name, count) = split_declaration(declaration)?;
     Some(TraceField {
@@ -346,8 +346,8 @@ fn is_char(type_: &str) -> bool {
     matches!(type_.trim_start_matches("const "), "char")
 }
 
-/// The bytes of the types that arrays in formats are of. Of a name that is not here, the size of
-/// the array tells.
+/// Returns the bytes of a type that arrays in formats have; `None` for other names, whose size follows from that of
+/// the array.
 fn base_size(type_: &str) -> Option<usize> {
     let pointer = size_of::<usize>();
     Some(match type_.trim_start_matches("const ") {

@@ -8,7 +8,7 @@ use crate::header::{self, Header, Section};
 use crate::record::{HEADER_LEN, kind};
 use crate::recorded_event::RecordedEvent;
 
-/// Writes a file: first the events, then records, then what there is to tell of it all.
+/// Writes a file: first the events, then records, then the features that describe the recording.
 ///
 /// Until [`finish`](Self::finish) the header says that the file has no data, as that of perf does
 /// while it records; [`Reader`](crate::Reader) reads such a file as far as it goes.
@@ -131,7 +131,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Ends a file on which no more can be written: the header says how many records are whole. The
-    /// second is where they end, for whoever can shorten what lies beyond.
+    /// second is where they end, for a caller that can cut off what lies beyond.
     ///
     /// # Errors
     /// [`Io`](crate::Error::Io) when not even that can be written.

@@ -11,7 +11,7 @@ use crate::table::{SymbolTable, TableBuilder};
 /// No longer file is read: a compiler writes a few megabytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Returns the path of the file in which the compiler of a process tells of its functions.
+/// Returns the path of the file in which the compiler of a process lists its functions.
 pub(crate) fn path_of(pid: i32) -> PathBuf {
     format!("/tmp/perf-{pid}.map").into()
 }

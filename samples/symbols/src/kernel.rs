@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use crate::table::{Symbol, SymbolTable, TableBuilder};
 
-/// Symbols by which the kernel's place is told, because it is another after each boot
+/// Symbols that locate the kernel, which is elsewhere after each boot
 /// (`ref_reloc_sym_names`, `tools/perf/util/machine.c`).
 const REFERENCES: [&str; 2] = ["_text", "_stext"];
 /// A vDSO is a few pages; this one is not believed.
@@ -97,7 +97,7 @@ impl KernelSymbols {
         })
     }
 
-    /// The symbol that tells where this kernel is.
+    /// The symbol that locates this kernel.
     pub fn reference(&self) -> Reference {
         self.reference
     }

@@ -18,7 +18,7 @@ type Section = EndianArcSlice<RunTimeEndian>;
 pub(crate) struct Line {
     /// Its name, readable.
     pub(crate) function: Option<String>,
-    /// The file it is in, as the compiler was told.
+    /// The file it is in, as the compiler was given it.
     pub(crate) file: Option<String>,
     /// The line.
     pub(crate) line: Option<u32>,

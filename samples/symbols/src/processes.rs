@@ -1,4 +1,4 @@
-//! Processes and threads, as the records of a recording tell of them.
+//! Processes and threads, from the records of a recording.
 
 use std::sync::Arc;
 

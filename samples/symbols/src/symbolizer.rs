@@ -151,8 +151,8 @@ impl Symbolizer {
         self
     }
 
-    /// The recording says where a symbol of the kernel was. Where that is the one by which this kernel
-    /// tells its own place, addresses are taken as [`KernelSymbols::recorded_at`] does.
+    /// Sets where a symbol of the kernel was when it was recorded. If this kernel is located by the same
+    /// symbol, addresses are moved as [`KernelSymbols::recorded_at`] does.
     pub fn set_kernel_reference(&mut self, symbol: &[u8], address: u64) {
         let matches = |kernel: &KernelSymbols| kernel.reference().name.as_bytes() == symbol;
         if address != 0 && self.kernel.as_ref().is_some_and(matches) {
@@ -254,7 +254,7 @@ impl Symbolizer {
     }
 
     /// Returns true if the frame of a process at an address is found by the frame pointer, as call chains of frame pointers need
-    /// it, and false if it is found by the stack pointer or otherwise; `None` where no call frame information tells.
+    /// it, and false if it is found by the stack pointer or otherwise; `None` without call frame information.
     pub fn has_frame_pointer(
         &mut self,
         processes: &Processes,

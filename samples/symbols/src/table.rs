@@ -156,7 +156,7 @@ impl SymbolTable {
         })
     }
 
-    /// Returns the position of the innermost function that an address belongs to, whether its name can be told or not.
+    /// Returns the position of the innermost function that an address belongs to, with a name or without.
     pub(crate) fn position(&self, address: u64) -> Option<usize> {
         let after = self.entries.partition_point(|e| e.start <= address);
         let mut candidate = after.checked_sub(1);

@@ -13,7 +13,7 @@ pub struct Aux {
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Flags, which tell of data that are missing or partial.
+    /// Flags that mark missing or partial data.
     pub flags: AuxFlags,
 }
 

@@ -36,7 +36,7 @@ pub struct Misc(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CpuMode {
-    /// Not told.
+    /// Unknown (`PERF_RECORD_MISC_CPUMODE_UNKNOWN`).
     Unknown,
     /// In the kernel.
     Kernel,

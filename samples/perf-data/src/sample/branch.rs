@@ -29,7 +29,7 @@ impl Branch {
         self.flags >> shift & ((1 << len) - 1)
     }
 
-    /// Returns true if its target was mispredicted. Where the CPU does not tell, neither this nor
+    /// Returns true if its target was mispredicted. If the CPU does not report it, neither this nor
     /// [`predicted`](Self::predicted) is set.
     pub fn mispredicted(&self) -> bool {
         self.bits(0, 1) != 0
@@ -50,7 +50,7 @@ impl Branch {
         self.bits(3, 1) != 0
     }
 
-    /// Cycles since the branch before; 0 where the CPU does not tell.
+    /// Cycles since the branch before; 0 if the CPU does not report them.
     pub fn cycles(&self) -> u16 {
         self.bits(4, 16) as u16
     }
@@ -108,7 +108,7 @@ impl Branch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BranchType {
-    /// Not told.
+    /// Unknown (`PERF_BR_UNKNOWN`).
     Unknown,
     /// Conditional.
     Conditional,
@@ -152,7 +152,7 @@ pub enum BranchType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Speculation {
-    /// Not told.
+    /// Not available (`PERF_BR_SPEC_NA`).
     Unknown,
     /// Speculatively, on a path that turned out wrong.
     WrongPath,
@@ -165,7 +165,7 @@ pub enum Speculation {
 /// The privilege level of a branch (`PERF_BR_PRIV_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BranchPrivilege {
-    /// Not told.
+    /// Unknown (`PERF_BR_PRIV_UNKNOWN`).
     Unknown,
     /// User mode.
     User,

@@ -11,7 +11,7 @@ bitflags! {
     /// `PERF_MEM_OP_*`: what the instruction did.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MemoryOperation: u8 {
-        /// Not told.
+        /// Not available (`PERF_MEM_OP_NA`).
         const NOT_AVAILABLE = 1;
         /// A load.
         const LOAD = 1 << 1;
@@ -28,7 +28,7 @@ bitflags! {
     /// `PERF_MEM_LVL_*`: the level of the memory hierarchy, hit or missed, in the older form.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MemoryLevels: u16 {
-        /// Not told.
+        /// Not available (`PERF_MEM_LVL_NA`).
         const NOT_AVAILABLE = 1;
         /// The level was hit.
         const HIT = 1 << 1;
@@ -63,7 +63,7 @@ bitflags! {
     /// `PERF_MEM_SNOOP_*` and, from bit 5, `PERF_MEM_SNOOPX_*`: what other caches said.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Snoop: u8 {
-        /// Not told.
+        /// Not available (`PERF_MEM_SNOOP_NA`).
         const NOT_AVAILABLE = 1;
         /// None was asked.
         const NONE = 1 << 1;
@@ -84,7 +84,7 @@ bitflags! {
     /// `PERF_MEM_TLB_*`: how the address was translated.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct TlbAccess: u8 {
-        /// Not told.
+        /// Not available (`PERF_MEM_TLB_NA`).
         const NOT_AVAILABLE = 1;
         /// The level was hit.
         const HIT = 1 << 1;
@@ -105,7 +105,7 @@ bitflags! {
     /// `PERF_MEM_BLK_*`: why a load was blocked.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Blocked: u8 {
-        /// Not told.
+        /// Not available (`PERF_MEM_BLK_NA`).
         const NOT_AVAILABLE = 1;
         /// Data could not be forwarded from a store.
         const DATA = 1 << 1;
@@ -118,7 +118,7 @@ bitflags! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryLevel {
-    /// Not told, or not known here.
+    /// Not available (`PERF_MEM_LVLNUM_NA`), or unknown to this version.
     Unknown,
     /// The level below the first.
     L0,
@@ -172,7 +172,7 @@ impl DataSource {
         Snoop::from_bits_retain((self.bits(19, 5) | self.bits(38, 2) << 5) as u8)
     }
 
-    /// Returns true if the instruction had the bus locked; `None` where the CPU does not tell.
+    /// Returns true if the instruction had the bus locked; `None` if the CPU does not report it.
     pub fn locked(self) -> Option<bool> {
         match self.bits(24, 2) {
             lock if lock & 1 != 0 => None,
@@ -217,12 +217,12 @@ impl DataSource {
     }
 
     /// Returns the distance of a remote data source (`PERF_MEM_HOPS_*`): 1 another core of the node,
-    /// 2 another node of the socket, 3 another socket, 4 another board; 0 where the CPU does not tell.
+    /// 2 another node of the socket, 3 another socket, 4 another board; 0 if the CPU does not report it.
     pub fn hops(self) -> u8 {
         self.bits(43, 3) as u8
     }
 
-    /// The region of a cache or of memory (`PERF_MEM_REGION_*`); 0 where the CPU does not tell.
+    /// The region of a cache or of memory (`PERF_MEM_REGION_*`); 0 if the CPU does not report it.
     pub fn region(self) -> u8 {
         self.bits(46, 5) as u8
     }

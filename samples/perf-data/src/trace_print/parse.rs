@@ -10,7 +10,7 @@ const DEEPEST: u32 = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Argument {
     Number(u64),
-    /// A name of the kernel whose number the format does not tell.
+    /// A name of the kernel whose number is not in the format.
     Unknown,
     Text(String),
     /// A field, by its position in the format.
@@ -36,7 +36,7 @@ pub(super) enum Argument {
     Mask(usize),
 }
 
-/// Numbers and their names; `None` for a number that the format does not tell.
+/// Numbers and their names; `None` for a number that is not in the format.
 pub(super) type Names = Vec<(Option<u64>, String)>;
 
 /// Binary operators, those that bind stronger later.

@@ -39,7 +39,7 @@ fn with_trailer(kind: u32, misc: u16, body: Bytes, check: impl Fn(Record<'_>)) {
         let mut short = bytes[..8 + len].to_vec();
         short[6..8].copy_from_slice(&(8 + len as u16).to_ne_bytes());
         let raw = only(&short);
-        // Whatever it is, it is told without a panic.
+        // Any bytes give a result without a panic.
         let _ = (
             raw.decode(&layout),
             raw.sample_id(&layout),
