@@ -20,7 +20,7 @@ pub struct LinuxMsr {
 }
 
 impl LinuxMsr {
-    /// The CPUs of this machine.
+    /// Opens the CPUs of this machine.
     ///
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the driver is not loaded,
@@ -29,7 +29,7 @@ impl LinuxMsr {
         Self::open_in("/dev/cpu")
     }
 
-    /// The CPUs whose files are in a directory, each as `N/msr`: for device files elsewhere, and
+    /// Returns the CPUs whose files are in a directory, each as `N/msr`: for device files elsewhere, and
     /// for plain files in their place.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ const LONGEST: usize = 4096;
 pub struct EventAttr(pub(crate) Box<[u8]>);
 
 impl EventAttr {
-    /// An attr from its bytes, of which its `size` says how many belong to it.
+    /// Reads an attr; its field `size` says how many of the bytes belong to it.
     ///
     /// # Errors
     /// [`Malformed`](Error::Malformed) when there are fewer, or they are too few or too many for any
@@ -57,7 +57,7 @@ impl EventAttr {
             .with_period((!self.is_frequency()).then(|| self.period_or_frequency()))
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -96,12 +96,12 @@ impl EventAttr {
         self.u64(24)
     }
 
-    /// `read_format`: how values that were read look.
+    /// `read_format`: the layout of values that were read.
     pub fn read_format(&self) -> u64 {
         self.u64(32)
     }
 
-    /// Returns true if the event never happens, and is there for records beside samples
+    /// Returns true if the event never occurs, and is opened for records other than samples
     /// (`PERF_COUNT_SW_DUMMY`).
     pub fn is_dummy(&self) -> bool {
         const SOFTWARE: u32 = 1;

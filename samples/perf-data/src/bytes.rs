@@ -113,7 +113,7 @@ pub(crate) fn bytes_of(count: u64, size: usize) -> Option<usize> {
 pub struct Words<'a>(&'a [[u8; 8]]);
 
 impl<'a> Words<'a> {
-    /// Returns the words in these bytes; what is left over at their end is ignored.
+    /// Returns the words in these bytes; an incomplete last word is ignored.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes.as_chunks().0)
@@ -135,12 +135,12 @@ impl<'a> Words<'a> {
         self.0.as_flattened()
     }
 
-    /// The one at a position.
+    /// Returns the word at a position.
     pub fn get(&self, position: usize) -> Option<u64> {
         self.0.get(position).copied().map(u64::from_ne_bytes)
     }
 
-    /// All of them, in order.
+    /// Returns all of them, in order.
     #[inline]
     pub fn iter(
         &self,

@@ -63,7 +63,7 @@ impl Compressor {
         Err(crate::Error::Unsupported("compressed records"))
     }
 
-    /// Appends records that hold these, which may be cut anywhere.
+    /// Appends records that hold these bytes, which may be cut anywhere.
     ///
     /// # Errors
     /// [`Io`](crate::Error::Io) when zstd fails.

@@ -62,7 +62,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
         }
     }
 
-    /// The next record; `None` after the last. Compressed records are decompressed.
+    /// Returns the next record; `None` after the last. Compressed records are decompressed.
     ///
     /// # Errors
     /// After the last whole record of a file that was cut: [`Unfinished`](Error::Unfinished) where its recording

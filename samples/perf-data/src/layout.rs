@@ -190,7 +190,7 @@ const FIXED: SampleType = SampleType::TRAILER
     .union(SampleType::PERIOD);
 
 impl RecordLayout {
-    /// The layout of samples with these fields. Everything else is absent until it is said.
+    /// Returns the layout of samples with these fields. Everything else is absent until it is set.
     pub fn new(sample_type: SampleType) -> Self {
         let mut len = 0;
         let mut place = |field| {
@@ -262,19 +262,19 @@ impl RecordLayout {
         self
     }
 
-    /// Sets the number of events that every sample stands for, where it is fixed and samples do not say it.
+    /// Sets the number of events that every sample stands for, if it is fixed and not in the samples.
     #[must_use]
     pub fn with_period(mut self, period: Option<u64>) -> Self {
         self.period = period;
         self
     }
 
-    /// The fields of a sample.
+    /// Returns the fields of a sample.
     pub fn sample_type(&self) -> SampleType {
         self.sample_type
     }
 
-    /// The format of values that were read.
+    /// Returns the format of values that were read.
     pub fn read_format(&self) -> ReadFormat {
         self.read_format
     }
@@ -284,12 +284,12 @@ impl RecordLayout {
         self.branch_sample_type
     }
 
-    /// The registers of user mode in a sample.
+    /// Returns the registers of user mode in a sample.
     pub fn user_registers(&self) -> u64 {
         self.user_registers
     }
 
-    /// The registers at the interrupt in a sample.
+    /// Returns the registers at the interrupt in a sample.
     pub fn interrupt_registers(&self) -> u64 {
         self.interrupt_registers
     }

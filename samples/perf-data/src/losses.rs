@@ -42,7 +42,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Begins with none, of these events.
+    /// Returns counts of zero for these events.
     pub fn new(events: &[RecordedEvent]) -> Self {
         let ids = |(i, event): (usize, &RecordedEvent)| {
             let ids: Vec<_> = event.ids().iter().map(|id| (*id, i)).collect();
@@ -105,7 +105,7 @@ impl Losses {
         counted.saturating_add(get(&self.before_rings))
     }
 
-    /// Returns the number of lost records of which the file does not say the event, or that they are samples.
+    /// Returns the number of lost records that may not be samples, or whose event is not in the file.
     pub fn of_unknown(&self) -> u64 {
         let unknown = self.counted.len() - 1;
         let in_rings = match self.is_counted() || unknown == 1 {

@@ -57,12 +57,12 @@ struct Waiting {
 }
 
 impl TimeOrder {
-    /// Nothing waits yet.
+    /// Returns an order without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in a record of a time.
+    /// Adds a record with its time.
     #[inline]
     pub fn push(&mut self, time: u64, record: &[u8]) {
         if self.filling.bytes.len() + record.len() > self.filling.bytes.capacity() {
@@ -117,7 +117,7 @@ impl TimeOrder {
         self.free.push(at);
     }
 
-    /// A round has ended: hands out what is complete, in order.
+    /// Ends a round: hands out, in order, the records before which none can come any more.
     ///
     /// # Errors
     /// The first that `sink` returns; what it has not seen by then is lost.
@@ -127,7 +127,7 @@ impl TimeOrder {
         self.hand_out(limit, sink)
     }
 
-    /// Nothing comes any more: hands out the rest, in order.
+    /// Ends the recording: hands out the remaining records in order.
     ///
     /// # Errors
     /// The first that `sink` returns.

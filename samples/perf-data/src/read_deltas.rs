@@ -47,7 +47,7 @@ impl ReadDeltas {
         })
     }
 
-    /// Returns those of a [`sample`](Self::counts); none where it has read no values.
+    /// Returns the [counts](Self::counts) of a sample; empty if it has no values.
     pub fn of_sample<'a>(
         &'a mut self,
         sample: &Sample<'a>,

@@ -136,7 +136,7 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// The records of a file, from the first on; those of a stream can be read once only.
+    /// Returns the records of a file, from the first on; those of a stream can be read once only.
     ///
     /// # Errors
     /// [`Io`](Error::Io).
@@ -237,7 +237,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The events that were recorded.
+    /// Returns the events that were recorded.
     pub fn events(&self) -> &[RecordedEvent] {
         &self.events
     }
@@ -247,7 +247,7 @@ impl<R: Read> Reader<R> {
         &self.features
     }
 
-    /// The records of a [stream](Self::from_stream), which can be read once only.
+    /// Returns the records of a [stream](Self::from_stream), which can be read once only.
     pub fn stream_records(&mut self) -> FileRecords<'_, R> {
         let (range, ahead) = match &mut self.data {
             Data::Section(Section { offset, size }) => {

@@ -219,7 +219,7 @@ impl RecordStart {
 }
 
 impl<'a> RawRecord<'a> {
-    /// The record at the start of `bytes`; `None` when there is none or not all of it.
+    /// Returns the record at the start of `bytes`; `None` when there is none or not all of it.
     #[inline]
     pub fn at_start(bytes: &'a [u8]) -> Option<Self> {
         Self::with_start(RecordStart::read(bytes)?, bytes)
@@ -235,7 +235,7 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// Its type, one of [`kind`].
+    /// Returns its type, one of [`kind`].
     #[inline]
     pub fn kind(&self) -> u32 {
         self.kind
@@ -258,7 +258,7 @@ impl<'a> RawRecord<'a> {
         self.bytes.get(HEADER_LEN..).unwrap_or_default()
     }
 
-    /// The id of the counter it comes from, if the counters were opened with
+    /// Returns the id of the counter it comes from, if the counters were opened with
     /// [`IDENTIFIER`](crate::SampleType::IDENTIFIER) and `sample_id_all`. It can be found without knowing
     /// the layout, and identifies it in a stream of several events.
     pub fn identifier(&self) -> Option<u64> {
@@ -391,12 +391,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The records in these bytes.
+    /// Returns the records in these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The bytes that come after the records seen so far.
+    /// Returns the bytes that come after the records seen so far.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

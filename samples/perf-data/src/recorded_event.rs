@@ -16,7 +16,7 @@ pub struct RecordedEvent {
 }
 
 impl RecordedEvent {
-    /// An event with the kernel's ids of its counters (`PERF_EVENT_IOC_ID`) and its name.
+    /// Returns an event with the kernel's ids of its counters (`PERF_EVENT_IOC_ID`) and its name.
     pub fn new(attr: EventAttr, ids: Vec<u64>, name: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),
@@ -42,17 +42,17 @@ impl RecordedEvent {
         self.name = Some(name);
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attr(&self) -> &EventAttr {
         &self.attr
     }
 
-    /// The ids of its counters: one for each CPU or thread it was opened on.
+    /// Returns the ids of its counters: one for each CPU or thread it was opened on.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// Its name, where the file has it.
+    /// Returns its name, where the file has it.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }

@@ -196,7 +196,7 @@ impl<'a> Sample<'a> {
             .then(|| u64_at(self.body, at.into()))?
     }
 
-    /// The id of the counter, from whichever of [`IDENTIFIER`](SampleType::IDENTIFIER) and
+    /// Returns the id of the counter, from whichever of [`IDENTIFIER`](SampleType::IDENTIFIER) and
     /// [`ID`](SampleType::ID) there is.
     #[inline]
     pub fn id(&self) -> Option<u64> {
@@ -205,13 +205,13 @@ impl<'a> Sample<'a> {
             .or_else(|| self.word(SampleType::ID, fixed.id))
     }
 
-    /// The instruction pointer.
+    /// Returns the instruction pointer.
     #[inline]
     pub fn ip(&self) -> Option<u64> {
         self.word(SampleType::IP, self.layout.fixed.ip)
     }
 
-    /// Process and thread.
+    /// Returns process and thread.
     #[inline]
     pub fn thread(&self) -> Option<ThreadId> {
         let at = usize::from(self.layout.fixed.tid);
@@ -228,20 +228,20 @@ impl<'a> Sample<'a> {
         self.word(SampleType::TIME, self.layout.fixed.time)
     }
 
-    /// The address that the event is about: of the data, the fault, the breakpoint.
+    /// Returns the address that the event is about: of the data, the fault, the breakpoint.
     #[inline]
     pub fn addr(&self) -> Option<u64> {
         self.word(SampleType::ADDR, self.layout.fixed.addr)
     }
 
-    /// The id of the counter that took it: another than [`id`](Self::id) where it was inherited. It
+    /// Returns the id of the counter that took it: another than [`id`](Self::id) where it was inherited. It
     /// says nothing of the thread, since the kernel swaps the counters of threads that are alike.
     #[inline]
     pub fn stream_id(&self) -> Option<u64> {
         self.word(SampleType::STREAM_ID, self.layout.fixed.stream_id)
     }
 
-    /// The CPU.
+    /// Returns the CPU.
     #[inline]
     pub fn cpu(&self) -> Option<u32> {
         let at = usize::from(self.layout.fixed.cpu);
@@ -272,27 +272,27 @@ impl<'a> Sample<'a> {
         self.body.get(usize::from(place)..).map(Cursor::new)
     }
 
-    /// The values of the counter or its group.
+    /// Returns the values of the counter or its group.
     pub fn values(&self) -> Option<ReadValues<'a>> {
         let mut cursor = self.at(SampleType::READ, |at| at.read)?;
         ReadValues::decode(&mut cursor, self.layout.read_format()).ok()
     }
 
-    /// The call chain.
+    /// Returns the call chain.
     #[inline]
     pub fn callchain(&self) -> Option<Callchain<'a>> {
         let mut cursor = self.at(SampleType::CALLCHAIN, |at| at.callchain)?;
         callchain(&mut cursor).ok()
     }
 
-    /// The event's own data, padded to where the next field starts. For a tracepoint, what its
+    /// Returns the event's own data, padded to where the next field starts. For a tracepoint, what its
     /// `format` file describes.
     pub fn raw(&self) -> Option<&'a [u8]> {
         let mut cursor = self.at(SampleType::RAW, |at| at.raw)?;
         raw(&mut cursor).ok()
     }
 
-    /// The last branches; empty also if the kernel had none.
+    /// Returns the last branches; empty also if the kernel had none.
     pub fn branches(&self) -> Option<BranchStack<'a>> {
         let mut cursor = self.at(SampleType::BRANCH_STACK, |at| at.branches)?;
         let mut what = self.layout.branch_sample_type();
@@ -303,13 +303,13 @@ impl<'a> Sample<'a> {
         branches(&mut cursor, what).ok()
     }
 
-    /// Registers of user mode; `None` also in a thread that has none.
+    /// Returns registers of user mode; `None` also in a thread that has none.
     pub fn user_registers(&self) -> Option<Registers<'a>> {
         let mut cursor = self.at(SampleType::REGS_USER, |at| at.user_registers)?;
         registers(&mut cursor, self.layout.user_registers()).ok()?
     }
 
-    /// The top of the user stack; empty in a thread that has none.
+    /// Returns the top of the user stack; empty in a thread that has none.
     pub fn user_stack(&self) -> Option<UserStack<'a>> {
         let mut cursor = self.at(SampleType::STACK_USER, |at| at.user_stack)?;
         user_stack(&mut cursor).ok()
@@ -330,39 +330,39 @@ impl<'a> Sample<'a> {
         word.map(DataSource)
     }
 
-    /// Why a transaction was aborted.
+    /// Returns why a transaction was aborted.
     pub fn transaction(&self) -> Option<Transaction> {
         let word = self.nth_word(&ACCESS, SampleType::TRANSACTION, |at| at.access);
         word.map(Transaction)
     }
 
-    /// Registers at the interrupt.
+    /// Returns registers at the interrupt.
     pub fn interrupt_registers(&self) -> Option<Registers<'a>> {
         let mut cursor = self.at(SampleType::REGS_INTR, |at| at.interrupt_registers)?;
         registers(&mut cursor, self.layout.interrupt_registers()).ok()?
     }
 
-    /// The physical address of the access.
+    /// Returns the physical address of the access.
     pub fn physical_address(&self) -> Option<u64> {
         self.nth_word(&MEMORY, SampleType::PHYS_ADDR, |at| at.memory)
     }
 
-    /// The control group, by the id that a [`Cgroup`](crate::record::Cgroup) record names.
+    /// Returns the control group, by the id that a [`Cgroup`](crate::record::Cgroup) record names.
     pub fn cgroup(&self) -> Option<u64> {
         self.nth_word(&MEMORY, SampleType::CGROUP, |at| at.memory)
     }
 
-    /// The size of the page that the data is in, in bytes.
+    /// Returns the size of the page that the data is in, in bytes.
     pub fn data_page_size(&self) -> Option<u64> {
         self.nth_word(&MEMORY, SampleType::DATA_PAGE_SIZE, |at| at.memory)
     }
 
-    /// The size of the page that the instruction is in, in bytes.
+    /// Returns the size of the page that the instruction is in, in bytes.
     pub fn code_page_size(&self) -> Option<u64> {
         self.nth_word(&MEMORY, SampleType::CODE_PAGE_SIZE, |at| at.memory)
     }
 
-    /// A piece of the AUX area.
+    /// Returns a piece of the AUX area.
     pub fn aux(&self) -> Option<&'a [u8]> {
         let mut cursor = self.at(SampleType::AUX, |at| at.aux)?;
         aux(&mut cursor).ok()

@@ -25,7 +25,7 @@ const NAME_LEN: usize = 16;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StatRecord {
-    /// The way it was counted.
+    /// The settings of the measurement.
     Config(StatConfig),
     /// The threads that were counted, by which [`StatCount`] numbers them: the id and the name of each. A sole -1 is whatever ran
     /// on the CPUs.
@@ -56,7 +56,7 @@ pub struct StatConfig {
 }
 
 impl StatConfig {
-    /// Returns that of lines by number, with counts that are scaled.
+    /// Returns the settings for an aggregation by its number, with scaled counts.
     pub fn new(aggregation: u64, interval: u64) -> Self {
         Self {
             aggregation,
@@ -90,7 +90,7 @@ pub struct StatCount {
 /// Exhaustive: these are the fields of `PERF_RECORD_STAT_ROUND`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StatRound {
-    /// True for the end of it all, false for that of an interval.
+    /// True for the end of the measurement, false for that of an interval.
     pub is_final: bool,
     /// Nanoseconds since counting began.
     pub time: u64,

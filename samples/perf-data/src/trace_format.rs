@@ -84,7 +84,7 @@ pub struct FieldList<'a> {
 }
 
 impl<'a> FieldList<'a> {
-    /// The numbers, in order. Signed ones keep their sign in two's complement.
+    /// Returns the numbers, in order. Signed ones keep their sign in two's complement.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = FieldValue<'a>> + use<'a> {
         let signed = self.signed;
         let elements = self.bytes.chunks_exact(self.element);
@@ -121,7 +121,7 @@ impl TraceFormat {
         Ok(format)
     }
 
-    /// Returns the names of the fields in the text of a `format` file, without reading what else it says of them.
+    /// Returns the names of the fields in the text of a `format` file, without parsing the rest.
     pub fn field_names(text: &str) -> impl Iterator<Item = &str> {
         let (text, _) = text.split_once("\nprint fmt:").unwrap_or((text, ""));
         let declarations = text.lines().filter_map(|line| {
@@ -131,22 +131,22 @@ impl TraceFormat {
         declarations.filter_map(|declaration| Some(split_declaration(declaration.trim())?.1))
     }
 
-    /// The tracepoint's name, without its system.
+    /// Returns the tracepoint's name, without its system.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its number, which every sample of it has in `common_type`.
+    /// Returns its number, which every sample of it has in `common_type`.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Returns how the kernel prints it: a format of printf and its arguments, in C.
+    /// Returns the format of printf by which the kernel prints it, with its arguments in C.
     pub fn print_format(&self) -> &str {
         &self.print
     }
 
-    /// The fields in the order of the file, those that every tracepoint has (`common_*`) first.
+    /// Returns the fields in the order of the file, those that every tracepoint has (`common_*`) first.
     pub fn fields(&self) -> &[TraceField] {
         &self.fields
     }
@@ -158,19 +158,19 @@ impl TraceFormat {
         crate::trace_print::fields(self, raw, out);
     }
 
-    /// The field of this name.
+    /// Returns the field of this name.
     pub fn field(&self, name: &str) -> Option<&TraceField> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
 impl TraceField {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its declaration in C, as the kernel writes it: `const char * buf`.
+    /// Returns its declaration in C, as the kernel writes it: `const char * buf`.
     pub fn declaration(&self) -> &str {
         &self.declaration
     }
@@ -185,7 +185,7 @@ impl TraceField {
         self.size
     }
 
-    /// The field's value in the raw bytes of a sample of its tracepoint (`PERF_SAMPLE_RAW`). `None`
+    /// Returns the field's value in the raw bytes of a sample of its tracepoint (`PERF_SAMPLE_RAW`). `None`
     /// where they end before it does, or what they say of its place does not fit into them.
     pub fn value<'a>(&self, raw: &'a [u8]) -> Option<FieldValue<'a>> {
         let end = self.offset.checked_add(self.size)?;
@@ -205,7 +205,7 @@ impl TraceField {
         })
     }
 
-    /// Returns the bytes of the field in the raw bytes of a sample, wherever they are; `None` where they do not fit into
+    /// Returns the bytes of the field in the raw bytes of a sample; `None` if they lie outside of
     /// those.
     pub fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
         let end = self.offset.checked_add(self.size)?;

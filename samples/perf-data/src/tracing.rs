@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The bytes that it begins with.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// Description that tracefs has of the tracepoints of a recording: the content of
+/// The descriptions in tracefs of the tracepoints of a recording: the content of
 /// [`Features::tracing_data`](crate::Features::tracing_data).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ impl TracingData {
         Some(data)
     }
 
-    /// Its bytes. Symbols of the kernel, formats of `trace_printk` and names of threads, which also
+    /// Returns its bytes. Symbols of the kernel, formats of `trace_printk` and names of threads, which also
     /// have their place there, are left empty.
     pub fn to_bytes(&self) -> Vec<u8> {
         const VERSION: &[u8] = b"0.6\0";

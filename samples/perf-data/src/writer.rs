@@ -90,7 +90,7 @@ impl<W: Write + Seek> Writer<W> {
         self.write(&[&finished_round()])
     }
 
-    /// The events.
+    /// Returns the events.
     pub fn events(&self) -> &[RecordedEvent] {
         &self.events
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Mapped {
     /// Its first address.
     pub start: u64,
-    /// The first address behind it.
+    /// The first address after it.
     pub end: u64,
     /// Offset of its start in the file, in bytes.
     pub offset: u64,

@@ -13,7 +13,7 @@ use crate::lines::Lines;
 /// No function is longer than this; a symbol that says so is not what it seems.
 const LONGEST: u64 = 16 << 20;
 
-/// An ELF file of which the machine code of functions is read.
+/// An ELF file whose functions' machine code can be read.
 ///
 /// ```no_run
 /// use quipu_symbols::CodeFile;

@@ -7,7 +7,7 @@ use cpp_demangle::DemangleWrite;
 /// Longer names than this stay as they are: a few bytes of a hostile one can stand for gigabytes.
 const LONGEST: usize = 16 << 10;
 
-/// The readable form of a mangled Rust or C++ name, without the hash of Rust's; any other name as it is.
+/// Returns the readable form of a mangled Rust or C++ name, without the hash of Rust's; any other name as it is.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Cow::Owned(format!("{rust:#}"));

@@ -104,7 +104,7 @@ fn is_refused(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// The build id of a file, if it is an ELF file that has one.
+/// Returns the build id of a file; `None` if it is not an ELF file or has none.
 pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
     let cache = ReadCache::new(regular_file(path).ok()??);
     match FileKind::parse(&cache).ok()? {

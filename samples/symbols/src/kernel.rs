@@ -32,7 +32,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// That of this machine's kernel; `None` when this process may not see where it is.
+    /// Returns the reference of this machine's kernel; `None` if this process may not see its address.
     pub fn of_this_machine() -> Option<Self> {
         /// Per-CPU symbols, which are no addresses, may come first.
         const FIRST_LINES: usize = 1 << 16;
@@ -57,13 +57,13 @@ impl Reference {
 }
 
 impl KernelSymbols {
-    /// The symbols of this machine; `None` when this process may not see their addresses
+    /// Returns the symbols of this machine's kernel; `None` when this process may not see their addresses
     /// (`kernel.kptr_restrict`), or the kernel has none to show.
     pub fn of_this_machine() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/kallsyms").ok()?)
     }
 
-    /// The symbols in the text of `/proc/kallsyms`: address, type, name, module.
+    /// Parses the text of `/proc/kallsyms`: address, type, name, module.
     pub fn parse(text: &str) -> Option<Self> {
         let mut builder = TableBuilder::default();
         let mut reference: Option<Reference> = None;
@@ -97,7 +97,7 @@ impl KernelSymbols {
         })
     }
 
-    /// The symbol that locates this kernel.
+    /// Returns the symbol that locates this kernel.
     pub fn reference(&self) -> Reference {
         self.reference
     }

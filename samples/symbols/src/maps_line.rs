@@ -1,12 +1,12 @@
 //! Lines of `/proc/PID/maps` (proc_pid_maps(5)).
 
-/// One mapping of a process that runs.
+/// One mapping of a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapsLine<'a> {
     /// The first address.
     pub start: u64,
-    /// The first address behind it.
+    /// The first address after it.
     pub end: u64,
     /// Permissions: `r`, `w`, `x`, and `s` or `p` for shared or private.
     pub rights: &'a str,
@@ -22,7 +22,7 @@ pub struct MapsLine<'a> {
 }
 
 impl<'a> MapsLine<'a> {
-    /// A line without its end; `None` when it is none.
+    /// Parses a line without its line end; `None` if it is malformed.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let mut fields = line.splitn(6, |byte| *byte == b' ');
         let mut text = || std::str::from_utf8(fields.next()?).ok();

@@ -41,12 +41,12 @@ struct Change {
 }
 
 impl Processes {
-    /// No processes yet.
+    /// Returns a table without processes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A process maps something. Mappings of the same path share it.
+    /// Adds a mapping of a process. Mappings of the same path share it.
     pub fn map(&mut self, pid: i32, mut mapped: Mapped) {
         match self.paths.get(&mapped.path) {
             Some(known) => mapped.path = known.clone(),
@@ -94,7 +94,7 @@ impl Processes {
         }
     }
 
-    /// A thread gets a name; when it has executed a program, its process maps nothing any more.
+    /// Sets the name of a thread. If it has executed a program, the mappings of its process are removed.
     pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
         let name = String::from_utf8_lossy(name);
         let known = self.names.get(name.as_ref()).cloned();
@@ -109,7 +109,7 @@ impl Processes {
         }
     }
 
-    /// A thread is made. In a new process everything is mapped as in its parent.
+    /// Adds a thread. A new process has the mappings of its parent.
     pub fn fork(&mut self, pid: i32, tid: i32, parent_pid: i32, parent_tid: i32) {
         if let Some(name) = self.threads.get(&parent_tid).cloned() {
             self.threads.insert(tid, name);
@@ -120,8 +120,8 @@ impl Processes {
         }
     }
 
-    /// A thread has ended, and with the first one of a process what that has mapped. For those who follow processes for
-    /// long; a process whose other threads go on has no mappings any more.
+    /// Removes a thread that has ended; with the first thread of a process its mappings are removed too, also if other
+    /// threads go on. Callers need it only to follow processes for long.
     pub fn end(&mut self, pid: i32, tid: i32) {
         self.threads.remove(&tid);
         if pid == tid {

@@ -71,7 +71,7 @@ pub struct FunctionId {
     symbol: Option<usize>,
 }
 
-/// Turns addresses into functions. What it has read it keeps.
+/// Turns addresses into functions. It keeps what it has read.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     kernel: Option<KernelSymbols>,
@@ -107,12 +107,12 @@ struct Image {
 }
 
 impl Symbolizer {
-    /// One that knows files only.
+    /// Returns a symbolizer that knows files only.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the kernel's symbols; see [`KernelSymbols::recorded_at`].
+    /// Adds the kernel's symbols; see [`KernelSymbols::recorded_at`].
     #[must_use]
     pub fn with_kernel(mut self, kernel: Option<KernelSymbols>) -> Self {
         self.kernel = kernel;
@@ -127,7 +127,7 @@ impl Symbolizer {
         self
     }
 
-    /// With inlined functions and source lines where debug information is there. Reading it takes
+    /// Finds inlined functions and source lines too, where there is debug information. Reading it takes
     /// time and memory.
     #[must_use]
     pub fn with_lines(mut self, yes: bool) -> Self {
@@ -142,7 +142,7 @@ impl Symbolizer {
         self
     }
 
-    /// With the build ids that were recorded, by path: a file that has another one by now has other functions, and is left
+    /// Sets the build ids that were recorded, by path: a file that has another one by now has other functions, and is left
     /// out. A copy with the recorded id is read in its place, and in that of a file that is gone: from perf's cache
     /// (`~/.debug`), or that of debuginfod's clients (`$DEBUGINFOD_CACHE_PATH`, `~/.cache/debuginfod_client`).
     #[must_use]
@@ -160,12 +160,12 @@ impl Symbolizer {
         }
     }
 
-    /// One more [build id](Self::with_build_ids).
+    /// Adds one more [build id](Self::with_build_ids).
     pub fn add_build_id(&mut self, path: &[u8], id: &[u8]) {
         self.build_ids.insert(path.to_owned(), id.to_owned());
     }
 
-    /// The files that are no longer those that were recorded.
+    /// Returns the files that have changed since the recording.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(String::as_str)
     }

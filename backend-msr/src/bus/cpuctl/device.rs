@@ -34,7 +34,7 @@ pub struct Cpuctl {
 }
 
 impl Cpuctl {
-    /// The CPUs of this machine.
+    /// Opens the CPUs of this machine.
     ///
     /// # Errors
     /// [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) when the driver is not loaded,

@@ -49,7 +49,7 @@ impl Aux {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ItraceStart {
-    /// Whose.
+    /// The traced thread.
     pub thread: ThreadId,
 }
 

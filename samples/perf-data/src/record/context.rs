@@ -7,7 +7,7 @@ use crate::bytes::{Cursor, Malformed, Words};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Switch {
-    /// Which way.
+    /// Direction for the counted thread.
     pub direction: SwitchDirection,
     /// On a counted CPU the other thread: the one before it or after it.
     pub other: Option<ThreadId>,
@@ -57,7 +57,7 @@ pub struct Namespaces<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Namespace {
-    /// Of what.
+    /// Kind of the namespace.
     pub kind: NamespaceKind,
     /// The device of its file in `/proc/PID/ns`.
     pub device: u64,
@@ -98,7 +98,7 @@ impl<'a> Namespaces<'a> {
         })
     }
 
-    /// The namespaces.
+    /// Returns the namespaces.
     pub fn iter(&self) -> impl Iterator<Item = Namespace> + use<'a> {
         let links = self.links;
         (0..links.len() / 2).filter_map(move |i| {

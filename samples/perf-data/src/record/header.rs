@@ -60,7 +60,7 @@ impl Misc {
     pub(crate) const BIT_13: u16 = 1 << 13;
     const BIT_14: u16 = 1 << 14;
 
-    /// The mode of the CPU (`PERF_RECORD_MISC_CPUMODE_MASK`).
+    /// Returns the mode of the CPU (`PERF_RECORD_MISC_CPUMODE_MASK`).
     pub fn cpu_mode(self) -> CpuMode {
         match self.0 & 7 {
             1 => CpuMode::Kernel,

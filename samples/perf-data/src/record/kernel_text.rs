@@ -51,7 +51,7 @@ impl<'a> Ksymbol<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BpfEvent {
-    /// Which of it.
+    /// The event in its life.
     pub change: BpfChange,
     /// Flags, of which the kernel defines none yet.
     pub flags: u16,

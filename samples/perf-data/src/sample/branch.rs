@@ -93,7 +93,7 @@ impl Branch {
         }
     }
 
-    /// The privilege level it went to ([`PRIV_SAVE`](crate::BranchSampleType::PRIV_SAVE)).
+    /// Returns the privilege level it went to ([`PRIV_SAVE`](crate::BranchSampleType::PRIV_SAVE)).
     pub fn privilege(&self) -> BranchPrivilege {
         match self.bits(30, 3) {
             1 => BranchPrivilege::User,
@@ -211,7 +211,7 @@ impl<'a> BranchStack<'a> {
         self.entries.is_empty()
     }
 
-    /// The branches.
+    /// Returns the branches.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Branch> + Clone + use<'a> {
         self.entries.iter().map(|entry| {
             let words = Words::new(entry);
@@ -224,7 +224,7 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// The hardware's index of the newest branch, for stitching stacks together; `None` when it was
+    /// Returns the hardware's index of the newest branch, for stitching stacks together; `None` when it was
     /// not asked for ([`HW_INDEX`](crate::BranchSampleType::HW_INDEX)) or is not known.
     pub fn hw_index(&self) -> Option<u64> {
         self.hw_index.filter(|index| *index != u64::MAX)

@@ -60,13 +60,13 @@ pub struct Frame {
 pub struct Callchain<'a>(pub(crate) Words<'a>);
 
 impl<'a> Callchain<'a> {
-    /// Addresses and markers as the kernel wrote them.
+    /// Returns addresses and markers as the kernel wrote them.
     #[inline]
     pub fn entries(&self) -> Words<'a> {
         self.0
     }
 
-    /// The frames, with the markers resolved.
+    /// Returns the frames, with the markers resolved.
     pub fn frames(&self) -> impl Iterator<Item = Frame> + Clone + use<'a> {
         let mut context = Context::Unknown;
         let mut cookie_follows = false;
@@ -86,7 +86,7 @@ impl<'a> Callchain<'a> {
         })
     }
 
-    /// The cookie under which the frames of user mode come later
+    /// Returns the cookie under which the frames of user mode come later
     /// ([`CallchainDeferred`](crate::record::CallchainDeferred)), if they do.
     pub fn deferred(&self) -> Option<u64> {
         let mut entries = self.0.iter();

@@ -35,7 +35,7 @@ impl Weight {
 pub struct Transaction(pub u64);
 
 bitflags! {
-    /// The reasons for which a transaction was aborted, and what it was.
+    /// The reasons for which a transaction was aborted, and its kind.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct AbortReason: u32 {
         /// It came from lock elision.
@@ -58,12 +58,12 @@ bitflags! {
 }
 
 impl Transaction {
-    /// The reasons.
+    /// Returns the reasons.
     pub fn reason(self) -> AbortReason {
         AbortReason::from_bits_retain(self.0 as u32)
     }
 
-    /// The code that the program aborted it with.
+    /// Returns the code that the program aborted it with.
     pub fn abort_code(self) -> u32 {
         (self.0 >> 32) as u32
     }

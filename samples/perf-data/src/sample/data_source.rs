@@ -60,7 +60,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// `PERF_MEM_SNOOP_*` and, from bit 5, `PERF_MEM_SNOOPX_*`: what other caches said.
+    /// `PERF_MEM_SNOOP_*` and, from bit 5, `PERF_MEM_SNOOPX_*`: the answer of other caches.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Snoop: u8 {
         /// Not available (`PERF_MEM_SNOOP_NA`).
@@ -162,7 +162,7 @@ impl DataSource {
         MemoryOperation::from_bits_retain(self.bits(0, 5) as u8)
     }
 
-    /// The levels of the memory hierarchy, in the older form.
+    /// Returns the levels of the memory hierarchy, in the older form.
     pub fn levels(self) -> MemoryLevels {
         MemoryLevels::from_bits_retain(self.bits(5, 14))
     }
@@ -185,7 +185,7 @@ impl DataSource {
         TlbAccess::from_bits_retain(self.bits(26, 7) as u8)
     }
 
-    /// The one place that the data came from.
+    /// Returns the one place that the data came from.
     pub fn level(self) -> MemoryLevel {
         match self.bits(33, 4) {
             1 => MemoryLevel::L1,
@@ -211,7 +211,7 @@ impl DataSource {
         self.bits(37, 1) != 0
     }
 
-    /// Why a load was blocked.
+    /// Returns why a load was blocked.
     pub fn blocked(self) -> Blocked {
         Blocked::from_bits_retain(self.bits(40, 3) as u8)
     }
@@ -222,7 +222,7 @@ impl DataSource {
         self.bits(43, 3) as u8
     }
 
-    /// The region of a cache or of memory (`PERF_MEM_REGION_*`); 0 if the CPU does not report it.
+    /// Returns the region of a cache or of memory (`PERF_MEM_REGION_*`); 0 if the CPU does not report it.
     pub fn region(self) -> u8 {
         self.bits(46, 5) as u8
     }

@@ -23,17 +23,17 @@ pub struct Registers<'a> {
 }
 
 impl<'a> Registers<'a> {
-    /// The width of the program.
+    /// Returns the width of the program.
     pub fn abi(&self) -> RegisterAbi {
         self.abi
     }
 
-    /// Which registers there are, as bits numbered by the architecture's `asm/perf_regs.h`.
+    /// Returns which registers there are, as bits numbered by the architecture's `asm/perf_regs.h`.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// The value of a register by that number.
+    /// Returns the value of a register by that number.
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(register)?;
         if self.mask & bit == 0 {
@@ -43,7 +43,7 @@ impl<'a> Registers<'a> {
             .get((self.mask & (bit - 1)).count_ones() as usize)
     }
 
-    /// The values, in the order of the bits.
+    /// Returns the values, in the order of the bits.
     pub fn values(&self) -> Words<'a> {
         self.values
     }
@@ -64,7 +64,7 @@ pub struct UserStack<'a> {
 }
 
 impl<'a> UserStack<'a> {
-    /// The bytes from the stack pointer up that could be copied.
+    /// Returns the bytes from the stack pointer up that could be copied.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes.get(..self.valid).unwrap_or(self.bytes)
     }

@@ -107,7 +107,7 @@ impl<'a> ReadValues<'a> {
         self.len() == 0
     }
 
-    /// The counter at a position in its group.
+    /// Returns the counter at a position in its group.
     pub fn get(&self, position: usize) -> Option<CounterValue> {
         if self.single.is_some() {
             return self.single.filter(|_| position == 0);
@@ -127,7 +127,7 @@ impl<'a> ReadValues<'a> {
         })
     }
 
-    /// Every counter, in the order of the group.
+    /// Returns every counter, in the order of the group.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = CounterValue> + use<'a> {
         let values = *self;
         (0..self.len()).map(move |i| {
