@@ -1,4 +1,4 @@
-//! The same events by each library, the first of a group leading.
+//! Contenders on equal events, the first of a group leading.
 
 /// `EventSet`, as a program uses it.
 pub(crate) mod quipu {

@@ -7,7 +7,7 @@ const PAIRS: usize = 400;
 /// The pairs between two openings: where the kernel happens to put a counter changes its reads by ten per cent.
 const PAIRS_AN_OPENING: usize = 20;
 
-/// What is timed: does the work so many times.
+/// Work that is timed; its argument is how often it is done.
 pub(crate) type Work = Box<dyn FnMut(u32)>;
 
 /// Prints a row for `ci/bench`: the name, the median of the ratios of paired batches, the quartiles of these ratios,
