@@ -134,6 +134,10 @@ impl Raw {
 /// The first page of each counter, as `struct perf_event_mmap_page` begins.
 pub(crate) struct Pages(Vec<NonNull<Page>>);
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only the loop of x86-64 is written here")
+)]
 #[repr(C)]
 struct Page {
     version: u32,
