@@ -37,30 +37,47 @@ mod measured {
         ],
     ];
 
-    /// The functions of one library, as papi.h declares them.
-    #[derive(Clone, Copy)]
-    struct Papi {
-        library_init: unsafe extern "C" fn(c_int) -> c_int,
-        create_eventset: unsafe extern "C" fn(*mut c_int) -> c_int,
-        cleanup_eventset: unsafe extern "C" fn(c_int) -> c_int,
-        destroy_eventset: unsafe extern "C" fn(*mut c_int) -> c_int,
-        add_named_event: unsafe extern "C" fn(c_int, *const c_char) -> c_int,
-        start: unsafe extern "C" fn(c_int) -> c_int,
-        stop: unsafe extern "C" fn(c_int, *mut c_longlong) -> c_int,
-        read: unsafe extern "C" fn(c_int, *mut c_longlong) -> c_int,
+    /// Defines the functions of a library, as papi.h declares them, and how they are found.
+    macro_rules! functions {
+        ($($field:ident: $name:literal, fn($($argument:ty),*);)*) => {
+            /// The functions of one library.
+            #[derive(Clone, Copy)]
+            struct Papi {
+                $($field: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            }
+
+            impl Papi {
+                fn find(handle: *mut c_void) -> Result<Self, String> {
+                    Ok(Self {$(
+                        $field: {
+                            // SAFETY: `dlsym` reads the name.
+                            let found = unsafe { libc::dlsym(handle, $name.as_ptr()) };
+                            if found.is_null() {
+                                return Err(format!("there is no {}", $name.to_string_lossy()));
+                            }
+                            // SAFETY: the function of this name has the type that papi.h gives it.
+                            unsafe {
+                                std::mem::transmute::<
+                                    *mut c_void,
+                                    unsafe extern "C" fn($($argument),*) -> c_int,
+                                >(found)
+                            }
+                        },
+                    )*})
+                }
+            }
+        };
     }
 
-    /// Finds a function of a loaded library; its type is that of the field that it becomes.
-    macro_rules! find {
-        ($handle:expr, $name:literal) => {{
-            // SAFETY: `dlsym` reads the name.
-            let found = unsafe { libc::dlsym($handle, $name.as_ptr()) };
-            if found.is_null() {
-                return Err(format!("there is no {}", $name.to_string_lossy()));
-            }
-            // SAFETY: the function of this name has the type that papi.h gives it.
-            unsafe { std::mem::transmute::<*mut c_void, _>(found) }
-        }};
+    functions! {
+        library_init: c"PAPI_library_init", fn(c_int);
+        create_eventset: c"PAPI_create_eventset", fn(*mut c_int);
+        cleanup_eventset: c"PAPI_cleanup_eventset", fn(c_int);
+        destroy_eventset: c"PAPI_destroy_eventset", fn(*mut c_int);
+        add_named_event: c"PAPI_add_named_event", fn(c_int, *const c_char);
+        start: c"PAPI_start", fn(c_int);
+        stop: c"PAPI_stop", fn(c_int, *mut c_longlong);
+        read: c"PAPI_read", fn(c_int, *mut c_longlong);
     }
 
     impl Papi {
@@ -70,16 +87,7 @@ mod measured {
             if handle.is_null() {
                 return Err(format!("{} cannot be loaded", path.to_string_lossy()));
             }
-            let papi = Self {
-                library_init: find!(handle, c"PAPI_library_init"),
-                create_eventset: find!(handle, c"PAPI_create_eventset"),
-                cleanup_eventset: find!(handle, c"PAPI_cleanup_eventset"),
-                destroy_eventset: find!(handle, c"PAPI_destroy_eventset"),
-                add_named_event: find!(handle, c"PAPI_add_named_event"),
-                start: find!(handle, c"PAPI_start"),
-                stop: find!(handle, c"PAPI_stop"),
-                read: find!(handle, c"PAPI_read"),
-            };
+            let papi = Self::find(handle)?;
             // SAFETY: it takes a number.
             match unsafe { (papi.library_init)(VERSION) } {
                 VERSION => Ok(papi),
