@@ -141,7 +141,7 @@ fn a_users_file_with_findings_is_left_out_loudly() {
     let home = TempDir::new().unwrap();
     std::fs::create_dir(home.path().join("quipu")).unwrap();
     std::fs::write(home.path().join("quipu/events.toml"), "[[cpu]]\n").unwrap();
-    let warning = "quipu: an event file is ignored: cannot use the event file ";
+    let warning = "quipu: an event file is ignored: cannot use the event file: ";
     let (out, err, status) = quipu(&home, &["encode", "cycles", "--cpu", "amd-k7"]);
     assert!(out.starts_with("amd-k7 ") && status == 0, "{out}");
     assert!(err.starts_with(warning), "{err}");
