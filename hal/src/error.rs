@@ -89,8 +89,8 @@ impl fmt::Display for ErrorKind {
 /// a hint where a person can act on it.
 ///
 /// One pointer wide, so that results on the hot path stay small. `Display` gives one sentence: what was attempted, and the
-/// reason, else the text of the errno, else that of the kind. The errno stands beside the reason of
-/// [`ErrorKind::Os`], which has no other meaning. `{:#}` adds the hint.
+/// reason, else the text of the kind. The text of the errno stands beside the reason of [`ErrorKind::Os`], or in its
+/// place. `{:#}` adds the hint.
 ///
 /// ```
 /// use quipu_hal::{Error, ErrorKind};
@@ -237,12 +237,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let e = &*self.0;
         write!(f, "cannot {}: ", e.attempted)?;
-        // A reason is what the kind or the error number means here: they would say it twice.
+        // The kind is what an error number means, and a reason what the kind means here: all would say it twice.
         match (&e.reason, &e.os) {
             (Some(reason), Some(os)) if e.kind == ErrorKind::Os => write!(f, "{reason} [{os}]"),
             (Some(reason), _) => f.write_str(reason),
-            (None, Some(os)) => write!(f, "{os}"),
-            (None, None) => write!(f, "{}", e.kind),
+            (None, Some(os)) if e.kind == ErrorKind::Os => write!(f, "{os}"),
+            (None, _) => write!(f, "{}", e.kind),
         }?;
         if f.alternate()
             && let Some(hint) = &e.hint
@@ -351,10 +351,9 @@ mod tests {
     #[test]
     fn a_sentence_says_a_thing_once() {
         let error = || Error::new(ErrorKind::NoSuchTarget, "count process 7");
-        let os = io::Error::from_raw_os_error(3).to_string();
         for (error, expected) in [
             (error(), "no such target"),
-            (error().with_errno(3), &*os),
+            (error().with_errno(3), "no such target"),
             (error().with_reason("no such process"), "no such process"),
             (
                 error().with_errno(3).with_reason("no such process"),
