@@ -51,7 +51,7 @@ enum Page {
 
 /// The samples of an event when the table was last brought up to date.
 #[derive(Debug)]
-struct Shown {
+struct ShownEvent {
     name: String,
     samples: u64,
     rows: Vec<TopRow>,
@@ -64,7 +64,7 @@ pub(super) struct View {
     /// Notes on what is sampled otherwise than it was asked for.
     notes: Vec<String>,
     /// All rows of all events: keys choose among what is on the screen, not among what is sampled meanwhile.
-    shown: Vec<Shown>,
+    shown: Vec<ShownEvent>,
     /// The rows of the event that are chosen, in order.
     rows: Vec<TopRow>,
     /// The rows of which the callers are shown, by their cells.
@@ -98,7 +98,7 @@ impl View {
 
     /// Takes the samples of all events; the chosen row stays chosen.
     pub(super) fn update(&mut self, profile: &Profile) {
-        let events = profile.events.iter().map(|event| Shown {
+        let events = profile.events.iter().map(|event| ShownEvent {
             name: event.name.clone(),
             samples: event.total.samples,
             rows: rows::rows(profile, event, &self.form),
