@@ -163,7 +163,7 @@ impl LinuxGroup {
         let attempted = || format!("run a BPF program on member {member} of the group");
         if member >= self.members.len() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
-                .with_reason(format!("it has {} members", self.members.len())));
+                .with_reason(format!("the group has {} members", self.members.len())));
         }
         for (part, group) in self.kernel_groups.iter().enumerate() {
             let Some(fd) = group.fds().of(member) else {

@@ -173,8 +173,7 @@ fn no_such_process(target: &Target, e: Unread) -> Error {
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
     } else if e.is_missing() {
-        Error::new(ErrorKind::NoSuchTarget, attempted(target))
-            .with_reason("there is no such process")
+        Error::new(ErrorKind::NoSuchTarget, attempted(target)).with_reason("no such process")
     } else {
         Error::new(ErrorKind::Os, attempted(target)).with_reason("listing its threads")
     };
@@ -187,7 +186,10 @@ fn no_such_process(target: &Target, e: Unread) -> Error {
 #[cold]
 #[inline(never)]
 fn attempted(target: &Target) -> String {
-    format!("count on {target}")
+    match target {
+        Target::Process(_) | Target::Thread(_) => format!("count {target}"),
+        _ => format!("count on {target}"),
+    }
 }
 
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
@@ -210,13 +212,21 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
             .join(path)
     };
     File::open(&full).map_err(|e| {
-        let error = match e.kind() {
-            io::ErrorKind::PermissionDenied => fail(ErrorKind::NoPermission),
-            _ => fail(ErrorKind::NoSuchTarget),
+        let directory = full.display();
+        let (kind, reason) = match e.kind() {
+            io::ErrorKind::PermissionDenied => (
+                ErrorKind::NoPermission,
+                format!("this user may not open {directory}"),
+            ),
+            io::ErrorKind::NotFound => (
+                ErrorKind::NoSuchTarget,
+                format!("there is no directory {directory}"),
+            ),
+            _ => (ErrorKind::NoSuchTarget, format!("opening {directory}: {e}")),
         };
-        error
+        fail(kind)
             .with_errno(e.raw_os_error().unwrap_or(libc::EIO))
-            .with_reason(format!("opening {}", full.display()))
+            .with_reason(reason)
     })
 }
 

@@ -155,13 +155,13 @@ after 1 ms:
      5200000  instructions
            -  branches (never had a counter)
            -  SYSTEM_CALLS (never had a counter)
-           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: event not supported: the simulated PMU has no such event
+           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: the simulated PMU has no such event
 after 9 ms:
     27000000  cycles
     46800000  instructions (estimated: counted for 33% of the time)
      9270000  branches (estimated: counted for 33% of the time)
            0  SYSTEM_CALLS (estimated: counted for 33% of the time)
-           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: event not supported: the simulated PMU has no such event
+           -  NO_SUCH_EVENT: cannot count NO_SUCH_EVENT: the simulated PMU has no such event
 ";
 
 #[test]

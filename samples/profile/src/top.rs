@@ -24,7 +24,7 @@ use quipu_shell::Failure;
 use quipu_shell::signals::Signals;
 use quipu_shell::terminal;
 
-use rows::{Order, TopForm};
+use rows::TopForm;
 
 /// The longest time between two readings of the rings.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -132,7 +132,12 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut profile = Profile::open(options, &form)?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if is_terminal && !options.stdio {
-        screen::run(&mut profile, (options, form), &signals)?;
+        screen::run(&mut profile, (options, &form), &signals)?;
+        if profile.live.has_ended() {
+            // The screen is gone with its terminal, and the table with it.
+            terminal::print(&tables(&mut profile, (options, &form))).map_err(Failure::new)?;
+            terminal::warn("what was sampled has ended");
+        }
     } else {
         for note in &profile.live.notes {
             terminal::warn(note);
@@ -168,16 +173,27 @@ fn print_tables(
         // Twice: a round is complete when the next one ends.
         profile.drain()?;
         profile.drain()?;
-        let mut text = String::new();
-        let lost = profile.live.lost();
-        let stacks = profile.stacks();
-        for (at, event) in stacks.events.iter().enumerate() {
-            let rows = rows::rows(stacks, at, form, (Order::Share, ""));
-            let title = (&*event.name, event.total.samples);
-            rows::table(&mut text, title, &rows, (form, options.entries), lost);
+        let text = tables(profile, (options, form));
+        if terminal::print_to_reader(&text)
+            .map_err(Failure::new)?
+            .is_break()
+        {
+            break;
         }
-        terminal::print(&text).map_err(Failure::new)?;
         profile.age(options.zero);
     }
     Ok(())
+}
+
+/// Returns a table of each event.
+fn tables(profile: &mut Profile, (options, form): (&Options, &TopForm)) -> String {
+    let mut text = String::new();
+    let lost = profile.live.lost();
+    let stacks = profile.stacks();
+    for event in &stacks.events {
+        let rows = rows::rows(stacks, event, form);
+        let title = (&*event.name, event.total.samples);
+        rows::table(&mut text, title, &rows, (form, options.entries), lost);
+    }
+    text
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use anstream::stream::RawStream;
@@ -151,10 +152,15 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 
 /// Writes a whole text to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> io::Result<()> {
+    print_to_reader(text).map(|_| ())
+}
+
+/// Writes a part of an endless text to standard output; returns `Break` if its reader went away.
+pub fn print_to_reader(text: &str) -> io::Result<ControlFlow<()>> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        result => result.map(ControlFlow::Continue),
     }
 }
 

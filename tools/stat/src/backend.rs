@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quipu::Target;
 use quipu::msr::{self, MsrBus, MsrPmu};
-use quipu_hal::Backend;
+use quipu_hal::{Backend, ErrorKind};
 use quipu_pmu::VirtualPmu;
 
 use quipu_shell::Failure;
@@ -54,8 +54,15 @@ impl Backends {
                 Ok(backends)
             }
             names => {
-                let named = names.iter().map(|name| plan.machine().named(name));
-                Ok(Self::these(named.collect::<quipu::Result<_>>()?))
+                let named = names.iter().map(|name| {
+                    plan.machine().named(name).map_err(|e| match e.hint() {
+                        Some(hint) if e.kind() == ErrorKind::InvalidConfiguration => {
+                            Failure::new(format_args!("unknown backend `{name}`; {hint}"))
+                        }
+                        _ => e.into(),
+                    })
+                });
+                Ok(Self::these(named.collect::<Result<_, Failure>>()?))
             }
         }
     }

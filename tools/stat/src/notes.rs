@@ -156,10 +156,7 @@ pub fn why(event: &Event, error: &Error) -> String {
                 out D to let it take turns"
             .to_owned();
     }
-    let mut text = if let (ErrorKind::CounterJumped, Some(reason)) = (error.kind(), error.reason())
-    {
-        format!("{}: {reason}", error.kind())
-    } else if in_kernel_only && error.kind() == ErrorKind::NoPermission {
+    let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
         "happens in the kernel only, where counting is not permitted; in user mode it would read 0"
             .to_owned()
     } else if let (ErrorKind::TooManyEvents, Some(member)) = (error.kind(), error.member()) {

@@ -53,7 +53,7 @@ fn null_is_an_error() {
         assert_eq!(quipu_set_create(null(), null_mut()), QUIPU_EINVAL);
         assert_eq!(
             said(error().message),
-            "cannot use the argument out: invalid request: it is null"
+            "cannot use the argument out: it is null"
         );
         assert_eq!(quipu_set_read(set, null_mut(), 1), QUIPU_EINVAL);
         assert_eq!(quipu_set_read_parts(set, null_mut(), 1), QUIPU_EINVAL);

@@ -69,7 +69,7 @@ pub struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = numbers::positive::<u32>,
           allow_negative_numbers = true, help_heading = "How")]
     delay: u32,
-    /// Begin anew after each interval
+    /// Count from zero after each interval
     #[arg(short, long, help_heading = "How")]
     pub(super) zero: bool,
     /// Print at most N functions in a table

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{self, Entries, Key, Profile, Seen};
+use crate::report::{self, Entries, EventProfile, Key, Profile, Seen};
 use quipu_shell::terminal::escaped;
 
 /// The columns of rows, and the rows that are shown.
@@ -61,35 +61,34 @@ pub(super) struct TopRow {
     pub(super) callers: Vec<String>,
 }
 
-/// Returns the rows of an event that have a text in one of their cells, in any case of letters.
-pub(super) fn rows(
-    profile: &Profile,
-    event: usize,
-    form: &TopForm,
-    (order, filter): (Order, &str),
-) -> Vec<TopRow> {
-    let Some(event) = profile.events.get(event) else {
-        return Vec::new();
-    };
-    let filter = filter.to_lowercase();
+/// Returns the rows of an event, the heaviest first.
+pub(super) fn rows(profile: &Profile, event: &EventProfile, form: &TopForm) -> Vec<TopRow> {
     let entries = Entries::new(profile, event, &form.keys, &form.report, form.limit);
     let of_functions = form.keys.contains(&Key::Symbol);
-    let has = |cell: &String| cell.to_lowercase().contains(&filter);
     let list = entries.list.into_iter();
-    let list = list.filter(|entry| filter.is_empty() || entry.cells.iter().any(has));
-    // The heaviest first: sorting keeps that order where the cells of a key are equal.
-    let mut rows: Vec<_> = list
-        .map(|entry| TopRow {
-            percent: entry.own.percent_of(entries.total),
-            samples: report::whole_samples(entry.own.samples),
-            function: of_functions.then(|| profile.functions.get(entry.function).clone()),
-            callers: match form.with_callers {
-                true => report::callers(profile, entries.total, &entry),
-                false => Vec::new(),
-            },
-            cells: entry.cells,
-        })
+    list.map(|entry| TopRow {
+        percent: entry.own.percent_of(entries.total),
+        samples: report::whole_samples(entry.own.samples),
+        function: of_functions.then(|| profile.functions.get(entry.function).clone()),
+        callers: match form.with_callers {
+            true => report::callers(profile, entries.total, &entry),
+            false => Vec::new(),
+        },
+        cells: entry.cells,
+    })
+    .collect()
+}
+
+/// Returns the rows that have a text in one of their cells, in any case of letters, in an order.
+pub(super) fn chosen(rows: &[TopRow], order: Order, filter: &str) -> Vec<TopRow> {
+    let filter = filter.to_lowercase();
+    let has = |cell: &String| cell.to_lowercase().contains(&filter);
+    let rows = rows.iter();
+    let mut rows: Vec<_> = rows
+        .filter(|row| filter.is_empty() || row.cells.iter().any(has))
+        .cloned()
         .collect();
+    // The heaviest stay first where the cells of a key are equal.
     if let Order::Key(at) = order {
         rows.sort_by(|a, b| a.cells[at].cmp(&b.cells[at]));
     }

@@ -13,10 +13,13 @@ use super::tty::{Input, Tty};
 use super::view::{Action, View};
 use super::{DRAIN_INTERVAL, Profile};
 
+/// The time until the first samples are shown, and those after a count from zero.
+const SOON: Duration = Duration::from_millis(500);
+
 /// Shows what is hot until a signal, a key, the end of the terminal, or that of what is sampled.
 pub(super) fn run(
     profile: &mut Profile,
-    (options, form): (&Options, TopForm),
+    (options, form): (&Options, &TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {
     let failed = |e| {
@@ -25,28 +28,24 @@ pub(super) fn run(
         ))
     };
     let mut tty = Tty::open().map_err(failed)?;
-    let mut view = View::new(form);
-    if !profile.live.notes.is_empty() {
-        view.show(profile.live.notes.join("\n"));
-    }
+    let mut view = View::new(form.clone(), &profile.live.notes);
     let mut annotator = Annotator::default();
-    // Soon, so that the first screen is not empty for long.
-    let mut next = Instant::now() + Duration::from_millis(500);
+    let mut next = Instant::now() + SOON;
     let mut is_changed = true;
     while !signals.arrived() && !profile.live.has_ended() {
         profile.drain()?;
         if Instant::now() >= next {
-            next = Instant::now() + options.interval();
             if !view.is_paused {
                 view.update(profile.stacks());
                 profile.age(options.zero);
                 is_changed = true;
             }
+            let interval = options.interval();
+            next = Instant::now() + if view.is_empty() { SOON } else { interval };
         }
         if is_changed {
             let lost = profile.live.lost();
-            let stacks = profile.stacks();
-            let drawn = tty.screen.draw(|frame| view.draw(frame, stacks, lost));
+            let drawn = tty.screen.draw(|frame| view.draw(frame, lost));
             // A terminal that is gone has no size; the next wait tells.
             is_changed = drawn.is_err();
         }
@@ -57,10 +56,14 @@ pub(super) fn run(
         };
         for key in keys {
             is_changed = true;
-            match view.key(key, profile.stacks()) {
+            match view.key(key) {
                 Action::None => {}
                 Action::End => return Ok(()),
-                Action::Zero => profile.age(true),
+                Action::Zero => {
+                    profile.age(true);
+                    view.update(profile.stacks());
+                    next = Instant::now() + SOON;
+                }
                 Action::Annotate(function) => {
                     let hits = profile.instructions(view.event(), &function);
                     let text = hits.map(|(event, function, hits)| {
@@ -69,7 +72,7 @@ pub(super) fn run(
                     view.show(match text {
                         Some(Ok(text)) => text.replace('\t', "  "),
                         Some(Err(why)) => format!("not shown: {why}"),
-                        None => "there are no samples of it any more".to_owned(),
+                        None => "no recent samples of it".to_owned(),
                     });
                 }
             }

@@ -235,12 +235,9 @@ impl Report {
             self.refusal("CPU entry", refusal);
         }
         for considered in &selection.considered {
-            let verdict = match considered.chosen {
-                true => "chosen",
-                false => "not chosen",
-            };
+            let verdict = if considered.chosen { "chosen: " } else { "" };
             let reasons = considered.reasons.join("; ");
-            self.row(considered.backend, &format!("{verdict}: {reasons}"));
+            self.row(considered.backend, &format!("{verdict}{reasons}"));
         }
     }
 
@@ -460,7 +457,7 @@ mod tests {
             considered: vec![ConsideredFacts {
                 backend: "linux",
                 chosen: true,
-                reasons: words(&["first choice of intel-x", "it can be used here"]),
+                reasons: words(&["first choice of intel-x", "available here"]),
             }],
         }
     }
@@ -500,7 +497,7 @@ Limits
   locked memory       8 MiB; counting needs none
 
 Tracepoints
-  tracefs             cannot read the tracepoints: no such device: tracefs is not mounted
+  tracefs             cannot read the tracepoints: tracefs is not mounted
     what would help   as root: mount -t tracefs nodev /sys/kernel/tracing
 
 Selection (which backends are used, and why)
@@ -508,7 +505,7 @@ Selection (which backends are used, and why)
     prefers           linux, then msr on linux
   CPU entry           intel-y (Some CPU), as asked for
     prefers           no backend on linux
-  linux               chosen: first choice of intel-x; it can be used here
+  linux               chosen: first choice of intel-x; available here
 
 Backends (interfaces for counting)
 "

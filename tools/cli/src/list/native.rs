@@ -103,9 +103,15 @@ impl Native {
 
     /// Returns true if no event is selected.
     pub(super) fn is_empty(&self) -> bool {
-        self.cpus
-            .iter()
-            .all(|cpu| cpu.events.is_empty() && cpu.presets.is_empty())
+        self.cpus.iter().all(|cpu| {
+            cpu.events.is_empty() && cpu.generalized.is_empty() && cpu.presets.is_empty()
+        })
+    }
+
+    /// Returns the ids of the CPUs.
+    pub(super) fn ids(&self) -> String {
+        let ids: Vec<_> = self.cpus.iter().map(|cpu| cpu.table.id()).collect();
+        ids.join(" and ")
     }
 
     /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with

@@ -300,10 +300,10 @@ fn remark(entry: &ListedEvent, reason_is_known: bool) -> String {
     }
 }
 
-/// Returns the kind and reason of an error, without the attempted action.
+/// Returns the reason of an error or its kind, without the attempted action.
 pub fn reason(error: &Error) -> String {
     match error.reason() {
-        Some(reason) => format!("{}: {reason}", error.kind()),
+        Some(reason) => reason.to_owned(),
         None => error.kind().to_string(),
     }
 }

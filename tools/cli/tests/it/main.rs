@@ -13,6 +13,7 @@ mod interrupted;
 mod list;
 #[cfg(unix)]
 mod pctr;
+mod printed;
 #[cfg(target_os = "linux")]
 mod record;
 mod report;

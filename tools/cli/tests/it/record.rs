@@ -29,6 +29,7 @@ mod streams;
 mod switching;
 mod timing;
 mod top;
+mod top_in_tmux;
 mod unwinding;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,

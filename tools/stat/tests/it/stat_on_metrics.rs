@@ -199,6 +199,21 @@ fn level_1_is_exactly_what_was_counted() {
 }
 
 #[test]
+fn every_form_of_report_has_values_and_thresholds() {
+    let forms: [fn(&mut Options); 4] = [
+        |_| {},
+        |options| options.form.csv = true,
+        |options| options.form.json = true,
+        |options| options.form.metric_only = true,
+    ];
+    let shown = forms.map(|form| report("TopdownL1", script(), form));
+    insta::with_settings!({filters => vec![
+        (r"# started on .*", "# started on [time]"),
+        (r" +[0-9]+\.[0-9]+ seconds", " [time] seconds"),
+    ]}, { insta::assert_snapshot!(shown.join("\n----\n")) });
+}
+
+#[test]
 fn counters_that_take_turns_make_an_estimate() {
     let shared = Script {
         running: 50,

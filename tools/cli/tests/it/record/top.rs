@@ -15,10 +15,10 @@ int main(void) { for (;;) spinning(); }
 ";
 
 /// As long as anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A process that is killed at the end.
-struct Killed(Child);
+pub(super) struct Killed(pub(super) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -28,7 +28,7 @@ impl Drop for Killed {
 }
 
 /// Starts the program that spins; `None`, which is said, where nothing can be sampled.
-fn spinning(test: &str) -> Option<(Bench, Killed)> {
+pub(super) fn spinning(test: &str) -> Option<(Bench, Killed)> {
     let bench = Bench::new(test)?;
     bench.compile("spin", SPIN).expect("it compiled another");
     let child = Command::new(bench.path("spin")).spawn();
@@ -381,5 +381,24 @@ fn it_ends_with_its_terminal() {
             assert!(Instant::now() < end, "{before:?}: it goes on");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+}
+
+#[test]
+fn it_ends_when_nothing_reads_its_tables() {
+    const TEST: &str = "it_ends_when_nothing_reads_its_tables";
+    let Some((_bench, spin)) = spinning(TEST) else {
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    let pid = spin.0.id().to_string();
+    command.args(["top", "--stdio", "-e", "cpu-clock:u", "-d", "1", "-p", &pid]);
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = Killed(child.expect("it starts"));
+    drop(child.0.stdout.take());
+    let end = Instant::now() + PATIENCE;
+    while child.0.try_wait().expect("a child").is_none() {
+        assert!(Instant::now() < end, "it goes on without a reader");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
