@@ -14,6 +14,8 @@ mod list;
 #[cfg(unix)]
 mod pctr;
 #[cfg(target_os = "linux")]
+mod perf;
+#[cfg(target_os = "linux")]
 mod record;
 mod report;
 mod report_of_chains;
