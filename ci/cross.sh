@@ -156,7 +156,7 @@ c_examples() { # TARGET
   mkdir -p "$to"
   cp "$built/libquipu_capi.so" "$library"
   for example in bindings/capi/examples/*.c; do
-    for_target "$1" ci/zig-cc -std=c11 -Icapi/include -o "$to/$(basename "$example" .c)" "$example" \
+    for_target "$1" ci/zig-cc -std=c11 -Ibindings/capi/include -o "$to/$(basename "$example" .c)" "$example" \
       "$library" -lpthread
   done
 }
