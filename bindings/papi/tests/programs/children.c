@@ -85,11 +85,21 @@ static void parent(int kind, int initializes)
     snprintf(what, sizeof what, "a %s set, %s", kinds[kind], initializes ? "initialized again" : "not initialized again");
     if (PAPI_library_init(PAPI_VER_CURRENT) != PAPI_VER_CURRENT)
         exit(2);
+    int ready[2];
+    if (pipe(ready))
+        exit(2);
     SAY(start(&set, kind), "%s", "");
     touch();
     pid_t other = fork();
-    if (other == 0)
+    if (other == 0) {
+        char byte;
+        if (read(ready[0], &byte, 1) != 1)
+            exit(2);
         child(what, kind, initializes);
+    }
+    /* Pages that are copied on write fault here, and not while the child reads what its parent counts. */
+    if (waitpid(other, &status, WNOHANG) != 0 || write(ready[1], "", 1) != 1)
+        exit(2);
     if (waitpid(other, &status, 0) != other)
         exit(2);
     printf("%s, the child ended with\t%d\n", what, status);

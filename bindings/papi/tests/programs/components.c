@@ -1,4 +1,4 @@
-/* Prints of the components that count which are disabled. */
+/* Prints of the components that count which are disabled, and why. */
 #include <papi.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@ int main(void)
     for (int component = 0; component < PAPI_num_components(); component++) {
         const PAPI_component_info_t *info = PAPI_get_component_info(component);
         if (info != NULL && info->name[0] == 'p')
-            printf("%s is disabled\t%d\n", info->name, info->disabled != 0);
+            printf("%s\t%s%s\n", info->name, info->disabled ? "disabled: " : "enabled", info->disabled ? info->disabled_reason : "");
     }
     return 0;
 }

@@ -15,6 +15,8 @@ mod list;
 mod pctr;
 mod printed;
 #[cfg(target_os = "linux")]
+mod perf;
+#[cfg(target_os = "linux")]
 mod record;
 mod report;
 mod report_of_chains;

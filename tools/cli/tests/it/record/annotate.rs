@@ -41,7 +41,7 @@ fn addresses_and_shares_are_those_of_perf() {
     };
     let arguments = ["--stdio", "-i", "perf.data", "-s", "turn"];
     let Some(theirs) = perf(&bench, &[&["annotate"], &arguments[..]].concat()) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     let theirs = shares(&stdout(&theirs));
     if theirs.is_empty() {

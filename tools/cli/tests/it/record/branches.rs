@@ -122,7 +122,7 @@ fn branches_are_printed_as_by_perf() {
     ] {
         let arguments = ["script", "-i", "b.data", "-F", fields];
         let Some(theirs) = perf(&bench, &arguments) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         let ours = script(&bench, &arguments[1..]);
         assert_eq!(stderr(&ours), "", "{fields}");
@@ -221,7 +221,7 @@ fn branches_are_reported_as_by_perf() {
         &["-s", "symbol_from,symbol_to", "--comms", "nobody,program"],
     ] {
         let Some(theirs) = of_perf(keys) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         let ours = bench.report(&[&usual[1..], keys].concat());
         assert_eq!(stderr(&ours), "", "{keys:?}");

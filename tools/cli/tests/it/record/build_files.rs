@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Bench, quipu, skip, stderr, stdout};
+use crate::perf::perf;
 
 /// Functions with the numbers of their samples.
 type Functions = Vec<(String, u64)>;
@@ -52,8 +53,11 @@ fn a_program_that_is_gone_or_changed_is_found_in_the_cache_of_perf() {
     let Some((bench, all, _)) = recorded(TEST) else {
         return;
     };
-    let cached = Command::new("perf")
-        .env("HOME", bench.path("home"))
+    let Some(mut perf) = perf() else {
+        return skip(TEST, "perf does not start here");
+    };
+    let perf = perf.env("HOME", bench.path("home"));
+    let cached = perf
         .args(["buildid-cache", "-a", &bench.program()])
         .output();
     let is_cached = |output: &std::process::Output| output.status.success();

@@ -22,7 +22,7 @@ fn modes_are_those_that_perf_would_choose() {
     ] {
         let events = "cpu-clock,page-faults:u,context-switches";
         let Some(told) = events_of(&bench, &["-e", events, option]) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         let lines: Vec<&str> = told.lines().collect();
         assert!(lines[0].contains(own), "{option}: {told}");
@@ -46,7 +46,7 @@ fn the_highest_rate_is_the_kernels_limit() {
     let told = events_of(&bench, &["-e", "cpu-clock:u", "-F", "max"]);
     let after = limit().expect("Linux has it");
     let Some(told) = told else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     let is = |rate: &str| told.contains(&format!("sample_freq }}: {},", rate.trim()));
     assert!(is(&before) || is(&after), "{before} {after}: {told}");
@@ -65,7 +65,7 @@ fn threads_have_counters_of_their_own_or_pass_them_on() {
         ("-d", true),
     ] {
         let Some(told) = events_of(&bench, &["-e", "page-faults:u", "-c", "1", option]) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         assert_eq!(told.contains("inherit: 1"), inherits, "{option}: {told}");
     }
@@ -97,7 +97,7 @@ fn context_switches_are_recorded_where_they_are_asked_for() {
         let options = [&["-e", "page-faults:u"], options].concat();
         bench.record(&options, "sleep 0.01");
         let Some(script) = perf(&bench, &["script", "--show-switch-events"]) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         let text = stdout(&script);
         assert_eq!(text.contains("PERF_RECORD_SWITCH OUT"), expected, "{text}");

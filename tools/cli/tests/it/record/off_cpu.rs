@@ -72,7 +72,7 @@ fn sleeps_are_samples_of_their_nanoseconds() {
                 assert_eq!(stderr(&script), "", "{options:?}");
                 assert_eq!(sleeps(&stdout(&script), function), ours, "{options:?}");
             }
-            None => skip(TEST, "perf is not installed"),
+            None => skip(TEST, "perf does not start here"),
         }
         let rows = bench.rows(&["--no-children", "--sort", "sym,dso"]);
         let in_kernel = |row: &&Value| row["event"] == "offcpu-time" && row["kernel"] == true;

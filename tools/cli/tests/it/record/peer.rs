@@ -1,6 +1,6 @@
 //! perf(1) reads what `quipu record` wrote, and `quipu report` what perf wrote.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use super::{Bench, samples_of, samples_told, skip, stderr, stdout};
 
@@ -14,19 +14,15 @@ pub(super) fn recorded_by_perf(
     match perf(bench, &arguments) {
         Some(output) if output.status.success() => Ok(()),
         Some(output) => Err(stderr(&output).trim().to_owned()),
-        None => Err("perf is not installed".to_owned()),
+        None => Err("perf does not start here".to_owned()),
     }
 }
 
-/// Runs perf in the directory of the bench; returns `None` if it is not installed or cannot record.
+/// Runs perf in the directory of the bench, where it starts.
 pub(super) fn perf(bench: &Bench, arguments: &[&str]) -> Option<Output> {
-    let output = Command::new("perf")
-        .current_dir(bench.directory.path())
-        .args(arguments)
-        .output();
-    output
-        .ok()
-        .filter(|output| output.status.code() != Some(127))
+    let mut perf = crate::perf::perf()?;
+    perf.current_dir(bench.directory.path()).args(arguments);
+    Some(perf.output().expect("it started before"))
 }
 
 #[test]
@@ -42,7 +38,7 @@ fn perf_reads_what_was_recorded_and_counts_the_same() {
     ] {
         let recorded = bench.record(options, &bench.program());
         let Some(script) = perf(&bench, &["script", "-G", "-F", "event,ip,sym"]) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         assert_eq!(stderr(&script), "", "{options:?}");
         let text = stdout(&script);
@@ -86,7 +82,7 @@ fn samples_of_functions_without_names_are_left_out_as_by_perf() {
     assert!(sum(&without) > 0);
     assert_eq!(sum(&named), sum(&with));
     let Some(perf) = perf(&bench, &["report", "--stdio", "-U", "-n", "-t", ";"]) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     // Both leave the whole file out; of some functions in assembler only one of the two knows the name.
     let text = stdout(&perf);
@@ -105,7 +101,7 @@ fn build_ids_and_names_are_those_that_perf_would_write() {
     };
     bench.record(&["-e", "page-faults:u", "-c", "1"], &bench.program());
     let Some(names) = perf(&bench, &["evlist"]) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     assert_eq!(stdout(&names).trim(), "page-faults:u");
     let ids = stdout(&perf(&bench, &["buildid-list"]).expect("it was there before"));
@@ -130,7 +126,7 @@ fn perf_prints_the_fields_of_tracepoints() {
         return skip(TEST, stderr(&recorded).trim());
     }
     let Some(script) = perf(&bench, &["script"]) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     assert_eq!(stderr(&script), "");
     let text = stdout(&script);
@@ -171,7 +167,7 @@ fn what_perf_recorded_is_reported() {
             match perf(&bench, &arguments) {
                 Some(output) if output.status.code() == Some(7) => {}
                 Some(output) => return skip(TEST, stderr(&output).trim()),
-                None => return skip(TEST, "perf is not installed"),
+                None => return skip(TEST, "perf does not start here"),
             }
             let rows = bench.rows(&["-i", "p.data"]);
             seen = (samples_of(&rows, "hot"), samples_of(&rows, "warm"));

@@ -51,7 +51,7 @@ fn perf_reads_a_stream_and_counts_the_same() {
             &bench,
             &["report", "-i", "stream.data", "--stdio", "--header"],
         ) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         assert_eq!(stderr(&header), "");
         let text = stdout(&header);
@@ -101,7 +101,7 @@ fn tracepoints_of_a_stream_have_their_formats() {
         stdout(&ours)
     );
     let Some(script) = perf(&bench, &["script", "-i", "stream.data"]) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     assert_eq!(stderr(&script), "");
     let fields = |text: &str| -> Vec<String> {
@@ -214,7 +214,7 @@ fn perf_reads_compressed_records_and_counts_the_same() {
         let ours = told_by_quipu(&bench, "perf.data");
         assert!(ours.first() + ours.lost >= 2000, "{ours:?}");
         let Some(header) = perf(&bench, &["report", "--header-only"]) else {
-            return skip(TEST, "perf is not installed");
+            return skip(TEST, "perf does not start here");
         };
         let text = stdout(&header);
         assert!(text.contains("# compressed : Zstd, level = "), "{text}");

@@ -251,7 +251,7 @@ fn branch_stacks_are_recorded_or_refused_as_by_perf() {
         ]
         .concat(),
     ) else {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     };
     let ours = bench.record(&options, "ls");
     assert_eq!(

@@ -187,7 +187,7 @@ fn callers_without_frame_pointers_are_found() {
         "{main}"
     );
     if perf(&bench, &["--version"]).is_none() {
-        return skip(TEST, "perf is not installed");
+        return skip(TEST, "perf does not start here");
     }
     agree(&bench, "perf.data");
 }

@@ -63,20 +63,18 @@ fn lines(report: &str) -> Vec<Vec<String>> {
     lines
 }
 
+/// Runs perf stat, where perf starts.
 fn perf(arguments: &[&str]) -> Option<Output> {
-    let output = Command::new("perf")
-        .arg("stat")
-        .args(arguments)
-        .output()
-        .ok()?;
-    (output.status.code() != Some(127)).then_some(output)
+    let mut perf = crate::perf::perf()?;
+    let output = perf.arg("stat").args(arguments).output();
+    Some(output.expect("it started before"))
 }
 
 fn skip(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIP {test}: {why}");
 }
 
-/// Returns what quipu and perf report of a file; none of perf where it is not installed.
+/// Returns what quipu and perf report of a file; none of perf where it does not start.
 fn reports(file: &Path) -> (Vec<Vec<String>>, Option<Vec<Vec<String>>>) {
     let file = file.to_str().expect("text");
     let ours = run(&["report", "-i", file]);
@@ -109,7 +107,7 @@ fn perf_and_quipu_report_what_was_kept() {
         assert_eq!(ours, told, "{case:?}");
         match theirs {
             Some(theirs) => assert_eq!(theirs, ours, "{case:?}"),
-            None => skip(TEST, "perf is not installed"),
+            None => skip(TEST, "perf does not start here"),
         }
     }
 }
@@ -122,7 +120,7 @@ fn counts_that_perf_kept_are_reported() {
     for case in CASES {
         let recorded = perf(&recording(&file, case));
         if !recorded.is_some_and(|output| output.status.success()) {
-            return skip(TEST, "perf is not installed or cannot count");
+            return skip(TEST, "perf cannot count, or does not start here");
         }
         let (ours, theirs) = reports(&file);
         assert_eq!(Some(&ours), theirs.as_ref(), "{case:?}");
@@ -135,17 +133,13 @@ fn counts_that_perf_kept_are_reported() {
     assert_eq!(lines(&stderr(&ours)), lines(&stderr(&theirs)));
 }
 
-/// Returns what the report of a stream has, by `stat report -i -` of a program; none where it is not installed.
-fn of_stream(program: &str, stream: &Path) -> Option<Vec<Vec<String>>> {
-    let mut report = Command::new(program);
-    report.args(["stat", "report", "-i", "-"]);
+/// Returns what the report of a stream has, by `stat report -i -` of a program.
+fn of_stream(mut program: Command, stream: &Path) -> Vec<Vec<String>> {
+    let report = program.args(["stat", "report", "-i", "-"]);
     report.stdin(File::open(stream).expect("it was made"));
-    let output = report.output().ok()?;
-    if output.status.code() == Some(127) {
-        return None;
-    }
+    let output = report.output().expect("it starts");
     assert!(output.status.success(), "{output:?}");
-    Some(lines(&stderr(&output)))
+    lines(&stderr(&output))
 }
 
 #[test]
@@ -154,28 +148,29 @@ fn streams_of_perf_and_quipu_are_reported_by_both() {
     if !can_count(TEST, &["-e", "page-faults,context-switches", "-a"]) {
         return;
     }
-    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let quipu = || Command::new(env!("CARGO_BIN_EXE_quipu"));
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(&directory);
     for case in CASES {
-        for recorder in [quipu, "perf"] {
-            let mut record = Command::new(recorder);
+        for recorder in [Some(quipu()), crate::perf::perf()] {
+            let Some(mut record) = recorder else {
+                skip(TEST, "perf does not start here");
+                continue;
+            };
             record.arg("stat").args(recording(Path::new("-"), case));
             record.stdout(File::create(&file).expect("a new file"));
-            let recorded = record.stderr(Stdio::piped()).output();
-            if recorder == "perf" && !recorded.as_ref().is_ok_and(|o| o.status.success()) {
-                skip(TEST, "perf is not installed or cannot count");
+            let recorded = record.stderr(Stdio::piped()).output().expect("it starts");
+            if record.get_program() == "perf" && !recorded.status.success() {
+                skip(TEST, "perf cannot count");
                 continue;
             }
             // Whatever reads the stream reports it.
-            let recorded = recorded.expect("it starts");
             assert_eq!(lines(&stderr(&recorded)), Vec::<Vec<String>>::new());
-            let ours = of_stream(quipu, &file).expect("it is built");
-            assert!(ours.len() > 1, "{recorder} {case:?}");
-            assert_eq!(reports(&file).0, ours, "{recorder} {case:?}");
-            match of_stream("perf", &file) {
-                Some(theirs) => assert_eq!(theirs, ours, "{recorder} {case:?}"),
-                None => skip(TEST, "perf is not installed"),
+            let ours = of_stream(quipu(), &file);
+            assert!(ours.len() > 1, "{record:?}");
+            assert_eq!(reports(&file).0, ours, "{record:?}");
+            if let Some(perf) = crate::perf::perf() {
+                assert_eq!(of_stream(perf, &file), ours, "{record:?}");
             }
         }
     }

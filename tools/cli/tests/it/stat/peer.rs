@@ -1,7 +1,8 @@
 //! Agreement with perf, where it is installed and may count.
 
 use std::io::Write as _;
-use std::process::Command;
+
+use crate::perf::perf;
 
 use super::{can_count, run, stderr};
 
@@ -20,9 +21,9 @@ fn page_faults_agree_with_perf() {
         return;
     }
     let options = ["-x,", "-e", "page-faults:u", "--", "/bin/true"];
-    let perf = || match Command::new("perf").arg("stat").args(options).output() {
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(e) => e.to_string(),
+    let perf = || match perf() {
+        Some(mut perf) => stderr(&perf.arg("stat").args(options).output().expect("it starts")),
+        None => "it does not start here".to_owned(),
     };
     let Some(theirs) = fewest(perf) else {
         let _ = writeln!(
