@@ -30,6 +30,8 @@ use crate::rates::Rates;
 use crate::sorted::insert;
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
+#[cfg(feature = "names")]
+use crate::traced_probe::make_inheritable;
 use crate::user_read::{KnownPages, Obstacle};
 use crate::{capabilities, overflow, targets};
 
@@ -190,10 +192,22 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
+        // Declared first, so that probes of a group that is refused are removed after its counters.
+        #[cfg(feature = "names")]
+        let probes;
         let mut group = LinuxGroup::empty();
         let (infos, kernel_groups) = group.places();
         let mut placements = OneOrMore::default();
         self.resolve(spec, &mut placements, infos)?;
+        #[cfg(feature = "names")]
+        {
+            probes = make_inheritable(
+                spec.members.iter(),
+                &mut placements,
+                spec.attributes,
+                target,
+            )?;
+        }
         let mut opened = Opened {
             parts: Vec::new(),
             kernel_groups,
@@ -203,6 +217,8 @@ impl LinuxBackend {
         request.open_everywhere(&mut opened)?;
         let parts = opened.parts;
         group.complete(parts);
+        #[cfg(feature = "names")]
+        group.keep(probes);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -305,6 +321,13 @@ impl Backend for LinuxBackend {
         {
             let (mut placements, mut infos) = (OneOrMore::default(), OneOrMore::default());
             self.resolve(spec, &mut placements, &mut infos)?;
+            #[cfg(feature = "names")]
+            group.keep(make_inheritable(
+                spec.members.iter(),
+                &mut placements,
+                spec.attributes,
+                target,
+            )?);
             overflow::check(spec, targets::is_calling_thread(target))?;
             let request = self.request(spec, target, &placements, &mut infos);
             if request.extend(&mut group).is_some() {

@@ -22,11 +22,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nix::unistd::{geteuid, getuid};
 use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
 use self::kept::{Kept, Stamp};
 use crate::privileges::Privileges;
-use crate::sys::{effective_user, real_user};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// The environment variable that switches the test off.
@@ -212,9 +212,9 @@ impl Drop for CountersOpen {
 
 /// Returns the place where results are kept.
 fn place() -> Option<Kept> {
-    let user = effective_user();
+    let user = geteuid();
     // A program with the rights of another user trusts no environment.
-    if real_user() != user {
+    if getuid() != user {
         return None;
     }
     let absolute = |name| {

@@ -11,6 +11,8 @@ use quipu_hal::{
 use crate::counter_test::CountersOpen;
 use crate::kernel_group::{KernelGroup, ReadFailure, ReadPlan};
 use crate::one_or_more::OneOrMore;
+#[cfg(feature = "names")]
+use crate::traced_probe::TracedProbe;
 
 mod ways;
 
@@ -50,6 +52,9 @@ pub struct LinuxGroup {
     members: OneOrMore<EventInfo>,
     parts: Arc<[Part]>,
     kernel_groups: OneOrMore<KernelGroup>,
+    /// The probes that the kernel groups count, which are removed after those.
+    #[cfg(feature = "names")]
+    probes: Vec<TracedProbe>,
     /// The buffer that the kernel writes to; as long as the longest read of several members.
     words: Box<[u64]>,
     /// The readings of one part, which a reset counts from.
@@ -77,6 +82,8 @@ impl LinuxGroup {
             members: OneOrMore::default(),
             parts: Arc::clone(whole_target()),
             kernel_groups: OneOrMore::default(),
+            #[cfg(feature = "names")]
+            probes: Vec::new(),
             words: Box::default(),
             at_reset: OneOrMore::default(),
             ways: Ways::ANY,
@@ -102,6 +109,12 @@ impl LinuxGroup {
         }
         self.make_room();
         self.open = Some(CountersOpen::new());
+    }
+
+    /// Keeps the probes that its kernel groups count.
+    #[cfg(feature = "names")]
+    pub(crate) fn keep(&mut self, probes: Vec<TracedProbe>) {
+        self.probes.extend(probes);
     }
 
     /// Makes room for what its members are read into.
@@ -150,7 +163,7 @@ impl LinuxGroup {
         let attempted = || format!("run a BPF program on member {member} of the group");
         if member >= self.members.len() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
-                .with_reason(format!("it has {} members", self.members.len())));
+                .with_reason(format!("the group has {} members", self.members.len())));
         }
         for (part, group) in self.kernel_groups.iter().enumerate() {
             let Some(fd) = group.fds().of(member) else {

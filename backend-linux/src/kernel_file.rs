@@ -159,9 +159,13 @@ fn unreadable(attempted: String, path: &Path, unread: Unread) -> Error {
                 libc::EACCES | libc::EPERM => ErrorKind::NoPermission,
                 _ => ErrorKind::Os,
             };
+            let reason = match kind {
+                ErrorKind::NoPermission => format!("this user may not read {path}"),
+                _ => format!("reading {path}"),
+            };
             Error::new(kind, attempted)
                 .with_errno(errno)
-                .with_reason(format!("reading {path}"))
+                .with_reason(reason)
         }
         Unread::Malformed(what) => {
             Error::new(ErrorKind::Os, attempted).with_reason(format!("reading {path}: {what}"))

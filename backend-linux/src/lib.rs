@@ -50,6 +50,8 @@ cfg_if::cfg_if! {
         mod sys;
         pub mod sysfs;
         mod targets;
+        #[cfg(feature = "names")]
+        mod traced_probe;
         pub mod topology;
         #[cfg(feature = "names")]
         pub mod tracefs;

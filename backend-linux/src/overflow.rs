@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::unistd::gettid;
 use quipu_hal::{Error, ErrorKind, EventSpec, GroupSpec, OverflowSignal, Overflows, Result};
 use quipu_perf_data::SampleType;
 
-use crate::sys::{Access, CounterFd, Mapping, PerfEventAttr, page_size, thread_id};
+use crate::sys::{Access, CounterFd, Mapping, PerfEventAttr, page_size};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
 const DATA_HEAD: usize = 1024;
@@ -120,7 +121,7 @@ impl OverflowRing {
                 _ => error,
             }
         })?;
-        let tid = thread_id();
+        let tid = gettid().as_raw();
         fd.signal_thread(tid, asked.signal).map_err(refused)?;
         Ok(Self {
             fd,

@@ -14,8 +14,7 @@ mod readiness;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr};
 pub(crate) use calls::{
-    CpuMask, current_cpu, directory_entries, effective_user, has_time_stamps, link_target,
-    page_size, real_user, set_own_counters, thread_id,
+    current_cpu, directory_entries, has_time_stamps, link_target, page_size, set_own_counters,
 };
 pub(crate) use clock::monotonic_raw;
 pub(crate) use counter_fd::CounterFd;
@@ -41,7 +40,8 @@ pub(crate) mod event_type {
     pub(crate) const BREAKPOINT: u32 = 5;
 }
 
-/// The error number of the system call that just failed on this thread.
+/// The error number of the system call that just failed on this thread. nix's `Errno` makes 0 of those without a name, such as
+/// the 524 (`ENOTSUPP`) of some drivers.
 #[cold]
 #[inline(never)]
 pub(crate) fn last_errno() -> i32 {

@@ -6,13 +6,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::gettid;
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::kernel_file::{self, Unread};
 use crate::parts::Attachment;
 use crate::privileges::word;
 use crate::sorted::insert;
-use crate::sys::{Attach, current_cpu, thread_id};
+use crate::sys::{Attach, current_cpu};
 use crate::topology::Topology;
 
 /// The attachments of a target, and what has to stay open while counters are attached to them.
@@ -28,6 +29,15 @@ static CALLING_THREAD: [Attachment; 1] = [Attachment {
     attach: Attach::thread(0),
     part: Part::whole(),
 }];
+
+/// Returns true if counters of a target are attached to threads, so that those that they make can inherit them.
+#[cfg(feature = "names")]
+pub(crate) fn has_threads(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::CurrentThread | Target::Thread(_) | Target::ThreadOnCpu { .. } | Target::Process(_)
+    )
+}
 
 /// Returns the attachments of a target. A process gives the threads it has at this moment.
 pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
@@ -95,7 +105,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
 pub(crate) fn is_calling_thread(target: &Target) -> bool {
     match target {
         Target::CurrentThread => true,
-        Target::Thread(tid) => *tid == thread_id(),
+        Target::Thread(tid) => *tid == gettid().as_raw(),
         _ => false,
     }
 }
@@ -163,8 +173,7 @@ fn no_such_process(target: &Target, e: Unread) -> Error {
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
     } else if e.is_missing() {
-        Error::new(ErrorKind::NoSuchTarget, attempted(target))
-            .with_reason("there is no such process")
+        Error::new(ErrorKind::NoSuchTarget, attempted(target)).with_reason("no such process")
     } else {
         Error::new(ErrorKind::Os, attempted(target)).with_reason("listing its threads")
     };
@@ -177,7 +186,10 @@ fn no_such_process(target: &Target, e: Unread) -> Error {
 #[cold]
 #[inline(never)]
 fn attempted(target: &Target) -> String {
-    format!("count on {target}")
+    match target {
+        Target::Process(_) | Target::Thread(_) => format!("count {target}"),
+        _ => format!("count on {target}"),
+    }
 }
 
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
@@ -200,13 +212,21 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
             .join(path)
     };
     File::open(&full).map_err(|e| {
-        let error = match e.kind() {
-            io::ErrorKind::PermissionDenied => fail(ErrorKind::NoPermission),
-            _ => fail(ErrorKind::NoSuchTarget),
+        let directory = full.display();
+        let (kind, reason) = match e.kind() {
+            io::ErrorKind::PermissionDenied => (
+                ErrorKind::NoPermission,
+                format!("this user may not open {directory}"),
+            ),
+            io::ErrorKind::NotFound => (
+                ErrorKind::NoSuchTarget,
+                format!("there is no directory {directory}"),
+            ),
+            _ => (ErrorKind::NoSuchTarget, format!("opening {directory}: {e}")),
         };
-        error
+        fail(kind)
             .with_errno(e.raw_os_error().unwrap_or(libc::EIO))
-            .with_reason(format!("opening {}", full.display()))
+            .with_reason(reason)
     })
 }
 
@@ -285,7 +305,7 @@ mod tests {
     /// Not a process, though the thread may be its only one, nor the CPU that it is on.
     #[test]
     fn the_calling_thread_is_no_other_target() {
-        let tid = thread_id();
+        let tid = gettid().as_raw();
         assert!(is_calling_thread(&Target::CurrentThread));
         assert!(is_calling_thread(&Target::Thread(tid)));
         let pid = i32::try_from(std::process::id()).expect("a pid");

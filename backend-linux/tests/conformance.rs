@@ -6,11 +6,12 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 use quipu_conformance::fixtures::LinuxFixture;
 use quipu_conformance::{Fixture, all, run};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sysfs::SysfsPmus;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 #[test]
 fn the_backend_conforms() {
@@ -26,8 +27,10 @@ fn the_backend_conforms() {
     if let [first, _, ..] = cores.as_slice() {
         // Checks look at the first part of a thread, which is that of the first kind of core.
         let mut cpus = CpuSet::new();
-        first.cpus.iter().for_each(|cpu| cpus.set(*cpu as usize));
-        sched_setaffinity(None, &cpus).expect("they are online");
+        for cpu in &first.cpus {
+            cpus.set(*cpu as usize).expect("no more than a set has");
+        }
+        sched_setaffinity(Pid::from_raw(0), &cpus).expect("they are online");
     }
     let fixture: Arc<dyn Fixture> = Arc::new(LinuxFixture::new(Arc::new(backend)));
     let report = run(&fixture, all());

@@ -10,9 +10,7 @@ mod linux;
 pub use elsewhere::NoMsr;
 pub use linux::LinuxMsr;
 
-use quipu_hal::Result;
-#[cfg(not(any(target_os = "linux", target_os = "dragonfly")))]
-use quipu_hal::{Error, ErrorKind};
+use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::address;
 
@@ -133,24 +131,17 @@ impl LikelyOwner {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(any(target_os = "linux", target_os = "dragonfly"))] {
+    if #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))] {
         /// Returns the CPU that the calling thread is on.
         fn current_cpu() -> Result<u32> {
             // CPU numbers have fewer than 32 bits.
-            Ok(rustix::thread::sched_getcpu() as u32)
-        }
-    } else if #[cfg(target_os = "freebsd")] {
-        /// Returns the CPU that the calling thread is on.
-        fn current_cpu() -> Result<u32> {
-            // SAFETY: sched_getcpu(3) takes nothing and touches no memory of this process.
-            let cpu = unsafe { libc::sched_getcpu() };
-            u32::try_from(cpu).map_err(|_| {
+            nix::sched::sched_getcpu().map(|cpu| cpu as u32).map_err(|errno| {
                 Error::new(ErrorKind::Os, "find out which CPU this thread is on")
-                    .with_io_error(&std::io::Error::last_os_error())
+                    .with_io_error(&errno.into())
             })
         }
     } else {
-        /// Refuses: this system does not tell.
+        /// Refuses: this system does not report it.
         fn current_cpu() -> Result<u32> {
             let attempted = "find out which CPU this thread is on";
             Err(Error::new(ErrorKind::UnsupportedFeature, attempted))

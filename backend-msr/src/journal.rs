@@ -12,12 +12,13 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::unistd::geteuid;
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 pub use self::restore::{Repair, restore};
 use crate::guard::RestoreStep;
+use crate::sys;
 
 /// Returns the directory of the journal on a real machine: owned by root, and empty after a boot.
 pub fn runtime_directory() -> &'static Path {
@@ -116,10 +117,7 @@ impl Journal {
     fn check(&self) -> Result<()> {
         let path = &self.directory;
         let found = fs::symlink_metadata(path).map_err(|e| failed("look at", path, &e))?;
-        if !found.is_dir()
-            || found.uid() != rustix::process::geteuid().as_raw()
-            || found.mode() & 0o022 != 0
-        {
+        if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return Err(
                 Error::new(ErrorKind::NoPermission, format!("use {}", path.display()))
                     .with_reason("it is not a directory that only this user can write in")
@@ -133,9 +131,9 @@ impl Journal {
 impl Record {
     /// Takes the lock; returns false if another process has it.
     fn lock(&self) -> Result<bool> {
-        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+        match sys::try_lock(&self.file) {
             Ok(()) => Ok(true),
-            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::EWOULDBLOCK) => Ok(false),
             Err(e) => Err(failed("lock", &self.path, &e.into())),
         }
     }

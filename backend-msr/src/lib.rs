@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
 
 mod address;
 mod allow_list;
@@ -9,6 +10,7 @@ mod layout;
 mod pmu;
 mod probe;
 pub mod sim;
+mod sys;
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 pub use bus::Cpuctl;

@@ -135,7 +135,7 @@ impl<B: MsrBus> MsrPmu<B> {
     /// probes them on each CPU anyway, with a write, and reports how they fail.
     ///
     /// # Errors
-    /// As [`new`](Self::new), but for that.
+    /// As [`new`](Self::new), except for counters that do not work.
     pub fn for_probing(bus: B, model: &CpuModel, options: Options) -> Result<Self> {
         let layout = Layout::detect(model, &bus)?;
         let numbers = options.cpus.unwrap_or_else(|| bus.cpus().to_vec());

@@ -48,7 +48,7 @@ pub trait PctrDevice: Send + Sync + 'static {
     /// Returns the known properties of the driver.
     fn driver(&self) -> Driver;
 
-    /// Returns vendor and family of the CPUs, as CPUID tells them; `None` where nothing does. Functions
+    /// Returns vendor and family of the CPUs, as CPUID has them; `None` if there is no CPUID. Functions
     /// of another CPU are not set: the driver may know less of this one than it thinks.
     fn identity(&self) -> Option<(String, u16)>;
 
@@ -95,7 +95,7 @@ impl fmt::Display for Errno {
 /// The claim of another process to a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claimed {
-    /// The process, if the system tells.
+    /// The process, if the system reports it.
     pub pid: Option<u32>,
 }
 

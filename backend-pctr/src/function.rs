@@ -30,7 +30,7 @@ const LEVELS: u32 = (X86Select::USER | X86Select::KERNEL) as u32;
 pub const ENABLE: u32 = X86Select::ENABLE as u32;
 const NO_LEVEL: &str = "the word selects neither user nor kernel mode";
 impl CounterKind {
-    /// The kind of a CPU's counters; `None` when pctr(4) knows none on it.
+    /// Returns the kind of a CPU's counters; `None` when pctr(4) knows none on it.
     pub fn of(cpu: &CpuModel) -> Option<Self> {
         match cpu.scheme {
             Scheme::P5 => Some(Self::P5),
@@ -41,7 +41,7 @@ impl CounterKind {
         }
     }
 
-    /// The bits of a function word that belong to a counter's function. A Pentium shows others as
+    /// Returns the bits of a function word that belong to a counter's function. A Pentium shows others as
     /// they stand in its CESR.
     pub const fn word_mask(self) -> u32 {
         match self {
@@ -50,7 +50,7 @@ impl CounterKind {
         }
     }
 
-    /// The word that makes a counter count an encoding, with the enable bit set where there is one.
+    /// Returns the word that makes a counter count an encoding, with the enable bit set where there is one.
     ///
     /// # Errors
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when no word of pctr(4) can say it.

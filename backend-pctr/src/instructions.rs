@@ -2,7 +2,7 @@
 
 use quipu_hal::Result;
 
-/// The facts of a CPU that CPUID tells.
+/// The facts of a CPU in CPUID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CpuFacts {
     pub(crate) vendor: String,
@@ -35,7 +35,7 @@ cfg_if::cfg_if! {
             Ok(cpuid(1, 0).ebx >> 24)
         }
 
-        /// Returns what CPUID tells of this CPU (Intel SDM volume 2, "CPUID"; AMD APM volume 3, appendix E).
+        /// Reads the CPUID of this CPU (Intel SDM volume 2, "CPUID"; AMD APM volume 3, appendix E).
         pub(crate) fn cpu_facts() -> Option<CpuFacts> {
             const EXTENDED: u32 = 0x8000_0000;
             let vendor = cpuid(0, 0);
@@ -99,7 +99,7 @@ cfg_if::cfg_if! {
         use quipu_hal::{Error, ErrorKind};
 
         pub(crate) fn apic_id() -> Result<u32> {
-            Err(Error::new(ErrorKind::UnsupportedFeature, "tell which CPU this thread is on")
+            Err(Error::new(ErrorKind::UnsupportedFeature, "find out which CPU this thread is on")
                 .with_reason("that takes the CPUID instruction of x86"))
         }
 

@@ -14,6 +14,7 @@ mod on_demand;
 mod pmu;
 pub mod simulation;
 mod sweep;
+mod sys;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub use pmu::{LostValue, PctrPmu, UnrestoredCounter};
 /// The backend over a device node.
 pub type PctrBackend = VirtualPmu<PctrPmu<NodeDevice>>;
 
-/// The backend over the device at `path`, with the events of this machine's CPU from `map`.
+/// Returns the backend over the device at `path`, with the events of this machine's CPU from `map`.
 ///
 /// It opens the device for writing where it may and else for reading; then, or without a map, it has
 /// the time stamp counter only, and says of everything else why.
@@ -54,7 +55,7 @@ pub fn open(path: &Path, map: Option<Arc<dyn EventMap>>) -> Result<PctrBackend> 
     with_device(NodeDevice::open(path)?, map, MonotonicClock::new())
 }
 
-/// The backend over any device, such as a [simulated](simulation) one, with times from any clock.
+/// Returns the backend over any device, such as a [simulated](simulation) one, with times from any clock.
 ///
 /// # Errors
 /// When the device does not speak the protocol of pctr(4).

@@ -6,16 +6,18 @@
 //! lock for writing counts, which takes permission to write. Nobody else can keep a counter or the turn.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
-use rustix::process::FlockType;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::unistd::geteuid;
 
 use crate::device::Claimed;
+use crate::sys::{LockKind, READ_LOCK, UNLOCKED, WRITE_LOCK, byte_lock};
 
 /// The file of root's locks, in a directory that is root's and empty after a boot.
 const FILE: &str = "/var/run/quipu-pctr";
@@ -78,19 +80,19 @@ impl<'a> Locks<'a> {
     ///
     /// # Errors
     /// [`Claimed`] if another process has it. What cannot be locked for another reason, as on a file system without
-    /// locks, is nobody's.
+    /// locks, counts as free.
     pub(crate) fn take(self, byte: u8) -> Result<(), Claimed> {
         for file in self.files() {
-            let Err(refused) = set(file, byte, FlockType::WriteLock) else {
+            let Err(refused) = set(file, byte, WRITE_LOCK) else {
                 continue;
             };
-            let is_locked = matches!(refused.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
+            let is_locked = matches!(refused, Errno::EAGAIN | Errno::EACCES);
             if let Some(owner) = owner(file, byte).filter(|_| is_locked) {
                 self.release(byte);
                 return Err(owner);
             }
             // It may have been unlocked just now. What stays locked for reading is free all the same.
-            let _ = set(file, byte, FlockType::WriteLock);
+            let _ = set(file, byte, WRITE_LOCK);
         }
         Ok(())
     }
@@ -98,7 +100,7 @@ impl<'a> Locks<'a> {
     /// Unlocks a byte. What cannot be unlocked ends with the process.
     pub(crate) fn release(self, byte: u8) {
         for file in self.files() {
-            let _ = set(file, byte, FlockType::Unlocked);
+            let _ = set(file, byte, UNLOCKED);
         }
     }
 
@@ -132,42 +134,24 @@ fn open_own(path: &Path) -> Option<File> {
         .open(path);
     let file = opened.ok()?;
     let facts = file.metadata().ok()?;
-    let is_own = facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o077 == 0;
+    let is_own = facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0;
     is_own.then_some(file)
 }
 
 /// Sets a lock on a byte, or removes it (`F_SETLK`).
-fn set(file: &File, byte: u8, kind: FlockType) -> io::Result<()> {
-    call(file, libc::F_SETLK, byte, kind).map(drop)
+fn set(file: &File, byte: u8, kind: LockKind) -> nix::Result<()> {
+    fcntl(file, FcntlArg::F_SETLK(&byte_lock(byte, kind))).map(drop)
 }
 
 /// Returns the process that has locked a byte for writing (`F_GETLK`), if another has. A lock of flock(2), which takes no
 /// permission to write and on OpenBSD is in the way of these, has no process.
 fn owner(file: &File, byte: u8) -> Option<Claimed> {
     // What is in the way of a lock for reading is one for writing.
-    let found = call(file, libc::F_GETLK, byte, FlockType::ReadLock).ok()?;
-    let is_set = found.l_type != FlockType::Unlocked as libc::c_short;
+    let mut found = byte_lock(byte, READ_LOCK);
+    fcntl(file, FcntlArg::F_GETLK(&mut found)).ok()?;
+    let is_set = found.l_type != UNLOCKED;
     let pid = u32::try_from(found.l_pid).ok().filter(|&pid| pid > 0)?;
     is_set.then_some(Claimed { pid: Some(pid) })
-}
-
-/// Calls fcntl(2) with a lock on a byte, and returns what became of it.
-fn call(file: &File, command: i32, byte: u8, kind: FlockType) -> io::Result<libc::flock> {
-    // SAFETY: zeros are a value of each field of a `struct flock`, and F_SETLK and F_GETLK take the address of one, which
-    // outlives the call.
-    let (status, lock) = unsafe {
-        let mut lock: libc::flock = std::mem::zeroed();
-        lock.l_type = kind as libc::c_short;
-        lock.l_whence = libc::SEEK_SET as libc::c_short;
-        lock.l_start = byte.into();
-        lock.l_len = 1;
-        let status = libc::fcntl(file.as_raw_fd(), command, &raw mut lock);
-        (status, lock)
-    };
-    match status {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(lock),
-    }
 }
 
 #[cfg(test)]
@@ -175,8 +159,6 @@ mod tests {
     use std::io::{BufRead, BufReader, Lines};
     use std::process::{Child, ChildStdout, Command, Stdio};
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-    use rustix::fs::{FlockOperation, flock};
 
     use super::*;
     use crate::sweep;
@@ -226,19 +208,19 @@ mod tests {
         let file = open(kind == "write").unwrap();
         for byte in [0, 1, 2, 3, TURN] {
             match kind.as_str() {
-                "read" => set(&file, byte, FlockType::ReadLock).unwrap(),
-                "write" => set(&file, byte, FlockType::WriteLock).unwrap(),
-                _ => flock(&file, FlockOperation::LockExclusive).unwrap(),
+                "read" => set(&file, byte, READ_LOCK).unwrap(),
+                "write" => set(&file, byte, WRITE_LOCK).unwrap(),
+                _ => file.lock().unwrap(),
             }
         }
         println!("it is locked");
-        io::stdin().read_line(&mut String::new()).unwrap();
+        std::io::stdin().read_line(&mut String::new()).unwrap();
     }
 
     fn files() -> (tempfile::TempDir, File, File) {
         let directory = tempfile::tempdir().unwrap();
         let own = open_own(&directory.path().join("own")).unwrap();
-        // The node of a real device is nobody's own, but a file is as good.
+        // The node of a real device has no single owner, but a file is as good.
         let node = open_own(&directory.path().join("node")).unwrap();
         (directory, own, node)
     }

@@ -1,20 +1,19 @@
 //! The real device: a node opened with open(2) and driven with ioctl(2).
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use nix::unistd::{geteuid, getuid};
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::abi;
 use crate::control::call_error;
 use crate::device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
 use crate::hazard::{OPEN_ANYWAY, hazard};
 use crate::instructions;
 use crate::locks::Locks;
 use crate::on_demand::cpus_online;
-use crate::sweep;
+use crate::{sweep, sys};
 
 /// The path of the device on OpenBSD.
 pub const DEFAULT_PATH: &str = "/dev/pctr";
@@ -79,23 +78,7 @@ impl fmt::Debug for NodeDevice {
 
 impl PctrDevice for NodeDevice {
     fn ioctl(&self, word: u32, argument: &mut [u8]) -> Result<(), Errno> {
-        if argument.len() != abi::argument_size(word) {
-            return Err(Errno(libc::EINVAL));
-        }
-        // The request is unsigned on the BSDs and on glibc, and signed on musl: the bits are the same.
-        #[allow(
-            clippy::cast_lossless,
-            reason = "the type differs from system to system"
-        )]
-        let request = word as _;
-        // SAFETY: a BSD ioctl word declares the size of its argument, and `argument` has just that
-        // many bytes, which the kernel may read and write.
-        let status = unsafe { libc::ioctl(self.node.as_raw_fd(), request, argument.as_mut_ptr()) };
-        if status < 0 {
-            let errno = io::Error::last_os_error().raw_os_error();
-            return Err(Errno(errno.unwrap_or(0)));
-        }
-        Ok(())
+        sys::ioctl(&self.node, word, argument).map_err(|errno| Errno(errno as i32))
     }
 
     fn cpu(&self) -> Result<u32> {
@@ -169,7 +152,7 @@ pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {
 pub(crate) fn refuse_hazard() -> Result<()> {
     let cpu = instructions::cpu_facts().filter(|_| cfg!(target_os = "openbsd"));
     // A program with the rights of another user trusts no environment.
-    let is_own = rustix::process::getuid() == rustix::process::geteuid();
+    let is_own = getuid() == geteuid();
     let forced = std::env::var_os(OPEN_ANYWAY).filter(|_| is_own);
     match cpu.and_then(|cpu| hazard(&cpu, forced.as_deref())) {
         Some(refusal) => Err(refusal),
@@ -194,8 +177,8 @@ cfg_if::cfg_if! {
         /// Functions are set on every CPU since revision 1.9 of amd64's pctr.c, of 25 March 2019: in
         /// every kernel that calls itself 6.6 (October 2019), in 6.5 not in each of its snapshots.
         fn set_scope() -> SetScope {
-            let system = rustix::system::uname();
-            let release = system.release().to_str().ok().and_then(parse_release);
+            let system = nix::sys::utsname::uname().ok();
+            let release = system.and_then(|system| parse_release(system.release().to_str()?));
             match release {
                 Some(release) if release >= (6, 6) => SetScope::AllCpus,
                 _ => SetScope::ThisCpu,

@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use nix::unistd::{AccessFlags, access};
 use quipu_hal::{
     Backend, Capabilities, Error, ErrorKind, Event, Features, Filter, Group, GroupSpec, Result,
     Simultaneity, Target, TargetKinds,
 };
-use rustix::fs::{Access, access};
 
 use crate::device::{Driver, SetScope};
 use crate::node::{open_error, refuse_hazard, this_driver};
@@ -17,7 +17,7 @@ use crate::node::{open_error, refuse_hazard, this_driver};
 /// the driver stops the kernel when the device is read, and most of what a program asks for is not in it.
 ///
 /// Its [capabilities](Backend::capabilities) are those of the kernel and of the permissions of the node. The number of
-/// counters is not among them, since only the driver tells.
+/// counters is not among them, since only the driver knows it.
 pub struct OnDemand<B, F> {
     capabilities: Capabilities,
     open: F,
@@ -31,10 +31,10 @@ impl<B: Backend, F: Fn() -> Result<B> + Send + Sync> OnDemand<B, F> {
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) if there is no such node, or it must not be opened on this CPU
     /// ([`OPEN_ANYWAY`](crate::OPEN_ANYWAY)); [`NoPermission`](ErrorKind::NoPermission) if it may not be read.
     pub fn new(path: &Path, open: F) -> Result<Self> {
-        access(path, Access::READ_OK)
+        access(path, AccessFlags::R_OK)
             .map_err(|e| open_error(format!("open {}", path.display()), &e.into()))?;
         refuse_hazard()?;
-        let writable = access(path, Access::WRITE_OK).is_ok();
+        let writable = access(path, AccessFlags::W_OK).is_ok();
         Ok(Self {
             capabilities: capabilities(this_driver(), cpus_online(), writable),
             open,
@@ -91,7 +91,7 @@ impl<B, F> fmt::Debug for OnDemand<B, F> {
     }
 }
 
-/// Returns the number of CPUs that threads run on; 1 if the system does not tell.
+/// Returns the number of CPUs that threads run on; 1 if the system does not report it.
 pub(crate) fn cpus_online() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

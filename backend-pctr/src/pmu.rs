@@ -33,7 +33,7 @@ const UNINTERRUPTED: u64 = 10_000;
 
 /// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
-/// CPUs are numbered by their APIC ids, as CPUID tells them. Slots are the counters, then the time
+/// CPUs are numbered by their APIC ids, as CPUID has them. Slots are the counters, then the time
 /// stamp counter.
 ///
 /// Several CPUs on which a function is set at once ([`SetScope::AllCpus`]) are scheduled as one
@@ -172,7 +172,7 @@ impl<D: PctrDevice> PctrPmu<D> {
     }
 
     /// Bounds what counters can have counted by what the map knows of their events ([`EventMap::max_rate`]), instead of
-    /// by what their bits alone tell.
+    /// by what follows from their bits.
     #[must_use]
     pub fn with_max_rates_of(mut self, map: Option<Arc<dyn EventMap>>) -> Self {
         self.map = map;

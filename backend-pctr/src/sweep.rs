@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{hint, thread};
 
-use rustix::process::{getpriority_process, setpriority_process};
+use crate::sys::{nice_value, set_nice_value};
 
 /// The longest time to wait for a CPU that no thread gets to.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -73,8 +73,8 @@ struct Urgent(Option<i32>);
 
 impl Urgent {
     fn new() -> Self {
-        let before = getpriority_process(None).ok();
-        Self(before.filter(|_| setpriority_process(None, URGENT).is_ok()))
+        let before = nice_value().ok();
+        Self(before.filter(|_| set_nice_value(URGENT).is_ok()))
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for Urgent {
     fn drop(&mut self) {
         if let Some(before) = self.0 {
             // Being less urgent is always permitted.
-            let _ = setpriority_process(None, before);
+            let _ = set_nice_value(before);
         }
     }
 }
@@ -104,9 +104,9 @@ mod tests {
         };
         visit_cpus(1, || (), &|| visit(2));
         assert_eq!(seen.lock().unwrap().len(), 1);
-        let before = getpriority_process(None);
+        let before = nice_value().unwrap();
         visit_cpus(2, || (), &|| visit(3));
         assert!((3..=1 + 2 * THREADS).contains(&seen.lock().unwrap().len()));
-        assert_eq!(getpriority_process(None), before);
+        assert_eq!(nice_value().unwrap(), before);
     }
 }

@@ -179,7 +179,7 @@ fn child(pid: i32, attributes: &Attributes) -> Result<UsageSource, Rejection> {
             ErrorKind::UnsupportedFeature,
             "getrusage(2) reports this process and its children only",
         )),
-        _ => Err((ErrorKind::NoSuchTarget, "there is no such process")),
+        _ => Err((ErrorKind::NoSuchTarget, "no such process")),
     }
 }
 

@@ -51,7 +51,7 @@ impl Quantity {
         Self::PeakMemory,
     ];
 
-    /// The name it is asked for by.
+    /// Returns the name it is asked for by.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TaskClock => Software::TaskClock.name(),
@@ -68,7 +68,7 @@ impl Quantity {
         }
     }
 
-    /// The event to ask for: a generalized one where there is one, else a name.
+    /// Returns the event to ask for: a generalized one where there is one, else a name.
     pub fn event(self) -> Event {
         match self {
             Self::TaskClock => Software::TaskClock.into(),
@@ -80,7 +80,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity an event means, if it is one of this backend's.
+    /// Returns the quantity an event means, if it is one of this backend's.
     pub fn of(event: &Event) -> Option<Self> {
         match event {
             Event::Named(name) => Self::ALL

@@ -1,31 +1,33 @@
 //! The system calls of counting: getrusage(2), clock_gettime(2), waitid(2).
 
-use std::io;
 use std::mem::MaybeUninit;
 
+use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::kill;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 
 use crate::usage::Usage;
 
 cfg_if::cfg_if! {
     if #[cfg(target_os = "netbsd")] {
-        /// NetBSD has no `RUSAGE_THREAD` (its getrusage(2)).
-        const RUSAGE_THREAD: Option<libc::c_int> = None;
         // <sys/time.h> of NetBSD 7 and later; missing in the libc crate.
-        const THREAD_CLOCK: libc::clockid_t = 0x2000_0000;
-        const PROCESS_CLOCK: libc::clockid_t = 0x4000_0000;
-    } else if #[cfg(any(target_os = "dragonfly", target_vendor = "apple"))] {
-        /// DragonFly and macOS have no `RUSAGE_THREAD` (getrusage(2) of each).
-        const RUSAGE_THREAD: Option<libc::c_int> = None;
-        const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
-        const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+        const THREAD_CLOCK: ClockId = ClockId::from_raw(0x2000_0000);
+        const PROCESS_CLOCK: ClockId = ClockId::from_raw(0x4000_0000);
     } else {
-        /// `RUSAGE_THREAD` is 1 on Linux, OpenBSD and FreeBSD (<sys/resource.h>).
-        const RUSAGE_THREAD: Option<libc::c_int> = Some(1);
-        const THREAD_CLOCK: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
-        const PROCESS_CLOCK: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+        const THREAD_CLOCK: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
+        const PROCESS_CLOCK: ClockId = ClockId::CLOCK_PROCESS_CPUTIME_ID;
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(any(target_os = "linux", target_os = "openbsd", target_os = "freebsd"))] {
+        const RUSAGE_THREAD: Option<UsageWho> = Some(UsageWho::RUSAGE_THREAD);
+    } else {
+        /// NetBSD, DragonFly and macOS have no `RUSAGE_THREAD` (getrusage(2) of each).
+        const RUSAGE_THREAD: Option<UsageWho> = None;
     }
 }
 
@@ -57,29 +59,18 @@ pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
 /// Returns the resource usage, without wall time; CPU time is user plus system time.
 ///
 /// # Errors
-/// `UnsupportedFeature` for a thread where the system cannot tell of one; else the system's refusal.
+/// `UnsupportedFeature` for a thread if the system has no usage of threads; else the system's refusal.
 pub(crate) fn usage(who: Who) -> Result<Usage> {
-    let who_number = match who {
+    let who = match who {
         Who::Thread => RUSAGE_THREAD.ok_or_else(|| {
             Error::new(ErrorKind::UnsupportedFeature, "read the usage of a thread")
                 .with_reason("getrusage(2) of this system reports whole processes only")
         })?,
-        Who::Process => libc::RUSAGE_SELF,
-        Who::Children => libc::RUSAGE_CHILDREN,
+        Who::Process => UsageWho::RUSAGE_SELF,
+        Who::Children => UsageWho::RUSAGE_CHILDREN,
     };
-    let mut raw = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `raw` is writable and as large as getrusage(2) wants; it is zeroed, and all zeros is a
-    // valid rusage, so it is initialized whatever the call does.
-    let (status, raw) = unsafe {
-        (
-            libc::getrusage(who_number, raw.as_mut_ptr()),
-            raw.assume_init(),
-        )
-    };
-    if status != 0 {
-        return Err(last_os_error("read the resource usage"));
-    }
-    Ok(usage_of(&raw))
+    let usage = getrusage(who).map_err(|errno| os_error("read the resource usage", errno))?;
+    Ok(usage_of(usage.as_ref()))
 }
 
 /// Converts a `struct rusage`, without wall time; CPU time is user plus system time.
@@ -121,10 +112,11 @@ pub(crate) fn cpu_time(who: Who) -> Result<u64> {
 /// # Errors
 /// The system's refusal.
 pub(crate) fn wall_time() -> Result<u64> {
-    clock_ns(libc::CLOCK_MONOTONIC)
+    clock_ns(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Returns true if a process is a child of this one that has not been waited for.
+/// Returns true if a process is a child of this one that has not been waited for. nix has waitid(2) for some systems only, and
+/// takes a child that a real-time signal ended for an error.
 ///
 /// # Errors
 /// The system's refusal, other than that there is no such child.
@@ -139,24 +131,16 @@ pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
         _ => return Ok(false),
     };
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     loop {
-        // SAFETY: `info` is writable and as large as waitid(2) wants. WNOWAIT leaves the child
-        // waitable for the code that waits for it.
-        let status = unsafe {
-            libc::waitid(
-                libc::P_PID,
-                id,
-                info.as_mut_ptr(),
-                libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
-            )
-        };
-        if status == 0 {
-            return Ok(true);
-        }
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::ECHILD) => return Ok(false),
-            Some(libc::EINTR) => {}
-            _ => return Err(last_os_error("look at a child process")),
+        // SAFETY: `info` is writable and as large as waitid(2) wants. WNOWAIT leaves the child waitable for the
+        // code that waits for it.
+        let status = unsafe { libc::waitid(libc::P_PID, id, info.as_mut_ptr(), how) };
+        match Errno::result(status) {
+            Ok(_) => return Ok(true),
+            Err(Errno::ECHILD) => return Ok(false),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(os_error("look at a child process", errno)),
         }
     }
 }
@@ -164,27 +148,14 @@ pub(crate) fn is_unwaited_child(pid: i32) -> Result<bool> {
 /// Returns true if any process has this id.
 pub(crate) fn process_exists(pid: i32) -> bool {
     // 0 and below mean groups of processes.
-    pid > 0
-        && Pid::from_raw(pid)
-            .is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
+    pid > 0 && matches!(kill(Pid::from_raw(pid), None), Ok(()) | Err(Errno::EPERM))
 }
 
-fn clock_ns(clock: libc::clockid_t) -> Result<u64> {
-    let mut now = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `now` is writable and as large as clock_gettime(2) wants; it is zeroed, and all zeros
-    // is a valid timespec, so it is initialized whatever the call does.
-    let (status, now) = unsafe {
-        (
-            libc::clock_gettime(clock, now.as_mut_ptr()),
-            now.assume_init(),
-        )
-    };
-    if status != 0 {
-        return Err(last_os_error("read a clock"));
-    }
-    Ok(count(now.tv_sec)
+fn clock_ns(clock: ClockId) -> Result<u64> {
+    let now = clock_gettime(clock).map_err(|errno| os_error("read a clock", errno))?;
+    Ok(count(now.tv_sec())
         .saturating_mul(1_000_000_000)
-        .saturating_add(count(now.tv_nsec)))
+        .saturating_add(count(now.tv_nsec())))
 }
 
 fn timeval_ns(time: libc::timeval) -> u64 {
@@ -198,8 +169,8 @@ fn count(signed: impl TryInto<u64>) -> u64 {
     signed.try_into().unwrap_or(0)
 }
 
-fn last_os_error(attempted: &str) -> Error {
-    Error::new(ErrorKind::Os, attempted).with_io_error(&io::Error::last_os_error())
+fn os_error(attempted: &str, errno: Errno) -> Error {
+    Error::new(ErrorKind::Os, attempted).with_io_error(&errno.into())
 }
 
 #[cfg(test)]

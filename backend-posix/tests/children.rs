@@ -102,7 +102,7 @@ fn a_child_has_the_numbers_of_wait4_once_it_was_waited_for() {
     let values = scaled(&mut second);
     assert_eq!(values[2..5], told_of_second.map(exact)[2..5]);
     assert_eq!(values[5], Count::NotCounted);
-    // The system adds up nanoseconds and tells microseconds, so a difference may be one off.
+    // The system adds up nanoseconds and reports microseconds, so a difference may be one off.
     for i in 0..2 {
         let time = values[i].exact().unwrap();
         assert!(
@@ -117,7 +117,7 @@ fn a_child_has_the_numbers_of_wait4_once_it_was_waited_for() {
     group.disable().unwrap();
     assert_eq!(scaled(&mut group), [Count::Exact(0); 6]);
 
-    // Without inherit there is nothing to tell of a child alone; waited for, it is gone.
+    // Without inherit a child alone has no usage; waited for, it is gone.
     let mut child = sh("exit 0");
     let target = Target::Process(i32::try_from(child.id()).unwrap());
     let backend = PosixBackend::new();

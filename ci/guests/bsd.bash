@@ -41,7 +41,7 @@ bsd_program() { # FILE.c [ARGUMENT...]
 # Adds libpapi under the name that programs look for, and one that counts with it.
 bsd_papi() {
   cp "${CARGO_TARGET_DIR:-target}/cross/x86_64-unknown-$name/release/libpapi.so" "$work/programs/libpapi.so.7.0"
-  bsd_program papi/tests/programs/elsewhere.c -fno-sanitize=all -I papi/include "$work/programs/libpapi.so.7.0"
+  bsd_program bindings/papi/tests/programs/elsewhere.c -fno-sanitize=all -I bindings/papi/include "$work/programs/libpapi.so.7.0"
 }
 
 # The program ran to its end, and counted page faults as it says itself.
@@ -49,7 +49,7 @@ expect_papi() { # CONSOLE
   expect "$1" papi 'component sysdetect: enabled' 'page faults' 'done' 'status 0'
 }
 
-own_quipu() { cargo run --quiet --package quipu-cli --bin quipu -- "$@"; }
+own_quipu() { "$(ci/programs)/quipu" "$@"; }
 
 # A report of the recording has as many samples as here. Where this machine could make none there is no such step.
 expect_report() { # CONSOLE

@@ -5,13 +5,15 @@
 //! prepared before.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
-use std::{io, ptr};
+use std::ptr;
 
-use rustix::fs::Access;
-use rustix::io::retry_on_intr;
+use nix::errno::Errno;
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+use nix::unistd::{AccessFlags, access, read, write};
+
+use crate::sys;
 
 /// The `PATH` of execvp(3) if none is set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -69,15 +71,15 @@ impl Program {
         })
     }
 
-    /// Calls execve(2) with these arguments, which are the end of this program's; returns the errno.
+    /// Calls execve(2) with these arguments, which are the end of this program's; returns the errno. nix's function makes
+    /// vectors of pointers, for which it takes the lock of the allocator.
     fn execve(&self, file: &CStr, arguments: &[*const c_char]) -> i32 {
         debug_assert!(self.arguments.ends_with(arguments));
         // SAFETY: `file` ends with a NUL. Both vectors end with a null, and point to NUL-terminated
         // strings that live as long as `self`. execve(2) is async-signal-safe and changes no memory
         // unless it succeeds.
         unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), self.environment.as_ptr()) };
-        let failed = io::Error::last_os_error();
-        failed.raw_os_error().unwrap_or(libc::EIO)
+        Errno::last_raw()
     }
 }
 
@@ -107,27 +109,31 @@ fn candidates(program: &OsStr, path: &OsStr) -> Option<Vec<CString>> {
 pub(crate) fn child(program: &mut Program, parents_end: UnixStream, link: &UnixStream) -> ! {
     // Open here too, the link would never end for the child when the parent exits.
     drop(parents_end);
-    let mut byte = [0];
-    if retry_on_intr(|| rustix::io::read(link, &mut byte)) == Ok(1) {
+    if is_resumed(link) {
         default_signals();
         let errno = execute(program);
         // Without a parent there is nothing to report to.
-        let _ = rustix::io::write(link, &errno.to_ne_bytes());
+        let _ = write(link, &errno.to_ne_bytes());
     }
-    // SAFETY: _exit(2) is async-signal-safe, and runs no destructor that belongs to the parent.
-    unsafe { libc::_exit(127) }
+    sys::exit_at_once(127)
+}
+
+/// Waits for the byte of the parent; returns false if it exits without one.
+fn is_resumed(link: &UnixStream) -> bool {
+    let mut byte = [0];
+    loop {
+        match read(link, &mut byte) {
+            Err(Errno::EINTR) => {}
+            received => return received == Ok(1),
+        }
+    }
 }
 
 /// Unblocks every signal, and lets a broken pipe end the program: Rust's runtime ignores it.
 fn default_signals() {
-    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before sigprocmask reads it; SIG_DFL installs no handler.
-    // All three are async-signal-safe, and this child has no other thread.
-    unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-    }
+    let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+    // SAFETY: SIG_DFL installs no handler.
+    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
 
 /// Executes the first candidate that can be, as execvp(3) does; returns the errno when none can.
@@ -153,7 +159,7 @@ fn execute(program: &mut Program) -> i32 {
 
 /// Returns true if the file exists, as far as its directory can be searched.
 fn exists(file: &CStr) -> bool {
-    rustix::fs::access(file, Access::EXISTS).is_ok()
+    access(file, AccessFlags::F_OK).is_ok()
 }
 
 /// Returns a C string, or `None` if the text contains a NUL byte.

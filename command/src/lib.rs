@@ -5,6 +5,7 @@ mod exec;
 mod running;
 mod start;
 mod suspended;
+mod sys;
 mod wait;
 
 use std::io;

@@ -1,16 +1,16 @@
 //! A command that executes its program, and its end.
 
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use quipu_hal::Result;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::os_error;
-use crate::wait;
+use crate::{sys, wait};
 
 /// Bytes in a unit of `ru_maxrss`: kibibytes, but bytes on macOS (getrusage(2) of each).
 const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
@@ -68,8 +68,8 @@ impl Running {
             return Ok(());
         }
         // It is our child and has not been waited for, so the id is still its own.
-        let process = Pid::from_raw(self.pid).zip(Signal::from_named_raw(signal));
-        let sent = process.map_or(Err(Errno::INVAL), |(pid, signal)| kill_process(pid, signal));
+        let named = Signal::try_from(signal);
+        let sent = named.and_then(|signal| kill(Pid::from_raw(self.pid), signal));
         sent.map_err(|e| {
             let attempted = format!("send signal {signal} to process {}", self.pid);
             os_error(&attempted, &e.into())
@@ -106,7 +106,7 @@ impl Running {
         if self.exit.is_some() {
             return Ok(self.exit);
         }
-        match wait::wait4(self.pid, flags) {
+        match sys::wait4(self.pid, flags) {
             Ok(None) => {}
             Ok(Some((status, usage))) => {
                 self.exit = Some(Exit {
@@ -117,9 +117,12 @@ impl Running {
                     max_resident: unsigned(usage.ru_maxrss).saturating_mul(MAXRSS_UNIT),
                 });
             }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(Errno::EINTR) => {}
             Err(e) => {
-                return Err(os_error(&format!("wait for process {}", self.pid), &e));
+                return Err(os_error(
+                    &format!("wait for process {}", self.pid),
+                    &e.into(),
+                ));
             }
         }
         Ok(self.exit)

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::io::{Errno, fcntl_getfd};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -13,7 +14,7 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 static AT_START: extern "C" fn() = note;
 
 extern "C" fn note() {
-    let closed = fcntl_getfd(rustix::stdio::stderr()) == Err(Errno::BADF);
+    let closed = fcntl(std::io::stderr(), FcntlArg::F_GETFD) == Err(Errno::EBADF);
     CLOSED.store(closed, Ordering::Relaxed);
 }
 

@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork};
 use quipu_hal::{Error, ErrorKind, Result};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::exec::{self, Program};
 use crate::os_error;
@@ -64,7 +66,7 @@ pub struct SuspendedCommand {
 
 /// A child that is killed and waited for when dropped.
 #[derive(Debug)]
-struct KillOnDrop(i32);
+struct KillOnDrop(Pid);
 
 impl SuspendedCommand {
     /// Forks the process of a command. The program is looked up in `PATH`, unless it has a `/`, as
@@ -95,12 +97,11 @@ impl SuspendedCommand {
         let (link, child_link) = UnixStream::pair().map_err(|e| fail(&e))?;
         // SAFETY: the child runs `exec::child` only, which makes async-signal-safe calls only and
         // does not return; it uses memory that was prepared before. The parent just goes on.
-        let pid = unsafe { libc::fork() };
-        match pid {
-            -1 => Err(fail(&io::Error::last_os_error())),
-            0 => exec::child(&mut prepared, link, &child_link),
-            pid => Ok(Self {
-                process: KillOnDrop(pid),
+        match unsafe { fork() } {
+            Err(errno) => Err(fail(&errno.into())),
+            Ok(ForkResult::Child) => exec::child(&mut prepared, link, &child_link),
+            Ok(ForkResult::Parent { child }) => Ok(Self {
+                process: KillOnDrop(child),
                 link,
                 program: program.to_owned(),
             }),
@@ -109,7 +110,7 @@ impl SuspendedCommand {
 
     /// Returns the id of the process, to attach counters to.
     pub fn pid(&self) -> i32 {
-        self.process.0
+        self.process.0.as_raw()
     }
 
     /// Lets the process execute its program, and waits until that has happened, for 10 s at most: if
@@ -126,7 +127,7 @@ impl SuspendedCommand {
             .write_all(&[0])
             .and_then(|()| executed(&self.link, resumed + PATIENCE))
             .map_err(|e| os_error(&format!("execute {}", self.program.display()), &e))?;
-        let pid = self.process.0;
+        let pid = self.process.0.as_raw();
         std::mem::forget(self.process);
         Ok(Running::new(pid, resumed))
     }
@@ -162,10 +163,8 @@ fn executed(mut link: &UnixStream, deadline: Instant) -> io::Result<()> {
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // The child has not been waited for, so the id is still its own.
-        if let Some(pid) = Pid::from_raw(self.0) {
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
-        }
+        let _ = kill(self.0, Signal::SIGKILL);
+        while waitpid(self.0, None) == Err(Errno::EINTR) {}
     }
 }
 

@@ -10,6 +10,19 @@ use crate::verdict::{Missing, Outcome, Stop};
 /// The time that a child that was released may take to end.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
+/// Runs a program that executes another in its own place, which forks 20 times: it fails if a fork does, or a process
+/// that was forked.
+pub(crate) fn forks_often() -> Outcome<ExitStatus> {
+    const FORKS: &str =
+        "i=0; while [ $i -lt 20 ]; do i=$((i + 1)); (exit 3); [ $? = 3 ] || exit 1; done";
+    Command::new("sh")
+        .args(["-c", "exec sh -c \"$0\"", FORKS])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(no_shell)
+}
+
 /// A child process that waits to be released, and is killed if it never is.
 pub(crate) struct Waiting(Child);
 
@@ -28,12 +41,7 @@ impl Waiting {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => {
-                    Stop::Skip(Missing::Inapplicable("this system has no shell to measure"))
-                }
-                _ => Stop::Fail(format!("no shell to measure: {error}")),
-            })?;
+            .map_err(no_shell)?;
         let mut waiting = Self(child);
         waiting.hear()?;
         Ok(waiting)
@@ -78,6 +86,16 @@ impl Waiting {
             }
             thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn no_shell(error: io::Error) -> Stop {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Stop::Skip(Missing::Inapplicable("this system has no shell to measure"))
+        }
+        _ => Stop::Fail(format!("no shell to measure: {error}")),
     }
 }
 

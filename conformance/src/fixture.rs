@@ -77,6 +77,14 @@ pub trait Fixture: Send + Sync {
     /// user may count them.
     fn exact_events(&self) -> Vec<EventSpec>;
 
+    /// Returns an event of each kind that the backend counts here, with
+    /// [`inherit`](quipu_hal::Attributes::inherit) where it has that: any, also those without a workload.
+    fn countable_events(&self) -> Vec<EventSpec> {
+        let mut events = self.exact_events();
+        events.extend(self.slot_event());
+        events
+    }
+
     /// Prepares work on the calling thread in which `event` occurs exactly `times` times, and the
     /// other exact events not at all. Whatever else the preparation needs happens before it
     /// returns.

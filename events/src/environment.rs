@@ -22,7 +22,7 @@ fn has_more_rights() -> bool {
 
 #[cfg(all(unix, feature = "files"))]
 fn has_other_ids() -> bool {
-    use rustix::process::{getegid, geteuid, getgid, getuid};
+    use nix::unistd::{getegid, geteuid, getgid, getuid};
     getuid() != geteuid() || getgid() != getegid()
 }
 

@@ -42,15 +42,12 @@ impl Database {
         let name = path.display().to_string();
         FileLayer::read(&[(&name, text)], self).map_err(|findings| {
             let first = findings.first().map(ToString::to_string);
-            Error::new(
-                ErrorKind::InvalidConfiguration,
-                format!("use the event file {name}"),
-            )
-            .with_reason(first.unwrap_or_default())
-            .with_hint(format!(
-                "`quipu events check {name}` lists all {}",
-                findings.len()
-            ))
+            Error::new(ErrorKind::InvalidConfiguration, "use the event file")
+                .with_reason(first.unwrap_or_default())
+                .with_hint(format!(
+                    "`quipu events check {name}` lists all {}",
+                    findings.len()
+                ))
         })
     }
 

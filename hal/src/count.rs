@@ -130,7 +130,7 @@ impl Count {
 #[cold]
 fn jumped(event: &str) -> Error {
     Error::new(ErrorKind::CounterJumped, format!("count {event}"))
-        .with_reason("it moved further than the event can have occurred in the time it ran")
+        .with_reason("the counter jumped: it moved further than the event can have occurred in the time it ran")
         .with_hint(
             "count fewer events at a time, and measure again; in a virtual machine the hypervisor may not keep \
              counters that take turns",

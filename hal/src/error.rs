@@ -88,8 +88,9 @@ impl fmt::Display for ErrorKind {
 /// Why something could not be done: [kind](ErrorKind), errno, what was attempted, the reason, and
 /// a hint where a person can act on it.
 ///
-/// One pointer wide, so that results on the hot path stay small. `Display` gives one sentence
-/// without the hint; `{:#}` adds the hint.
+/// One pointer wide, so that results on the hot path stay small. `Display` gives one sentence: what was attempted, and the
+/// reason, else the text of the kind. The text of the errno stands beside the reason of [`ErrorKind::Os`], or in its
+/// place. `{:#}` adds the hint.
 ///
 /// ```
 /// use quipu_hal::{Error, ErrorKind};
@@ -99,7 +100,7 @@ impl fmt::Display for ErrorKind {
 ///     .with_reason("kernel counting needs CAP_PERFMON")
 ///     .with_hint("set kernel.perf_event_paranoid to 1 or lower");
 /// assert_eq!(e.kind(), ErrorKind::NoPermission);
-/// assert!(e.to_string().starts_with("cannot open cycles:k on this thread: not permitted"));
+/// assert!(e.to_string().starts_with("cannot open cycles:k on this thread: kernel counting needs"));
 /// assert!(format!("{e:#}").ends_with("set kernel.perf_event_paranoid to 1 or lower"));
 /// assert_eq!(size_of::<Error>(), size_of::<usize>());
 /// ```
@@ -107,7 +108,7 @@ impl fmt::Display for ErrorKind {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Arc<Inner>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     kind: ErrorKind,
     attempted: String,
@@ -205,13 +206,14 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let e = &*self.0;
-        write!(f, "cannot {}: {}", e.attempted, e.kind)?;
-        if let Some(reason) = &e.reason {
-            write!(f, ": {reason}")?;
-        }
-        if let Some(os) = &e.os {
-            write!(f, " [{os}]")?;
-        }
+        write!(f, "cannot {}: ", e.attempted)?;
+        // The kind is what an error number means, and a reason what the kind means here: all would say it twice.
+        match (&e.reason, &e.os) {
+            (Some(reason), Some(os)) if e.kind == ErrorKind::Os => write!(f, "{reason} [{os}]"),
+            (Some(reason), _) => f.write_str(reason),
+            (None, Some(os)) if e.kind == ErrorKind::Os => write!(f, "{os}"),
+            (None, _) => write!(f, "{}", e.kind),
+        }?;
         if f.alternate()
             && let Some(hint) = &e.hint
         {
@@ -221,9 +223,10 @@ impl fmt::Display for Error {
     }
 }
 
+/// Prints the sentence with its hint, since this is what a `main` that returns the error prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "{self:#}")
     }
 }
 

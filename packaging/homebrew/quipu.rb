@@ -9,7 +9,7 @@ class Quipu < Formula
   depends_on "rust" => :build
 
   def install
-    system "cargo", "install", *std_cargo_args(path: "cli")
+    system "cargo", "install", *std_cargo_args(path: "tools/cli")
     system bin/"quipu", "generate", "man", buildpath/"man"
     system bin/"quipu", "generate", "completions", buildpath/"completions"
     man1.install Dir["man/*.1"]

@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> u64;
 
     /// Returns true if time stands still until it is advanced. The virtual PMU then rotates only when
-    /// it is [told to](crate::VirtualPmu::tick), so that everything is repeatable.
+    /// [`tick`](crate::VirtualPmu::tick) is called, so that everything is repeatable.
     fn is_manual(&self) -> bool {
         false
     }

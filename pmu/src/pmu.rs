@@ -7,7 +7,7 @@ use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotClass, SlotSet};
 
 /// The counter registers of a machine's CPUs, all of the same make.
 ///
-/// A driver only does as it is told: which event goes where, when, and for how long is decided by
+/// A driver has no policy: which event goes where, when, and for how long is decided by
 /// [`VirtualPmu`](crate::VirtualPmu), which turns any `Pmu` into a [`Backend`](quipu_hal::Backend).
 ///
 /// # The caller's side
@@ -151,7 +151,7 @@ pub trait Pmu: Send + Sync + 'static {
 
     /// Returns true if a slot is set on every CPU at once, and its register begins at one value there. The
     /// virtual PMU then has one schedule for all CPUs, and names the first of them in every call but `read`. The
-    /// raw values of `start` are those that each CPU begins from. After `stop`, `read` tells where each has
+    /// raw values of `start` are those that each CPU begins from. After `stop`, `read` returns where each has
     /// stopped. A CPU that could not be reached is [`WrongThread`](quipu_hal::ErrorKind::WrongThread) from
     /// `read`: its counts stay as they were last known, without time running. By default CPUs are set one by one.
     fn sets_all_cpus(&self) -> bool {

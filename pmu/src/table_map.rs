@@ -115,7 +115,7 @@ impl EventMap for TableMap {
         if !ignored.is_empty() {
             let attempted = format!("filter {}", entry.info.name);
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
-                .with_reason("the simulated PMU tells only user and kernel mode apart"));
+                .with_reason("the simulated PMU distinguishes only user and kernel mode"));
         }
         let mut select = SimSelect::new(entry.number);
         select.user = filter.contains(Filter::USER);

@@ -77,7 +77,7 @@ impl Machine {
                 let names: Vec<String> = all().map(|backend| backend.name.to_owned()).collect();
                 let attempted = format!("use the backend {name}");
                 Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
-                    .with_reason("there is none of that name")
+                    .with_reason("unknown backend")
                     .with_hint(format!("the backends are {}", names.join(", "))))
             }
         }

@@ -16,6 +16,9 @@ use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
 ///
+/// A set counts from [`EventSet::enable`] on, or from execve(2) with
+/// [`enable_on_exec`](Self::enable_on_exec); never from the moment it is opened.
+///
 /// ```
 /// use quipu::{EventSet, Target};
 ///
@@ -101,9 +104,32 @@ impl EventSetBuilder {
         self
     }
 
-    /// Sets how groups are opened; by default without counting. Attributes that a group has by itself
-    /// (`:D`, `:e`) are added.
-    pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
+    /// Sets whether threads and processes that the target makes later are counted too
+    /// ([`Attributes::inherit`]). Off by default.
+    pub fn inherit(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_inherit(yes))
+    }
+
+    /// Sets whether every group is on the PMU or in the error state, as `:D` does for one
+    /// ([`Attributes::pinned`]). Off by default.
+    pub fn pinned(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_pinned(yes))
+    }
+
+    /// Sets whether every group is alone on the PMU while it counts, as `:e` does for one
+    /// ([`Attributes::exclusive`]). Off by default.
+    pub fn exclusive(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_exclusive(yes))
+    }
+
+    /// Sets whether counting starts when the target executes a program
+    /// ([`Attributes::enable_on_exec`]). Off by default: [`EventSet::enable`] starts it.
+    pub fn enable_on_exec(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_enable_on_exec(yes))
+    }
+
+    /// Adds the attributes of the set to those that each group has by itself.
+    fn restate(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;
         for group in &mut self.requests {
             group.attributes = with_set(attributes, Attributes::default());

@@ -210,9 +210,30 @@ impl SamplerBuilder {
         self
     }
 
-    /// Sets how counters are opened; by default without sampling, for [`Sampler::enable`] to start.
-    pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
-        self.attributes = attributes;
+    /// Sets whether threads and processes that the target makes later are sampled too
+    /// ([`Attributes::inherit`]). Off by default.
+    pub fn inherit(&mut self, yes: bool) -> &mut Self {
+        self.attributes.inherit = yes;
+        self
+    }
+
+    /// Sets whether every event is on the PMU or in the error state ([`Attributes::pinned`]). Off by default.
+    pub fn pinned(&mut self, yes: bool) -> &mut Self {
+        self.attributes.pinned = yes;
+        self
+    }
+
+    /// Sets whether every event is alone on the PMU while it is sampled ([`Attributes::exclusive`]). Off by
+    /// default.
+    pub fn exclusive(&mut self, yes: bool) -> &mut Self {
+        self.attributes.exclusive = yes;
+        self
+    }
+
+    /// Sets whether sampling starts when the target executes a program
+    /// ([`Attributes::enable_on_exec`]). Off by default: [`Sampler::enable`] starts it.
+    pub fn enable_on_exec(&mut self, yes: bool) -> &mut Self {
+        self.attributes.enable_on_exec = yes;
         self
     }
 

@@ -107,22 +107,22 @@ fn reasons(
     used: &[&str],
 ) -> Vec<String> {
     let name = status.name();
-    let mut reasons = vec![match cpus {
-        _ if name == "posix" => "it needs no counters of the CPU".to_owned(),
-        Ok(cpus) => by_the_tables(cpus, name),
-        Err(_) => "the event database does not know this CPU".to_owned(),
-    }];
+    let mut reasons = match cpus {
+        _ if name == "posix" => Vec::new(),
+        Ok(cpus) => vec![by_the_tables(cpus, name)],
+        Err(_) => vec!["the event database does not know this CPU".to_owned()],
+    };
     match status.error() {
         Some(error) => reasons.push(error.to_string()),
         None if used.contains(&name) => reasons.push(match counts_hardware(status) {
-            true => "it can be used here".to_owned(),
-            false => "it can be used here, but reaches no counters of a CPU".to_owned(),
+            true => "available here".to_owned(),
+            false => "available here, but no CPU counters are visible".to_owned(),
         }),
         None if on_request => reasons.push(
-            "it can be used here, but only by name: it writes registers past the kernel".to_owned(),
+            "available here, but only by name: it writes registers past the kernel".to_owned(),
         ),
         None => reasons.push(format!(
-            "{} counts here, and closer than it",
+            "not needed: {} is available and more precise",
             used.join(", ")
         )),
     }

@@ -6,12 +6,12 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::geteuid;
 use quipu_hal::Hardware;
 
 use super::CounterTest;
 use crate::kernel_file;
 use crate::privileges;
-use crate::sys::effective_user;
 
 /// The first line of the file; another one is of another version.
 const FORM: &str = "quipu counters 2";
@@ -111,7 +111,7 @@ fn check_own(file: &File, is_wanted: fn(&Metadata) -> bool) -> io::Result<()> {
     const OTHERS_WRITE: u32 = 0o022;
     let found = file.metadata()?;
     let own =
-        found.uid() == effective_user() && is_wanted(&found) && found.mode() & OTHERS_WRITE == 0;
+        found.uid() == geteuid().as_raw() && is_wanted(&found) && found.mode() & OTHERS_WRITE == 0;
     if own {
         Ok(())
     } else {
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(kept.read(now), []);
         std::fs::rename(&elsewhere, &file).expect("own");
         assert_eq!(kept.read(now), tests);
-        if effective_user() == 0 {
+        if geteuid().is_root() {
             for path in [&file, &dir] {
                 chown(path, Some(12345), None).expect("root may");
                 assert_eq!(kept.read(now), []);

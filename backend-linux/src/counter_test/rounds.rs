@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use quipu_hal::{
     Error, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, Part, Reading, Result, Target,
 };
@@ -15,9 +17,7 @@ use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
 use crate::parts::{Placement, PlannedPart};
 use crate::sorted::sorted;
-use crate::sys::{
-    Attach, AttrFlags, CpuMask, OpenFailure, PerfEventAttr, event_type, perf_event_open,
-};
+use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
 /// More counters than any PMU has.
@@ -251,15 +251,23 @@ impl Machine for ThisMachine {
         let refused = |reason: String| {
             Err(Error::new(ErrorKind::NoSuchTarget, attempted(pmu)).with_reason(reason))
         };
-        let may = match CpuMask::of_this_thread() {
+        let this_thread = Pid::from_raw(0);
+        let may = match sched_getaffinity(this_thread) {
             Ok(may) => may,
             Err(errno) => {
-                let error = std::io::Error::from_raw_os_error(errno);
+                let error = std::io::Error::from(errno);
                 return refused(format!("the CPUs of this thread are not known: {error}"));
             }
         };
-        let wanted = may.only(&pmu.cpus);
-        if wanted.is_empty() || wanted.keep_this_thread().is_err() {
+        let mut wanted = CpuSet::new();
+        for cpu in &pmu.cpus {
+            let cpu = *cpu as usize;
+            if may.is_set(cpu) == Ok(true) {
+                wanted.set(cpu).expect("a CPU that is in a set");
+            }
+        }
+        // The kernel refuses a set of no CPUs.
+        if sched_setaffinity(this_thread, &wanted).is_err() {
             return refused("this thread may run on none of its CPUs".to_owned());
         }
         Ok(())

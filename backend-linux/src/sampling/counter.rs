@@ -1,13 +1,16 @@
 //! One sampled counter, and what can be done with it while it is open.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use quipu_hal::{Breakpoint, Error, ErrorKind, Reading, Result};
 
 use super::{Rate, ReadFormat, ReadValues};
 use crate::counter_test::CountersOpen;
 use crate::event_bits::EventBits;
+use crate::open::event_attr;
 use crate::sys::{AttrFlags, CounterFd, PerfEventAttr, attr_size, event_type};
+use crate::traced_probe::{TracedProbe, of_pmu};
 
 /// Words of the longest read: a group of more counters than any machine schedules at once.
 const WORDS: usize = 256;
@@ -18,22 +21,40 @@ pub struct SampledCounter {
     fd: CounterFd,
     id: u64,
     event: usize,
-    /// As it was opened.
+    /// As it was opened, or would have been without inherit: the tracepoint of a probe does not outlive it.
     attr: PerfEventAttr,
     _open: CountersOpen,
+    /// The probes of its sampler, which are removed after the last counter.
+    _probes: Arc<[TracedProbe]>,
 }
 
 impl SampledCounter {
-    pub(super) fn new(fd: CounterFd, event: usize, attr: PerfEventAttr) -> Result<Self, i32> {
+    pub(super) fn new(
+        fd: CounterFd,
+        event: usize,
+        attr: PerfEventAttr,
+        probes: &Arc<[TracedProbe]>,
+    ) -> Result<Self, i32> {
+        let mut attr = PerfEventAttr {
+            size: attr_size(),
+            ..attr
+        };
+        if let Some(bits) = of_pmu(probes, event) {
+            let PerfEventAttr {
+                type_,
+                config,
+                config2,
+                ..
+            } = event_attr(bits);
+            (attr.type_, attr.config, attr.config2) = (type_, config, config2);
+        }
         Ok(Self {
             id: fd.id()?,
             fd,
             event,
-            attr: PerfEventAttr {
-                size: attr_size(),
-                ..attr
-            },
+            attr,
             _open: CountersOpen::new(),
+            _probes: Arc::clone(probes),
         })
     }
 

@@ -16,6 +16,7 @@ use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::sys::{Attach, CounterFd, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::targets;
 use crate::topology::Topology;
+use crate::traced_probe::{TracedProbe, make_inheritable};
 
 /// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
@@ -43,11 +44,14 @@ impl LinuxBackend {
             placements.push(resolved.placement);
             infos.push(resolved.info);
         }
+        let events = spec.events.iter().map(|sampled| &sampled.event);
+        let probes = make_inheritable(events, &mut placements, spec.attributes, target)?;
         let mut opener = Opener {
             backend: self,
             spec,
             target,
             placements,
+            probes: probes.into(),
             layout: layout(spec, spec.read_format),
             counters: Vec::new(),
             rings: Vec::new(),
@@ -75,6 +79,7 @@ struct Opener<'a> {
     spec: &'a SamplerSpec,
     target: &'a Target,
     placements: Vec<Placement>,
+    probes: Arc<[TracedProbe]>,
     layout: RecordLayout,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
@@ -237,7 +242,8 @@ impl Opener<'_> {
             failure,
         };
         let fd = opened.map_err(refused)?;
-        SampledCounter::new(fd, event, last).map_err(|errno| refused(OpenFailure::NoId(errno)))
+        SampledCounter::new(fd, event, last, &self.probes)
+            .map_err(|errno| refused(OpenFailure::NoId(errno)))
     }
 
     /// Gives a counter the ring of its CPU or thread, or maps that.

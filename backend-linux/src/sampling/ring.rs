@@ -40,10 +40,11 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct Ring {
     part: Part,
-    counter: Arc<SampledCounter>,
     memory: Memory,
     notices: Notices,
     aux: Option<AuxArea>,
+    /// Dropped after the memory, which keeps its counter open in the kernel.
+    counter: Arc<SampledCounter>,
 }
 
 impl Ring {

@@ -1,73 +1,47 @@
 //! An open counter: its reads and ioctls (perf_event_open(2), `include/uapi/linux/perf_event.h`).
 
-use std::cell::Cell;
-use std::ffi::{CStr, c_long, c_void};
+use std::ffi::{CStr, c_int, c_long};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use self::request::Pointing;
+use libc::Ioctl;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
 use super::again::again;
 use super::{PerfEventAttr, last_errno, read_call};
 
-/// `PERF_EVENT_IOC_*`. They are `_IO('$', n)` and `_IOR('$', 7, __u64 *)` in the kernel's header.
+/// `PERF_EVENT_IOC_*`: `_IO('$', n)`, `_IOW('$', n, type)` and `_IOR('$', n, type)` in the kernel's header.
 mod request {
-    use std::cell::Cell;
-    use std::ffi::{CStr, c_ulong};
-    use std::marker::PhantomData;
+    use std::ffi::c_char;
 
-    use libc::Ioctl;
+    use nix::{request_code_none, request_code_read, request_code_write};
 
-    use crate::sys::PerfEventAttr;
+    use super::{Ioctl, PerfEventAttr};
 
-    /// A request with a pointer to an `A`, which the kernel reads; it writes to a `Cell`.
-    pub(super) struct Pointing<A: ?Sized> {
-        pub(super) number: Ioctl,
-        argument: PhantomData<A>,
-    }
+    const TYPE: u8 = b'$';
+    /// The size of a pointer, which some of the types are.
+    const POINTER: usize = size_of::<usize>();
 
-    const fn pointing<A: ?Sized>(number: c_ulong) -> Pointing<A> {
-        Pointing {
-            number: number as Ioctl,
-            argument: PhantomData,
-        }
-    }
+    // Those that take a number, of the size of a `__u32` if of any. The macros of nix are of no use for them: `ioctl_none!`
+    // passes nothing, and the kernel reads flags of what happens to be in the register; `ioctl_write_int_bad!` passes an int,
+    // of which -1 is no ring's -1.
+    pub(super) const ENABLE: Ioctl = request_code_none!(TYPE, 0);
+    pub(super) const DISABLE: Ioctl = request_code_none!(TYPE, 1);
+    pub(super) const REFRESH: Ioctl = request_code_none!(TYPE, 2);
+    pub(super) const SET_OUTPUT: Ioctl = request_code_none!(TYPE, 5);
+    pub(super) const SET_BPF: Ioctl = request_code_write!(TYPE, 8, size_of::<u32>());
+    pub(super) const PAUSE_OUTPUT: Ioctl = request_code_write!(TYPE, 9, size_of::<u32>());
 
-    /// `'$'`, the perf_event ioctl type.
-    const TYPE: c_ulong = 0x24 << 8;
-    /// True if the direction bits are those of the older architectures.
-    const OLD_BITS: bool = cfg!(any(
-        target_arch = "mips",
-        target_arch = "mips64",
-        target_arch = "powerpc",
-        target_arch = "powerpc64",
-        target_arch = "sparc64"
-    ));
-    /// The direction bits of an ioctl that the kernel writes through.
-    const READ: c_ulong = if OLD_BITS { 1 << 30 } else { 2 << 30 };
-    /// The direction bits of an ioctl that the kernel reads through.
-    const WRITE: c_ulong = if OLD_BITS { 2 << 30 } else { 1 << 30 };
+    // Those that take a pointer.
+    pub(super) const PERIOD: Ioctl = request_code_write!(TYPE, 4, size_of::<u64>());
+    pub(super) const SET_FILTER: Ioctl = request_code_write!(TYPE, 6, POINTER);
+    pub(super) const ID: Ioctl = request_code_read!(TYPE, 7, POINTER);
+    pub(super) const MODIFY_ATTRIBUTES: Ioctl = request_code_write!(TYPE, 11, POINTER);
 
-    /// The bits for the size of what a pointer points to.
-    const fn size<T>() -> c_ulong {
-        (size_of::<T>() as c_ulong) << 16
-    }
-
-    pub(super) const ENABLE: Ioctl = TYPE as Ioctl;
-    pub(super) const DISABLE: Ioctl = (TYPE | 1) as Ioctl;
-    pub(super) const REFRESH: Ioctl = (TYPE | 2) as Ioctl;
-    pub(super) const PERIOD: Pointing<u64> = pointing(WRITE | size::<u64>() | TYPE | 4);
-    pub(super) const SET_OUTPUT: Ioctl = (TYPE | 5) as Ioctl;
-    /// The size field is that of a pointer.
-    pub(super) const SET_FILTER: Pointing<CStr> = pointing(WRITE | size::<usize>() | TYPE | 6);
-    /// The size field is that of a pointer.
-    pub(super) const ID: Pointing<Cell<u64>> = pointing(READ | size::<usize>() | TYPE | 7);
-    pub(super) const SET_BPF: Ioctl = (WRITE | size::<u32>() | TYPE | 8) as Ioctl;
-    pub(super) const PAUSE_OUTPUT: Ioctl = (WRITE | size::<u32>() | TYPE | 9) as Ioctl;
-    /// The size field is that of a pointer.
-    pub(super) const MODIFY_ATTRIBUTES: Pointing<PerfEventAttr> =
-        pointing(WRITE | size::<usize>() | TYPE | 11);
-    /// Of any descriptor: whether it sends signals.
-    pub(super) const ASYNC: Pointing<i32> = pointing(libc::FIOASYNC as c_ulong);
+    nix::ioctl_write_ptr_bad!(set_period, PERIOD, u64);
+    nix::ioctl_write_ptr_bad!(set_filter, SET_FILTER, c_char);
+    nix::ioctl_read_bad!(id, ID, u64);
+    nix::ioctl_write_ptr_bad!(modify_attributes, MODIFY_ATTRIBUTES, PerfEventAttr);
 }
 
 /// The owner of the signals of a descriptor (`include/uapi/asm-generic/fcntl.h`).
@@ -159,9 +133,13 @@ impl CounterFd {
 
     /// The id by which a group read names this counter.
     pub(crate) fn id(&self) -> Result<u64, i32> {
-        let id = Cell::new(0);
-        self.ioctl_at(&request::ID, &id)?;
-        Ok(id.get())
+        let mut id = 0;
+        again(|| {
+            // SAFETY: the kernel writes a u64 to the address, which is that of a local.
+            let done = unsafe { request::id(self.raw(), &raw mut id) };
+            done.map_err(|_| last_errno())
+        })?;
+        Ok(id)
     }
 
     /// Starts the counter for this many overflows more, after which the kernel stops it.
@@ -171,12 +149,12 @@ impl CounterFd {
 
     /// Sets the sampling period, or the frequency of a counter that has one.
     pub(crate) fn set_period(&self, period: u64) -> Result<(), i32> {
-        self.ioctl_at(&request::PERIOD, &period)
+        self.ioctl_at(request::set_period, &raw const period)
     }
 
     /// Counts only where this condition on the tracepoint's fields holds.
     pub(crate) fn set_filter(&self, condition: &CStr) -> Result<(), i32> {
-        self.ioctl_at(&request::SET_FILTER, condition)
+        self.ioctl_at(request::set_filter, condition.as_ptr())
     }
 
     /// Runs a BPF program whenever the event occurs.
@@ -198,39 +176,48 @@ impl CounterFd {
     pub(crate) fn modify_attributes(&self, attr: &PerfEventAttr) -> Result<(), i32> {
         // The kernel reads as much as the attr says.
         assert!(attr.size <= PerfEventAttr::SIZE);
-        self.ioctl_at(&request::MODIFY_ATTRIBUTES, attr)
+        self.ioctl_at(request::modify_attributes, attr)
     }
 
     /// Has a signal sent to a thread whenever the counter's ring becomes readable, and when
-    /// [`refresh`](Self::refresh) has run out (fcntl(2), `F_SETOWN_EX`, `F_SETSIG`; ioctl(2), `FIOASYNC`).
+    /// [`refresh`](Self::refresh) has run out (fcntl(2), `F_SETOWN_EX`, `F_SETSIG`, `O_ASYNC`).
     pub(crate) fn signal_thread(&self, tid: i32, signal: i32) -> Result<(), i32> {
         let owner = owner::OwnerEx {
             kind: owner::THREAD,
             id: tid,
         };
-        // SAFETY: the kernel reads an f_owner_ex through the pointer, which is to a live local; the
-        // other command takes a number.
-        let set = unsafe {
-            libc::fcntl(self.raw(), owner::SET_OWNER, &raw const owner) >= 0
-                && libc::fcntl(self.raw(), owner::SET_SIGNAL, signal) >= 0
-        };
-        if !set {
+        // SAFETY: the kernel reads an f_owner_ex through the pointer, which is to a live local.
+        let owned = unsafe { libc::fcntl(self.raw(), owner::SET_OWNER, &raw const owner) };
+        if owned < 0 {
             return Err(last_errno());
         }
-        self.ioctl_at(&request::ASYNC, &1)
+        // SAFETY: the command takes a number.
+        let set = unsafe { libc::fcntl(self.raw(), owner::SET_SIGNAL, signal) };
+        if set < 0 {
+            return Err(last_errno());
+        }
+        self.set_status(OFlag::O_ASYNC)
     }
 
     /// Sends signals no longer.
     pub(crate) fn stop_signals(&self) -> Result<(), i32> {
-        self.ioctl_at(&request::ASYNC, &0)
+        self.set_status(OFlag::empty())
     }
 
-    fn ioctl(&self, request: libc::Ioctl) -> Result<(), i32> {
+    /// Sets the flags of the open file (`F_SETFL`), of which a counter has no others.
+    fn set_status(&self, flags: OFlag) -> Result<(), i32> {
+        again(|| {
+            let set = fcntl(self, FcntlArg::F_SETFL(flags));
+            set.map(drop).map_err(|_| last_errno())
+        })
+    }
+
+    fn ioctl(&self, request: Ioctl) -> Result<(), i32> {
         // No flags, so this counter and not its group.
         self.ioctl_with(request, 0)
     }
 
-    fn ioctl_with(&self, request: libc::Ioctl, argument: impl Into<c_long>) -> Result<(), i32> {
+    fn ioctl_with(&self, request: Ioctl, argument: impl Into<c_long>) -> Result<(), i32> {
         let argument = argument.into();
         again(|| {
             // SAFETY: these requests take an integer argument and touch no memory of ours.
@@ -239,14 +226,16 @@ impl CounterFd {
         })
     }
 
-    /// Makes a request whose argument is a pointer.
-    fn ioctl_at<A: ?Sized>(&self, request: &Pointing<A>, argument: &A) -> Result<(), i32> {
-        let argument = std::ptr::from_ref(argument).cast::<c_void>();
+    /// Makes a request whose argument is a pointer that the kernel reads from.
+    fn ioctl_at<A>(
+        &self,
+        request: unsafe fn(RawFd, *const A) -> nix::Result<c_int>,
+        argument: *const A,
+    ) -> Result<(), i32> {
         again(|| {
-            // SAFETY: the kernel reads an `A` through the pointer, or writes one where it is a Cell, by
-            // the declaration of the request; the argument is a live one.
-            let rc = unsafe { libc::ioctl(self.raw(), request.number, argument) };
-            if rc < 0 { Err(last_errno()) } else { Ok(()) }
+            // SAFETY: the request declares what it reads, and every caller has its argument from a live reference to that.
+            let done = unsafe { request(self.raw(), argument) };
+            done.map(drop).map_err(|_| last_errno())
         })
     }
 }
@@ -276,12 +265,12 @@ mod tests {
         assert_eq!(request::ENABLE, 0x2400);
         assert_eq!(request::DISABLE, 0x2401);
         assert_eq!(request::REFRESH, 0x2402);
-        assert_eq!(request::PERIOD.number, 0x4008_2404);
+        assert_eq!(request::PERIOD, 0x4008_2404);
         assert_eq!(request::SET_OUTPUT, 0x2405);
-        assert_eq!(request::ID.number, 0x8008_2407);
+        assert_eq!(request::ID, 0x8008_2407);
         assert_eq!(request::PAUSE_OUTPUT, 0x4004_2409);
-        assert_eq!(request::MODIFY_ATTRIBUTES.number, 0x4008_240b);
-        assert_eq!(request::SET_FILTER.number, 0x4008_2406);
+        assert_eq!(request::MODIFY_ATTRIBUTES, 0x4008_240b);
+        assert_eq!(request::SET_FILTER, 0x4008_2406);
         assert_eq!(request::SET_BPF, 0x4004_2408);
     }
 

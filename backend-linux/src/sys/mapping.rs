@@ -1,9 +1,11 @@
 //! Memory shared with the kernel: the pages of a counter that are mapped, and a page that forked
 //! processes find cleared.
 
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::ptr::{NonNull, null_mut};
+use std::num::NonZero;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::{CounterFd, Process, last_errno, page_size};
 use crate::user_read::UserPage;
@@ -56,20 +58,21 @@ impl Mapping {
 
     fn map(counter: Option<(&CounterFd, usize)>, len: usize, access: Access) -> Result<Self, i32> {
         let protection = match access {
-            Access::Read => libc::PROT_READ,
-            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Access::Read => ProtFlags::PROT_READ,
+            Access::ReadWrite => ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
         };
-        let (flags, fd, offset) = match counter {
-            Some((counter, offset)) => (libc::MAP_SHARED, counter.as_fd().as_raw_fd(), offset),
-            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        let size = NonZero::new(len).ok_or(libc::EINVAL)?;
+        let mapped = match counter {
+            Some((counter, offset)) => {
+                let offset = libc::off_t::try_from(offset).map_err(|_| libc::EOVERFLOW)?;
+                let flags = MapFlags::MAP_SHARED;
+                // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+                unsafe { mmap(None, size, protection, flags, counter, offset) }
+            }
+            // SAFETY: as above.
+            None => unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) },
         };
-        let offset = libc::off_t::try_from(offset).map_err(|_| libc::EOVERFLOW)?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let start = unsafe { libc::mmap(null_mut(), len, protection, flags, fd, offset) };
-        if start == libc::MAP_FAILED {
-            return Err(last_errno());
-        }
-        let start = NonNull::new(start.cast()).ok_or(libc::ENOMEM)?;
+        let start = mapped.map_err(|_| last_errno())?.cast();
         Ok(Self {
             start,
             len,
@@ -164,8 +167,8 @@ impl Drop for Mapping {
             return;
         }
         // SAFETY: the mapping is our own; references into it borrow `self` and are gone.
-        let unmapped = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-        debug_assert_eq!(unmapped, 0);
+        let unmapped = unsafe { munmap(self.start.cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()));
     }
 }
 
@@ -198,10 +201,10 @@ impl CounterPage {
 /// `MADV_WIPEONFORK`); `None` where the kernel has no such page (before 4.14) or no memory.
 pub(super) fn wiped_on_fork() -> Option<Mapping> {
     let page = Mapping::anonymous(page_size()).ok()?;
-    let (start, len) = (page.start.as_ptr().cast(), page.len);
+    let advice = MmapAdvise::MADV_WIPEONFORK;
     // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.
-    let advised = unsafe { libc::madvise(start, len, libc::MADV_WIPEONFORK) };
-    (advised == 0).then_some(page)
+    let advised = unsafe { madvise(page.start.cast(), page.len, advice) };
+    advised.is_ok().then_some(page)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::calls::{Call, call};
+use nix::errno::Errno;
+
 use super::last_errno;
 
 /// The end of a wait.
@@ -14,7 +15,8 @@ pub(crate) enum Readiness {
     Interrupted,
 }
 
-/// Waits for one of the descriptors, at most so long (rounded up to milliseconds).
+/// Waits for one of the descriptors, at most so long (rounded up to milliseconds). nix's descriptors borrow from their owners,
+/// beside which they could not be kept.
 pub(crate) fn poll(
     descriptors: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -23,12 +25,14 @@ pub(crate) fn poll(
         let up = timeout.as_nanos().div_ceil(1_000_000);
         i32::try_from(up).unwrap_or(i32::MAX)
     });
-    match call(Call::Poll(descriptors, milliseconds)) {
-        0 => Ok(Readiness::TimedOut),
-        1.. => Ok(Readiness::Ready),
-        _ => match last_errno() {
-            libc::EINTR => Ok(Readiness::Interrupted),
-            errno => Err(errno),
-        },
+    // A slice has no more elements than fit an nfds_t.
+    let count = descriptors.len() as libc::nfds_t;
+    // SAFETY: the kernel reads and writes as many entries as the slice has.
+    let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), count, milliseconds) };
+    match Errno::result(ready) {
+        Ok(0) => Ok(Readiness::TimedOut),
+        Ok(_) => Ok(Readiness::Ready),
+        Err(Errno::EINTR) => Ok(Readiness::Interrupted),
+        Err(_) => Err(last_errno()),
     }
 }

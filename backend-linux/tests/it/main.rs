@@ -7,6 +7,7 @@ mod breakpoints;
 mod event_sources;
 mod extending;
 mod hardware;
+mod inherited_probes;
 mod machine;
 mod machine_facts;
 mod overflows;

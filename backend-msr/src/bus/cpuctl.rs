@@ -6,7 +6,7 @@ mod device;
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
 pub use device::Cpuctl;
 
-use std::ffi::{c_int, c_ulong};
+use std::ffi::c_int;
 
 /// `cpuctl_msr_args_t`: 16 bytes where a 64-bit integer is aligned to 8 (amd64), 12 where it is
 /// aligned to 4 (i386).
@@ -28,16 +28,29 @@ impl MsrArguments {
 }
 
 /// `CPUCTL_RDMSR`.
-pub(super) const READ: c_ulong = in_and_out(1, size_of::<MsrArguments>());
+const READ: u32 = number(nix::request_code_readwrite!(
+    b'c',
+    1,
+    size_of::<MsrArguments>()
+));
 /// `CPUCTL_WRMSR`.
-pub(super) const WRITE: c_ulong = in_and_out(2, size_of::<MsrArguments>());
+const WRITE: u32 = number(nix::request_code_readwrite!(
+    b'c',
+    2,
+    size_of::<MsrArguments>()
+));
 
-/// `_IOWR('c', number, size)` of `sys/ioccom.h`.
-const fn in_and_out(number: u8, size: usize) -> c_ulong {
-    0xc000_0000 | ((size & 0x1fff) as c_ulong) << 16 | (b'c' as c_ulong) << 8 | number as c_ulong
+/// Returns the number of a request, which has 32 bits in a type that may have more, or a sign.
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "the type differs from system to system"
+)]
+const fn number(request: nix::sys::ioctl::ioctl_num_type) -> u32 {
+    request as u32
 }
 
-/// Checks the numbers of amd64 and of i386. Tests are built with this file on every system.
+/// Checks the numbers of amd64 and of i386. Tests are built with this file on every system, of which Linux has the same
+/// bits for a request that reads and writes.
 const _: () = {
     let (size, read, write) = if align_of::<u64>() == 8 {
         (16, 0xc010_6301, 0xc010_6302)
@@ -46,7 +59,6 @@ const _: () = {
     };
     assert!(size_of::<MsrArguments>() == size && READ == read && WRITE == write);
     assert!(std::mem::offset_of!(MsrArguments, data) == size - size_of::<u64>());
-    assert!(in_and_out(1, 16) == 0xc010_6301 && in_and_out(1, 12) == 0xc00c_6301);
 };
 
 #[cfg(test)]

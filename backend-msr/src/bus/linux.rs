@@ -20,7 +20,7 @@ pub struct LinuxMsr {
 }
 
 impl LinuxMsr {
-    /// The CPUs of this machine.
+    /// Opens the CPUs of this machine.
     ///
     /// # Errors
     /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) when the driver is not loaded,
@@ -29,7 +29,7 @@ impl LinuxMsr {
         Self::open_in("/dev/cpu")
     }
 
-    /// The CPUs whose files are in a directory, each as `N/msr`: for device files elsewhere, and
+    /// Returns the CPUs whose files are in a directory, each as `N/msr`: for device files elsewhere, and
     /// for plain files in their place.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl LinuxMsr {
     }
 }
 
-/// The CPUs that have a file, and those of which that cannot be told: opening it tells why.
+/// Returns the CPUs that have a file, and those for which that is not known: opening it fails with the reason.
 fn nodes(directory: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let node = |entry: fs::DirEntry| {
@@ -64,7 +64,7 @@ fn settings() -> Settings {
     let chosen = |modes: String| Some(modes.split_once('[')?.1.split_once(']')?.0.to_owned());
     let allow = fs::read_to_string("/sys/module/msr/parameters/allow_writes").ok();
     Settings {
-        root: rustix::process::geteuid().is_root(),
+        root: nix::unistd::geteuid().is_root(),
         lockdown: lockdown.and_then(chosen),
         allow_writes: allow.map(|text| text.trim().to_owned()),
         securelevel: None,

@@ -15,7 +15,7 @@ use crate::function::{self, ENABLE};
 /// microsecond.
 const VERIFY_INTERVAL: Duration = Duration::from_micros(100);
 
-/// The interval after which counters that nobody reads are looked at.
+/// The interval after which counters that are not read are checked.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// That interval where several CPUs have to be looked at, which takes threads that are counted too.
@@ -258,7 +258,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         self.check_undisturbed(cpu, slots, &status)
     }
 
-    /// A counter that another process has set, or that was zeroed, is told in time.
+    /// A counter that another process has set, or that was zeroed, is noticed in time.
     fn verify_interval(&self) -> Option<Duration> {
         Some(match self.looks {
             Some(_) => SWEEP_INTERVAL,

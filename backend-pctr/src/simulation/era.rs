@@ -236,7 +236,7 @@ impl Processor {
         }
     }
 
-    /// Returns vendor, family and model, as CPUID tells them; a 486 has no CPUID.
+    /// Returns vendor, family and model, as CPUID has them; a 486 has no CPUID.
     pub const fn identity(self) -> Option<(&'static str, u16, u16)> {
         match self {
             Self::P5 => Some(("GenuineIntel", 5, 2)),

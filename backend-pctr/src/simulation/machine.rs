@@ -103,7 +103,7 @@ struct Steady {
 }
 
 impl SimMachine {
-    /// A machine with a kernel of an era on so many CPUs, at least one.
+    /// Returns a machine with a kernel of an era on so many CPUs, at least one.
     pub fn new(era: Era, processor: Processor, cpus: usize) -> Self {
         // i386 and amd64 up to 2016 allow rdpmc at attach, on the CPU that boots.
         let mut registers = vec![SimCpu::default(); cpus.max(1)];
@@ -153,22 +153,22 @@ impl SimMachine {
         SimDevice::new(self.clone(), true, false)
     }
 
-    /// The kernel's era.
+    /// Returns the kernel's era.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// The CPUs' kind.
+    /// Returns the CPUs' kind.
     pub fn processor(&self) -> Processor {
         self.processor
     }
 
-    /// Its time, which [`pass`](Self::pass) moves.
+    /// Returns its time, which [`pass`](Self::pass) moves.
     pub fn clock(&self) -> ManualClock {
         self.clock.clone()
     }
 
-    /// The model of its CPUs, as far as their counters go; `None` where the driver knows no
+    /// Returns the model of its CPUs, as far as their counters go; `None` where the driver knows no
     /// counters.
     pub fn cpu_model(&self) -> Option<CpuModel> {
         let number = self.era.counters(self.processor);
@@ -206,7 +206,7 @@ impl SimMachine {
         state.note(event, level, times);
     }
 
-    /// An event occurs so many times, once a cycle, on the CPU that threads run on. `unit_mask` says
+    /// Makes an event occur so many times, once a cycle, on the CPU that threads run on. `unit_mask` says
     /// which of an event's cases it is; 0 is every case.
     pub fn occur(&self, event: u8, unit_mask: u8, level: Level, times: u64) {
         let current = self.lock().current;
@@ -321,7 +321,7 @@ impl SimMachine {
         self.lock().calls
     }
 
-    /// The functions that counters were set to through the device, in order: each counter and its word.
+    /// Returns the functions that counters were set to through the device, in order: each counter and its word.
     pub fn log(&self) -> Vec<(u8, u32)> {
         self.lock().log.clone()
     }
@@ -349,7 +349,7 @@ impl SimMachine {
         self.lock().crashed
     }
 
-    /// The functions that the counters of a CPU are set to, by its position.
+    /// Returns the functions that the counters of a CPU are set to, by its position.
     pub fn functions(&self, cpu: usize) -> [u32; MAX_COUNTERS] {
         self.lock().cpus[cpu].select
     }

@@ -85,7 +85,7 @@ impl PctrDevice for Ageing {
         let layouts = [Layout::Current, Layout::Legacy];
         if let Some(layout) = layouts.into_iter().find(|l| l.read_word() == word) {
             let status = Status::from_bytes(layout, argument).unwrap();
-            // Resuming sets it to 0, which would tell.
+            // Resuming sets it to 0, which would be noticed.
             let time_stamp = (self.0.machine().calls() << 46) + status.time_stamp;
             let status = Status {
                 time_stamp,
@@ -145,7 +145,7 @@ impl PctrDevice for Ageing {
     }
 }
 
-/// A counter that was zeroed is told by the clock as well: there was no time for a wrap.
+/// A counter that was zeroed is noticed by the clock as well: there was no time for a wrap.
 #[test]
 fn a_zeroed_counter_is_told_where_the_time_stamp_counter_is_no_bound() {
     for (era, processor) in with_counters() {

@@ -164,7 +164,7 @@ fn a_cpu_that_takes_its_interrupts_late_begins_at_zero_all_the_same() {
     group.enable().unwrap();
 }
 
-/// The count of a CPU that no thread gets to is missing and told to be; the next look may find it again.
+/// The count of a CPU that no thread gets to is reported as missing; the next look may find it again.
 #[test]
 fn a_cpu_that_no_thread_gets_to_has_no_count() {
     let machine = machine(3);
@@ -189,7 +189,7 @@ fn a_cpu_that_no_thread_gets_to_has_no_count() {
     machine.keep_off(None);
     assert_eq!(counts(&mut group).1, Count::Exact(300));
 
-    // What it counted from the last look on is lost when it is stopped, and told.
+    // What it counted from the last look on is lost when it is stopped, which is reported.
     occur(50);
     machine.keep_off(Some(1));
     let told = group.disable().unwrap_err();
@@ -308,7 +308,7 @@ fn a_counter_that_is_claimed_just_before_it_is_set_is_left() {
     assert_eq!(counts(&mut group).1, Count::Exact(7));
 }
 
-/// There is no other counter: the group waits, and is told for whom.
+/// There is no other counter: the group waits, and the error names the process it waits for.
 #[test]
 fn who_claimed_the_last_counter_is_told() {
     let machine = machine(2);

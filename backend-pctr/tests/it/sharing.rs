@@ -1,4 +1,4 @@
-//! Counters that others use too, and threads that are moved: what is left alone, what is told, and what
+//! Counters that others use too, and threads that are moved: what is left alone, what is reported, and what
 //! is put back where.
 
 use crate::support::{backend, named, open, two_events, values, with_counters};
@@ -194,7 +194,7 @@ fn what_another_program_counts_on_the_other_counter_of_a_p6_goes_on() {
     }
 }
 
-/// The set reaches the CPU that the thread has come to: there it is told, and on the CPU it was meant for
+/// The set reaches the CPU that the thread has come to: there it is reported, and on the CPU it was meant for
 /// nothing was changed, so there is nothing to put back and no interference.
 #[test]
 fn a_set_that_met_another_cpu_is_told() {

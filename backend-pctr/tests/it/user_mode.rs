@@ -89,7 +89,7 @@ fn a_counter_that_is_set_to_nothing_is_read_by_the_driver() {
     pmu.release(0).unwrap();
 }
 
-/// One event on both counters: a read that was interrupted between them would tell two values.
+/// One event on both counters: a read that was interrupted between them would return two values.
 #[test]
 fn a_read_that_was_interrupted_is_made_again() {
     const LONG: u64 = 20_000;

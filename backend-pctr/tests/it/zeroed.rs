@@ -37,7 +37,7 @@ fn ways_to_zero() -> [Way; 3] {
 }
 
 /// The drop to zero is no wrap: what was counted before stands, the span is not running time, and it is
-/// told once.
+/// reported once.
 #[test]
 fn a_counter_that_was_zeroed_is_told_and_nothing_is_made_up() {
     for (era, processor) in with_counters() {
@@ -224,7 +224,7 @@ fn free_counters_are_used_before_those_that_were_found_set() {
         drop(group);
         assert_eq!(backend.restore_failures(), []);
 
-        // All of them are needed: what it stood at is told.
+        // All of them are needed: its last value is reported.
         let all = vec![name; era.counters(processor)];
         drop(open(&backend, &all));
         assert_eq!(machine.functions(0), [found, 0, 0, 0]);

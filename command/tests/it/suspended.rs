@@ -5,9 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use quipu_command::{Exit, SuspendedCommand};
 use quipu_hal::ErrorKind;
-use rustix::process::{Pid, test_kill_process};
 
 fn run(program: &str, arguments: &[&str]) -> Exit {
     let suspended = SuspendedCommand::spawn(program, arguments).expect("a process");
@@ -16,7 +17,7 @@ fn run(program: &str, arguments: &[&str]) -> Exit {
 }
 
 fn exists(pid: i32) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
+    kill(Pid::from_raw(pid), None).is_ok()
 }
 
 /// Returns the text that a shell writes to the file `$1`.

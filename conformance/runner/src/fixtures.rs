@@ -39,17 +39,14 @@ pub(crate) struct Tested {
 
 /// The calling thread, and those that it starts, run on these CPUs alone.
 #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
-fn stay_on(cpus: &[u32]) -> rustix::io::Result<()> {
-    use rustix::thread::{CpuSet, sched_setaffinity};
+fn stay_on(cpus: &[u32]) -> nix::Result<()> {
+    use nix::sched::{CpuSet, sched_setaffinity};
 
     let mut set = CpuSet::new();
     for &cpu in cpus {
-        let cpu = usize::try_from(cpu)
-            .ok()
-            .filter(|cpu| *cpu < CpuSet::MAX_CPU);
-        set.set(cpu.ok_or(rustix::io::Errno::INVAL)?);
+        set.set(cpu as usize)?;
     }
-    sched_setaffinity(None, &set)
+    sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
 }
 
 /// A backend by its name on the command line.

@@ -124,13 +124,12 @@ impl Platform {
 /// Returns the release of the kernel (uname(3)) and the user.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn system() -> (String, String) {
-    let name = rustix::system::uname();
-    let kernel = [name.release(), name.version()].map(|part| part.to_string_lossy());
-    let root = rustix::process::geteuid().is_root();
-    (
-        kernel.join(" ").trim().to_owned(),
-        if root { "root" } else { "ordinary" }.into(),
-    )
+    let kernel = nix::sys::utsname::uname().map_or(UNKNOWN.into(), |name| {
+        let kernel = [name.release(), name.version()].map(|part| part.to_string_lossy());
+        kernel.join(" ").trim().to_owned()
+    });
+    let root = nix::unistd::geteuid().is_root();
+    (kernel, if root { "root" } else { "ordinary" }.into())
 }
 
 #[cfg(not(unix))]

@@ -4,10 +4,10 @@ use std::thread;
 
 use quipu_hal::{Attributes, ErrorKind, EventSpec, Features, GroupSpec, Target};
 
-use crate::Check;
-use crate::child::Waiting;
+use crate::child::{self, Waiting};
 use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::{Ability, Check};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -45,6 +45,12 @@ pub(super) const CHECKS: &[Check] = &[
         requires: "With inherit, a process started later is counted.",
         source: "perf_event_open(2), attr.inherit",
         run: processes_are_counted,
+    },
+    Check {
+        id: "inherit.goes-unnoticed",
+        requires: "Whatever is counted, a program executes others, forks and makes threads as it does uncounted.",
+        source: "perf_event_open(2), attr.inherit; kernel/events/core.c, perf_event_init_task: its errors are those of fork(2)",
+        run: goes_unnoticed,
     },
     Check {
         id: "inherit.refused-where-unclaimed",
@@ -173,6 +179,35 @@ fn processes_are_counted(context: &Context<'_>) -> Outcome {
         all > own,
         "{all} with a process that was started, {own} without"
     );
+    Ok(())
+}
+
+fn goes_unnoticed(context: &Context<'_>) -> Outcome {
+    let inherit = context.capabilities().features.contains(Features::INHERIT);
+    let attributes = Attributes::default().with_inherit(inherit);
+    let events = context.fixture().countable_events();
+    let no_event = Stop::from(Ability::ExactEvent);
+    events.first().ok_or(no_event)?;
+    for event in events {
+        let spec = GroupSpec::single(event.clone()).with_attributes(attributes);
+        let mut group = context.open(&spec)?;
+        let status = child::forks_often()?;
+        ensure!(
+            status.success(),
+            "a program that forks, while {} is counted: {status}",
+            event.event
+        );
+        for _ in 0..20 {
+            let thread = thread::Builder::new().spawn(|| ());
+            let ended = thread.map(thread::JoinHandle::join);
+            ensure!(
+                matches!(ended, Ok(Ok(()))),
+                "a thread, while {} is counted: {ended:?}",
+                event.event
+            );
+        }
+        context.read(&mut *group)?;
+    }
     Ok(())
 }
 

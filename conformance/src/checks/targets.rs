@@ -305,7 +305,7 @@ fn parts_move_together(context: &Context<'_>) -> Outcome {
     Ok(())
 }
 
-/// A thread that does work it is told to, and says its id.
+/// A thread that does work on request, and has an id.
 struct Worker {
     thread_id: Option<i32>,
     orders: Option<mpsc::Sender<u64>>,
@@ -354,7 +354,7 @@ impl Worker {
     }
 }
 
-/// An exact event that nothing but its workload causes, so that threads can be told apart by it.
+/// An exact event that nothing but its workload causes, so that it distinguishes threads.
 fn event_of_threads(context: &Context<'_>, targets: TargetKinds) -> Outcome<EventSpec> {
     context.need_target(targets)?;
     context.undisturbed()

@@ -83,7 +83,7 @@ fn in_user_space(group: &mut dyn Group, buf: &mut ReadBuf) -> Outcome {
         if ways(group)?.read_in_user_space(buf)? {
             return Ok(());
         }
-        // It may take times that only the system tells.
+        // It may need times that only the system call returns.
         ways(group)?.read_by_system_call(buf)?;
     }
     Err(Stop::Fail(format!(

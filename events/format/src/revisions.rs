@@ -31,7 +31,7 @@ impl Revisions {
         })
     }
 
-    /// Returns true if they include the revision that a main id register tells.
+    /// Returns true if they include the revision in a main id register.
     pub fn include(self, midr: u64) -> bool {
         let revision = ((midr >> 20 & 0xf) as u8, (midr & 0xf) as u8);
         (revision < self.first) == self.are_before

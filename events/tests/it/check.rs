@@ -355,7 +355,7 @@ fn a_layer_with_findings_is_refused_with_the_first() {
         .unwrap_err();
     assert_eq!(
         format!("{error:#}"),
-        "cannot use the event file mine.toml: invalid request: mine.toml:1:1: this CPU entry has no `id`; \
+        "cannot use the event file: mine.toml:1:1: this CPU entry has no `id`; \
          `quipu events check mine.toml` lists all 1"
     );
 }

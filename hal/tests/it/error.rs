@@ -15,6 +15,13 @@ fn every_kind_displays_and_is_listed_once() {
 }
 
 #[test]
+fn debug_is_the_sentence_with_the_hint() {
+    let e = Error::new(ErrorKind::Busy, "open cycles").with_hint("stop perf");
+    assert_eq!(format!("{e:?}"), format!("{e:#}"));
+    assert!(format!("{:?}", Err::<(), _>(e)).ends_with("stop perf)"));
+}
+
+#[test]
 fn parts_come_in_order_and_the_hint_only_when_asked() {
     let e = Error::new(ErrorKind::Os, "read")
         .with_errno(5)
@@ -22,10 +29,29 @@ fn parts_come_in_order_and_the_hint_only_when_asked() {
         .with_hint("do that")
         .with_member(2);
     let plain = e.to_string();
-    assert!(plain.starts_with("cannot read: refused by the operating system: why ["));
+    assert!(plain.starts_with("cannot read: why ["));
     assert!(!plain.contains("do that"));
     assert_eq!(format!("{e:#}"), format!("{plain}; do that"));
     assert_eq!((e.errno(), e.member()), (Some(5), Some(2)));
+}
+
+#[test]
+fn a_sentence_says_a_thing_once() {
+    let error = || Error::new(ErrorKind::NoSuchTarget, "count process 7");
+    for (error, expected) in [
+        (error(), "no such target"),
+        (error().with_errno(3), "no such target"),
+        (error().with_reason("no such process"), "no such process"),
+        (
+            error().with_errno(3).with_reason("no such process"),
+            "no such process",
+        ),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            format!("cannot count process 7: {expected}")
+        );
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct SimEvent {
 }
 
 impl SimEvent {
-    /// A counter that any general slot can count.
+    /// Returns a counter that any general slot can count.
     pub fn new(number: u32, name: impl Into<String>, script: Script) -> Self {
         Self {
             number,
@@ -78,7 +78,7 @@ impl SimEvent {
         self
     }
 
-    /// The events of the default model. No two happen at the same rate, and those that happen
+    /// Returns the events of the default model. No two happen at the same rate, and those that happen
     /// steadily have another one on CPU 1 (half of each mode, plus 1 in user and 3 in kernel mode),
     /// so that a mix-up shows. Cycles state a maximum of 6 and instructions one of 12 events a
     /// nanosecond, the others none.

@@ -48,7 +48,7 @@ struct Request {
     made: u64,
 }
 
-/// Tells waiting threads that it has ended, also by a panic.
+/// Wakes waiting threads when it has ended, also by a panic.
 struct Ending<'a>(&'a Signal);
 
 impl CpuThread {

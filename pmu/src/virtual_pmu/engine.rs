@@ -126,7 +126,7 @@ impl<P: Pmu> Engine<P> {
 
     /// Counts a group closed on a CPU; the last releases the counters.
     pub(super) fn close(&self, cpu: usize) {
-        // There is nobody to tell of an error; what keeps its registers is tried again in the end.
+        // An error has no receiver here; what keeps its registers is tried again in the end.
         let _ = self.on_cpu(cpu, move |core| {
             core.with(cpu, Schedule::close);
             Ok(())
@@ -392,7 +392,7 @@ impl<P: Pmu> Core<P> {
                     None => self.verify(group, state, &reader.slots, now),
                 });
                 if out_of_reach {
-                    // It goes on counting there: the next read may tell.
+                    // It goes on counting there: the next read may return the error.
                     for (counter, out) in state.counters.iter().zip(&mut *out) {
                         out.value = counter.last_known();
                     }

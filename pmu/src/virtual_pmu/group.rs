@@ -116,7 +116,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
                 Ok(false) => {}
                 Err(e) => {
                     for group in started {
-                        // The first error is the one to tell.
+                        // The first error is the one to return.
                         let _ = self.engine.disable(group);
                     }
                     return Err(e);

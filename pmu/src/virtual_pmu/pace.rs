@@ -9,7 +9,7 @@ use crate::clock::nanoseconds;
 /// Turning takes at most one part in this many of a CPU.
 const SHARE: u64 = 100;
 
-/// The turns of which the quickest tells what turning costs: one that had to wait for the CPU, or was
+/// The turns of which the quickest is taken for the cost of turning: one that had to wait for the CPU, or was
 /// interrupted, says nothing of that. Until there have been so many it is assumed to cost nothing.
 const TURNS: usize = 4;
 

@@ -130,7 +130,7 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
     let ignored = Filter::all() - asked.filter - resolved.info.honours;
     if !ignored.is_empty() {
         return Err(unsupported(format!("count {name}"))
-            .with_reason(format!("it cannot leave out {}", words(ignored))));
+            .with_reason(format!("its counter cannot leave out {}", words(ignored))));
     }
     let refuse = |reason: &str| {
         Error::new(ErrorKind::UnsupportedEvent, format!("count {name}")).with_reason(reason)

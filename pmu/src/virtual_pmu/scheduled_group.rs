@@ -68,7 +68,7 @@ impl ScheduledGroup {
         }
     }
 
-    /// Returns the state on the first CPU, which tells what is the same on all of them.
+    /// Returns the state on the first CPU, for what is the same on all of them.
     pub(super) fn state(&self) -> &GroupState {
         &self.states[0]
     }

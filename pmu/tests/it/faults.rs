@@ -33,7 +33,7 @@ fn machine(gating: Gating) -> (ManualClock, SimPmu, VirtualPmu<SimPmu>) {
     (clock, pmu, backend)
 }
 
-/// Opens, rotates, reads, resets, disables, enables and closes; tells what failed.
+/// Opens, rotates, reads, resets, disables, enables and closes; returns what failed.
 fn session(clock: &ManualClock, pmu: &SimPmu, backend: &VirtualPmu<SimPmu>) -> Vec<Error> {
     let mut errors = Vec::new();
     let cycles = GroupSpec::new([Hardware::Cycles; 2]);

@@ -233,7 +233,7 @@ fn readers_and_the_rotator_do_not_disturb_each_other() {
     assert!(pmu.registers(0).iter().all(|register| !register.counting));
 }
 
-/// A counter of 32 bits that wraps each 50 ms, while nobody reads the group.
+/// A counter of 32 bits that wraps each 50 ms, while the group is not read.
 #[test]
 fn narrow_counters_are_read_in_time_in_the_background() {
     let clock = MonotonicClock::new();

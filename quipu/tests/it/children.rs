@@ -2,7 +2,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use quipu::{Attributes, Count, EventSet, Target};
+use quipu::{Count, EventSet, Target};
 use quipu_hal::Backend;
 use quipu_posix::PosixBackend;
 
@@ -14,10 +14,11 @@ fn a_child_has_no_value_and_no_gauge_before_it_has_ended() {
         .events("minor-faults,peak-memory")
         .unwrap()
         .target(Target::Process(i32::try_from(child.id()).unwrap()))
-        .attributes(Attributes::default().with_inherit(true))
+        .inherit(true)
         .backends([posix])
         .open()
         .unwrap();
+    set.enable().unwrap();
     let mut counts = set.counts();
     set.read(&mut counts).unwrap();
     for event in counts.events() {

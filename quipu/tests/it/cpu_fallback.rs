@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{Attributes, Count, ErrorKind, EventSet, EventSetBuilder, Hardware, Target};
+use quipu::{Count, ErrorKind, EventSet, EventSetBuilder, Hardware, Target};
 use quipu_hal::{Backend, TargetKinds};
 use quipu_pmu::{ManualClock, SimPmu, VirtualPmu};
 use quipu_posix::PosixBackend;
@@ -26,12 +26,8 @@ fn cycles(clock: &ManualClock) -> EventSetBuilder {
         .events(Hardware::Cycles)
         .expect("an event")
         .target(Target::CurrentThread)
-        .attributes(
-            Attributes::default()
-                .with_inherit(true)
-                .with_enable_on_exec(true)
-                .with_disabled(true),
-        )
+        .inherit(true)
+        .enable_on_exec(true)
         .backends([backend]);
     builder
 }
@@ -66,7 +62,8 @@ fn cpus_need_no_fallback() {
     let clock = ManualClock::new();
     let set = cycles(&clock)
         .cpu_fallback(true)
-        .attributes(Attributes::default())
+        .inherit(false)
+        .enable_on_exec(false)
         .target(Target::CurrentCpu)
         .open()
         .expect("a set");

@@ -412,12 +412,11 @@ fn a_group_is_opened_with_the_attributes_of_its_set_and_its_own() {
         builder.open().unwrap();
         std::mem::take(&mut *backend.attributes.lock().unwrap())
     };
-    let plain = Attributes::default();
+    let plain = Attributes::default().with_disabled(true);
     builder.events("a:D,b").unwrap();
-    let off = plain.with_disabled(true);
-    assert_eq!(asked(&builder), [off.with_pinned(true), off]);
+    assert_eq!(asked(&builder), [plain.with_pinned(true), plain]);
     let inherited = plain.with_inherit(true);
-    builder.attributes(inherited).events("{c,d}:e").unwrap();
+    builder.inherit(true).events("{c,d}:e").unwrap();
     assert_eq!(
         asked(&builder),
         [
@@ -426,7 +425,29 @@ fn a_group_is_opened_with_the_attributes_of_its_set_and_its_own() {
             inherited.with_exclusive(true),
         ]
     );
-    builder.attributes(plain);
+    builder.inherit(false);
     let own = [plain.with_pinned(true), plain, plain.with_exclusive(true)];
     assert_eq!(asked(&builder), own);
+}
+
+#[test]
+fn a_set_counts_nothing_before_it_is_enabled_whatever_else_is_set() {
+    let mut set = EventSet::builder()
+        .events("page-faults")
+        .unwrap()
+        .inherit(true)
+        .pinned(true)
+        .exclusive(true)
+        .enable_on_exec(true)
+        .open()
+        .unwrap();
+    if let Some(error) = set.events()[0].error() {
+        println!("SKIP page faults cannot be counted: {error:#}");
+        return;
+    }
+    let mut counts = set.counts();
+    let touched = vec![1u8; 4 << 20];
+    std::hint::black_box(&touched);
+    set.read(&mut counts).unwrap();
+    assert_eq!(counts.get(0).unwrap().total(), Ok(Count::Exact(0)));
 }

@@ -2,8 +2,6 @@
 
 use std::cell::Cell;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
-
 use super::*;
 
 /// The instructions of the loop, of which a turn has three.
@@ -312,16 +310,18 @@ fn the_affinity_of_the_thread_is_kept() {
         cpus,
     };
     let kept = std::thread::spawn(move || {
-        let may = sched_getaffinity(None).expect("own");
+        let may = sched_getaffinity(Pid::from_raw(0)).expect("own");
         let (mine, others): (Vec<u32>, _) =
-            (0..CpuSet::MAX_CPU as u32).partition(|cpu| may.is_set(*cpu as usize));
+            (0..CpuSet::count() as u32).partition(|cpu| may.is_set(*cpu as usize) == Ok(true));
         let refused = machine.keep_on(&pmu(others)).expect_err("not allowed");
         assert_eq!(refused.kind(), ErrorKind::NoSuchTarget);
         machine
             .keep_on(&pmu(vec![mine[0], 1 << 20]))
             .expect("allowed");
-        let now = sched_getaffinity(None).expect("own");
-        assert!(now.count() == 1 && now.is_set(mine[0] as usize));
+        let now = sched_getaffinity(Pid::from_raw(0)).expect("own");
+        let mut one = CpuSet::new();
+        one.set(mine[0] as usize).expect("as of the others");
+        assert_eq!(now, one);
         // From one CPU to others, which it gave up.
         machine.keep_on(&pmu(mine[1..].to_vec())).is_err()
     });

@@ -1,18 +1,31 @@
 //! The device itself.
 
-use std::ffi::c_ulong;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 use quipu_hal::Result;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{MsrArguments, READ, WRITE};
 use crate::bus::errors::{KernelDriver, Operation, Settings};
 use crate::bus::files::CpuFiles;
 use crate::bus::{self, LikelyOwner, MsrBus};
+
+nix::ioctl_readwrite_bad!(
+    /// Reads a register.
+    read_msr,
+    READ,
+    MsrArguments
+);
+nix::ioctl_readwrite_bad!(
+    /// Writes a register.
+    write_msr,
+    WRITE,
+    MsrArguments
+);
 
 /// The registers of the CPUs by way of the `cpuctl` driver, which moves to the CPU for each access.
 #[derive(Debug)]
@@ -21,7 +34,7 @@ pub struct Cpuctl {
 }
 
 impl Cpuctl {
-    /// The CPUs of this machine.
+    /// Opens the CPUs of this machine.
     ///
     /// # Errors
     /// [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) when the driver is not loaded,
@@ -36,28 +49,6 @@ impl Cpuctl {
         let files = CpuFiles::new(KernelDriver::Cpuctl, settings, nodes)?;
         Ok(Self { files })
     }
-
-    fn access(
-        &self,
-        cpu: u32,
-        operation: Operation,
-        request: c_ulong,
-        data: &mut MsrArguments,
-    ) -> Result<()> {
-        let file = self.files.of(cpu)?;
-        ioctl(file, request, data).map_err(|e| self.files.refused(cpu, operation, &e))
-    }
-}
-
-fn ioctl(file: &File, request: c_ulong, arguments: &mut MsrArguments) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as `file` is borrowed. `request` is one of the two
-    // that read and write a `cpuctl_msr_args_t`, which is what `arguments` points to.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), request, std::ptr::from_mut(arguments)) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 /// Returns an integer of sysctl(8), which is asked for the reason of an error only.
@@ -71,22 +62,10 @@ fn setting(name: &str) -> Option<i32> {
 
 fn settings() -> Settings {
     Settings {
-        root: rustix::process::geteuid().is_root(),
+        root: nix::unistd::geteuid().is_root(),
         securelevel: setting("kern.securelevel"),
         ..Settings::default()
     }
-}
-
-/// Gives the calling thread the lowest of the real-time priorities (rtprio_thread(2)), above those of any thread that
-/// shares its CPU's time. Without the privilege it stays what it is, and waits longer at times.
-#[cfg(target_os = "freebsd")]
-fn preempt_others() {
-    let mut lowest = libc::rtprio {
-        type_: libc::RTP_PRIO_REALTIME,
-        prio: libc::RTP_PRIO_MAX,
-    };
-    // SAFETY: 0 is the calling thread; the struct is read for as long as the call takes.
-    let _ = unsafe { libc::rtprio_thread(libc::RTP_SET, 0, &raw mut lowest) };
 }
 
 impl MsrBus for Cpuctl {
@@ -103,27 +82,36 @@ impl MsrBus for Cpuctl {
     /// wakes up there does not.
     fn pin(&self, cpu: u32) -> bool {
         let mut only = CpuSet::new();
-        if self.files.cpus().len() == 1 || cpu as usize >= CpuSet::MAX_CPU {
+        if self.files.cpus().len() == 1 || only.set(cpu as usize).is_err() {
             return false;
         }
-        only.set(cpu as usize);
-        let pinned = sched_setaffinity(None, &only).is_ok();
+        let pinned = sched_setaffinity(Pid::from_raw(0), &only).is_ok();
         #[cfg(target_os = "freebsd")]
         if pinned {
-            preempt_others();
+            crate::sys::preempt_others();
         }
         pinned
     }
 
     fn read(&self, cpu: u32, address: u32) -> Result<u64> {
         let mut arguments = MsrArguments::new(address, 0);
-        self.access(cpu, Operation::Read(address), READ, &mut arguments)?;
-        Ok(arguments.data)
+        let fd = self.files.of(cpu)?.as_raw_fd();
+        // SAFETY: `arguments` is what the request reads and writes, and the descriptor is open as long as `self`.
+        let done = unsafe { read_msr(fd, &raw mut arguments) };
+        let refused = |e: Errno| self.files.refused(cpu, Operation::Read(address), &e.into());
+        done.map(|_| arguments.data).map_err(refused)
     }
 
     fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
         let mut arguments = MsrArguments::new(address, value);
-        self.access(cpu, Operation::Write(address), WRITE, &mut arguments)
+        let fd = self.files.of(cpu)?.as_raw_fd();
+        // SAFETY: as of the other request; this one writes the register.
+        let done = unsafe { write_msr(fd, &raw mut arguments) };
+        let refused = |e: Errno| {
+            self.files
+                .refused(cpu, Operation::Write(address), &e.into())
+        };
+        done.map(drop).map_err(refused)
     }
 
     fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {

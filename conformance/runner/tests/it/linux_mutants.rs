@@ -7,13 +7,13 @@ use std::sync::Arc;
 use quipu::{GroupSpec, Hardware, Machine, Result, Software, Target};
 use quipu_conformance::fixtures::LinuxFixture;
 use quipu_conformance::{Fixture, Verdict, all};
-use quipu_hal::{Backend, Capabilities, Group};
+use quipu_hal::{Backend, Capabilities, Group, PmuEvent};
 
 /// Opens something else than it was asked to.
 type Opens = fn(&dyn Backend, GroupSpec, Target) -> Result<Box<dyn Group>>;
 
 /// Defects, and checks that must catch them.
-const MUTANTS: [(&str, Opens, &[&str]); 9] = [
+const MUTANTS: [(&str, Opens, &[&str]); 10] = [
     (
         "nothing is inherited",
         |inner, mut spec, target| {
@@ -84,6 +84,18 @@ const MUTANTS: [(&str, Opens, &[&str]); 9] = [
             _ => inner.open(&spec, &target),
         },
         &["lifecycle.buffer-shape"],
+    ),
+    (
+        "the kernel reads a name in the memory of each thread that makes another",
+        |inner, mut spec, target| {
+            let program = c"/bin/sh".as_ptr() as u64;
+            for member in &mut spec.members {
+                let probe = PmuEvent::new("uprobe").with_value("config1", program);
+                member.event = probe.into();
+            }
+            inner.open(&spec, &target)
+        },
+        &["inherit.goes-unnoticed"],
     ),
     (
         "instructions are page faults",

@@ -1,9 +1,9 @@
-//! Findings of the checks across entries, before they are told in the order of the files.
+//! Findings of the checks across entries, before they are reported in the order of the files.
 
 use crate::diagnostics::{Findings, Source};
 use crate::model::Location;
 
-/// Findings by their locations, as many as are told at most.
+/// Findings by their locations, up to the number that is reported.
 #[derive(Default)]
 pub(super) struct Noted {
     found: Vec<(Location, String)>,
@@ -11,7 +11,7 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// The most that are kept: more than are told, so that those are the first ones of a file of ordinary size.
+    /// The most that are kept: more than are reported, so that those are the first ones of a file of ordinary size.
     const KEPT: usize = 20_000;
 
     pub(super) fn push(&mut self, finding: (Location, String)) {

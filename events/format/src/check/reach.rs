@@ -100,7 +100,7 @@ pub(super) fn check(cpus: &[Cpu], noted: &mut Noted) {
 
 type Kind<'c> = (Option<&'c str>, Option<u32>);
 
-/// Returns every kind of core that rules tell apart; the first stands for all that none names.
+/// Returns every kind of core that a rule names; the first stands for all others.
 fn core_kinds(cpus: &[Cpu]) -> Vec<Kind<'_>> {
     let mut kinds: Vec<Kind<'_>> = vec![(None, None)];
     for rule in cpus.iter().flat_map(|cpu| &cpu.rules) {
@@ -192,7 +192,7 @@ fn takes(other: &Rule, rule: &Rule) -> bool {
             (other_implementer.is_none() || other_implementer == implementer)
                 && (other_part.is_none() || other_part == part)
         }
-        // Of two patterns only the same one twice, and one for all, are told.
+        // Of two patterns only the same one twice, and one for all, are reported.
         (
             Rule::Other {
                 isa: other_isa,

@@ -412,7 +412,7 @@ impl<'t> EntryView<'t> {
             .unwrap_or_default()
     }
 
-    /// Returns the event number and the register value, which tell most entries apart.
+    /// Returns the event number and the register value, which distinguish most entries.
     pub fn code_and_value(&self) -> (u16, u64) {
         (self.event_word(event::CODE) as u16, self.value())
     }

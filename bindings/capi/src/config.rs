@@ -1,0 +1,178 @@
+//! The target of an event set, and the options it is opened with.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use quipu::{Attributes, Machine, Target};
+use quipu_hal::Backend;
+
+use crate::boundary::{self, Versioned};
+use crate::last_error::Failure;
+use crate::sim::{self, quipu_sim};
+
+/// Targets: the threads, processes, control groups or CPUs that are measured.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum quipu_target {
+    /// The calling thread, on whatever CPU it runs.
+    QUIPU_THIS_THREAD = 0,
+    /// One thread: `id` is its number, as gettid(2) gives it.
+    QUIPU_THREAD = 1,
+    /// A process with all the threads it has now: `id` is its number. With QUIPU_INHERIT also those it
+    /// makes later.
+    QUIPU_PROCESS = 2,
+    /// The CPU that the calling thread runs on when the set is opened.
+    QUIPU_THIS_CPU = 3,
+    /// One CPU, everything that runs on it: `id` is its number.
+    QUIPU_CPU = 4,
+    /// Several CPUs, a part each: `cpus` and `cpu_count`.
+    QUIPU_CPUS = 5,
+    /// Every CPU that is online, a part each.
+    QUIPU_ALL_CPUS = 6,
+    /// The tasks of the control group at `cgroup`, on `cpus` (all that are online when `cpu_count` is 0).
+    QUIPU_CGROUP = 7,
+}
+
+/// Options for opening a set; several are added.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum quipu_set_flag {
+    /// Threads and processes that the target makes later are counted too.
+    QUIPU_INHERIT = 1,
+    /// Always on the PMU, or in the error state.
+    QUIPU_PINNED = 2,
+    /// Alone on the PMU while scheduled.
+    QUIPU_EXCLUSIVE = 4,
+    /// Starts when the target executes a new program (execve(2)).
+    QUIPU_ENABLE_ON_EXEC = 8,
+    /// Counts user mode only if counting in the kernel is not permitted, and the event says so
+    /// (QUIPU_EVENT_USER_ONLY).
+    QUIPU_USER_FALLBACK = 16,
+}
+
+/// The target and options of an event set. Set `size` first (QUIPU_INIT); everything zero is the calling
+/// thread, counted by the backends of this machine.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct quipu_config {
+    /// sizeof (quipu_config).
+    pub size: usize,
+    /// A quipu_target.
+    pub target: u32,
+    /// Sum of quipu_set_flag.
+    pub flags: u32,
+    /// The thread, process or CPU.
+    pub id: c_int,
+    /// The number of CPUs at `cpus`.
+    pub cpu_count: u32,
+    /// The CPUs of QUIPU_CPUS and QUIPU_CGROUP.
+    pub cpus: *const u32,
+    /// The directory of QUIPU_CGROUP: absolute, or relative to where the cgroup file system is mounted.
+    pub cgroup: *const c_char,
+    /// The one backend to use, by name, or null for those of this machine.
+    pub backend: *const c_char,
+    /// The simulated PMU to count on instead of this machine's, or null.
+    pub sim: *mut quipu_sim,
+}
+
+// SAFETY: integers and pointers, for all of which zero is a value.
+unsafe impl Versioned for quipu_config {
+    const FIRST_SIZE: usize = size_of::<Self>();
+    fn size(&mut self) -> &mut usize {
+        &mut self.size
+    }
+}
+
+const ATTEMPTED: &str = "create an event set";
+
+/// A configuration in the facade's terms.
+pub(crate) struct Config {
+    pub(crate) target: Target,
+    pub(crate) attributes: Attributes,
+    pub(crate) user_mode_fallback: bool,
+    pub(crate) backend: Option<Arc<dyn Backend>>,
+    /// True if that is a simulated PMU.
+    pub(crate) is_simulated: bool,
+}
+
+impl Config {
+    /// Reads a caller's configuration; null is the default one.
+    ///
+    /// # Safety
+    /// `config` is null or points to a configuration whose pointers are null or good.
+    pub(crate) unsafe fn read(config: *const quipu_config) -> Result<Self, Failure> {
+        let config = match config.is_null() {
+            true => boundary::zeroed(),
+            // SAFETY: the caller's promise.
+            false => unsafe { boundary::read_versioned(config, "config") }?,
+        };
+        Ok(Self {
+            // SAFETY: the caller's promise.
+            target: unsafe { target(&config) }?,
+            attributes: attributes(config.flags)?,
+            user_mode_fallback: config.flags & quipu_set_flag::QUIPU_USER_FALLBACK as u32 != 0,
+            // SAFETY: the caller's promise.
+            backend: unsafe { backend(&config) }?,
+            is_simulated: !config.sim.is_null(),
+        })
+    }
+}
+
+/// # Safety
+/// As [`Config::read`].
+unsafe fn target(config: &quipu_config) -> Result<Target, Failure> {
+    // SAFETY: the caller's promise.
+    let cpus = || unsafe { boundary::array(config.cpus, config.cpu_count as usize, "config.cpus") };
+    let target = match config.target {
+        0 => Target::CurrentThread,
+        1 => Target::Thread(config.id),
+        2 => Target::Process(config.id),
+        3 => Target::CurrentCpu,
+        4 => match u32::try_from(config.id) {
+            Ok(cpu) => Target::Cpu(cpu),
+            Err(_) => return Err(Failure::invalid(ATTEMPTED, "no CPU has a negative number")),
+        },
+        5 => Target::Cpus(cpus()?.to_vec()),
+        6 => Target::AllCpus,
+        7 => Target::Cgroup {
+            // SAFETY: the caller's promise.
+            path: unsafe { boundary::path(config.cgroup, "config.cgroup") }?.into(),
+            cpus: cpus()?.to_vec(),
+        },
+        other => {
+            let reason = format!("there is no target {other}");
+            return Err(Failure::invalid(ATTEMPTED, reason));
+        }
+    };
+    Ok(target)
+}
+
+fn attributes(flags: u32) -> Result<Attributes, Failure> {
+    const KNOWN: u32 = (quipu_set_flag::QUIPU_USER_FALLBACK as u32) * 2 - 1;
+    if flags & !KNOWN != 0 {
+        let reason = format!("there are no flags {:#x}", flags & !KNOWN);
+        return Err(Failure::invalid(ATTEMPTED, reason));
+    }
+    let has = |flag: quipu_set_flag| flags & flag as u32 != 0;
+    Ok(Attributes::default()
+        .with_inherit(has(quipu_set_flag::QUIPU_INHERIT))
+        .with_pinned(has(quipu_set_flag::QUIPU_PINNED))
+        .with_exclusive(has(quipu_set_flag::QUIPU_EXCLUSIVE))
+        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC)))
+}
+
+/// # Safety
+/// As [`Config::read`].
+unsafe fn backend(config: &quipu_config) -> Result<Option<Arc<dyn Backend>>, Failure> {
+    // SAFETY: the caller's promise.
+    let name = unsafe { boundary::optional_text(config.backend, "config.backend") }?;
+    match (name, config.sim.is_null()) {
+        (None, true) => Ok(None),
+        (None, false) => sim::backend(config.sim).map(Some),
+        (Some(name), true) => Ok(Some(Machine::this().named(name)?)),
+        (Some(_), false) => Err(Failure::invalid(
+            ATTEMPTED,
+            "both a backend of this machine and a simulated PMU are named",
+        )),
+    }
+}

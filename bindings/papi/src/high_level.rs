@@ -1,0 +1,276 @@
+//! The high level: regions of a program, counted in each thread, and a report in JSON when the process ends.
+
+mod report;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_longlong};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::code::{EINVAL, EMISC, ENOEVNT, Outcome, caller_text, done};
+use crate::event_set::{MULTIPLEXING, Set};
+use crate::library::{HIGH_LEVEL, LIBRARY, THREAD_LEVEL, lock};
+use crate::{clock, native, rate};
+
+/// An event of the regions.
+struct Counted {
+    name: String,
+    code: c_int,
+    component: usize,
+    /// True if the report has the value itself, not the difference to the begin of the region.
+    is_instant: bool,
+}
+
+/// The values of one moment: cycles, nanoseconds, then the events.
+type Values = Vec<c_longlong>;
+
+/// One run through a region.
+struct Region {
+    id: usize,
+    name: String,
+    parent: Option<usize>,
+    begin: Values,
+    /// The counts from the begin to the end.
+    total: Option<Values>,
+    /// The counts from the begin to each read.
+    reads: Vec<Values>,
+}
+
+/// The regions of a thread: those that ended in their order, and those that are open.
+#[derive(Default)]
+struct Regions {
+    all: Vec<Region>,
+    open: Vec<usize>,
+}
+
+/// The event sets of a thread, by component.
+struct Running {
+    sets: BTreeMap<usize, Set>,
+    regions: Arc<Mutex<Regions>>,
+}
+
+thread_local! {
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// The threads that had regions, in the order of their first.
+static THREADS: Mutex<Vec<Arc<Mutex<Regions>>>> = Mutex::new(Vec::new());
+
+/// False after `PAPI_hl_stop`, until a region begins.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// Returns the events that `PAPI_EVENTS` names; without any that can be counted, cycles, or the time of the task.
+fn events() -> Outcome<&'static [Counted]> {
+    static EVENTS: OnceLock<Vec<Counted>> = OnceLock::new();
+    let events = EVENTS.get_or_init(|| {
+        let asked = std::env::var("PAPI_EVENTS").unwrap_or_default();
+        let mut all: Vec<Counted> = asked.split(',').filter_map(counted).collect();
+        if all.is_empty() {
+            let usual = ["PAPI_TOT_CYC", "perf::TASK-CLOCK"];
+            all.extend(usual.into_iter().find_map(counted));
+        }
+        all
+    });
+    match events.is_empty() {
+        true => Err(ENOEVNT),
+        false => Ok(events),
+    }
+}
+
+/// Returns an event of the list if it can be counted alone.
+fn counted(text: &str) -> Option<Counted> {
+    let text = text.trim();
+    let (name, is_instant) = match text.strip_suffix("=instant") {
+        Some(name) => (name, true),
+        None => (text.strip_suffix("=delta").unwrap_or(text), false),
+    };
+    let code = native::any_code_of(name)
+        .ok()
+        .filter(|_| !name.is_empty())?;
+    let mut alone = Set::for_this_thread().ok()?;
+    alone.add(code).ok()?;
+    Some(Counted {
+        name: name.to_owned(),
+        code,
+        component: alone.component?,
+        is_instant,
+    })
+}
+
+extern "C" fn thread_id() -> std::ffi::c_ulong {
+    #[cfg(target_os = "linux")]
+    {
+        nix::unistd::gettid().as_raw() as std::ffi::c_ulong
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        nix::sys::pthread::pthread_self() as std::ffi::c_ulong
+    }
+}
+
+/// Initializes the library and the report at the end of the process, once.
+fn initialize() -> Outcome {
+    static REPORTED: OnceLock<bool> = OnceLock::new();
+    rate::initialize()?;
+    if !LIBRARY.has_level(THREAD_LEVEL) {
+        crate::thread::PAPI_thread_init(Some(thread_id));
+    }
+    LIBRARY.add_level(HIGH_LEVEL);
+    let registered = REPORTED.get_or_init(|| crate::sys::at_exit(report::at_exit));
+    match registered {
+        true => Ok(()),
+        false => Err(EMISC),
+    }
+}
+
+impl Running {
+    /// Starts the events in the calling thread.
+    fn start() -> Outcome<Self> {
+        let mut sets = BTreeMap::new();
+        for event in events()? {
+            let set = match sets.entry(event.component) {
+                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::btree_map::Entry::Vacant(new) => {
+                    let set = new.insert(Set::for_this_thread()?);
+                    set.assign(event.component);
+                    if std::env::var_os("PAPI_MULTIPLEX").is_some() {
+                        set.state |= MULTIPLEXING;
+                    }
+                    set
+                }
+            };
+            set.add(event.code)?;
+        }
+        for set in sets.values_mut() {
+            set.start(crate::abi::NULL)?;
+        }
+        let regions = Arc::new(Mutex::new(Regions::default()));
+        lock(&THREADS).push(Arc::clone(&regions));
+        Ok(Self { sets, regions })
+    }
+
+    /// Returns the values of this moment.
+    fn values(&mut self) -> Outcome<Values> {
+        let (real, _) = clock::seconds();
+        let mut values = vec![clock::real_cycles(), (real * 1e9) as c_longlong];
+        let mut read = BTreeMap::new();
+        for (component, set) in &mut self.sets {
+            read.insert(*component, set.values()?.to_vec().into_iter());
+        }
+        for event in events()? {
+            let value = read.get_mut(&event.component).and_then(Iterator::next);
+            values.push(value.unwrap_or(0));
+        }
+        Ok(values)
+    }
+}
+
+/// Returns what was counted since the begin of a region; of gauges, the value.
+fn since(begin: &[c_longlong], now: &[c_longlong]) -> Values {
+    let instant = |at: usize| {
+        let event = at.checked_sub(2).and_then(|at| events().ok()?.get(at));
+        event.is_some_and(|event| event.is_instant)
+    };
+    let pairs = begin.iter().zip(now).enumerate();
+    pairs
+        .map(|(at, (begin, now))| if instant(at) { *now } else { now - begin })
+        .collect()
+}
+
+/// Runs something in the calling thread, where events are counted.
+fn in_thread<T>(body: impl FnOnce(&mut Running) -> Outcome<T>) -> Outcome<T> {
+    RUNNING.with_borrow_mut(|running| match running {
+        Some(running) => body(running),
+        None => Err(EMISC),
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn PAPI_hl_region_begin(region: *const c_char) -> c_int {
+    done(|| {
+        // SAFETY: null, or a text that ends with a NUL.
+        let name = unsafe { caller_text(region) }?;
+        initialize()?;
+        // Rates count in the same thread.
+        let _ = rate::stop();
+        COUNTS.store(true, Ordering::Relaxed);
+        RUNNING.with_borrow_mut(|running| {
+            if running.is_none() {
+                *running = Some(Running::start()?);
+            }
+            Ok(())
+        })?;
+        in_thread(|running| {
+            let begin = running.values()?;
+            let mut regions = lock(&running.regions);
+            let id = regions.all.len();
+            let parent = regions.open.last().copied();
+            regions.all.push(Region {
+                id,
+                name: name.into_owned(),
+                parent,
+                begin,
+                total: None,
+                reads: Vec::new(),
+            });
+            regions.open.push(id);
+            Ok(())
+        })
+    })
+}
+
+/// Returns the place of the region that was opened last, if it has the name.
+fn innermost(regions: &Regions, name: &str) -> Outcome<usize> {
+    let id = regions.open.last().copied().ok_or(EMISC)?;
+    match regions.all.get(id) {
+        Some(region) if region.name == name => Ok(id),
+        _ => Err(EMISC),
+    }
+}
+
+/// Notes what was counted in a region until now.
+fn note(region: *const c_char, ends: bool) -> c_int {
+    done(|| {
+        // SAFETY: null, or a text that ends with a NUL.
+        let name = unsafe { caller_text(region) }?;
+        in_thread(|running| {
+            let now = running.values()?;
+            let mut regions = lock(&running.regions);
+            let id = innermost(&regions, &name)?;
+            let counted = since(&regions.all[id].begin, &now);
+            match ends {
+                true => {
+                    regions.all[id].total = Some(counted);
+                    regions.open.pop();
+                }
+                false => regions.all[id].reads.push(counted),
+            }
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn PAPI_hl_read(region: *const c_char) -> c_int {
+    note(region, false)
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn PAPI_hl_region_end(region: *const c_char) -> c_int {
+    note(region, true)
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn PAPI_hl_stop() -> c_int {
+    done(|| {
+        if !COUNTS.load(Ordering::Relaxed) {
+            return Err(EINVAL);
+        }
+        let running = RUNNING.with_borrow_mut(Option::take).ok_or(EMISC)?;
+        for mut set in running.sets.into_values() {
+            set.stop()?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,37 @@
+//! The system calls that take an `unsafe` block: nix has no function for them.
+
+use std::mem::MaybeUninit;
+
+use nix::errno::Errno;
+
+/// Ends the process without running what belongs to a parent that it was forked from: destructors, functions of atexit(3). It is async-signal-safe.
+pub(crate) fn exit_at_once(code: i32) -> ! {
+    // SAFETY: the process ends; what other threads and the C library would do at its end is not done.
+    unsafe { libc::_exit(code) }
+}
+
+/// Calls wait4(2), which tells of the resource usage too: returns the raw status and the usage, or `None` if the child
+/// is still running.
+pub(crate) fn wait4(pid: i32, flags: libc::c_int) -> nix::Result<Option<(i32, libc::rusage)>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to live locals, which the kernel fills in.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, flags, usage.as_mut_ptr()) };
+    if Errno::result(waited)? == 0 {
+        return Ok(None);
+    }
+    // SAFETY: an rusage is integers only, and was zeroed before the kernel filled it in.
+    Ok(Some((status, unsafe { usage.assume_init() })))
+}
+
+/// Calls pidfd_open(2), which is Linux 5.3's. The descriptor is close-on-exec.
+#[cfg(target_os = "linux")]
+pub(crate) fn pidfd_open(pid: i32) -> nix::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+
+    // SAFETY: the arguments are numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = Errno::result(fd)?;
+    // SAFETY: the call succeeded, so it is a new descriptor, which fits an int and which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod annotate;
+pub mod diff;
+mod pager;
+mod progress;
+#[cfg(target_os = "linux")]
+pub mod record;
+pub mod recording;
+pub mod report;
+pub mod script;
+#[cfg(target_os = "linux")]
+pub mod top;
+
+/// The file that is read and written unless another one is named.
+pub const DEFAULT_FILE: &str = "perf.data";

@@ -1,0 +1,146 @@
+//! Opening the samplers of a plan: with less than was asked for where the kernel does not allow it all, which is told.
+
+use quipu::{Error, ErrorKind, EventSpec, Filter, Software, Target};
+use quipu_linux::sampling::{Rate, SampleType, SampledEvent, Sampler, SamplerSpec, WhenFull};
+
+use quipu_shell::Failure;
+use quipu_shell::target::Scope;
+
+use super::plan::RecordPlan;
+
+/// The open samplers.
+pub(super) struct OpenSamplers {
+    pub(super) samplers: Vec<Sampler>,
+    /// Samplers of the records beside samples, where those are recorded apart.
+    pub(super) tracking: Vec<Sampler>,
+    /// The samples that are taken.
+    pub(super) spec: SamplerSpec,
+    /// Notes for the user on what is other than it was asked for.
+    pub(super) notes: Vec<String>,
+}
+
+impl OpenSamplers {
+    /// Opens a sampler for each target.
+    pub(super) fn open(plan: &RecordPlan, targets: &[Target]) -> Result<Self, Failure> {
+        let (mut spec, mut notes) = (plan.spec.clone(), plan.notes.clone());
+        let mut denied: Option<Error> = None;
+        loop {
+            let samplers = samplers_of(plan, &spec, targets);
+            let refused = match samplers {
+                Ok(samplers) => {
+                    let mut infos = samplers.iter().flat_map(Sampler::events);
+                    let is_lost = infos.any(|info| !info.occurs_in.contains(Filter::USER));
+                    if let Some(denied) = denied.filter(|_| is_lost) {
+                        return Err(denied.into());
+                    }
+                    let tracking = tracking(plan, &spec);
+                    let tracking = tracking.map(|spec| samplers_of(plan, &spec, targets));
+                    return Ok(Self {
+                        tracking: tracking.transpose()?.unwrap_or_default(),
+                        samplers,
+                        spec,
+                        notes,
+                    });
+                }
+                Err(refused) => refused,
+            };
+            if let Some(note) = user_mode_only(&mut spec, &refused) {
+                notes.push(note);
+                denied = Some(refused);
+                continue;
+            }
+            if plan.off_cpu && refused.kind() == ErrorKind::NoPermission {
+                let most = i32::from(!matches!(plan.scope, Scope::Cpus(_)));
+                return Err(Failure::new(format_args!(
+                    "--off-cpu samples threads in the kernel, where they leave their CPUs, and that is not permitted: it takes \
+                     kernel.perf_event_paranoid at {most} or less, CAP_PERFMON or root ({refused})"
+                )));
+            }
+            let less = without_inheritance(&mut spec, &refused)
+                .or_else(|| without_weak_groups(&mut spec, &plan.weak, &refused));
+            notes.push(less.ok_or(refused)?);
+        }
+    }
+}
+
+fn samplers_of(
+    plan: &RecordPlan,
+    spec: &SamplerSpec,
+    targets: &[Target],
+) -> quipu::Result<Vec<Sampler>> {
+    let samplers = targets
+        .iter()
+        .map(|target| plan.backend.open_sampler(spec, target));
+    samplers.collect()
+}
+
+/// Returns the description of a sampler of records beside samples: those that are to be there from the beginning on,
+/// whenever samples are taken, and that none of those writes over.
+fn tracking(plan: &RecordPlan, spec: &SamplerSpec) -> Option<SamplerSpec> {
+    const RING: usize = 64 << 10;
+    if plan.tracked.is_empty() {
+        return None;
+    }
+    let mut tracking = spec.clone();
+    let dummy = EventSpec::new(Software::Dummy).with_filter(Filter::USER_ONLY);
+    tracking.events = vec![SampledEvent::new(dummy, Rate::Never)];
+    tracking.sample_type &= SampleType::TRAILER;
+    tracking.extra_records = plan.tracked;
+    tracking.attributes = spec.attributes.with_pinned(false).with_exclusive(false);
+    tracking.attributes.enable_on_exec = plan.scope == Scope::Command;
+    tracking.ring_bytes = spec.ring_bytes.min(RING);
+    tracking.when_full = WhenFull::Lose;
+    Some(tracking)
+}
+
+/// Leaves out the kernel where it may not be sampled, if every event was to be sampled in both modes.
+fn user_mode_only(spec: &mut SamplerSpec, refused: &Error) -> Option<String> {
+    const BOTH: Filter = Filter::USER.union(Filter::KERNEL);
+    if refused.kind() != ErrorKind::NoPermission
+        || !spec
+            .events
+            .iter()
+            .all(|sampled| sampled.event.filter.contains(BOTH))
+    {
+        return None;
+    }
+    for sampled in &mut spec.events {
+        sampled.event.filter = sampled.event.filter.with_levels(Filter::USER);
+    }
+    let hint = refused.hint().unwrap_or("it is not permitted");
+    let hint = hint.trim_end_matches(", or count user mode only (:u)");
+    Some(format!("sampling user mode only: {hint}"))
+}
+
+/// Leaves out the threads that are made later, where samples hold values of a group: before Linux 6.13 they cannot have
+/// those of counters that are inherited.
+fn without_inheritance(spec: &mut SamplerSpec, refused: &Error) -> Option<String> {
+    use ErrorKind::{InvalidConfiguration, UnsupportedFeature};
+    if !spec.attributes.inherit
+        || !spec.sample_type.contains(SampleType::READ)
+        || !matches!(refused.kind(), InvalidConfiguration | UnsupportedFeature)
+    {
+        return None;
+    }
+    spec.attributes.inherit = false;
+    let note =
+        "threads and processes that start later are not sampled: with :S that takes Linux 6.13";
+    Some(note.to_owned())
+}
+
+/// Takes weak groups apart, if there are any that sample each of their events.
+fn without_weak_groups(spec: &mut SamplerSpec, weak: &[bool], refused: &Error) -> Option<String> {
+    let events = spec.events.iter_mut().zip(weak);
+    let members: Vec<_> = events
+        .filter(|(sampled, weak)| **weak && sampled.is_member && sampled.rate != Rate::Never)
+        .collect();
+    if members.is_empty() {
+        return None;
+    }
+    members
+        .into_iter()
+        .for_each(|(sampled, _)| sampled.is_member = false);
+    Some(format!(
+        "groups with :W are sampled event by event: {refused}"
+    ))
+}

@@ -1,0 +1,343 @@
+//! Recording: open, begin the file, release the command, drain the rings, finish the file.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use quipu::Target;
+use quipu::command::{Running, SuspendedCommand};
+use quipu_linux::sampling::{Sampler, Woken};
+use quipu_perf_data::synthesized;
+use signal_hook::consts::SIGTERM;
+
+use quipu_shell::Failure;
+use quipu_shell::command;
+use quipu_shell::control::{self, Command, Control, Purpose};
+use quipu_shell::signals::Signals;
+use quipu_shell::tasks::{any_alive, raise_open_file_limit};
+use quipu_shell::terminal::{self, escaped};
+
+use super::call_graph::follows_frame_pointers;
+use super::cut_chains;
+use super::opening::OpenSamplers;
+use super::output::{Destination, StandardOutput};
+use super::plan::RecordPlan;
+use super::second_signal::SecondSignal;
+use super::session::{self, Recording};
+use super::statistics;
+use super::switch::Switch;
+use crate::report::throttled;
+
+/// The longest wait for one sampler before all are drained, and the command and signals checked.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest wait where there are several samplers, of which only one can be waited for.
+const DRAIN_INTERVAL_OF_MANY: Duration = Duration::from_millis(20);
+/// The time between progress messages.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// One call of `quipu record`.
+pub(super) struct Recorder<'a> {
+    plan: &'a RecordPlan,
+    signals: Signals,
+    second: SecondSignal,
+    control: Option<Control>,
+    /// The files, where they are kept under names of their own.
+    switch: Option<Switch>,
+    /// The time at which sampling starts, where that is delayed.
+    start: Option<Instant>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(plan: &'a RecordPlan) -> Result<Self, Failure> {
+        Ok(Self {
+            plan,
+            signals: Signals::watch()?,
+            second: SecondSignal::watch()?,
+            control: match &plan.control {
+                Some(files) => Some(Control::open(files, Purpose::Record)?),
+                None => None,
+            },
+            switch: plan.switch()?,
+            start: None,
+        })
+    }
+
+    /// Records. Whatever fails on the way, the file is finished, and a command is not left behind without being recorded
+    /// or told to end.
+    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+        let stdout = match self.plan.output {
+            Destination::Stream => Some(StandardOutput::take()?),
+            Destination::File(_) => None,
+        };
+        let suspended = command::suspend(&self.plan.command, None)?;
+        // After the command was made, so that it keeps the limit it is used to.
+        raise_open_file_limit();
+        let targets = self
+            .plan
+            .targets(suspended.as_ref().map(SuspendedCommand::pid));
+        let opened = OpenSamplers::open(self.plan, &targets)?;
+        self.introduce(&opened);
+        let mut recording = Recording::begin(self.plan, opened, targets.clone(), stdout)?;
+        self.start = match self.plan.delay {
+            Some(delay) => Instant::now().checked_add(delay),
+            None => None,
+        };
+        let status = match suspended {
+            Some(suspended) => suspended
+                .resume()
+                .map_err(|e| command::not_executed(&self.plan.command[0], &e))
+                .and_then(|mut running| {
+                    let status = self.follow(&mut running, &mut recording);
+                    if status.is_err() {
+                        command::signal(&running, SIGTERM);
+                    }
+                    status
+                }),
+            None => self.watch(&targets, &mut recording).map(|()| 0),
+        };
+        let finished = self.finish(recording);
+        let status = status?;
+        finished?;
+        Ok(ExitCode::from(status))
+    }
+
+    /// Tells what is recorded, where that was asked for or is other than it was asked for.
+    fn introduce(&self, opened: &OpenSamplers) {
+        for note in &opened.notes {
+            self.say(note);
+        }
+        if self.plan.verbose {
+            let infos = opened.samplers[0].events();
+            for (sampled, info) in opened.spec.events.iter().zip(infos) {
+                self.say(&format!(
+                    "{} is sampled as {}, {:?}",
+                    sampled.event, info.name, sampled.rate
+                ));
+            }
+        }
+    }
+
+    /// Records until the command has ended; returns its exit status. A second signal ends the recording, and tells the
+    /// command to end, without waiting for it. Where the file cannot be written any more, the command goes on.
+    fn follow(&mut self, running: &mut Running, recording: &mut Recording) -> Result<u8, Failure> {
+        let mut is_told = false;
+        loop {
+            if let Some(signal) = self.signals.take_to_pass_on() {
+                command::signal(running, signal);
+            }
+            if let (true, Some(signal)) = (self.second.arrived(), self.signals.last()) {
+                command::signal(running, SIGTERM);
+                return Ok(command::exit_code(ExitStatus::from_raw(signal)));
+            }
+            if let (Some(why), false) = (recording.output.why_broken(), is_told) {
+                terminal::warn(format_args!(
+                    "{why}; the command goes on without being recorded"
+                ));
+                is_told = true;
+                recording.stop();
+            }
+            if self.is_to_end(recording)? {
+                recording.stop();
+                command::signal(running, SIGTERM);
+            }
+            let all_ended = self.wait(recording)? == Woken::Ended;
+            // All that it did is in the rings before it is seen to have ended.
+            let timeout = if all_ended {
+                DRAIN_INTERVAL
+            } else {
+                Duration::ZERO
+            };
+            let exit = running.wait_timeout(timeout)?;
+            recording.drain()?;
+            if let Some(exit) = exit {
+                return Ok(command::exit_code(exit.status));
+            }
+        }
+    }
+
+    /// Records until a signal, or until no sampled task is left.
+    fn watch(&mut self, targets: &[Target], recording: &mut Recording) -> Result<(), Failure> {
+        if !self.plan.quiet && io::stderr().is_terminal() {
+            self.say("recording; press Ctrl-C to stop and write the file");
+        }
+        loop {
+            let ended = self.is_to_end(recording)? || self.signals.arrived() || !any_alive(targets);
+            if !ended {
+                self.wait(recording)?;
+            }
+            recording.drain()?;
+            if ended || recording.output.is_broken() {
+                return Ok(());
+            }
+            self.progress(recording);
+        }
+    }
+
+    fn wait(&self, recording: &mut Recording) -> Result<Woken, Failure> {
+        let mut longest = match recording.samplers.len() {
+            1 => DRAIN_INTERVAL,
+            _ => DRAIN_INTERVAL_OF_MANY,
+        };
+        if self.control.is_some() {
+            longest = control::INTERVAL;
+        }
+        if let Some(start) = self.start {
+            longest = longest.min(start.saturating_duration_since(Instant::now()));
+        }
+        Ok(match recording.samplers.as_mut_slice() {
+            [one] => one.wait(Some(longest))?,
+            [] => Woken::Ended,
+            [first, ..] => match first.wait(Some(longest))? {
+                // The others may go on.
+                Woken::Ended => {
+                    self.signals.sleep(longest);
+                    Woken::TimedOut
+                }
+                woken => woken,
+            },
+        })
+    }
+
+    /// Starts sampling when its time has come, does what commands say, and goes on in a new file when it is time for that;
+    /// returns true once the recording is to end: by a command, or because the file is as long as it may be.
+    fn is_to_end(&mut self, recording: &mut Recording) -> Result<bool, Failure> {
+        if recording.is_over {
+            return Ok(false);
+        }
+        if self.start.is_some_and(|start| start <= Instant::now()) {
+            self.start = None;
+            recording.samplers.iter().try_for_each(Sampler::enable)?;
+        }
+        if let Some(control) = &mut self.control {
+            while let Some(command) = control.next()? {
+                match command {
+                    Command::Enable => recording.samplers.iter().try_for_each(Sampler::enable)?,
+                    Command::Disable => recording.samplers.iter().try_for_each(Sampler::disable)?,
+                    Command::Ping => {}
+                    Command::Stop => recording.is_over = true,
+                }
+                control.acknowledge()?;
+            }
+        }
+        let mut kept = None;
+        if let Some(switch) = &mut self.switch
+            && !recording.output.is_broken()
+            && switch.is_due(recording.output.len())
+        {
+            let name = switch.next_name();
+            let len = recording.switch(self.plan, &name)?;
+            kept = Some(format!("{} in {}", megabytes(len), name.display()));
+            switch.keep(name);
+        }
+        if let Some(kept) = kept {
+            self.say(&kept);
+        }
+        if let Some(most) = self.plan.max_size
+            && recording.output.len() >= most
+        {
+            self.say(&format!("the file has reached {most} bytes (--max-size)"));
+            recording.is_over = true;
+        }
+        Ok(recording.is_over)
+    }
+
+    /// Stops, writes the remaining records, and reports.
+    fn finish(&mut self, mut recording: Recording) -> Result<(), Failure> {
+        recording.stop();
+        let mut drained = recording.drain_all();
+        if drained.is_ok() && self.plan.off_cpu {
+            // What came in the last round is put in order in the next.
+            drained = recording.drain();
+        }
+        let losses = statistics::losses(&recording.samplers, recording.spec.events.len());
+        for (record, count) in losses.counted {
+            let record = synthesized::lost_samples(count, recording.samplers[0].layout(), record);
+            recording.output.write(&[&record]);
+        }
+        let mut name = self.plan.output.to_string();
+        if let Some(switch) = &mut self.switch {
+            let own = switch.next_name();
+            recording.output.rename(&own)?;
+            name = own.display().to_string();
+            switch.keep(own);
+        }
+        let statistics = recording.statistics;
+        let mut features = session::features(&recording.spec);
+        features.build_ids = statistics.build_ids();
+        features.sample_time = statistics.times();
+        let len = recording.output.finish(features)?;
+        drained?;
+        if self.plan.quiet {
+            return Ok(());
+        }
+        let lost = losses.all;
+        let (events, counts) = (recording.spec.events.iter(), statistics.by_event());
+        let by_event = events.zip(counts).zip(&losses.by_event);
+        for (at, ((sampled, (count, throttling)), own)) in by_event.enumerate() {
+            let event = &sampled.event;
+            if self.plan.verbose || (*own > 0 && losses.by_event.len() > 1) {
+                self.say(&format!("{}, {own} lost, of {event}", samples(count)));
+            }
+            if let Some(throttled) = throttled(throttling) {
+                self.say(&format!("{event} {throttled}"));
+            }
+            if let Some(jumped) = statistics.jumped(at) {
+                self.say(&format!("{event}: {jumped}"));
+            }
+        }
+        self.say(&format!(
+            "{}, {lost} lost, {} in {}",
+            samples(statistics.samples()),
+            megabytes(len),
+            name
+        ));
+        if lost > 0 {
+            self.say(&format!(
+                "samples were lost because a ring buffer was full: use more pages (-m {}) or a lower rate",
+                4 * recording.spec.ring_bytes / 4096
+            ));
+        }
+        if matches!(self.plan.output, Destination::File(_))
+            && follows_frame_pointers(&recording.spec)
+            && let Some(note) = cut_chains::note(Path::new(&name))
+        {
+            self.say(&note);
+        }
+        Ok(())
+    }
+
+    /// Writes a progress message to a terminal that no command writes to.
+    fn progress(&self, recording: &mut Recording) {
+        if self.plan.quiet
+            || recording.last_progress.elapsed() < PROGRESS
+            || !io::stderr().is_terminal()
+        {
+            return;
+        }
+        recording.last_progress = Instant::now();
+        self.say(&format!(
+            "{} so far, {} lost, {}",
+            samples(recording.statistics.samples()),
+            statistics::lost_records(&recording.samplers),
+            megabytes(recording.output.len())
+        ));
+    }
+
+    fn say(&self, text: &str) {
+        if !self.plan.quiet {
+            // A message that cannot be written is also in the file or of no importance.
+            let _ = writeln!(io::stderr(), "[ quipu record: {} ]", escaped(text));
+        }
+    }
+}
+
+fn samples(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} sample{plural}")
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.3} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,558 @@
+//! The records of a recording in the order of their times, and what they change: mappings, names of threads.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use quipu_perf_data::record::{FileIdentity, Mapping, kind};
+use quipu_perf_data::{
+    BranchSampleType, BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords,
+    RawRecord, Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
+};
+use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Machine, Mapped, Processes, Symbolizer};
+
+use crate::progress::Progress;
+use quipu_shell::Failure;
+
+use super::chain::NotUnwound;
+use super::open::{Input, name};
+
+/// Name of the kernel's own mapping, before the name of a symbol.
+const KERNEL: &[u8] = b"[kernel.kallsyms]";
+
+/// As many address spaces are known without a look-up.
+const RECENT: usize = 8;
+/// The number of no address space of a process.
+const NO_SPACE: u64 = 0;
+
+/// Addresses from here on are the kernel's.
+const FIRST_OF_KERNEL: u64 = 1 << 63;
+/// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
+const TRACEPOINT: u32 = 2;
+
+/// Taker of records.
+pub(crate) trait Visit {
+    /// Takes any record of the kernel's that can be decoded and is no sample, before it changes the state; does nothing unless it
+    /// is written for the visitor. `_event` is the position of its event.
+    ///
+    /// # Errors
+    /// The bytes make no sense: the record is left out.
+    fn record(
+        &mut self,
+        _replay: &Replay,
+        _event: usize,
+        _raw: &RawRecord<'_>,
+        _record: &Record<'_>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Takes a sample. After `Break` no more records are read.
+    fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
+    -> ControlFlow<()>;
+
+    /// Returns false if the description of the recording is all that is asked for: no record is read then.
+    fn needs_records(&self) -> bool {
+        true
+    }
+
+    /// Returns true if what is read appears on the terminal as it comes, where a progress bar would stand in its way.
+    fn is_shown_as_it_comes(&self) -> bool {
+        false
+    }
+}
+
+/// Makes the visitor of a recording from its events and its description.
+pub(crate) trait Begin<V>:
+    FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>
+{
+}
+
+impl<V, F: FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>> Begin<V> for F {}
+
+/// State of going through a recording.
+pub(crate) struct Replay {
+    layouts: Arc<[RecordLayout]>,
+    /// True for events whose branches are the calls that have not returned.
+    pub(super) call_stacks: Vec<bool>,
+    /// Events by the ids of their counters.
+    events: HashMap<u64, usize>,
+    /// The name of the idle task of each CPU, which nobody names.
+    idle: Arc<str>,
+    /// The earliest time in the file, in ns.
+    pub(crate) begun: u64,
+    pub(crate) processes: Processes,
+    pub(crate) symbolizer: Symbolizer,
+    /// True for processes that are told apart from others with the same mappings.
+    told_apart: HashMap<i32, bool>,
+    /// Processes whose address spaces were asked for since the last record that may change one, each at its number modulo the
+    /// length, with the number of the space; 0 where there is none.
+    spaces: [(i32, u64); RECENT],
+    pub(crate) has_kernel_symbols: bool,
+    /// The machine that was recorded, if its stacks can be unwound.
+    pub(crate) machine: Option<Machine>,
+    pub(super) not_unwound: NotUnwound,
+    /// The number of records that cannot be decoded, and why the first of them cannot.
+    left_out: Option<(u64, Error)>,
+    /// Sentences on the file for the user.
+    notes: Vec<String>,
+    /// True for records that are taken as they come: of processes that have ended nothing comes any more.
+    #[cfg(target_os = "linux")]
+    is_live: bool,
+    is_done: bool,
+}
+
+impl Replay {
+    /// Returns the state before the first record of a file, and the visitor.
+    pub(super) fn begin<R: Read, V>(
+        reader: &Reader<R>,
+        input: Input<'_>,
+        begin: impl Begin<V>,
+    ) -> Result<(Self, V), Failure> {
+        let (events, features) = (reader.events(), reader.features());
+        let (replay, names) = Self::of_file(events, features, input)?;
+        let visit = begin(events, features, &names)?;
+        Ok((replay, visit))
+    }
+
+    /// Returns the state before the first record of a file, and the names of its events.
+    fn of_file(
+        events: &[RecordedEvent],
+        features: &Features,
+        input: Input<'_>,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        if features.has_counts {
+            return Err(Failure::usage(format_args!(
+                "{} has counts and no samples; quipu stat report shows them",
+                name(input.path)
+            )));
+        }
+        let same = |recorded: &Option<String>, name: &str| {
+            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
+            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
+        };
+        let this_machine =
+            same(&features.os_release, "osrelease") && same(&features.host_name, "hostname");
+        let kernel = this_machine.then(KernelSymbols::of_this_machine).flatten();
+        let in_user_mode = features
+            .build_ids
+            .iter()
+            .filter(|b| b.owner == BuildIdOwner::User);
+        let build_ids: Vec<_> = in_user_mode
+            .map(|b| (b.path.clone(), b.id.clone()))
+            .collect();
+        let names = events.iter().map(|event| {
+            let attr = event.attr();
+            let name = event.name().map(str::to_owned);
+            name.or_else(|| attr.event_name())
+                .unwrap_or_else(|| numbers(attr))
+        });
+        let names = names.collect();
+        let has_kernel_symbols = kernel.is_some();
+        let symbolizer = Symbolizer::new()
+            .with_kernel(kernel)
+            .of_this_machine(this_machine)
+            .with_lines(input.lines)
+            .with_maps_of_others(input.force)
+            .with_build_ids(build_ids);
+        let machine = features.arch.as_deref().and_then(Machine::from_name);
+        let replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
+        Ok((replay, names))
+    }
+
+    /// Returns the state for records that are taken as they come, on this machine.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn live(events: &[RecordedEvent], with_lines: bool) -> Self {
+        let kernel = KernelSymbols::of_this_machine();
+        let has_kernel_symbols = kernel.is_some();
+        let symbolizer = Symbolizer::new()
+            .with_kernel(kernel)
+            .of_this_machine(true)
+            .with_lines(with_lines);
+        let machine = Machine::from_name(std::env::consts::ARCH);
+        Self {
+            is_live: true,
+            ..Self::new(events, (symbolizer, has_kernel_symbols), machine)
+        }
+    }
+
+    fn new(
+        events: &[RecordedEvent],
+        (symbolizer, has_kernel_symbols): (Symbolizer, bool),
+        machine: Option<Machine>,
+    ) -> Self {
+        let ids = events.iter().enumerate();
+        let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));
+        Self {
+            layouts: events.iter().map(|e| e.attr().layout()).collect(),
+            call_stacks: events.iter().map(|e| has_call_stacks(e.attr())).collect(),
+            events: ids.collect(),
+            idle: "swapper".into(),
+            begun: u64::MAX,
+            processes: Processes::new(),
+            told_apart: HashMap::default(),
+            spaces: [(0, NO_SPACE); RECENT],
+            has_kernel_symbols,
+            machine,
+            not_unwound: NotUnwound::default(),
+            symbolizer,
+            left_out: None,
+            notes: Vec::new(),
+            #[cfg(target_os = "linux")]
+            is_live: false,
+            is_done: false,
+        }
+    }
+
+    /// Takes the records of a round of reading all buffers, after those of the round before, in the order of their times.
+    /// Those that cannot be decoded are left out, and counted.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn round(&mut self, order: &mut TimeOrder, bytes: &[u8], visit: &mut impl Visit) {
+        let layouts = self.layouts.clone();
+        let mut rest = bytes;
+        while let Some(record) = RawRecord::at_start(rest) {
+            self.feed(order, record, &layouts, visit);
+            rest = rest.get(record.bytes().len().max(1)..).unwrap_or_default();
+        }
+        let Ok(()) = order.finish_round(|record| self.take(record, &layouts, visit));
+    }
+
+    /// Takes a record of the kernel's, or has it wait for those that may come before it.
+    #[inline(always)]
+    fn feed(
+        &mut self,
+        order: &mut TimeOrder,
+        record: RawRecord<'_>,
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) {
+        match self.time_of(record) {
+            Some(time) => {
+                self.begun = self.begun.min(time);
+                order.push(time, record.bytes());
+            }
+            None => {
+                let Ok(()) = self.take(record.bytes(), layouts, visit);
+            }
+        }
+    }
+
+    /// Takes the records in the order of their times.
+    pub(super) fn run<R: Read, V: Visit>(
+        mut self,
+        mut records: FileRecords<'_, R>,
+        mut visit: V,
+        len: Option<u64>,
+    ) -> Result<(Self, V), Error> {
+        let mut order = TimeOrder::new();
+        let layouts = self.layouts.clone();
+        let mut progress = match len {
+            Some(len) if !visit.is_shown_as_it_comes() => Progress::of_bytes(len),
+            _ => Progress::hidden(),
+        };
+        let mut is_first = true;
+        self.is_done = !visit.needs_records();
+        while !self.is_done {
+            progress.set(records.offset());
+            let record = match records.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if is_first || matches!(error, Error::Io(_)) => return Err(error),
+                Err(error) => {
+                    self.notes.push(format!(
+                        "the file is not whole: {error}; what can be read of it is reported"
+                    ));
+                    break;
+                }
+            };
+            is_first = false;
+            if record.kind() == kind::FINISHED_ROUND {
+                let Ok(()) = order.finish_round(|record| self.take(record, &layouts, &mut visit));
+            } else if record.kind() < kind::FIRST_OF_USER {
+                self.feed(&mut order, record, &layouts, &mut visit);
+            }
+        }
+        let Ok(()) = order.finish(|record| self.take(record, &layouts, &mut visit));
+        Ok((self, visit))
+    }
+
+    /// Returns the event of a counter by its id.
+    pub(crate) fn event_with_id(&self, id: u64) -> Option<usize> {
+        self.events.get(&id).copied()
+    }
+
+    /// Returns the number of the address space of an owner: what is at an address in it stays, as another one has another number.
+    /// Processes with the same functions have the same.
+    #[inline(always)]
+    pub(crate) fn space(&mut self, owner: AddressOwner) -> u64 {
+        let AddressOwner::Process(pid) = owner else {
+            return space_of_no_process(owner);
+        };
+        match self.spaces[pid.cast_unsigned() as usize % RECENT] {
+            (known, space) if known == pid && space != NO_SPACE => space,
+            _ => self.find_space(pid),
+        }
+    }
+
+    #[inline(never)]
+    fn find_space(&mut self, pid: i32) -> u64 {
+        let is_told_apart = match self.told_apart.get(&pid) {
+            Some(told_apart) => *told_apart,
+            None => self.tell_apart(pid),
+        };
+        let space = space_of_process(&self.processes, pid, is_told_apart);
+        self.spaces[pid.cast_unsigned() as usize % RECENT] = (pid, space);
+        space
+    }
+
+    /// Finds out whether a process has functions that another one with the same mappings has not.
+    #[cold]
+    fn tell_apart(&mut self, pid: i32) -> bool {
+        let has_own = self.symbolizer.may_have_own_functions(pid);
+        #[cfg(target_os = "linux")]
+        let has_own = has_own || self.is_live;
+        self.told_apart.insert(pid, has_own);
+        has_own
+    }
+
+    /// Returns the number of the address space of an owner, which no other process has.
+    pub(crate) fn own_space(&self, owner: AddressOwner) -> u64 {
+        match owner {
+            AddressOwner::Process(pid) => space_of_process(&self.processes, pid, true),
+            other => space_of_no_process(other),
+        }
+    }
+
+    /// Returns the layout of the records of an event.
+    #[inline]
+    pub(crate) fn layout(&self, event: usize) -> &RecordLayout {
+        &self.layouts[event]
+    }
+
+    /// Returns the name of a thread, as far as there is one.
+    pub(crate) fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
+        match tid {
+            0 => Some(&self.idle),
+            tid => self.processes.thread_name(tid),
+        }
+    }
+
+    /// Returns what is to be said of the file: that it is cut, or has records that cannot be decoded.
+    pub(crate) fn notes_on_file(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if let Some((records, error)) = &self.left_out {
+            notes.push(format!(
+                "{records} records are left out, they cannot be decoded: {error}"
+            ));
+        }
+        notes
+    }
+
+    /// Returns what is to be said of functions without names, and of callers that are missing.
+    pub(crate) fn notes_on_names(&self) -> Vec<String> {
+        let mut notes: Vec<_> = self.not_unwound.notes().collect();
+        let changed: Vec<_> = self.symbolizer.changed().collect();
+        if !changed.is_empty() {
+            let files = changed.join(", ");
+            notes.push(format!(
+                "{files}: not the file that was recorded, so its functions have no names"
+            ));
+        }
+        for (file, why) in self.symbolizer.left_out() {
+            let force = match why {
+                LeftOut::OfAnotherUser { .. } => "; -f reads it all the same",
+                _ => "",
+            };
+            notes.push(format!(
+                "{file}: {why}, so its functions have no names{force}"
+            ));
+        }
+        notes
+    }
+
+    /// The event that a record belongs to: by its id where records say it, else the first.
+    #[inline(always)]
+    fn event_of(&self, record: RawRecord<'_>) -> usize {
+        match self.layouts.len() {
+            1 => 0,
+            _ => self.event_of_several(record),
+        }
+    }
+
+    #[inline(never)]
+    fn event_of_several(&self, record: RawRecord<'_>) -> usize {
+        let first = &self.layouts[0];
+        let id = if first.sample_type().contains(SampleType::IDENTIFIER) {
+            record.identifier()
+        } else if record.kind() == kind::SAMPLE {
+            match record.decode(first) {
+                Ok(Record::Sample(sample)) => sample.id(),
+                _ => None,
+            }
+        } else {
+            record.sample_id(first).and_then(|trailer| trailer.id)
+        };
+        id.and_then(|id| self.events.get(&id).copied()).unwrap_or(0)
+    }
+
+    /// When a record was written; `None` for what was there before.
+    #[inline(always)]
+    fn time_of(&self, record: RawRecord<'_>) -> Option<u64> {
+        let time = record.time(&self.layouts[self.event_of(record)]);
+        time.filter(|time| *time > 0 && *time < u64::MAX)
+    }
+
+    /// Takes a record, or leaves it out where its bytes make no sense.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) -> Result<(), Infallible> {
+        if self.is_done {
+            return Ok(());
+        }
+        if let Err(error) = self.decode(bytes, layouts, visit) {
+            self.left_out.get_or_insert((0, error)).0 += 1;
+        }
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        layouts: &[RecordLayout],
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        let Some(record) = RawRecord::at_start(bytes) else {
+            return Ok(());
+        };
+        let event = self.event_of(record);
+        let layout = &layouts[event];
+        match record.decode_sample(layout)? {
+            Some(sample) => {
+                self.is_done = visit.sample(self, event, &sample).is_break();
+                Ok(())
+            }
+            None => self.decode_other(event, record, layout, visit),
+        }
+    }
+
+    /// Decodes a record that is no sample.
+    #[inline(never)]
+    fn decode_other(
+        &mut self,
+        event: usize,
+        record: RawRecord<'_>,
+        layout: &RecordLayout,
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        self.spaces = [(0, NO_SPACE); RECENT];
+        let decoded = record.decode(layout)?;
+        visit.record(self, event, &record, &decoded)?;
+        match &decoded {
+            Record::Mapping(mapping) => {
+                self.map(mapping, record.misc().cpu_mode());
+            }
+            Record::Comm(comm) => {
+                let thread = comm.thread;
+                self.processes
+                    .name(thread.pid, thread.tid, comm.name, comm.is_exec);
+            }
+            Record::Fork(task) => {
+                let (new, parent) = (task.thread, task.parent);
+                self.processes
+                    .fork(new.pid, new.tid, parent.pid, parent.tid);
+            }
+            #[cfg(target_os = "linux")]
+            Record::Exit(task) if self.is_live => {
+                self.processes.end(task.thread.pid, task.thread.tid);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a mapping.
+    fn map(&mut self, mapping: &Mapping<'_>, mode: CpuMode) {
+        if mapping.is_data {
+            return;
+        }
+        if mode == CpuMode::Kernel {
+            if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
+                self.symbolizer
+                    .set_kernel_reference(symbol, mapping.file_offset);
+            }
+            return;
+        }
+        if let Some(FileIdentity::BuildId(id)) = mapping.file {
+            self.symbolizer.add_build_id(mapping.path, id);
+        }
+        let mapped = Mapped::new(
+            mapping.address..mapping.address.saturating_add(mapping.len),
+            mapping.file_offset,
+            mapping.path,
+        );
+        self.processes.map(mapping.thread.pid, mapped);
+    }
+}
+
+/// Returns the number of the address space of the kernel, or of guests and the hypervisor, of which nothing is known.
+fn space_of_no_process(owner: AddressOwner) -> u64 {
+    u64::from(owner != AddressOwner::Kernel)
+}
+
+/// Returns the number of the address space of a process, which it alone has if it is told apart.
+fn space_of_process(processes: &Processes, pid: i32, is_told_apart: bool) -> u64 {
+    let own = if is_told_apart {
+        pid.cast_unsigned()
+    } else {
+        0
+    };
+    // The first two are of no process.
+    u64::from(own) << 32 | (u64::from(processes.space(pid)) + 2)
+}
+
+/// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
+pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
+    match context {
+        Context::Kernel => AddressOwner::Kernel,
+        Context::User => AddressOwner::Process(pid),
+        Context::Unknown => own,
+        _ => AddressOwner::Other,
+    }
+}
+
+/// Returns the owner of the instruction of a sample.
+pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
+    match mode {
+        CpuMode::Kernel => AddressOwner::Kernel,
+        CpuMode::User => AddressOwner::Process(pid),
+        _ => AddressOwner::Other,
+    }
+}
+
+/// Returns the owner of an end of a branch, of which samples have the address alone.
+pub(crate) fn owner_of_address(address: u64, pid: i32) -> AddressOwner {
+    match address >= FIRST_OF_KERNEL {
+        true => AddressOwner::Kernel,
+        false => AddressOwner::Process(pid),
+    }
+}
+
+/// Returns true if the branches of an event's samples are the calls that have not returned.
+fn has_call_stacks(attr: &EventAttr) -> bool {
+    attr.branch_sample_type() & BranchSampleType::CALL_STACK.bits() != 0
+}
+
+/// Returns the name of an event that has none, neither in the file nor for its numbers: those.
+fn numbers(attr: &EventAttr) -> String {
+    match attr.event_type() {
+        // The files `id` of tracefs have the number.
+        TRACEPOINT => format!("tracepoint {}", attr.config()),
+        other => format!("type {other} config {:#x}", attr.config()),
+    }
+}

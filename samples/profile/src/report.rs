@@ -1,0 +1,166 @@
+//! `quipu report`: what was recorded, function by function.
+
+mod callers;
+mod columns;
+mod entries;
+mod flamegraph;
+mod header;
+mod load;
+mod options;
+mod profile;
+mod rows;
+mod sort;
+mod stacks;
+mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(crate) use entries::{Entries, Entry};
+pub(crate) use load::load;
+#[cfg(target_os = "linux")]
+pub(crate) use load::{Loading, whole_samples};
+pub use options::Options;
+pub(crate) use options::ShownOptions;
+pub use profile::{EventProfile, Functions, Profile, Seen, Stack, TakenBranch, Task, Weight};
+pub(crate) use rows::{Identity, rounded};
+pub(crate) use sort::{Key, keys};
+
+/// The least share that is shown on a terminal unless another one is named, in percent.
+const USUAL_LIMIT: f64 = 0.1;
+
+use quipu_perf_data::Throttling;
+
+use crate::pager::Pager;
+use quipu_shell::Failure;
+use quipu_shell::terminal::{self, Layout};
+
+use columns::Columns;
+use options::Format;
+
+/// Returns the sentence on an event that was throttled.
+pub(crate) fn throttled(throttling: &Throttling) -> Option<String> {
+    let share = throttling.share() * 100.0;
+    let share = match share {
+        0.0..1.0 => "less than 1".to_owned(),
+        _ => format!("about {share:.0}"),
+    };
+    match throttling.times() {
+        0 => None,
+        1 => Some(format!("throttled once, {share} % of the time not sampled")),
+        times => Some(format!(
+            "throttled {times} times, {share} % of the time not sampled"
+        )),
+    }
+}
+
+/// Returns the sentence on samples of which the period is impossible.
+pub(crate) fn jumped(samples: u64) -> Option<String> {
+    let periods = match samples {
+        0 => return None,
+        1 => "the period of 1 sample is".to_owned(),
+        _ => format!("the periods of {samples} samples are"),
+    };
+    Some(format!(
+        "{periods} beyond what the counter can have counted: it jumped"
+    ))
+}
+
+/// Returns the callers of an entry as lines, each under what it called.
+#[cfg(target_os = "linux")]
+pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Vec<String> {
+    let lines = callers::lines(profile, total, entry, callers::TreeForm::default()).into_iter();
+    lines.map(|line| line.text(profile, 7)).collect()
+}
+
+/// Reads a file and reports.
+pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let columns = Columns::new(options)?;
+    let keys = &columns.keys;
+    let callers = options
+        .call_graph
+        .as_deref()
+        .map(callers::form)
+        .transpose()?;
+    if let Some("" | ".") = options.field_separator.as_deref() {
+        return Err(Failure::usage(
+            "-t wants a separator other than the point, which stands for it in texts",
+        ));
+    }
+    let profile = load(options, keys)?;
+    if options.header_only {
+        let mut pager = Pager::begin(options.no_pager);
+        let written = pager.write_all(profile.header.as_bytes());
+        return match pager.finish(written) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(e) => Err(unwritten(&e)),
+        };
+    }
+    let wanted = options.shown.event.as_deref();
+    let events: Vec<_> = profile
+        .events
+        .iter()
+        .filter(|event| wanted.is_none_or(|name| name == event.name))
+        .collect();
+    if events.is_empty() {
+        let names: Vec<_> = profile.events.iter().map(|e| e.name.as_str()).collect();
+        return Err(Failure::usage(format_args!(
+            "{} has no event {}; it has {}",
+            options.input.display(),
+            wanted.unwrap_or_default(),
+            names.join(", ")
+        )));
+    }
+    let is_text = options.flamegraph.is_none() && options.format() == Format::Text;
+    let mut of_events = Vec::new();
+    for event in events.iter().filter(|_| !is_text) {
+        let throttled = event.throttled.as_ref();
+        of_events.extend(throttled.map(|throttled| format!("{} {throttled}", event.name)));
+        let jumped = jumped(event.jumped);
+        of_events.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
+    }
+    let layout = Layout::of_stdout();
+    let usual = if is_text && layout.width.is_some() {
+        USUAL_LIMIT
+    } else {
+        0.0
+    };
+    let limit = options.percent_limit.unwrap_or(usual);
+    if let Some(path) = &options.flamegraph {
+        flamegraph::write(path, &profile, &events)?;
+    } else {
+        let mut out = profile.header.clone();
+        if options.format() == Format::Separated {
+            rows::heading(&mut out);
+        }
+        for event in events {
+            let mut entries = Entries::new(&profile, event, keys, options, limit);
+            match options.format() {
+                Format::Text => {
+                    columns.arrange(&mut entries.list);
+                    text::write(
+                        &mut out,
+                        &profile,
+                        event,
+                        &entries,
+                        (&columns, callers.flatten(), limit),
+                        (options.field_separator.as_deref(), layout),
+                    );
+                }
+                Format::Json => rows::json(&mut out, &profile, event, &entries, keys),
+                Format::Separated => rows::separated(&mut out, &profile, event, &entries),
+            }
+        }
+        let mut pager = Pager::begin(options.no_pager || !is_text);
+        let written = pager.write_all(out.as_bytes());
+        pager.finish(written).map_err(|e| unwritten(&e))?;
+    }
+    for note in profile.notes.iter().chain(&of_events) {
+        terminal::warn(note);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("cannot write the report: {error}"))
+}

@@ -1,0 +1,565 @@
+//! Reading a recording: its samples, added up by stack.
+
+mod frames;
+#[cfg(target_os = "linux")]
+mod live;
+
+use std::mem;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use quipu_perf_data::{
+    Branch, BranchStack, Error, Excess, Features, Losses, Periods, RawRecord, ReadDeltas, Record,
+    RecordedEvent, Sample, SampleId, SampleType, Throttling,
+};
+use quipu_symbols::{AddressOwner, Function, FunctionId};
+
+use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner, owner_of_address};
+use quipu_shell::Failure;
+
+use super::header;
+use super::options::{Options, Percentage};
+use super::profile::{EventProfile, Profile, TakenBranch, Weight};
+use super::sort::{Key, USUAL};
+use super::stacks::{
+    Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
+};
+
+#[cfg(target_os = "linux")]
+pub(crate) use live::whole_samples;
+
+/// As many threads are known without a look-up.
+const RECENT: usize = 64;
+/// No thread among those.
+const NOBODY: (Option<i32>, u32) = (None, 0);
+
+impl Profile {
+    /// Reads a recording of `quipu record`, `perf record` or simpleperf, with call chains and by process name,
+    /// file and function.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no recording, or belongs to another user.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let options = Options {
+            input: path.to_owned(),
+            children: true,
+            ..Options::default()
+        };
+        load(&options, &USUAL)
+    }
+}
+
+/// Reads the file that the options name, or standard input.
+pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> {
+    let input = Input {
+        path: &options.input,
+        force: options.shown.force,
+        lines: options.inline || keys.contains(&Key::SourceLine),
+    };
+    let selection = options.shown.selection.selection()?;
+    let selection = selection.with_named_only(options.hide_unresolved);
+    let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
+        let has_branches = |event: &RecordedEvent| {
+            let fields = event.attr().layout().sample_type();
+            fields.contains(SampleType::BRANCH_STACK)
+        };
+        if options.reports_branches(keys) && !events.iter().any(has_branches) {
+            return Err(Failure::usage(format_args!(
+                "{} has no branches; record -b records them",
+                options.input.display()
+            )));
+        }
+        let mut loading = Loading::new(options, (selection, keys), events, names);
+        if options.shows_header() {
+            let path = (options.input != Path::new("-")).then_some(&*options.input);
+            loading.profile.header =
+                header::text((path, options.show_info), (events, features, names));
+        }
+        Ok(loading)
+    };
+    let (replay, loading) = input.replay(begin)?;
+    Ok(loading.finish(&replay))
+}
+
+/// State of reading a recording.
+pub(crate) struct Loading {
+    selection: Selection,
+    /// True if only the description of the recording is asked for.
+    header_only: bool,
+    /// True if shares are of the chosen samples alone.
+    is_relative: bool,
+    /// True if not every sample is chosen.
+    is_selection: bool,
+    keys: Vec<Key>,
+    /// True if tasks are told apart by more than their names.
+    tells_tasks: bool,
+    /// True if inlined functions are told apart.
+    inline: bool,
+    /// True if callers are looked up.
+    with_callers: bool,
+    /// The most frames of a call chain that are looked at.
+    most_frames: usize,
+    losses: Losses,
+    deltas: ReadDeltas,
+    /// True if there are samples that do not say how many events they stand for.
+    without_period: bool,
+    events: Vec<OfEvent>,
+    profile: Profile,
+    tasks: Tasks,
+    /// The tasks of threads that were seen of late, each at its number modulo the length, until a thread is named.
+    recent: [(Option<i32>, u32); RECENT],
+    lists: FrameLists,
+    chains: KnownChains,
+    /// The branches, where they are reported in place of instructions.
+    branches: Option<Branches>,
+    /// The lists of functions at addresses.
+    known: KnownAddresses,
+    /// The lists of functions of which all addresses have the same.
+    by_id: HashMap<FunctionId, u32>,
+    nameless: Arc<str>,
+    /// The call chain of a sample, the functions at an address and those of a chain, kept for their memory.
+    chain: Vec<ChainFrame>,
+    found: Vec<Function>,
+    callers: Vec<u32>,
+}
+
+/// State of an event.
+struct OfEvent {
+    /// True if threads inherit it.
+    is_inherited: bool,
+    /// True if its samples have read counters.
+    reads: bool,
+    /// True if each of its samples is one of a function, with its own period and no more to tell it by than its thread's name.
+    is_plain: bool,
+    /// True if it is there for records beside samples.
+    is_dummy: bool,
+    throttling: Throttling,
+    periods: Periods,
+    /// Its samples that were added up and are not in the profile yet: the number of those with an impossible period, the weight
+    /// of all, and the weights of stacks.
+    jumped: u64,
+    total: Weight,
+    weights: Weights,
+}
+
+impl OfEvent {
+    fn new(event: &RecordedEvent) -> Self {
+        let attr = event.attr();
+        Self {
+            is_inherited: attr.is_inherited(),
+            reads: attr.layout().sample_type().contains(SampleType::READ),
+            is_plain: false,
+            is_dummy: attr.is_dummy(),
+            throttling: Throttling::default(),
+            periods: Periods::new(attr),
+            jumped: 0,
+            total: Weight::default(),
+            weights: Weights::default(),
+        }
+    }
+
+    /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
+    #[inline(always)]
+    fn count(&mut self, begun: u64, stack: Option<StackKey>, period: u64, excess: Option<Excess>) {
+        let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
+        self.jumped += u64::from(jumped);
+        let weight = Weight::of_sample(if jumped { 0 } else { period });
+        self.total.add(weight);
+        if let Some(stack) = stack {
+            self.weights.add(stack, weight);
+        }
+    }
+
+    /// Moves what was added up to the profile of the event, and returns the weights of stacks.
+    fn gather(&mut self, profile: &mut EventProfile) -> Weights {
+        profile.jumped += mem::take(&mut self.jumped);
+        profile.total.add(mem::take(&mut self.total));
+        mem::take(&mut self.weights)
+    }
+}
+
+impl Visit for Loading {
+    fn record(
+        &mut self,
+        replay: &Replay,
+        event: usize,
+        raw: &RawRecord<'_>,
+        record: &Record<'_>,
+    ) -> Result<(), Error> {
+        if let Record::Comm(_) | Record::Fork(_) = record {
+            self.recent = [NOBODY; RECENT];
+        }
+        let layout = replay.layout(event);
+        self.losses.note(raw, layout)?;
+        match record {
+            Record::Throttle(throttle) | Record::Unthrottle(throttle) => {
+                let event = replay.event_with_id(throttle.id).unwrap_or(event);
+                let trailer = raw.sample_id(layout).unwrap_or_default();
+                self.events[event].throttling.note(record, &trailer);
+            }
+            Record::Exit(_) => {
+                for event in &mut self.events {
+                    event.throttling.note(record, &SampleId::default());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn sample(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+    ) -> ControlFlow<()> {
+        let told = (sample.thread(), sample.ip(), sample.period());
+        let of_event = &mut self.events[event];
+        let (true, (Some(thread), Some(ip), Some(period))) = (of_event.is_plain, told) else {
+            return self.any_sample(replay, event, sample);
+        };
+        of_event.throttling.note_sample(sample);
+        let excess = of_event.periods.check_sample(sample);
+        let own = owner(sample.misc().cpu_mode(), thread.pid);
+        let task = self.task_of(replay, sample, thread.tid);
+        let (leaf, callers) = self.frames(replay, (event, sample), (own, thread.pid), ip);
+        let stack = StackKey {
+            task,
+            leaf,
+            callers,
+        };
+        self.events[event].count(replay.begun, Some(stack), period, excess);
+        ControlFlow::Continue(())
+    }
+
+    fn needs_records(&self) -> bool {
+        !self.header_only
+    }
+}
+
+/// Why a sample is not in a report, as `perf report` has it (`tools/perf/builtin-report.c`).
+enum NotChosen {
+    /// Its CPU, its time or its function without a name: it is not counted at all.
+    LeftOut,
+    /// Its thread, its file or its function: shares are of it too, unless they are relative.
+    Filtered,
+}
+
+impl Loading {
+    /// Returns the state before the first sample.
+    pub(crate) fn new(
+        options: &Options,
+        (selection, keys): (Selection, &[Key]),
+        events: &[RecordedEvent],
+        names: &[String],
+    ) -> Self {
+        let named = names.iter().map(|name| EventProfile {
+            name: name.clone(),
+            ..EventProfile::default()
+        });
+        let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
+        let tells_tasks = keys.iter().any(tells_task);
+        let is_plain = selection.is_empty() && !tells_tasks && !options.reports_branches(keys);
+        let of_event = |event| {
+            let of_event = OfEvent::new(event);
+            OfEvent {
+                is_plain: is_plain && !of_event.reads,
+                ..of_event
+            }
+        };
+        Self {
+            header_only: options.header_only,
+            is_relative: options.shown.percentage == Percentage::Relative,
+            is_selection: !selection.is_empty(),
+            tells_tasks,
+            selection,
+            keys: keys.to_vec(),
+            inline: options.inline,
+            with_callers: options.with_children()
+                || options.call_graph.is_some()
+                || options.flamegraph.is_some(),
+            most_frames: options.max_stack.unwrap_or(usize::MAX),
+            losses: Losses::new(events),
+            deltas: ReadDeltas::default(),
+            without_period: false,
+            events: events.iter().map(of_event).collect(),
+            profile: Profile {
+                events: named.collect(),
+                ..Profile::default()
+            },
+            tasks: Tasks::default(),
+            recent: [NOBODY; RECENT],
+            lists: FrameLists::new(),
+            chains: KnownChains::default(),
+            branches: options.reports_branches(keys).then(Branches::default),
+            known: KnownAddresses::default(),
+            by_id: HashMap::default(),
+            nameless: "[unknown]".into(),
+            chain: Vec::new(),
+            found: Vec::new(),
+            callers: Vec::new(),
+        }
+    }
+
+    /// Takes a sample of any kind: of which some are chosen, with counts, with branches, or without what most tell.
+    #[inline(never)]
+    fn any_sample(
+        &mut self,
+        replay: &mut Replay,
+        event: usize,
+        sample: &Sample<'_>,
+    ) -> ControlFlow<()> {
+        let of_event = &mut self.events[event];
+        of_event.throttling.note_sample(sample);
+        let read = of_event.reads.then(|| self.read(event, sample));
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let stack = match self.is_selection {
+            false => Some(self.stack(replay, (event, sample), own)),
+            true => match self.chosen_stack(replay, (event, sample), own) {
+                Ok(stack) => Some(stack),
+                Err(NotChosen::Filtered) if !self.is_relative => None,
+                Err(_) => return ControlFlow::Continue(()),
+            },
+        };
+        if self.branches.is_some() {
+            self.count_branches(replay, (event, sample), stack);
+            return ControlFlow::Continue(());
+        }
+        let Some(read) = read.filter(|read| !read.is_empty()) else {
+            let period = sample.period();
+            self.without_period |= period.is_none();
+            let of_event = &mut self.events[event];
+            let excess = of_event.periods.check_sample(sample);
+            of_event.count(replay.begun, stack, period.unwrap_or(1), excess);
+            return ControlFlow::Continue(());
+        };
+        for (id, count) in read {
+            if let (Some(event), 1..) = (replay.event_with_id(id), count) {
+                let of_event = &mut self.events[event];
+                let excess = of_event.periods.check_read(id, sample.time(), count);
+                of_event.count(replay.begun, stack, count, excess);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Returns the counts that a sample read, since those that it read before.
+    #[inline(never)]
+    fn read(&mut self, event: usize, sample: &Sample<'_>) -> Vec<(u64, u64)> {
+        let is_inherited = self.events[event].is_inherited;
+        self.deltas.of_sample(sample, is_inherited).collect()
+    }
+
+    /// Returns the stack of a sample.
+    fn stack(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+    ) -> StackKey {
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let task = match thread {
+            Some(thread) if !self.tells_tasks => self.task_of(replay, sample, thread.tid),
+            _ => self.task(replay, sample),
+        };
+        let (leaf, callers) = match sample.ip() {
+            Some(ip) => self.frames(replay, (event, sample), (own, pid), ip),
+            None => self.frames_of_chain(replay, (event, sample), own, pid),
+        };
+        StackKey {
+            task,
+            leaf,
+            callers,
+        }
+    }
+
+    /// Returns the stack of a sample that is chosen.
+    #[inline(never)]
+    fn chosen_stack(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        own: AddressOwner,
+    ) -> Result<StackKey, NotChosen> {
+        let mode = sample.misc().cpu_mode();
+        if !self.selection.is_then_and_there(sample) || self.selection.hides(mode) {
+            return Err(NotChosen::LeftOut);
+        }
+        let command = command_of(sample, replay, &self.nameless);
+        let has_thread = self.selection.has_thread(sample, command);
+        let is_of_named = self.selection.is_of_named();
+        if !has_thread && !is_of_named {
+            return Err(NotChosen::Filtered);
+        }
+        let stack = self.stack(replay, (event, sample), own);
+        if is_of_named && !self.has_name(stack.leaf) {
+            return Err(NotChosen::LeftOut);
+        }
+        let decides = self.selection.is_of_functions() && self.branches.is_none();
+        if !has_thread || decides && !self.selects(stack.leaf) {
+            return Err(NotChosen::Filtered);
+        }
+        Ok(stack)
+    }
+
+    /// Adds each branch of a sample, of which one counts as much as another. Its target is the function that decides whether it
+    /// is chosen.
+    fn count_branches(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        stack: Option<StackKey>,
+    ) {
+        let pid = sample.thread().map_or(-1, |thread| thread.pid);
+        for branch in sample.branches().iter().flat_map(BranchStack::iter) {
+            let Some(stack) = stack else {
+                self.events[event].count(replay.begun, None, 1, None);
+                continue;
+            };
+            let [from, to] = [branch.from, branch.to]
+                .map(|address| self.functions_at(replay, owner_of_address(address, pid), address));
+            if self.selection.is_of_named() && !(self.has_name(from) && self.has_name(to)) {
+                continue;
+            }
+            let is_chosen = !self.selection.is_of_functions() || self.selects(to);
+            if !is_chosen && self.is_relative {
+                continue;
+            }
+            let from = self.lists.get(from).first();
+            let branch = taken(&branch, from.map(|from| *from as usize));
+            let number = self.branches.as_mut().map(|all| all.number(branch));
+            let stack = StackKey {
+                leaf: to,
+                callers: number.unwrap_or_default(),
+                ..stack
+            };
+            let stack = is_chosen.then_some(stack);
+            self.events[event].count(replay.begun, stack, 1, None);
+        }
+    }
+
+    /// Returns the number of the task of a sample of a thread, where tasks differ by their names alone.
+    #[inline]
+    fn task_of(&mut self, replay: &Replay, sample: &Sample<'_>, tid: i32) -> u32 {
+        let slot = tid.cast_unsigned() as usize % RECENT;
+        match self.recent[slot] {
+            (Some(known), task) if known == tid => task,
+            _ => {
+                let task = self.task(replay, sample);
+                self.recent[slot] = (Some(tid), task);
+                task
+            }
+        }
+    }
+
+    /// Returns the number of the task of a sample.
+    #[inline(never)]
+    fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> u32 {
+        let thread = sample.thread();
+        let tells = |key| self.tells_tasks && self.keys.contains(&key);
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let tid = thread.map(|thread| thread.tid);
+        self.tasks.number(
+            command_of(sample, replay, &self.nameless),
+            tells(Key::Pid).then_some(pid),
+            tid.filter(|_| tells(Key::Tid)),
+            sample.cpu().filter(|_| tells(Key::Cpu)),
+        )
+    }
+
+    /// Returns true if the first function of a list has a name.
+    fn has_name(&self, leaf: u32) -> bool {
+        let leaf = self.lists.get(leaf).first();
+        leaf.is_some_and(|leaf| self.profile.functions.get(*leaf as usize).name.is_some())
+    }
+
+    /// Returns true if samples of the first function of a list are chosen.
+    fn selects(&self, leaf: u32) -> bool {
+        let leaf = self.lists.get(leaf).first();
+        leaf.is_some_and(|leaf| {
+            let leaf = self.profile.functions.get(*leaf as usize);
+            self.selection
+                .has_function(&leaf.object, leaf.name.as_deref())
+        })
+    }
+
+    fn finish(mut self, replay: &Replay) -> Profile {
+        for (i, event) in self.profile.events.iter_mut().enumerate() {
+            event.lost = self.losses.of(i);
+            let of_event = &mut self.events[i];
+            event.throttled = super::throttled(&of_event.throttling);
+            let weights = of_event.gather(event);
+            event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
+        }
+        let mut notes = replay.notes_on_file();
+        // Of a file that was cut, that there are none is no wonder.
+        if notes.is_empty() && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
+            notes.push(match self.selection.is_empty() {
+                true => "there are no samples: nothing of what was sampled happened".into(),
+                false => "there are no samples of what was chosen".into(),
+            });
+        }
+        if self.without_period {
+            notes.push(
+                "samples do not say how many events they stand for: shares are of samples".into(),
+            );
+        }
+        let unknown = self.losses.of_unknown();
+        if unknown > 0 {
+            notes.push(format!(
+                "{unknown} more records were lost; the file does not say of which event"
+            ));
+        }
+        let others = self.losses.of_others();
+        if others > 0 {
+            notes.push(format!(
+                "{others} records of mappings, names or tasks were lost: functions may have no or wrong names"
+            ));
+        }
+        notes.extend(replay.notes_on_names());
+        let stacks = self.profile.events.iter().flat_map(|e| e.stacks.keys());
+        let mut frames = stacks.flat_map(|stack| &stack.frames);
+        if !replay.has_kernel_symbols && frames.any(|f| self.profile.functions.get(*f).in_kernel) {
+            notes.push(
+                "the kernel's functions have no names: the file does not say that it is of this machine \
+                 and kernel, or kernel.kptr_restrict hides them"
+                    .into(),
+            );
+        }
+        self.profile.notes = notes;
+        let mut of_events = self.events.iter();
+        let events = &mut self.profile.events;
+        events.retain(|event| {
+            let is_dummy = of_events.next().is_some_and(|event| event.is_dummy);
+            !is_dummy || event.total.samples > 0
+        });
+        self.profile
+    }
+}
+
+/// Returns the name of the thread of a sample.
+fn command_of<'n>(sample: &Sample<'_>, replay: &'n Replay, nameless: &'n Arc<str>) -> &'n Arc<str> {
+    let name = sample
+        .thread()
+        .and_then(|thread| replay.thread_name(thread.tid));
+    name.unwrap_or(nameless)
+}
+
+/// Returns what a report tells of a branch in a function.
+fn taken(branch: &Branch, from: Option<usize>) -> TakenBranch {
+    TakenBranch {
+        from,
+        mispredicted: match (branch.predicted(), branch.mispredicted()) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        },
+        cycles: branch.cycles(),
+    }
+}

@@ -1,0 +1,229 @@
+//! A recording, added up: how often each stack of functions was seen.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quipu_symbols::Function;
+
+/// The samples of a recording, added up by stack.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use quipu_profile::report::Profile;
+///
+/// let profile = Profile::read(Path::new("perf.data"))?;
+/// for event in &profile.events {
+///     println!("{}: {} samples, {} lost", event.name, event.total.samples, event.lost);
+///     for (function, weight) in event.hottest(&profile.functions).into_iter().take(10) {
+///         println!("{:6.2} % {} {}", weight.percent_of(event.total), function.object, function.title());
+///     }
+/// }
+/// for note in &profile.notes {
+///     eprintln!("{note}");
+/// }
+/// # Ok::<(), quipu_shell::Failure>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Profile {
+    /// Its events, in the order of the file.
+    pub events: Vec<EventProfile>,
+    /// The functions that its stacks are of.
+    pub functions: Functions,
+    /// Lines on the machine and the recording, if they are asked for.
+    pub header: String,
+    /// Notes for the reader: samples lost, files that are missing or replaced, chains that are cut.
+    pub notes: Vec<String>,
+}
+
+/// The samples of one event.
+#[derive(Debug, Default)]
+pub struct EventProfile {
+    /// Its name, as it was asked for.
+    pub name: String,
+    /// Number of samples that were lost, as the file says.
+    pub lost: u64,
+    /// Sentence on throttling, where there was any.
+    pub throttled: Option<String>,
+    /// Number of samples with an impossible period, which have no weight.
+    pub jumped: u64,
+    /// Weight that shares are parts of: of all samples, or of those that are chosen.
+    pub total: Weight,
+    /// The weight of each stack.
+    pub stacks: HashMap<Stack, Weight>,
+}
+
+/// Weight of a function or stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of events that the samples stand for.
+    pub period: u64,
+}
+
+/// Eighths that are left of what was sampled before, when it ages (`hists__decay_entry`, `tools/perf/util/hist.c`).
+#[cfg(target_os = "linux")]
+const AGED: u64 = 7;
+/// Parts with less of an event than one in so many are forgotten when it ages.
+#[cfg(target_os = "linux")]
+const FORGOTTEN: u64 = 100_000;
+
+impl Weight {
+    /// Returns that of one sample.
+    pub(crate) fn of_sample(period: u64) -> Self {
+        Self { samples: 1, period }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.period = self.period.saturating_add(other.period);
+    }
+
+    /// Has what was sampled before weigh less, or nothing.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn age(&mut self, zero: bool) {
+        let left = if zero { 0 } else { AGED };
+        self.samples = self.samples * left / 8;
+        self.period = (u128::from(self.period) * u128::from(left) / 8) as u64;
+    }
+
+    /// Returns the least period that is remembered of parts of it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn least_remembered(self) -> u64 {
+        (self.period / FORGOTTEN).max(1)
+    }
+
+    /// Returns its share of a total, in percent.
+    pub fn percent_of(self, total: Self) -> f64 {
+        match total.period {
+            0 => 0.0,
+            all => self.period as f64 * 100.0 / all as f64,
+        }
+    }
+}
+
+/// Task that was running, as far as a report tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The name of its command; empty if a report does not tell commands apart.
+    pub command: Arc<str>,
+    /// The process, if a report tells processes apart.
+    pub pid: Option<i32>,
+    /// The thread, if a report tells threads apart.
+    pub tid: Option<i32>,
+    /// The CPU, if a report tells CPUs apart.
+    pub cpu: Option<u32>,
+}
+
+/// Stack of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// The task.
+    pub task: Task,
+    /// The branch that was taken into its function, where branches are reported.
+    pub branch: Option<TakenBranch>,
+    /// Positions in [`Functions`], the innermost first.
+    pub frames: Box<[usize]>,
+}
+
+/// A branch, as far as a report tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TakenBranch {
+    /// The position of the function that it is in; `None` where nothing is known of the address.
+    pub from: Option<usize>,
+    /// True if it was mispredicted; `None` if the CPU does not record that.
+    pub mispredicted: Option<bool>,
+    /// The cycles since the branch before; 0 if the CPU does not record them.
+    pub cycles: u16,
+}
+
+/// Every function that was seen, once.
+#[derive(Debug, Default)]
+pub struct Functions {
+    all: Vec<Seen>,
+    places: foldhash::HashMap<Seen, usize>,
+}
+
+/// A function, and whether it ran in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seen {
+    /// The file: a path, or a name in brackets (`[kernel.kallsyms]`).
+    pub object: Arc<str>,
+    /// Its name; `None` if the file has no symbol there.
+    pub name: Option<Arc<str>>,
+    /// True if it was inlined into the next function of the stack.
+    pub inlined: bool,
+    /// True if it ran in the kernel.
+    pub in_kernel: bool,
+    /// The source line, if lines were asked for.
+    pub source: Option<(Arc<str>, u32)>,
+}
+
+impl EventProfile {
+    /// Returns the functions that samples hit, with the weight of each, the heaviest first.
+    pub fn hottest<'a>(&self, functions: &'a Functions) -> Vec<(&'a Seen, Weight)> {
+        let mut own: HashMap<usize, Weight> = HashMap::new();
+        for (stack, weight) in &self.stacks {
+            if let Some(innermost) = stack.frames.first() {
+                own.entry(*innermost).or_default().add(*weight);
+            }
+        }
+        let own = own.into_iter();
+        let mut hottest: Vec<_> = own
+            .map(|(at, weight)| (functions.get(at), weight))
+            .collect();
+        hottest.sort_by(|a, b| (b.1.period, a.0).cmp(&(a.1.period, b.0)));
+        hottest
+    }
+}
+
+impl Functions {
+    /// The position of a function.
+    pub(crate) fn place(&mut self, seen: Seen) -> usize {
+        if let Some(place) = self.places.get(&seen) {
+            return *place;
+        }
+        let place = self.all.len();
+        self.places.insert(seen.clone(), place);
+        self.all.push(seen);
+        place
+    }
+
+    /// Returns the function at a position of [`Stack::frames`].
+    pub fn get(&self, place: usize) -> &Seen {
+        &self.all[place]
+    }
+}
+
+impl Seen {
+    pub(crate) fn new(function: Function, in_kernel: bool) -> Self {
+        Self {
+            object: function.object,
+            name: function.name,
+            inlined: function.inlined,
+            in_kernel,
+            source: function.source,
+        }
+    }
+
+    /// Returns its name, for a person: `[unknown]` if it has none.
+    pub fn title(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("[unknown]");
+        let inlined = if self.inlined { " (inlined)" } else { "" };
+        format!("{name}{inlined}")
+    }
+
+    /// Returns the file's name without its directories.
+    pub fn short_object(&self) -> &str {
+        match self.object.rsplit_once('/') {
+            Some((_, name)) if !name.is_empty() => name,
+            _ => &self.object,
+        }
+    }
+
+    /// As perf marks it: `[k]` in the kernel, `[.]` elsewhere.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.in_kernel { "[k]" } else { "[.]" }
+    }
+}

@@ -1,0 +1,56 @@
+//! `quipu script`: every sample of a recording, a line each, as `perf script` prints them.
+
+mod branches;
+mod fields;
+mod json;
+mod numbers;
+mod options;
+mod print;
+mod tracepoints;
+
+use std::process::ExitCode;
+
+use quipu_perf_data::{Features, RecordedEvent};
+
+pub use options::Options;
+
+use crate::pager::Pager;
+use crate::recording::Input;
+use quipu_shell::Failure;
+use quipu_shell::terminal;
+
+use fields::{Field, Fields};
+use print::Script;
+
+/// Reads a file and prints its samples.
+pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let fields = Fields::new(&options.fields)?;
+    let selection = options.selection.selection()?;
+    let input = Input {
+        path: &options.input,
+        force: options.force,
+        lines: fields.asks(Field::SourceLine),
+    };
+    let pager = Pager::begin(options.no_pager);
+    let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
+        Script::new(
+            options,
+            &fields,
+            selection,
+            (events, features, names),
+            pager,
+        )
+    };
+    let (replay, script) = input.replay(begin)?;
+    script
+        .finish()
+        .map_err(|e| Failure::new(format_args!("cannot write the samples: {e}")))?;
+    for note in replay
+        .notes_on_file()
+        .iter()
+        .chain(&replay.notes_on_names())
+    {
+        terminal::warn(note);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,139 @@
+//! Rows of `quipu top`: what samples have in common by the keys, with their shares.
+
+use std::fmt::Write as _;
+
+use crate::report::{self, Entries, EventProfile, Key, Profile, Seen};
+use quipu_shell::terminal::escaped;
+
+/// The columns of rows, and the rows that are shown.
+#[derive(Debug, Clone)]
+pub(super) struct TopForm {
+    pub(super) keys: Vec<Key>,
+    /// The options of a report with the same rows.
+    pub(super) report: report::Options,
+    /// True if rows have their callers.
+    pub(super) with_callers: bool,
+    pub(super) with_samples: bool,
+    /// The least share, in percent.
+    pub(super) limit: f64,
+}
+
+/// An order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Share,
+    /// By the key at a position, then by share.
+    Key(usize),
+}
+
+impl Order {
+    /// Returns the order that follows when a person asks for another one.
+    pub(super) fn next(self, keys: &[Key]) -> Self {
+        let next = match self {
+            Self::Share => 0,
+            Self::Key(at) => at + 1,
+        };
+        if next < keys.len() {
+            Self::Key(next)
+        } else {
+            Self::Share
+        }
+    }
+
+    pub(super) fn name(self, keys: &[Key]) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Key(at) => keys[at].title(),
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TopRow {
+    pub(super) percent: f64,
+    pub(super) samples: u64,
+    /// The texts of the keys.
+    pub(super) cells: Vec<String>,
+    /// The function of its samples, where the keys tell functions apart.
+    pub(super) function: Option<Seen>,
+    /// Lines on who called it.
+    pub(super) callers: Vec<String>,
+}
+
+/// Returns the rows of an event, the heaviest first.
+pub(super) fn rows(profile: &Profile, event: &EventProfile, form: &TopForm) -> Vec<TopRow> {
+    let entries = Entries::new(profile, event, &form.keys, &form.report, form.limit);
+    let of_functions = form.keys.contains(&Key::Symbol);
+    let list = entries.list.into_iter();
+    list.map(|entry| TopRow {
+        percent: entry.own.percent_of(entries.total),
+        samples: report::whole_samples(entry.own.samples),
+        function: of_functions.then(|| profile.functions.get(entry.function).clone()),
+        callers: match form.with_callers {
+            true => report::callers(profile, entries.total, &entry),
+            false => Vec::new(),
+        },
+        cells: entry.cells,
+    })
+    .collect()
+}
+
+/// Returns the rows that have a text in one of their cells, in any case of letters, in an order.
+pub(super) fn chosen(rows: &[TopRow], order: Order, filter: &str) -> Vec<TopRow> {
+    let filter = filter.to_lowercase();
+    let has = |cell: &String| cell.to_lowercase().contains(&filter);
+    let rows = rows.iter();
+    let mut rows: Vec<_> = rows
+        .filter(|row| filter.is_empty() || row.cells.iter().any(has))
+        .cloned()
+        .collect();
+    // The heaviest stay first where the cells of a key are equal.
+    if let Order::Key(at) = order {
+        rows.sort_by(|a, b| a.cells[at].cmp(&b.cells[at]));
+    }
+    rows
+}
+
+/// Appends a table of at most so many rows as text.
+pub(super) fn table(
+    out: &mut String,
+    (name, samples): (&str, u64),
+    rows: &[TopRow],
+    (form, most): (&TopForm, usize),
+    lost: u64,
+) {
+    let name = escaped(name);
+    let _ = writeln!(out, "# {name}: {samples} recent samples, {lost} lost");
+    let rows = &rows[..rows.len().min(most)];
+    let titles: Vec<_> = form.keys.iter().map(|key| key.title().to_owned()).collect();
+    let texts = || rows.iter().map(|row| &row.cells).chain([&titles]);
+    let widths: Vec<usize> = (0..titles.len())
+        .map(|at| texts().map(|cells| cells[at].chars().count()).max())
+        .map(Option::unwrap_or_default)
+        .collect();
+    let line = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths);
+        let cells: String = cells
+            .map(|(text, width)| format!("  {text:<width$}"))
+            .collect();
+        cells.trim_end().to_owned()
+    };
+    let title = if form.with_samples {
+        "     Samples"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "# Overhead{title}{}", line(&titles));
+    for row in rows {
+        let count = match form.with_samples {
+            true => format!("{:>12}", row.samples),
+            false => String::new(),
+        };
+        let _ = writeln!(out, "{:9.2}%{count}{}", row.percent, line(&row.cells));
+        for caller in &row.callers {
+            let _ = writeln!(out, "          {caller}");
+        }
+    }
+    out.push('\n');
+}

@@ -1,0 +1,134 @@
+//! Machine code of functions, from the files that were mapped.
+
+use std::fmt::{self, Display, Formatter};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use crate::demangled::demangle;
+use crate::elf::ElfImage;
+use crate::input::regular_file;
+use crate::lines::Lines;
+
+/// No function is longer than this; a symbol that says so is not what it seems.
+const LONGEST: u64 = 16 << 20;
+
+/// An ELF file whose functions' machine code can be read.
+///
+/// ```no_run
+/// use quipu_symbols::CodeFile;
+///
+/// let mut file = CodeFile::open("/usr/bin/env".as_ref()).expect("an ELF file");
+/// let code = file.function_at(0x4000).expect("a function with a symbol");
+/// println!("{} bytes at {:#x}", code.bytes.len(), code.address);
+/// # Ok::<(), quipu_symbols::NoCode>(())
+/// ```
+#[derive(Debug)]
+pub struct CodeFile {
+    file: File,
+    machine: u16,
+    image: ElfImage,
+    lines: Option<Lines>,
+}
+
+/// Machine code of one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Code {
+    /// Its first address, as the file has it.
+    pub address: u64,
+    /// Its instructions.
+    pub bytes: Vec<u8>,
+}
+
+/// Reason why there is no machine code.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NoCode {
+    /// There is no such file, or it is no ELF file that makes sense.
+    NoFile,
+    /// It could not be opened or read.
+    Unreadable(io::Error),
+    /// No function with a symbol is at that place, or it is longer than any can be.
+    NoFunction,
+}
+
+impl CodeFile {
+    /// Opens a file, with its debug information where there is some.
+    ///
+    /// # Errors
+    /// When there is no such file, or it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, NoCode> {
+        let image = ElfImage::open(path)?.ok_or(NoCode::NoFile)?;
+        let mut file = regular_file(path)?.ok_or(NoCode::NoFile)?;
+        let mut header = [0; 20];
+        file.read_exact(&mut header)?;
+        // e_ident[EI_DATA] and e_machine (System V ABI, "ELF Header").
+        let machine = [header[18], header[19]];
+        let machine = match header[5] {
+            2 => u16::from_be_bytes(machine),
+            _ => u16::from_le_bytes(machine),
+        };
+        let lines = Lines::open(path, image.build_id());
+        Ok(Self {
+            file,
+            machine,
+            image,
+            lines,
+        })
+    }
+
+    /// Returns the number of the architecture, `e_machine` of the ELF header: 62 is x86-64, 183 is Arm's 64-bit.
+    pub fn machine(&self) -> u16 {
+        self.machine
+    }
+
+    /// Returns the function that an offset in the file belongs to.
+    ///
+    /// # Errors
+    /// When no function is there, or the file cannot be read.
+    pub fn function_at(&mut self, offset: u64) -> Result<Code, NoCode> {
+        let address = self.image.address_at(offset).ok_or(NoCode::NoFunction)?;
+        let symbol = self.image.symbols().find(address);
+        let symbol = symbol.ok_or(NoCode::NoFunction)?;
+        let start = offset.checked_sub(address - symbol.start);
+        let start = start.ok_or(NoCode::NoFunction)?;
+        let len = symbol.end - symbol.start;
+        let len = Some(len).filter(|len| *len <= LONGEST);
+        let mut bytes = vec![0; len.ok_or(NoCode::NoFunction)? as usize];
+        let address = symbol.start;
+        self.file.seek(SeekFrom::Start(start))?;
+        self.file.read_exact(&mut bytes)?;
+        Ok(Code { address, bytes })
+    }
+
+    /// Returns the readable name of the function at an address of the file, and how far into it that is.
+    pub fn name_at(&self, address: u64) -> Option<(String, u64)> {
+        let symbol = self.image.symbols().find(address)?;
+        Some((demangle(symbol.name).into_owned(), address - symbol.start))
+    }
+
+    /// Returns the source file and line of an address of the file; where functions are inlined, of the innermost.
+    pub fn source_at(&self, address: u64) -> Option<(String, u32)> {
+        let innermost = self.lines.as_ref()?.at(address).into_iter().next()?;
+        Some((innermost.file?, innermost.line?))
+    }
+}
+
+impl Display for NoCode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFile => f.write_str("there is no such ELF file"),
+            Self::Unreadable(error) => write!(f, "it could not be read: {error}"),
+            Self::NoFunction => f.write_str("it has no function with a symbol at that place"),
+        }
+    }
+}
+
+impl std::error::Error for NoCode {}
+
+impl From<io::Error> for NoCode {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}

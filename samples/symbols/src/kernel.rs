@@ -1,0 +1,229 @@
+//! Symbols of the running kernel: `/proc/kallsyms`, and the code it maps into every process.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+
+use crate::table::{Symbol, SymbolTable, TableBuilder};
+
+/// Symbols that locate the kernel, which is elsewhere after each boot
+/// (`ref_reloc_sym_names`, `tools/perf/util/machine.c`).
+const REFERENCES: [&str; 2] = ["_text", "_stext"];
+/// A vDSO is a few pages; this one is not believed.
+const LARGEST_VDSO: u64 = 1 << 20;
+
+/// The functions of the running kernel and its modules.
+#[derive(Debug, Clone)]
+pub struct KernelSymbols {
+    table: SymbolTable,
+    reference: Reference,
+    /// Number to add to the addresses of a recording.
+    shift: u64,
+}
+
+/// A symbol of the kernel and where it is.
+///
+/// Exhaustive: a symbol is its name and its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// The symbol.
+    pub name: &'static str,
+    /// Its address.
+    pub address: u64,
+}
+
+impl Reference {
+    /// Returns the reference of this machine's kernel; `None` if this process may not see its address.
+    pub fn of_this_machine() -> Option<Self> {
+        /// Per-CPU symbols, which are no addresses, may come first.
+        const FIRST_LINES: usize = 1 << 16;
+        let kallsyms = BufReader::new(File::open("/proc/kallsyms").ok()?);
+        let mut found = None;
+        for line in kallsyms.lines().take(FIRST_LINES) {
+            let line = line.ok()?;
+            let (address, _, name) = fields(&line)?;
+            if let Some(known) = REFERENCES.into_iter().find(|known| *known == name) {
+                found = Some(Self {
+                    name: known,
+                    address,
+                })
+                .filter(|_| address != 0);
+                if known == REFERENCES[0] {
+                    break;
+                }
+            }
+        }
+        found
+    }
+}
+
+impl KernelSymbols {
+    /// Returns the symbols of this machine's kernel; `None` when this process may not see their addresses
+    /// (`kernel.kptr_restrict`), or the kernel has none to show.
+    pub fn of_this_machine() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/kallsyms").ok()?)
+    }
+
+    /// Parses the text of `/proc/kallsyms`: address, type, name, module.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut builder = TableBuilder::default();
+        let mut reference: Option<Reference> = None;
+        for line in text.split('\n') {
+            let Some((address @ 1.., kind, name)) = fields(line) else {
+                continue;
+            };
+            let rank = match kind {
+                b'T' => 2,
+                b't' | b'w' => 1,
+                b'W' => 0,
+                _ => continue,
+            };
+            if let Some(known) = REFERENCES.iter().find(|known| **known == name) {
+                let first = reference.is_none_or(|r| r.name != REFERENCES[0]);
+                if first {
+                    reference = Some(Reference {
+                        name: known,
+                        address,
+                    });
+                }
+                // They are places, not functions.
+                continue;
+            }
+            builder.add(address, 0, rank, name);
+        }
+        Some(Self {
+            reference: reference?,
+            table: builder.build(u64::MAX),
+            shift: 0,
+        })
+    }
+
+    /// Returns the symbol that locates this kernel.
+    pub fn reference(&self) -> Reference {
+        self.reference
+    }
+
+    /// Sets the address that the [reference](Self::reference) had in a recording.
+    #[must_use]
+    pub fn recorded_at(mut self, address: u64) -> Self {
+        self.shift = self.reference.address.wrapping_sub(address);
+        self
+    }
+
+    /// The function at an address of the recording, and the module in brackets that it is of.
+    pub(crate) fn find(&self, address: u64) -> Option<(Symbol<'_>, Option<&str>)> {
+        let symbol = self.table.find(address.wrapping_add(self.shift))?;
+        let (name, module) = match symbol.name.split_once('\t') {
+            Some((name, module)) => (name, Some(module)),
+            None => (symbol.name, None),
+        };
+        let start = symbol.start.wrapping_sub(self.shift);
+        Some((
+            Symbol {
+                start,
+                end: symbol.end.wrapping_sub(self.shift),
+                name,
+                ..symbol
+            },
+            module,
+        ))
+    }
+}
+
+/// Returns the address, the type and the name in a line of `/proc/kallsyms`, with the module of a symbol behind a tab.
+fn fields(line: &str) -> Option<(u64, u8, &str)> {
+    let digits = line.bytes().position(|byte| byte == b' ')?;
+    let [b' ', kind, b' ', ..] = line.as_bytes()[digits..] else {
+        return None;
+    };
+    let address = u64::from_str_radix(&line[..digits], 16).ok()?;
+    Some((address, kind, line.get(digits + 3..)?))
+}
+
+/// The code that the kernel maps into every process as `[vdso]` (vdso(7)), as it is in this one.
+pub(crate) fn vdso() -> Option<Vec<u8>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let len = end.checked_sub(start).filter(|len| *len <= LARGEST_VDSO)?;
+    let mut bytes = vec![0; usize::try_from(len).ok()?];
+    let mut memory = File::open("/proc/self/mem").ok()?;
+    memory.seek(SeekFrom::Start(start)).ok()?;
+    memory.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::ElfImage;
+    use std::io::{Cursor, Write as _};
+
+    const TEXT: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000100 T start_kernel
+ffffffff81000200 t helper
+ffffffff81000200 D data
+ffffffff81001000 T _etext
+ffffffffc0000000 t init\t[module]
+";
+
+    #[test]
+    fn functions_and_modules_are_found() {
+        let symbols = KernelSymbols::parse(TEXT).expect("addresses");
+        let found = |address| {
+            let (symbol, module) = symbols.find(address)?;
+            Some((symbol.name, symbol.start, module))
+        };
+        assert_eq!(found(0xffff_ffff_8100_0000), None);
+        assert_eq!(
+            found(0xffff_ffff_8100_01ff),
+            Some(("start_kernel", 0xffff_ffff_8100_0100, None))
+        );
+        assert_eq!(
+            found(0xffff_ffff_8100_0200),
+            Some(("helper", 0xffff_ffff_8100_0200, None))
+        );
+        assert_eq!(
+            found(0xffff_ffff_c000_0010),
+            Some(("init", 0xffff_ffff_c000_0000, Some("[module]")))
+        );
+        let reference = Reference {
+            name: "_text",
+            address: 0xffff_ffff_8100_0000,
+        };
+        assert_eq!(symbols.reference(), reference);
+    }
+
+    #[test]
+    fn a_kernel_that_was_elsewhere_is_found() {
+        let symbols = KernelSymbols::parse(TEXT).expect("addresses");
+        let symbols = symbols.recorded_at(0xffff_ffff_9100_0000);
+        let (symbol, _) = symbols.find(0xffff_ffff_9100_0110).expect("a name");
+        assert_eq!(
+            (symbol.name, symbol.start),
+            ("start_kernel", 0xffff_ffff_9100_0100)
+        );
+    }
+
+    #[test]
+    fn hidden_addresses_are_no_symbols() {
+        let hidden = "0000000000000000 T _text\n0000000000000000 T start_kernel\n";
+        assert!(KernelSymbols::parse(hidden).is_none());
+        assert!(KernelSymbols::parse("").is_none());
+        assert!(KernelSymbols::parse("nonsense\n\u{0}\n").is_none());
+    }
+
+    #[test]
+    fn the_vdso_has_its_well_known_functions() {
+        let image = vdso().and_then(|bytes| ElfImage::read(Cursor::new(bytes)));
+        let Some(vdso) = image else {
+            let name = "the_vdso_has_its_well_known_functions";
+            let _ = writeln!(std::io::stderr(), "SKIP {name}: no vDSO is mapped");
+            return;
+        };
+        assert!(vdso.symbols().len() > 0);
+    }
+}

@@ -1,0 +1,253 @@
+//! Processes and threads, from the records of a recording.
+
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
+
+use crate::address_space::{AddressSpace, Mapped};
+use crate::maps_line::MapsLine;
+
+/// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
+/// A recording that makes more is not believed.
+const MOST_MAPPINGS: usize = 64 << 20;
+/// As many changes of address spaces are known at once: what comes after another one has a number of its own.
+const MOST_NUMBERS: usize = 7 << 13;
+
+/// All processes and threads.
+#[derive(Debug, Default)]
+pub struct Processes {
+    /// Mappings, shared with the parent until one of the two changes them.
+    spaces: HashMap<i32, Arc<AddressSpace>>,
+    threads: HashMap<i32, Arc<str>>,
+    /// Every name of a thread, once.
+    names: HashSet<Arc<str>>,
+    /// Every path of a mapping, once.
+    paths: HashSet<Arc<[u8]>>,
+    /// Number of mappings that have been copied or made.
+    mappings: usize,
+    /// The numbers of the address spaces that came of others by a mapping.
+    numbers: HashMap<Change, u32>,
+    last_number: u32,
+}
+
+/// A mapping that was added to the address space with a number; its path is that at an address, which `paths` keeps alive.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Change {
+    before: u32,
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: usize,
+}
+
+impl Processes {
+    /// Returns a table without processes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a mapping of a process. Mappings of the same path share it.
+    pub fn map(&mut self, pid: i32, mut mapped: Mapped) {
+        match self.paths.get(&mapped.path) {
+            Some(known) => mapped.path = known.clone(),
+            None => drop(self.paths.insert(mapped.path.clone())),
+        }
+        let space = self.spaces.entry(pid).or_default();
+        let copied = match Arc::get_mut(space) {
+            Some(_) => 0,
+            None => space.len(),
+        };
+        self.mappings = self.mappings.saturating_add(copied + 1);
+        if self.mappings <= MOST_MAPPINGS {
+            let space = Arc::make_mut(space);
+            let change = Change {
+                before: space.number,
+                start: mapped.start,
+                end: mapped.end,
+                offset: mapped.offset,
+                path: mapped.path.as_ptr().addr(),
+            };
+            if self.numbers.len() >= MOST_NUMBERS {
+                self.numbers.clear();
+            }
+            space.number = *self.numbers.entry(change).or_insert_with(|| {
+                self.last_number = self.last_number.wrapping_add(1).max(1);
+                self.last_number
+            });
+            space.map(mapped);
+        }
+    }
+
+    /// Takes in what a process that runs has mapped by now (proc_pid_maps(5)), and its name. Nothing
+    /// changes where there is none, or it may not be looked at.
+    pub fn read(&mut self, pid: i32) {
+        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        for line in read("maps").split(|byte| *byte == b'\n') {
+            if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
+                let mapped = Mapped::new(line.start..line.end, line.offset, line.path);
+                self.map(pid, mapped);
+            }
+        }
+        let name = read("comm");
+        if !name.is_empty() {
+            self.name(pid, pid, name.trim_ascii_end(), false);
+        }
+    }
+
+    /// Sets the name of a thread. If it has executed a program, the mappings of its process are removed.
+    pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
+        let name = String::from_utf8_lossy(name);
+        let known = self.names.get(name.as_ref()).cloned();
+        let name = known.unwrap_or_else(|| {
+            let name: Arc<str> = name.as_ref().into();
+            self.names.insert(name.clone());
+            name
+        });
+        self.threads.insert(tid, name);
+        if executed {
+            self.spaces.insert(pid, Arc::default());
+        }
+    }
+
+    /// Adds a thread. A new process has the mappings of its parent.
+    pub fn fork(&mut self, pid: i32, tid: i32, parent_pid: i32, parent_tid: i32) {
+        if let Some(name) = self.threads.get(&parent_tid).cloned() {
+            self.threads.insert(tid, name);
+        }
+        if pid != parent_pid {
+            let parent = self.spaces.get(&parent_pid).cloned();
+            self.spaces.insert(pid, parent.unwrap_or_default());
+        }
+    }
+
+    /// Removes a thread that has ended; with the first thread of a process its mappings are removed too, also if other
+    /// threads go on. Callers need it only to follow processes for long.
+    pub fn end(&mut self, pid: i32, tid: i32) {
+        self.threads.remove(&tid);
+        if pid == tid {
+            self.spaces.remove(&pid);
+        }
+    }
+
+    /// Returns true if anything is known of a process.
+    pub fn contains(&self, pid: i32) -> bool {
+        self.spaces.contains_key(&pid)
+    }
+
+    /// Returns the number of what a process has mapped, which changes with it: processes that have the same number have the
+    /// same mappings. Nothing has 0.
+    pub fn space(&self, pid: i32) -> u32 {
+        self.spaces.get(&pid).map_or(0, |space| space.number)
+    }
+
+    /// Returns the mapping of a process that an address is in.
+    pub fn mapping(&self, pid: i32, address: u64) -> Option<&Mapped> {
+        self.spaces.get(&pid)?.find(address)
+    }
+
+    /// Returns the name of a thread. Threads of the same name share it.
+    pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
+        self.threads.get(&tid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(path: &str) -> Mapped {
+        Mapped {
+            start: 0,
+            end: 10,
+            offset: 0,
+            path: path.as_bytes().into(),
+        }
+    }
+
+    fn path_in(processes: &Processes, pid: i32) -> Option<String> {
+        let mapped = processes.mapping(pid, 5)?;
+        Some(String::from_utf8_lossy(&mapped.path).into_owned())
+    }
+
+    #[test]
+    fn children_begin_as_their_parents_and_go_their_own_way() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        processes.map(1, mapped("/bin/sh"));
+        processes.fork(2, 2, 1, 1);
+        assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/sh"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("sh"));
+        processes.name(2, 2, b"ls", true);
+        assert_eq!(path_in(&processes, 2), None);
+        processes.map(2, mapped("/bin/ls"));
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
+        assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/ls"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("ls"));
+    }
+
+    #[test]
+    fn processes_have_one_number_as_long_as_they_have_the_same_mappings() {
+        let mut processes = Processes::new();
+        assert_eq!(processes.space(1), 0);
+        processes.map(1, mapped("/bin/sh"));
+        let of_sh = processes.space(1);
+        assert_ne!(of_sh, 0);
+        processes.fork(2, 2, 1, 1);
+        assert_eq!(processes.space(2), of_sh);
+        processes.map(2, mapped("/bin/ls"));
+        let of_both = processes.space(2);
+        assert!(![0, of_sh].contains(&of_both));
+        assert_eq!(processes.space(1), of_sh);
+        // Another place in the same file.
+        let moved = Mapped {
+            offset: 4096,
+            ..mapped("/bin/ls")
+        };
+        processes.map(1, moved);
+        assert!(![0, of_sh, of_both].contains(&processes.space(1)));
+        processes.name(2, 2, b"sh", true);
+        assert_eq!(processes.space(2), 0);
+        processes.map(2, mapped("/bin/sh"));
+        assert_eq!(processes.space(2), of_sh);
+        processes.map(2, mapped("/bin/ls"));
+        assert_eq!(processes.space(2), of_both);
+    }
+
+    #[test]
+    fn a_process_that_runs_is_read() {
+        let pid = i32::try_from(std::process::id()).expect("a pid");
+        let mut processes = Processes::new();
+        processes.read(pid);
+        let here = a_process_that_runs_is_read as fn() as usize as u64;
+        let mapped = processes.mapping(pid, here);
+        let own = std::env::current_exe().expect("it runs");
+        let path = mapped.map(|m| String::from_utf8_lossy(&m.path).into_owned());
+        assert_eq!(path.as_deref(), own.to_str());
+        assert!(processes.thread_name(pid).is_some());
+        processes.read(-1);
+        assert!(!processes.contains(-1));
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        processes.map(1, mapped("/bin/sh"));
+        processes.fork(1, 2, 1, 1);
+        processes.end(1, 2);
+        assert!(processes.thread_name(2).is_none() && processes.contains(1));
+        processes.end(1, 1);
+        assert!(processes.thread_name(1).is_none() && !processes.contains(1));
+    }
+
+    #[test]
+    fn threads_share_their_process() {
+        let mut processes = Processes::new();
+        processes.map(1, mapped("a"));
+        processes.fork(1, 2, 1, 1);
+        processes.name(1, 2, b"worker", false);
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("a"));
+        assert_eq!(processes.thread_name(2).map(|n| &**n), Some("worker"));
+        assert!(!processes.contains(2));
+    }
+}

@@ -1,0 +1,59 @@
+//! `quipu info`: what this machine can count, and why the rest cannot be counted.
+
+#[cfg(all(unix, not(target_os = "linux")))]
+mod bsd;
+mod facts;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod linux_facts;
+mod report;
+mod words;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use quipu::Machine;
+
+use crate::events::Choice;
+use facts::Facts;
+use quipu_shell::Failure;
+use quipu_shell::event_files::warn_of_files_left_out;
+use quipu_shell::terminal::{self, Layout};
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Print one JSON object
+    #[arg(short, long)]
+    json: bool,
+
+    /// Test again which hardware counters count, and keep the result for this boot
+    #[arg(long)]
+    test: bool,
+
+    #[command(flatten)]
+    choice: Choice,
+}
+
+/// Reports on this machine on standard output.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let native = Arc::new(options.choice.native_events());
+    if options.choice.is_explicit() {
+        native.tables()?;
+    }
+    let facts = Facts::of(
+        &Machine::with_native_events(Arc::clone(&native)),
+        options.test,
+    );
+    warn_of_files_left_out(native.skipped_files());
+    let text = if options.json {
+        let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;
+        text.push('\n');
+        text
+    } else {
+        report::text(&facts, Layout::of_stdout())
+    };
+    terminal::print(&text).map_err(Failure::new)?;
+    Ok(ExitCode::SUCCESS)
+}

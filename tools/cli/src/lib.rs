@@ -1,0 +1,96 @@
+//! The `quipu` command as a library: [`run`] does all that the command does.
+//!
+//! ```
+//! quipu_cli::run(["quipu", "decode", "0x413f24", "--cpu", "intel-skl"]);
+//! ```
+#![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod args;
+mod encode;
+mod events;
+mod generate;
+mod help;
+mod info;
+#[doc(hidden)]
+pub mod list;
+#[cfg(unix)]
+mod msr;
+#[cfg(unix)]
+mod pctr;
+mod perf;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quipu::NativeEvents;
+
+use quipu_profile::{annotate, diff, report, script};
+#[cfg(target_os = "linux")]
+use quipu_profile::{record, top};
+use quipu_shell::event_files::warn_of_files_left_out;
+use quipu_shell::{Failure, terminal};
+#[cfg(unix)]
+use quipu_stat as stat;
+
+use args::{Cli, Command};
+
+/// Runs the command line `args`, whose first word is the name of the program, and returns its exit
+/// status. Writes to standard output and standard error.
+pub fn run<I>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item: Into<OsString> + Clone>,
+{
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let command = match Cli::try_parse_from(&args) {
+        Ok(cli) => {
+            cli.color.write_global();
+            cli.command
+        }
+        Err(error) => {
+            if let Some(advice) = perf::advice(&error, &args) {
+                return Failure::usage(advice).report();
+            }
+            // Help and version are errors of this kind too, and a reader may be gone.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Failure::USAGE));
+        }
+    };
+    let outcome = match command {
+        #[cfg(unix)]
+        Command::Stat(options) => stat::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Record(options) => record::run(&options),
+        #[cfg(not(target_os = "linux"))]
+        Command::Record { .. } => Err(Failure::usage(
+            "record samples with perf_event_open, which only Linux has; \
+             report shows what was recorded there, from the file and the programs it names",
+        )),
+        Command::Report(options) => report::run(&options),
+        Command::Script(options) => script::run(&options),
+        Command::Annotate(options) => annotate::run(&options),
+        Command::Diff(options) => diff::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Top(options) => top::run(&options),
+        Command::List(options) => list::run(&options),
+        Command::Info(options) => info::run(&options),
+        #[cfg(unix)]
+        Command::Msr(options) => msr::run(&options),
+        Command::Encode(options) => encode::encode(&options),
+        Command::Decode(options) => encode::decode(&options),
+        Command::Events(options) => events::run(&options),
+        #[cfg(unix)]
+        Command::Pctr(options) => pctr::run(&options),
+        Command::Help(options) => help::run(&options),
+        Command::Generate(options) => generate::run(&options),
+        Command::Version => {
+            let version = format!("quipu {}\n", env!("CARGO_PKG_VERSION"));
+            let printed = terminal::print(&version).map_err(Failure::new);
+            printed.map(|()| ExitCode::SUCCESS)
+        }
+    };
+    warn_of_files_left_out(NativeEvents::this().skipped_files());
+    outcome.unwrap_or_else(|failure| failure.report())
+}

@@ -1,0 +1,167 @@
+//! The events there are, by kind.
+
+use quipu::{Error, Event, EventSpec, Target};
+use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
+use quipu_text::Generalized;
+
+use super::probe::State;
+use super::selection::{EventKind, ListFilter};
+use quipu_stat::tool_events::ToolEvent;
+
+/// A line of the listing: an event, or the form of one with parts to fill in.
+#[derive(Debug, Clone)]
+pub struct ListedEvent {
+    pub kind: EventKind,
+    /// The text to give after `-e`.
+    pub name: String,
+    /// Other names of the same.
+    pub aliases: &'static [&'static str],
+    pub description: String,
+    /// The event to open as a probe, and its target; `None` for a form.
+    pub probe: Option<(EventSpec, Target)>,
+    pub state: State,
+}
+
+impl ListedEvent {
+    pub fn event(kind: EventKind, event: impl Into<Event>, description: impl Into<String>) -> Self {
+        let event = event.into();
+        Self {
+            kind,
+            name: event.to_string(),
+            aliases: &[],
+            description: description.into(),
+            probe: Some((EventSpec::new(event), Target::CurrentThread)),
+            state: State::NotProbed,
+        }
+    }
+
+    /// Renames it: to a form that is probed with this example of it.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+/// The events that were asked for, and what could not be looked into.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    pub entries: Vec<ListedEvent>,
+    /// Kinds whose events cannot be listed, and why.
+    pub unavailable: Vec<(EventKind, Error)>,
+}
+
+impl Catalog {
+    /// Returns the events of this machine, in the order of their kinds.
+    pub fn of_this_machine(selection: &ListFilter) -> Self {
+        let mut catalog = Self::default();
+        catalog.add_generalized(selection);
+        for tool in ToolEvent::ALL {
+            let entry = ListedEvent::event(
+                EventKind::Tool,
+                Event::Named(tool.name().into()),
+                tool.description(),
+            );
+            let unprobed = ListedEvent {
+                probe: None,
+                ..entry
+            };
+            catalog.add(selection, unprobed, &[]);
+        }
+        catalog.add_raw(selection);
+        #[cfg(target_os = "linux")]
+        {
+            catalog.add_pmus(selection, &quipu_linux::sysfs::SysfsPmus::new());
+            if selection.has_kind(EventKind::Tracepoint) {
+                catalog.add_tracepoints(selection, quipu_linux::tracefs::Tracefs::find());
+            }
+        }
+        catalog.entries.sort_by_key(|entry| entry.kind);
+        catalog
+    }
+
+    /// Returns the message for a selection that matches no event.
+    pub fn nothing_matches(&self, selection: &ListFilter) -> String {
+        let texts = selection.texts();
+        let mut message = format!("no event matches {}", texts.join(", "));
+        let near: Vec<String> = texts
+            .iter()
+            .flat_map(|text| quipu_text::nearest(text, []))
+            // An event of that very name is of a kind that was not asked for.
+            .filter(|near| !texts.contains(&near.to_lowercase()))
+            .collect();
+        if !near.is_empty() {
+            message.push_str(&format!("; did you mean {}?", near.join(", ")));
+        }
+        for (_, error) in &self.unavailable {
+            message.push_str(&format!("; {error:#}"));
+        }
+        message
+    }
+
+    /// Adds an entry if it is asked for by its kind, and by its names or these.
+    pub fn add(&mut self, selection: &ListFilter, entry: ListedEvent, more: &[&str]) {
+        let names = [entry.name.as_str()];
+        let names = names.iter().chain(entry.aliases).chain(more).copied();
+        if selection.has_kind(entry.kind) && selection.has_event(names, || Some(&entry.description))
+        {
+            self.entries.push(entry);
+        }
+    }
+
+    pub fn add_generalized(&mut self, selection: &ListFilter) {
+        for Generalized { event, aliases, .. } in quipu_text::generalized() {
+            let spellings: &[&str] = match &event {
+                Event::Cache(event) => event.cache.aliases(),
+                _ => &[],
+            };
+            let kind = match event {
+                Event::Hardware(_) => EventKind::Hardware,
+                Event::Software(_) => EventKind::Software,
+                _ => EventKind::Cache,
+            };
+            let description = quipu_text::describe(&event).unwrap_or_default();
+            let mut entry = ListedEvent::event(kind, event, description);
+            entry.aliases = aliases;
+            self.add(selection, entry, spellings);
+        }
+    }
+
+    pub fn add_raw(&mut self, selection: &ListFilter) {
+        let raw = ListedEvent::event(
+            EventKind::Raw,
+            RawEvent::default(),
+            "the CPU's own event select bits, in hexadecimal",
+        );
+        self.add(selection, raw.clone().named("rHEX"), &["raw"]);
+        let words = ListedEvent {
+            description: "raw event with the extra words of perf_event_attr".into(),
+            ..raw
+        };
+        let name = "raw/config=N,config1=N,config2=N,config3=N/";
+        self.add(selection, words.named(name), &[]);
+
+        // Its address is one that may be watched.
+        static WATCHED: u8 = 0;
+        let breakpoint = Breakpoint {
+            address: std::ptr::from_ref(&WATCHED).addr() as u64,
+            len: 1,
+            access: BreakpointAccess::ReadWrite,
+        };
+        let access = ListedEvent::event(
+            EventKind::Breakpoint,
+            breakpoint,
+            "reads (r) and writes (w) of 1, 2, 4 or 8 bytes from an address",
+        );
+        self.add(
+            selection,
+            access.named("mem:ADDRESS/LENGTH:rw"),
+            &["breakpoint"],
+        );
+        let execution = ListedEvent::event(
+            EventKind::Breakpoint,
+            Breakpoint::execute(breakpoint.address),
+            "executions of the instruction at an address",
+        );
+        self.add(selection, execution.named("mem:ADDRESS:x"), &["breakpoint"]);
+    }
+}

@@ -1,0 +1,359 @@
+//! The event database's part of the listing: native events and presets, and the CPUs there are.
+
+use std::fmt::Write as _;
+
+use quipu::{Error, Event, EventSpec, Target};
+use quipu_events::{CpuTable, EventDetails, Generalized, PresetEvent};
+use quipu_hal::SlotSet;
+use serde_json::{Value, json};
+
+use crate::encode::counters;
+use crate::events::Choice;
+use quipu_shell::Failure;
+use quipu_shell::terminal::{Layout, table_lines};
+
+use super::description::{Descriptions, named};
+use super::probe::open_here;
+use super::selection::ListFilter;
+
+/// Returns the CPUs of the database, one a line.
+pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
+    let mut table = Layout::PLAIN.table(0);
+    table.add_rows(
+        choice
+            .database()?
+            .cpus()
+            .into_iter()
+            .map(|cpu| [cpu.id, cpu.name]),
+    );
+    Ok(table_lines(table, 0).map(|line| line + "\n").collect())
+}
+
+/// The selected events of the database for the CPUs of a machine.
+pub(super) struct Native {
+    cpus: Vec<Cpu>,
+    /// Why there is nothing.
+    unknown: Option<Failure>,
+    /// Why none of the events opens here, where one was tried.
+    refused: Option<Error>,
+}
+
+struct Cpu {
+    table: CpuTable,
+    events: Vec<EventDetails>,
+    generalized: Vec<Generalized>,
+    presets: Vec<PresetEvent>,
+}
+
+impl Native {
+    /// Returns the events of the CPU that was chosen, or of every kind of core of this machine, whose
+    /// names are asked for.
+    ///
+    /// # Errors
+    /// When the event file cannot be used, or there is no such CPU or none that is known.
+    pub(super) fn of(choice: &Choice, selection: &ListFilter) -> Result<Self, Failure> {
+        let cpu = |table: CpuTable| {
+            let mut events = table.events();
+            events
+                .retain(|event| selection.has_event([event.name.as_str()], || event.description()));
+            let mut generalized = table.generalized();
+            generalized.retain(|event| {
+                let description = event.description();
+                selection.has_event([event.name.as_str()], || description.as_deref())
+            });
+            let mut presets = table.presets();
+            presets.retain(|preset| {
+                selection.has_event([preset.name.as_str()], || preset.description())
+            });
+            Cpu {
+                table,
+                events,
+                generalized,
+                presets,
+            }
+        };
+        Ok(Self {
+            cpus: choice.tables()?.into_iter().map(cpu).collect(),
+            unknown: None,
+            refused: None,
+        })
+    }
+
+    /// Returns the events of this machine, for which an unknown CPU is no failure. One event is
+    /// tried for all: what is in the way of it is in the way of the others.
+    pub(super) fn of_this_machine(choice: &Choice, selection: &ListFilter) -> Self {
+        let mut native = Self::of(choice, selection).unwrap_or_else(|failure| Self {
+            cpus: Vec::new(),
+            // Who searches wants to see what is found.
+            unknown: Some(failure).filter(|_| selection.is_everything()),
+            refused: None,
+        });
+        let mut events = native.cpus.iter().flat_map(|cpu| &cpu.events);
+        if let Some(event) = events.find(|event| !event.needs_mask) {
+            let spec = EventSpec::new(Event::Named(event.name.clone()));
+            native.refused = open_here(&spec, &Target::CurrentThread).err();
+        }
+        native
+    }
+
+    /// Returns the tables of the CPUs.
+    pub(super) fn tables(&self) -> Vec<CpuTable> {
+        self.cpus.iter().map(|cpu| cpu.table.clone()).collect()
+    }
+
+    /// Returns true if no event is selected.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cpus.iter().all(|cpu| {
+            cpu.events.is_empty() && cpu.generalized.is_empty() && cpu.presets.is_empty()
+        })
+    }
+
+    /// Returns the ids of the CPUs.
+    pub(super) fn ids(&self) -> String {
+        let ids: Vec<_> = self.cpus.iter().map(|cpu| cpu.table.id()).collect();
+        ids.join(" and ")
+    }
+
+    /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with
+    /// the names of its masks.
+    pub(super) fn section(
+        &self,
+        selection: &ListFilter,
+        fold: bool,
+        descriptions: Descriptions,
+        layout: Layout,
+    ) -> String {
+        let mut text = String::new();
+        if let Some(why) = &self.unknown {
+            let heading = layout.bold("Native events");
+            let _ = writeln!(text, "\n{heading}: none listed\n  why:  {why}");
+        }
+        for cpu in self.cpus.iter().filter(|cpu| !cpu.events.is_empty()) {
+            let heading = format!("Native events of {} ({})", cpu.table.id(), cpu.table.name());
+            let opens = if self.refused.is_some() {
+                ", none available here"
+            } else {
+                ""
+            };
+            let count = cpu.events.len();
+            let _ = writeln!(text, "\n{}: {count}{opens}", layout.bold(&heading));
+            if let Some(error) = &self.refused {
+                let _ = writeln!(text, "  why:  {}", super::report::reason(error));
+            }
+            if fold {
+                text += &folded(&cpu.events, layout);
+                text += "  `quipu list native` lists them with codes, masks and constraints.\n";
+            } else {
+                let events = cpu.events.iter();
+                text.extend(events.map(|event| described(event, descriptions, layout)));
+            }
+        }
+        for cpu in &self.cpus {
+            // Who searches for a preset is told why there is none.
+            let mut presets = cpu
+                .presets
+                .iter()
+                .filter(|preset| !selection.is_everything() || preset.formula.is_ok())
+                .peekable();
+            if presets.peek().is_some() {
+                let heading = format!("Presets on {}", cpu.table.id());
+                let _ = writeln!(text, "\n{}:", layout.bold(&heading));
+                let shown = if fold {
+                    Descriptions::None
+                } else {
+                    descriptions
+                };
+                text.extend(presets.map(|preset| preset_lines(preset, shown, layout)));
+            }
+        }
+        text
+    }
+
+    /// Returns the full listing, CPU by CPU.
+    pub(super) fn text(&self, descriptions: Descriptions, layout: Layout) -> String {
+        let mut text = String::new();
+        for cpu in &self.cpus {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let heading = format!("{} ({})", cpu.table.id(), cpu.table.name());
+            let _ = writeln!(text, "{}", layout.bold(&heading));
+            let events = cpu.events.iter();
+            text.extend(events.map(|event| described(event, descriptions, layout)));
+            for generalized in &cpu.generalized {
+                let name = &generalized.name;
+                text += &match &generalized.event {
+                    Ok(event) => named(name, " = ", event, layout.without_colour()),
+                    Err(reason) => named(name, "  ", reason, layout),
+                };
+                text += &descriptions.lines(generalized.description().as_deref(), layout);
+            }
+            let presets = cpu.presets.iter();
+            text.extend(presets.map(|preset| preset_lines(preset, descriptions, layout)));
+        }
+        text
+    }
+
+    /// Returns the native events as JSON objects.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let of_cpu = |cpu: &Cpu| -> Vec<Value> {
+            let events = cpu.events.iter();
+            events.map(|event| object(&cpu.table, event)).collect()
+        };
+        self.cpus.iter().flat_map(of_cpu).collect()
+    }
+
+    /// Events and presets as objects of the whole listing.
+    pub(super) fn entries(&self) -> Vec<Value> {
+        let state = match (&self.refused, self.cpus.is_empty()) {
+            (Some(error), _) => {
+                json!({ "state": "refused", "reason": super::report::reason(error) })
+            }
+            _ => json!({ "state": "not probed" }),
+        };
+        let mut entries = Vec::new();
+        for cpu in &self.cpus {
+            for event in &cpu.events {
+                let mut entry = state.clone();
+                entry["event"] = event.name.as_str().into();
+                entry["EventName"] = event.name.as_str().into();
+                entry["BriefDescription"] = event.description().into();
+                if let Some(long) = event.long_description() {
+                    entry["PublicDescription"] = long.into();
+                }
+                entry["kind"] = "native".into();
+                entry["native"] = object(&cpu.table, event);
+                entries.push(entry);
+            }
+            for preset in &cpu.presets {
+                let mut entry = json!({
+                    "event": preset.name,
+                    "EventName": preset.name,
+                    "BriefDescription": preset.description(),
+                    "kind": "preset",
+                    "cpu": cpu.table.id(),
+                });
+                match &preset.formula {
+                    Ok(formula) => entry["formula"] = formula.to_string().into(),
+                    Err(reason) => entry["reason"] = reason.as_str().into(),
+                }
+                entries.push(entry);
+            }
+        }
+        entries
+    }
+}
+
+/// Returns an event a line, with the names of its masks and the counters that all of them need.
+fn folded(events: &[EventDetails], layout: Layout) -> String {
+    let mut text = String::new();
+    for event in events.chunk_by(|a, b| a.event.eq_ignore_ascii_case(&b.event)) {
+        let name = &event[0].event;
+        let masks: Vec<&str> = event
+            .iter()
+            .map(|event| event.mask.as_str())
+            .filter(|mask| !mask.is_empty())
+            .collect();
+        let mut remark = masks.join(", ");
+        let countable = || event.iter().filter(|event| !event.needs_mask);
+        let slots = countable().map(|event| event.slots).reduce(SlotSet::union);
+        if let Some(counters) = slots.and_then(counters) {
+            let _ = write!(remark, " (counters {counters})");
+        }
+        let line = named(name, "  ", remark.trim_start(), layout.without_colour());
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// Returns a preset with its formula, or with the reason why it has none, which says what it counts.
+fn preset_lines(preset: &PresetEvent, descriptions: Descriptions, layout: Layout) -> String {
+    match &preset.formula {
+        Ok(formula) => {
+            let description = descriptions.lines(preset.description(), layout);
+            let formula = formula.to_string();
+            named(&preset.name, " = ", &formula, layout.without_colour()) + &description
+        }
+        Err(reason) => named(&preset.name, "  ", reason, layout),
+    }
+}
+
+/// Returns an event with its description.
+fn described(event: &EventDetails, descriptions: Descriptions, layout: Layout) -> String {
+    let long = || event.long_description();
+    line(event, layout) + &descriptions.of(event.description(), long, layout)
+}
+
+fn line(event: &EventDetails, layout: Layout) -> String {
+    if event.needs_mask {
+        return named(&event.name, "  ", "with a mask of those below", layout);
+    }
+    let mut facts = vec![format!("event {:#04x}", event.code)];
+    if !event.mask.is_empty() || event.unit_mask != 0 {
+        facts.push(format!("mask {:#04x}", event.unit_mask));
+    }
+    if event.counter_mask != 0 {
+        facts.push(format!("counter mask {}", event.counter_mask));
+    }
+    facts.extend(event.flags.iter().map(|flag| (*flag).to_owned()));
+    if let Some((register, value)) = event.register {
+        facts.push(format!("register {register:#x} = {value:#x}"));
+    }
+    if let Some(counters) = counters(event.slots) {
+        facts.push(format!("counters {counters}"));
+    }
+    if event.is_default {
+        facts.push("default".to_owned());
+    }
+    if event.is_deprecated {
+        facts.push("deprecated".to_owned());
+    }
+    if let Some(same_as) = &event.same_as {
+        facts.push(format!("same as {same_as}"));
+    }
+    if !event.errata.is_empty() {
+        facts.push(format!("errata {}", event.errata.join(", ")));
+    }
+    named(&event.name, "  ", &facts.join("; "), layout)
+}
+
+fn object(table: &CpuTable, event: &EventDetails) -> Value {
+    json!({
+        "cpu": table.id(),
+        "name": event.name,
+        "event": event.event,
+        "mask": event.mask,
+        "code": event.code,
+        "unit_mask": event.unit_mask,
+        "counter_mask": event.counter_mask,
+        "flags": event.flags,
+        "counters": counters(event.slots),
+        "register": event.register.map(|(address, value)| json!({ "address": address, "value": value })),
+        "needs_mask": event.needs_mask,
+        "default": event.is_default,
+        "deprecated": event.is_deprecated,
+        "same_as": event.same_as,
+        "errata": event.errata,
+        "BriefDescription": event.description(),
+        "PublicDescription": event.long_description(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_events::Database;
+
+    #[test]
+    fn folded_events_have_one_line_with_masks_and_counters() {
+        let table = Database::embedded().cpu("intel-p6").expect("it is there");
+        let mut events = table.events();
+        events.retain(|event| {
+            ["L2_LD", "FP_ASSIST", "SEGMENT_REG_LOADS"].contains(&event.event.as_str())
+        });
+        assert_eq!(
+            folded(&events, Layout::PLAIN),
+            "  FP_ASSIST  (counters 1)\n  L2_LD  E, I, M, MESI, S\n  SEGMENT_REG_LOADS\n"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! The command `quipu`, run as people run it.
+
+mod events;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod forbidden;
+mod help;
+mod info;
+#[cfg(unix)]
+mod interrupted;
+mod list;
+#[cfg(unix)]
+mod pctr;
+#[cfg(target_os = "linux")]
+mod perf;
+mod printed;
+#[cfg(target_os = "linux")]
+mod record;
+mod report;
+mod report_of_chains;
+#[cfg(target_os = "linux")]
+mod stat;
+#[cfg(unix)]
+mod stat_on_cpus;

@@ -1,0 +1,268 @@
+//! `quipu script`, whose lines are those of `perf script`.
+
+use serde_json::Value;
+
+use super::peer::{perf, recorded_by_perf};
+use super::{Bench, quipu, skip, stderr, stdout};
+
+/// Computes, touches fresh pages, waits and has a child: code of the program, of libraries and of the kernel.
+const WORK: &str = r"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void turn(long n) { for (volatile long i = 0; i < n; i++); }
+void work(void) { turn(2000); char *p = malloc(300000); memset(p, 1, 300000); free(p); }
+int main(void) {
+    for (int i = 0; i < 300; i++) work();
+    if (fork() == 0) { for (int i = 0; i < 300; i++) work(); _exit(0); }
+    usleep(1000);
+    wait(0);
+    return 0;
+}
+";
+
+fn script(bench: &Bench, arguments: &[&str]) -> std::process::Output {
+    quipu()
+        .current_dir(bench.directory.path())
+        .arg("script")
+        .args(arguments)
+        .output()
+        .expect("it starts")
+}
+
+/// Returns true if the lines of a chain are of one instruction of the kernel, whose function has both names: perf takes the last
+/// that the kernel lists, quipu the one with the fewest underscores in front.
+fn is_kernel_function_of_two_names(ours: &str, theirs: &str) -> bool {
+    let kernel = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let function = |line: &str| {
+        let rest = line.strip_suffix(" ([kernel.kallsyms])")?;
+        let (address, rest) = rest.trim_start().split_once(' ')?;
+        let (name, offset) = rest.rsplit_once('+')?;
+        let start = kernel.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let start = words.next()?;
+            (words.nth(1) == Some(name)).then(|| start.to_owned())
+        });
+        Some((address.to_owned(), offset.to_owned(), start?))
+    };
+    function(ours).is_some_and(|place| function(theirs) == Some(place))
+}
+
+/// Compares the lines of both for a file; returns how many there are.
+fn compare(bench: &Bench, file: &str, options: &[&str]) -> usize {
+    let arguments = [&["-i", file], options].concat();
+    let theirs = perf(bench, &[&["script"], &arguments[..]].concat()).expect("it recorded");
+    let ours = script(bench, &arguments);
+    assert!(ours.status.success(), "{options:?}: {}", stderr(&ours));
+    let (ours, theirs) = (stdout(&ours), stdout(&theirs));
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{options:?}");
+    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
+        // Stubs for linking, which have no symbols, get names from perf.
+        if ours != theirs && !theirs.contains("@plt") {
+            let is_right = is_kernel_function_of_two_names(ours, theirs);
+            assert!(is_right, "{file} {options:?}: {ours:?}, {theirs:?}");
+        }
+    }
+    ours.lines().count()
+}
+
+/// Records the program by perf; the reason why not.
+fn recorded(bench: &Bench, options: &[&str]) -> Result<(), String> {
+    bench.compile("worker", WORK)?;
+    let program = bench.path("worker").to_string_lossy().into_owned();
+    recorded_by_perf(bench, &program, options)
+}
+
+#[test]
+fn lines_are_those_of_perf() {
+    const TEST: &str = "lines_are_those_of_perf";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    for (recording, scripts) in [
+        (
+            &["-e", "cpu-clock", "-F", "2000"][..],
+            &[
+                &[][..],
+                &["--ns"],
+                &["-F", "comm,pid,tid,time,ip,sym"],
+                &["-F", "-dso,-symoff"],
+                &["--comms", "nosuch"],
+            ][..],
+        ),
+        (
+            &["-e", "cpu-clock", "-F", "2000", "-g"],
+            &[&[], &["-G"], &["--max-stack", "2"], &["-F", "ip,sym,dso"]],
+        ),
+        (
+            &["-e", "page-faults", "-c", "1", "-d"],
+            &[&[], &["-F", "comm,event,addr"], &["-F", "sw:time,period"]],
+        ),
+        (
+            &["-e", "sched:*,raw_syscalls:*,signal:*,task:*"],
+            &[
+                &[],
+                &["-F", "+ip"],
+                &["-C", "0"],
+                &["-F", "trace:event,trace"],
+            ],
+        ),
+        (
+            &[
+                "-e",
+                "cpu-clock,page-faults,sched:sched_switch",
+                "-g",
+                "-F",
+                "1000",
+            ],
+            &[&[], &["-F", "trace:comm,ip,sym"]],
+        ),
+    ] {
+        if let Err(reason) = recorded(&bench, recording) {
+            skip(TEST, format_args!("{recording:?}: {reason}"));
+            continue;
+        }
+        let lines = scripts
+            .iter()
+            .map(|options| compare(&bench, "p.data", options));
+        let lines: usize = lines.sum();
+        assert!(lines > 10, "{recording:?}");
+    }
+}
+
+#[test]
+fn lines_of_own_files_and_of_a_time_are_those_of_perf() {
+    const TEST: &str = "lines_of_own_files_and_of_a_time_are_those_of_perf";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.record(
+        &["-e", "page-faults:u", "-c", "1", "-g", "-d"],
+        &bench.program(),
+    );
+    if perf(&bench, &["version"]).is_none() {
+        return skip(TEST, "perf does not start here");
+    }
+    let all = compare(&bench, "perf.data", &["-G"]);
+    assert!(all > 400, "{all}");
+    compare(&bench, "perf.data", &["-F", "+addr,-symoff"]);
+    let text = stdout(&script(&bench, &["-G", "--ns", "-F", "time"]));
+    let times: Vec<_> = text
+        .lines()
+        .map(|line| line.trim_end_matches(": ").trim())
+        .collect();
+    let some = format!("{},{}", times[all / 4], times[all / 2]);
+    let chosen = compare(&bench, "perf.data", &["-G", "--time", &some]);
+    assert!(
+        (all / 4..=all / 4 + 2).contains(&chosen),
+        "{chosen} of {all}"
+    );
+}
+
+#[test]
+fn objects_have_the_fields_of_tracepoints_and_the_functions_of_chains() {
+    const TEST: &str = "objects_have_the_fields_of_tracepoints_and_the_functions_of_chains";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let rows = |options: &[&str]| -> Vec<Value> {
+        let output = script(&bench, &[&["-j"], options].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stdout(&output);
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("an object"))
+            .collect()
+    };
+    bench.record(
+        &["-e", "page-faults:u", "-c", "1", "-g", "-d"],
+        &bench.program(),
+    );
+    let hot = rows(&["--symbols", "hot"]);
+    assert!(hot.len() >= 300, "{}", hot.len());
+    for row in &hot {
+        let names: Vec<_> = (0..3)
+            .map(|at| row["frames"][at]["symbol"].as_str())
+            .collect();
+        assert_eq!(names, [Some("hot"), Some("work"), Some("main")], "{row}");
+        assert!(
+            row["address"]
+                .as_str()
+                .is_some_and(|text| text.starts_with("0x")),
+            "{row}"
+        );
+        assert_eq!(
+            (&row["period"], &row["command"]),
+            (&1.into(), &"program".into())
+        );
+    }
+    let recorded = bench.record(&["-e", "sched:sched_process_exec"], "true");
+    if recorded.status.code() == Some(125) {
+        return skip(TEST, stderr(&recorded).trim());
+    }
+    let exec = rows(&[]);
+    let name = exec[0]["fields"]["filename"].as_str();
+    assert!(name.is_some_and(|name| name.ends_with("true")), "{exec:?}");
+    assert_eq!(exec[0]["fields"]["pid"], exec[0]["pid"]);
+}
+
+#[test]
+fn what_samples_do_not_have_is_refused() {
+    const TEST: &str = "what_samples_do_not_have_is_refused";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.record(&["-e", "page-faults:u", "-c", "1"], &bench.program());
+    for (options, status, word) in [
+        (&["-F", "addr"][..], 2, "record -d records it"),
+        (&["-F", "nosuch"], 2, "there is no such field"),
+        (&["-F", "brstackinsn"], 2, "that is not here"),
+        (&["--time", "x"], 2, "the first and the last second"),
+        (&["-i", "nosuch"], 125, "there is no such file"),
+    ] {
+        let output = script(&bench, options);
+        assert_eq!(output.status.code(), Some(status), "{options:?}");
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{options:?}");
+    }
+}
+
+#[test]
+fn a_stream_is_read_from_standard_input() {
+    const TEST: &str = "a_stream_is_read_from_standard_input";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let program = bench.program();
+    let arguments = [
+        "record",
+        "-q",
+        "-e",
+        "page-faults:u",
+        "-c",
+        "1",
+        "-o",
+        "-",
+        "--",
+        &program,
+    ];
+    let Some(stream) = perf(&bench, &arguments) else {
+        return skip(TEST, "perf does not start here");
+    };
+    std::fs::write(bench.path("stream"), &stream.stdout).expect("written");
+    let ours = quipu()
+        .args(["script", "-i", "-"])
+        .write_stdin(stream.stdout)
+        .output()
+        .expect("it starts");
+    let theirs = perf(&bench, &["script", "-i", "stream"]).expect("it recorded");
+    let (ours, theirs) = (stdout(&ours), stdout(&theirs));
+    let without_stubs = |text: &str| {
+        text.lines()
+            .filter(|l| l.contains(" hot+"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(without_stubs(&ours), without_stubs(&theirs));
+    assert!(without_stubs(&ours).len() >= 300, "{ours}");
+}

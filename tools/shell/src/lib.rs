@@ -1,0 +1,24 @@
+//! Habits of a command that measures: failures with an exit status, text for terminals, numbers of options, targets,
+//! `--control`, signals, and the process of the measured command.
+#![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[cfg(unix)]
+pub mod command;
+#[cfg(unix)]
+pub mod control;
+pub mod event_files;
+mod failure;
+pub mod numbers;
+#[cfg(unix)]
+pub mod signals;
+#[cfg(unix)]
+pub mod target;
+#[cfg(unix)]
+pub mod tasks;
+pub mod terminal;
+mod tracepoints;
+
+pub use failure::Failure;
+pub use tracepoints::WithTracepoints;

@@ -1,0 +1,120 @@
+//! Signals: Ctrl-C ends a measurement, it does not lose it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::unistd::{getpgrp, tcgetpgrp};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::{flag, low_level::pipe};
+
+use crate::Failure;
+
+/// The signals that end a measurement. A terminal sends SIGINT and SIGQUIT to the measured command as well. Those that
+/// come to this process alone are passed on to the command.
+pub struct Signals {
+    /// The last signal.
+    last: Arc<AtomicUsize>,
+    /// Ends a sleep.
+    wake: UnixStream,
+    /// The signal that the command has been told of, if it has to be told.
+    passed_on: Option<i32>,
+}
+
+impl Signals {
+    /// Installs the handlers: from here on the signals are noted and no longer end this process. A file that grows beyond the
+    /// limit of the process is a failed write (SIGXFSZ, setrlimit(2)).
+    pub fn watch() -> Result<Self, Failure> {
+        Self::register().map_err(|e| {
+            let hint = match e.raw_os_error() == Some(Errno::EMFILE as i32) {
+                true => ": quipu needs some 12 files beside those of its events; raise the limit (ulimit -n 64)",
+                false => "",
+            };
+            Failure::new(format_args!("cannot handle signals: {e}{hint}"))
+        })
+    }
+
+    fn register() -> io::Result<Self> {
+        let (wake, waker) = UnixStream::pair()?;
+        let signals = Self {
+            last: Arc::default(),
+            wake,
+            passed_on: None,
+        };
+        for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+            // As nohup(1) has it, and then the command ignores it too. Shells without job control have SIGINT ignored in
+            // the background, where it is meant for those who read a terminal.
+            if signal == SIGHUP && is_ignored(signal) {
+                continue;
+            }
+            flag::register_usize(signal, Arc::clone(&signals.last), signal as usize)?;
+            pipe::register(signal, waker.try_clone()?)?;
+        }
+        flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        Ok(signals)
+    }
+
+    /// Returns the last signal that asks the measurement to end.
+    pub fn last(&self) -> Option<i32> {
+        i32::try_from(self.last.load(Ordering::Relaxed))
+            .ok()
+            .filter(|signal| *signal != 0)
+    }
+
+    /// Returns true if a signal asks the measurement to end.
+    pub fn arrived(&self) -> bool {
+        self.last().is_some()
+    }
+
+    /// Returns a signal that the measured command has to be told of; each once.
+    pub fn take_to_pass_on(&mut self) -> Option<i32> {
+        let signal = self.last()?;
+        let told = self.passed_on.replace(signal) == Some(signal);
+        let by_terminal = [SIGINT, SIGQUIT].contains(&signal) && is_in_foreground();
+        (!told && !by_terminal).then_some(signal)
+    }
+
+    /// Sleeps until a signal arrives, but not longer than `timeout`.
+    pub fn sleep(&self, timeout: Duration) {
+        if self.arrived() || timeout.is_zero() {
+            return;
+        }
+        let waited = self
+            .wake
+            .set_read_timeout(Some(timeout))
+            .and_then(|()| (&self.wake).read(&mut [0]));
+        if let Err(e) = waited
+            && !matches!(
+                e.kind(),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+            )
+        {
+            std::thread::sleep(timeout);
+        }
+    }
+}
+
+/// Returns true if a signal was ignored when this process was started, where the system tells that in text
+/// (`proc_pid_status(5)`).
+fn is_ignored(signal: i32) -> bool {
+    // The kernel writes it anew for each read(2) of a part.
+    let mut status = String::with_capacity(4096);
+    let read =
+        File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));
+    if read.is_err() {
+        return false;
+    }
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (signal - 1) != 0)
+}
+
+/// Returns true if this process belongs to the foreground process group of its terminal, whose Ctrl-C the command gets too.
+fn is_in_foreground() -> bool {
+    let terminal = File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}

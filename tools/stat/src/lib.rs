@@ -1,0 +1,106 @@
+//! `quipu stat`: counts what a command, a process or the whole machine does, and reports it.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+// They panic where the stream cannot be written to.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+// `run` is the interface. The other public items are there for the tests of this crate.
+#[doc(hidden)]
+pub mod aggregate;
+#[doc(hidden)]
+pub mod backend;
+mod clock;
+#[doc(hidden)]
+pub mod derived;
+#[doc(hidden)]
+pub mod events;
+mod file;
+#[doc(hidden)]
+pub mod lines;
+#[doc(hidden)]
+pub mod metrics;
+mod names;
+#[doc(hidden)]
+pub mod notes;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
+pub mod overhead;
+#[doc(hidden)]
+pub mod plan;
+#[doc(hidden)]
+pub mod repeat;
+#[doc(hidden)]
+pub mod report;
+#[doc(hidden)]
+pub mod rows;
+#[doc(hidden)]
+pub mod run;
+#[doc(hidden)]
+pub mod sets;
+#[doc(hidden)]
+pub mod simulated;
+mod system;
+#[doc(hidden)]
+pub mod tool_events;
+
+use std::process::ExitCode;
+
+pub use file::Stat;
+use file::{Keep, OfFile};
+
+#[doc(hidden)]
+pub use aggregate::{AggregateBy, Aggregation};
+#[doc(hidden)]
+pub use backend::Backends;
+#[doc(hidden)]
+pub use lines::Lines;
+#[doc(hidden)]
+pub use notes::{Note, notes};
+#[doc(hidden)]
+pub use options::{FormOptions, Options, PlaceOptions};
+#[doc(hidden)]
+pub use plan::Plan;
+#[doc(hidden)]
+pub use report::Output;
+#[doc(hidden)]
+pub use rows::Row;
+#[doc(hidden)]
+pub use run::Session;
+#[doc(hidden)]
+pub use sets::{Sets, Snapshot};
+
+use quipu_shell::Failure;
+use quipu_shell::terminal;
+
+/// Counts and reports; the exit status is the measured command's.
+pub fn run(stat: &Stat) -> Result<ExitCode, Failure> {
+    match &stat.file {
+        None => count(&stat.counting, None),
+        Some(OfFile::Record(options)) => {
+            let keeper = file::keeper(options)?;
+            let mut options = (**options).clone();
+            options.quiet |= file::is_stream(&options);
+            count(&options, Some(keeper))
+        }
+        Some(OfFile::Report(options)) => file::report(options),
+    }
+}
+
+fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, Failure> {
+    if options.overhead {
+        return overhead::run(options);
+    }
+    let plan = Plan::new(options)?;
+    // With a keeper, what is named is its file.
+    let file = options.output.clone().filter(|_| keeper.is_none());
+    let output = Output::open_to(options, file)?;
+    let backends = Backends::of(&plan)?;
+    let mut session = Session::new(&plan, &backends, output)?;
+    session.keeper = keeper;
+    let status = session.run()?;
+    for line in plan.restore_warnings(&backends) {
+        terminal::warn(line);
+    }
+    Ok(status)
+}
