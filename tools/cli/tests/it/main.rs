@@ -13,9 +13,9 @@ mod interrupted;
 mod list;
 #[cfg(unix)]
 mod pctr;
-mod printed;
 #[cfg(target_os = "linux")]
 mod perf;
+mod printed;
 #[cfg(target_os = "linux")]
 mod record;
 mod report;
