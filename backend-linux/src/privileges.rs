@@ -161,7 +161,8 @@ impl Privileges {
         Self {
             perf_event_paranoid: file(root, "proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
-            capabilities: field(&status, "CapEff").and_then(|bits| kernel_file::number(bits, 16)),
+            capabilities: field(&status, "CapEff")
+                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
                 let all = [Some("0"), Some("0"), Some("4294967295"), None];
@@ -268,7 +269,7 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let bound = |at| match word(line, at)? {
         "unlimited" => Some(None),
-        number => kernel_file::number(number, 10).map(Some),
+        number => number.parse().ok().map(Some),
     };
     Some(Limit {
         soft: bound(0)?,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::{CounterFd, Process, last_errno, page_size};
-use crate::user_read::UserPage;
+use crate::user_page::UserPage;
 
 /// The access to mapped pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
