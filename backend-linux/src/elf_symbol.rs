@@ -72,7 +72,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt as _;
 
-    #[inline(never)]
     fn landmark_of_this_test(n: u64) -> u64 {
         std::hint::black_box(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

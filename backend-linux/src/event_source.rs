@@ -55,8 +55,6 @@ impl EventSource {
         }
     }
 
-    #[cold]
-    #[inline(never)]
     fn find_core_pmus(&self) -> &[CorePmu] {
         self.core_pmus.get_or_init(|| self.pmus.core_pmus())
     }

@@ -154,7 +154,6 @@ impl Privileges {
         Self::rights_under(Path::new("/"), has_cpu_pmu)
     }
 
-    #[inline(never)]
     fn rights_under(root: &Path, has_cpu_pmu: bool) -> Self {
         let status = file(root, "proc/self/status").unwrap_or_default();
         let limits = file(root, "proc/self/limits").unwrap_or_default();
@@ -249,13 +248,11 @@ fn cpuinfo(root: &Path) -> String {
 }
 
 /// Returns the text of a file below a directory, if it can be read.
-#[inline(never)]
 fn file(root: &Path, path: &str) -> Option<String> {
     kernel_file::read(&root.join(path)).ok()
 }
 
 /// The value of `name:` in a file of such lines.
-#[inline(never)]
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -264,7 +261,6 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The soft and hard limit in a line of `/proc/self/limits`.
-#[inline(never)]
 fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let bound = |at| match word(line, at)? {
@@ -278,7 +274,6 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
 }
 
 /// The word at a position among those of a text.
-#[inline(never)]
 pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
     let mut rest = text;
     let mut words = 0;
@@ -296,7 +291,6 @@ pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
 
 /// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
 /// MIDR only.
-#[inline(never)]
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu model", "uarch", "cpu"]
         .iter()

@@ -102,7 +102,6 @@ impl SysfsPmus {
         pmus
     }
 
-    #[inline(never)]
     fn core_pmu(&self, name: String) -> Option<CorePmu> {
         let cpus = match self.cpu_list(&name, "cpus").ok()? {
             Some(cpus) if cpus.is_empty() => return None,
@@ -122,7 +121,6 @@ impl SysfsPmus {
         u64::from_str_radix(text.strip_prefix("event=0x")?, 16).ok()
     }
 
-    #[inline(never)]
     fn file(&self, pmu: &str, file: &str) -> PathBuf {
         self.root.join(pmu).join(file)
     }

@@ -180,8 +180,6 @@ fn no_such_process(target: &Target, e: &io::Error) -> Error {
     }
 }
 
-#[cold]
-#[inline(never)]
 fn attempted(target: &Target) -> String {
     match target {
         Target::Process(_) | Target::Thread(_) => format!("count {target}"),
@@ -191,7 +189,6 @@ fn attempted(target: &Target) -> String {
 
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
 /// system.
-#[inline(never)]
 fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let fail = |kind| Error::new(kind, attempted(target));
     let full = if path.is_absolute() {

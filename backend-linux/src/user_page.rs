@@ -221,7 +221,6 @@ impl UserPage {
     /// `None` when one of them is not on the PMU, its page does not allow it, or the pages do not
     /// come to rest; what `found` was told does not count then. Such a group has to be read with
     /// read(2).
-    #[inline]
     pub fn read_group<'a>(
         &self,
         others: &(impl Iterator<Item = &'a Self> + Clone),

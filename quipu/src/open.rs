@@ -229,13 +229,11 @@ pub(crate) fn may_open_apart(error: &Error) -> bool {
 }
 
 /// Returns a member of a group in a group of its own.
-#[inline(never)]
 pub(crate) fn alone(member: &EventSpec, group: &GroupSpec) -> GroupSpec {
     GroupSpec::single(member.clone()).with_attributes(group.attributes)
 }
 
 /// Returns the same events in user mode only.
-#[inline(never)]
 fn restricted_to_user(spec: &GroupSpec) -> GroupSpec {
     let mut spec = spec.clone();
     for member in &mut spec.members {

@@ -216,7 +216,6 @@ fn count(group: &mut KernelGroup, members: usize, turns: u64) -> Option<Vec<Read
     counted.iter().all(whole).then_some(counted)
 }
 
-#[inline(never)]
 fn work(turns: u64) {
     let mut turn = 0;
     while turn < turns {

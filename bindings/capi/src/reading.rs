@@ -207,7 +207,6 @@ impl OpenSet {
 
     /// The readings of the events of a run, as they were last read; none of an event of another form, and where
     /// they could not be read.
-    #[inline]
     fn readings_of(&self, run: &Run) -> &[Reading] {
         let buffer = self.counts.buffer(run.group).and_then(Result::ok);
         let readings = buffer.and_then(|buffer| buffer[0].get(run.members.clone()));
@@ -215,7 +214,6 @@ impl OpenSet {
     }
 
     /// The total of an event that is not one reading.
-    #[cold]
     fn composed(&self, index: usize) -> quipu_count {
         if let Some(status) = self.events[index].without_total() {
             return quipu_count::refused(status);
@@ -236,7 +234,6 @@ impl OpenSet {
     }
 
     /// Hands out every reading as it was last read, with its position.
-    #[inline]
     fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
         for (group, spans) in self.spans.iter().enumerate() {
             match self.counts.buffer(group) {
@@ -313,13 +310,11 @@ impl OpenEvent {
     }
 }
 
-#[cold]
 fn no_such_event() -> Error {
     Error::new(ErrorKind::InvalidConfiguration, "read an event")
         .with_reason("the set has no event of that number")
 }
 
-#[cold]
 fn wrong_length(length: usize, wanted: usize, of: &str) -> Failure {
     Failure::invalid(
         "use the array",
