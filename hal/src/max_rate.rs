@@ -51,9 +51,13 @@ impl MaxRate {
 
     const SECOND: u128 = 1_000_000_000;
 
-    /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0.
+    /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0, and for 2^63
+    /// and more, which nothing comes near.
     pub const fn per_second(increments: u64) -> Self {
-        Self(increments)
+        match increments > i64::MAX as u64 {
+            true => Self::NONE,
+            false => Self(increments),
+        }
     }
 
     /// Returns the bound of an event that adds at most so many in a cycle, of clocks up to 10 GHz.
@@ -73,7 +77,7 @@ impl MaxRate {
     #[must_use]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
         let time = time_running as u128 + Self::LAG as u128;
-        self.0 == 0 || value as u128 * Self::SECOND <= time.saturating_mul(self.0 as u128)
+        self.0 == 0 || value as u128 * Self::SECOND <= time * self.0 as u128
     }
 
     /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized

@@ -121,7 +121,8 @@ impl EventSetBuilder {
         let id = EventId(self.requests.iter().map(|group| group.members.len()).sum());
         self.events(event)?;
         let added = self.requests[requests..].iter();
-        match added.map(|group| group.members.len()).sum() {
+        let added: usize = added.map(|group| group.members.len()).sum();
+        match added {
             1 => Ok(id),
             events => {
                 self.requests.truncate(requests);

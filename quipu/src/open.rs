@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::Machine;
 use quipu_hal::{
     Backend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
     Target, TargetKinds,

@@ -2,7 +2,7 @@
 
 use crate::machine::{FreshPages, backend, move_to_cpu, open, read, skip, user};
 use quipu_hal::{
-    Attributes, Backend, Count, Features, GroupSpec, Simultaneity, Software, Target, TargetKinds,
+    Attributes, Backend, Features, GroupSpec, Simultaneity, Software, Target, TargetKinds,
 };
 use quipu_linux::topology::Topology;
 

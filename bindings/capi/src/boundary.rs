@@ -13,18 +13,13 @@ use crate::quipu_status::{self, QUIPU_OK};
 
 /// Runs what a function does: a failure becomes the thread's last error, and so does a panic.
 pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Failure>) -> quipu_status {
-    contained(|| settled(call()))
-}
-
-/// Runs what a function does, whose failures are [settled]: a panic becomes the thread's last error.
-pub(crate) fn contained(call: impl FnOnce() -> quipu_status) -> quipu_status {
     // What a panic leaves behind is dropped or given back; nothing of it is looked at again but objects
     // in their tables, which keep no state that a panic could break their soundness by.
-    panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(panicked)
+    panic::catch_unwind(AssertUnwindSafe(|| settled(call()))).unwrap_or_else(panicked)
 }
 
 /// Returns the status of an outcome: a failure becomes the thread's last error.
-pub(crate) fn settled(outcome: Result<(), Failure>) -> quipu_status {
+fn settled(outcome: Result<(), Failure>) -> quipu_status {
     match outcome {
         Ok(()) => QUIPU_OK,
         Err(failure) => remember(failure),
@@ -244,7 +239,7 @@ pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Fail
 }
 
 /// Returns true if a pointer is not null and is aligned for a `T`.
-pub(crate) fn is_usable<T>(pointer: *const T) -> bool {
+fn is_usable<T>(pointer: *const T) -> bool {
     !pointer.is_null() && pointer.is_aligned()
 }
 

@@ -5,10 +5,10 @@ use std::ffi::c_int;
 use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
-use crate::boundary::{borrow, check_array, check_pointer, contained, guarded, is_usable, settled};
+use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, Run, quipu_set, with_open};
 
 /// Kinds of values.
 #[repr(u32)]
