@@ -121,13 +121,10 @@ struct Inner {
 // Errors are made in hundreds of places and seldom: out of line, a place is a call.
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
-    #[cold]
     pub fn new(kind: ErrorKind, attempted: impl Into<String>) -> Self {
         Self::of(kind, attempted.into())
     }
 
-    #[cold]
-    #[inline(never)]
     fn of(kind: ErrorKind, attempted: String) -> Self {
         Self(Arc::new(Inner {
             kind,
@@ -140,14 +137,11 @@ impl Error {
     }
 
     /// Returns what it says, to be changed.
-    #[inline(never)]
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.0)
     }
 
     /// Sets the operating system's error number.
-    #[cold]
-    #[inline(never)]
     #[must_use]
     pub fn with_errno(mut self, errno: i32) -> Self {
         self.inner().os = Some(OsError(errno));
@@ -155,8 +149,6 @@ impl Error {
     }
 
     /// Adds the number of an operating system's error, or its text as the reason if it has none.
-    #[cold]
-    #[inline(never)]
     #[must_use]
     pub fn with_io_error(self, e: &io::Error) -> Self {
         match e.raw_os_error() {
@@ -166,36 +158,28 @@ impl Error {
     }
 
     /// Sets the reason: what is the matter, in a phrase.
-    #[cold]
     #[must_use]
     pub fn with_reason(self, reason: impl Into<String>) -> Self {
         self.because(reason.into())
     }
 
-    #[cold]
-    #[inline(never)]
     fn because(mut self, reason: String) -> Self {
         self.inner().reason = Some(reason);
         self
     }
 
     /// Sets the hint: what a person can do about it on this machine.
-    #[cold]
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         self.hinting(hint.into())
     }
 
-    #[cold]
-    #[inline(never)]
     fn hinting(mut self, hint: String) -> Self {
         self.inner().hint = Some(hint);
         self
     }
 
     /// Sets the group member (by position) that caused it.
-    #[cold]
-    #[inline(never)]
     #[must_use]
     pub fn with_member(mut self, index: usize) -> Self {
         self.inner().member = Some(index);

@@ -1,7 +1,5 @@
 //! The bound on what a counter can have counted in a time, by which a counter that jumped is found out.
 
-use std::fmt;
-
 use crate::{Encoding, P5Function, PerfConfig, X86Select};
 
 /// The most that an event can occur in a time, in increments of its counter.
@@ -20,42 +18,16 @@ use crate::{Encoding, P5Function, PerfConfig, X86Select};
 ///
 /// let second = 1_000_000_000;
 /// let reading = |value| Reading::new(value, second, second).with_max_rate(MaxRate::EVENTS);
-/// assert_eq!(reading(5 * second).scaled(), Count::Exact(5_000_000_000));
-/// assert_eq!(reading(10 << 47).scaled(), Count::Jumped);
+/// assert_eq!(reading(5 * second).count(), Count::Exact(5_000_000_000));
+/// assert_eq!(reading(10 << 47).count(), Count::Jumped);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct MaxRate(
-    /// Increments a second, 0 for no bound; complemented from 2^33 on, so that the sign tells that eight in a nanosecond
-    /// are within the bound.
-    #[cfg_attr(feature = "serde", serde(with = "increments"))]
-    i64,
+    /// Increments a second, 0 for no bound.
+    u64,
 );
-
-impl fmt::Debug for MaxRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MaxRate").field(&self.rate()).finish()
-    }
-}
-
-/// Writes and reads the increments a second.
-#[cfg(feature = "serde")]
-mod increments {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use super::MaxRate;
-
-    // Serde gives the field by reference.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    pub(super) fn serialize<S: Serializer>(kept: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-        MaxRate(*kept).rate().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-        Ok(MaxRate::per_second(u64::deserialize(deserializer)?).0)
-    }
-}
 
 impl MaxRate {
     /// No bound: of what is not counted in the CPU's clock, or over an unknown time.
@@ -82,14 +54,10 @@ impl MaxRate {
     /// Returns the bound of an event that occurs at most so many times a second; [`NONE`](Self::NONE) for 0, and for 2^63
     /// and more, which nothing comes near.
     pub const fn per_second(increments: u64) -> Self {
-        let rate = match increments > i64::MAX as u64 {
-            true => 0,
-            false => increments.cast_signed(),
-        };
-        Self(match rate >> 33 {
-            0 => rate,
-            _ => !rate,
-        })
+        match increments > i64::MAX as u64 {
+            true => Self::NONE,
+            false => Self(increments),
+        }
     }
 
     /// Returns the bound of an event that adds at most so many in a cycle, of clocks up to 10 GHz.
@@ -99,57 +67,17 @@ impl MaxRate {
 
     /// Returns the increments a second, or `None` for no bound.
     pub const fn increments_per_second(self) -> Option<u64> {
-        match self.rate() {
+        match self.0 {
             0 => None,
             rate => Some(rate),
         }
     }
 
-    /// Returns the increments a second, 0 for no bound.
-    const fn rate(self) -> u64 {
-        match self.0 < 0 {
-            true => !self.0,
-            false => self.0,
-        }
-        .cast_unsigned()
-    }
-
     /// Returns true if a counter can count `value` while it runs for `time_running` nanoseconds.
     #[must_use]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
-        let rate = self.rate();
         let time = time_running as u128 + Self::LAG as u128;
-        rate == 0 || value as u128 * Self::SECOND <= time * rate as u128
-    }
-
-    /// Returns true if there is no bound, or eight in a nanosecond are within it.
-    #[inline]
-    pub(crate) const fn allows_eight(self) -> bool {
-        self.0 <= 0
-    }
-
-    /// Returns the most that a counter can count while it runs for `time_running` nanoseconds, [`u64::MAX`] where there is
-    /// no bound. What it can count by then, it can count in any longer time.
-    ///
-    /// ```
-    /// use quipu_hal::MaxRate;
-    ///
-    /// let most = MaxRate::EVENTS.most(1_000);
-    /// assert!(MaxRate::EVENTS.allows(most, 1_000) && !MaxRate::EVENTS.allows(most + 1, 1_000));
-    /// assert_eq!(MaxRate::NONE.most(1_000), u64::MAX);
-    /// ```
-    #[must_use]
-    pub const fn most(self, time_running: u64) -> u64 {
-        let rate = self.rate();
-        if rate == 0 {
-            return u64::MAX;
-        }
-        let time = time_running as u128 + Self::LAG as u128;
-        let most = time * rate as u128 / Self::SECOND;
-        match most > u64::MAX as u128 {
-            true => u64::MAX,
-            false => most as u64,
-        }
+        self.0 == 0 || value as u128 * Self::SECOND <= time * self.0 as u128
     }
 
     /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized

@@ -3,7 +3,7 @@
 use crate::{Event, Filter, OverflowSignal};
 
 /// An event, where it is to be counted, and how precisely.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EventSpec {
     /// The event to count.
@@ -64,20 +64,6 @@ impl EventSpec {
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
-    }
-}
-
-// Written out, it is one function; derived, a part of each that copies a list of them.
-impl Clone for EventSpec {
-    #[inline(never)]
-    fn clone(&self) -> Self {
-        Self {
-            event: self.event.clone(),
-            filter: self.filter,
-            precision: self.precision,
-            condition: self.condition.clone(),
-            overflow: self.overflow,
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Native events of a build without the event database: there are none.
 
-use quipu_hal::{Event, Result};
+use std::sync::Arc;
 
-use crate::preset::SharedFormula;
+use quipu_events_format::Formula;
+use quipu_hal::{Event, Result};
 
 #[derive(Debug)]
 pub(crate) struct NativeEvents;
@@ -19,7 +20,7 @@ impl NativeEvents {
         &Self
     }
 
-    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<SharedFormula>> {
+    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }
 
@@ -27,7 +28,7 @@ impl NativeEvents {
         false
     }
 
-    pub(crate) fn formula(&self, _: &str) -> Result<Option<SharedFormula>> {
+    pub(crate) fn formula(&self, _: &str) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }
 }

@@ -55,7 +55,6 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
     Ok(cpus)
 }
 
-#[inline(never)]
 fn number(text: &str) -> Option<u32> {
     bits_of(text.trim_ascii(), 10)?.try_into().ok()
 }

@@ -52,7 +52,6 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past `wanted` if it comes next.
-    #[inline(never)]
     pub(super) fn eat(&mut self, wanted: char) -> bool {
         let rest = self.rest.strip_prefix(wanted);
         self.rest = rest.unwrap_or(self.rest);
@@ -73,7 +72,6 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
-    #[inline(never)]
     pub(super) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
         let len = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(len);
@@ -97,7 +95,6 @@ impl<'t> Cursor<'t> {
     }
 
     /// The fault of finding something else than `what` here.
-    #[cold]
     pub(super) fn expected(&self, what: &str) -> Fault {
         let found = match self.peek() {
             Some(c) => format!("{c:?}"),
@@ -120,8 +117,6 @@ struct Details {
 
 impl Fault {
     /// A fault `at` this many bytes into the text.
-    #[cold]
-    #[inline(never)]
     pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
         Self(Box::new(Details {
             at,
@@ -130,15 +125,12 @@ impl Fault {
         }))
     }
 
-    #[cold]
-    #[inline(never)]
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
     /// The error of reading `text` as `what`. Long text is shown around the fault only.
-    #[cold]
     pub(super) fn into_error(self, text: &str, what: &str) -> Error {
         let Details { at, reason, hint } = *self.0;
         let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));

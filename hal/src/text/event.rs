@@ -325,7 +325,6 @@ fn taker(word: &str) -> Option<Taker> {
 }
 
 /// Splits text at its last colon.
-#[inline(never)]
 fn split_last(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':')
 }
@@ -362,7 +361,6 @@ fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Mod
     ))
 }
 
-#[cold]
 fn together(first: &str, second: &str, at: usize) -> Fault {
     Fault::new(
         at,
@@ -370,7 +368,6 @@ fn together(first: &str, second: &str, at: usize) -> Fault {
     )
 }
 
-#[cold]
 fn quote_hint(word: &str) -> String {
     const LONGEST: usize = 60;
     if word.len() <= LONGEST {
@@ -460,7 +457,6 @@ fn number(word: &str, at: usize) -> Result<u64, Fault> {
 }
 
 /// Returns the number that digits mean; `None` if it has more than 64 bits.
-#[inline(never)]
 pub(super) fn bits_of(digits: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }

@@ -64,7 +64,6 @@ impl Modifiers {
     };
 
     /// Reads `:` and letters, or nothing.
-    #[inline(never)]
     pub(super) fn after_colon(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         if cursor.eat(':') {
             let at = cursor.at();
@@ -261,7 +260,6 @@ pub(super) fn group_letters(attributes: &Attributes) -> String {
 
 /// Adds the letters for what `filter` counts of an axis to `letters`, or all of the axis to `left_out` if it counts nothing
 /// of it. Adds nothing when it counts all of it.
-#[inline(never)]
 fn name_on(axis: Filter, filter: Filter, letters: &mut String, left_out: &mut String) {
     let counted = filter & axis;
     if counted == axis {

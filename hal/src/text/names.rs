@@ -131,7 +131,6 @@ fn take_one<'a, T: Copy, I: Iterator<Item = &'static str>>(
 }
 
 /// Returns what follows a spelling that starts a text: nothing, or what is behind a `-`.
-#[inline(never)]
 fn after<'a>(text: &'a str, spelling: &str) -> Option<Option<&'a str>> {
     let (start, rest) = text.split_at_checked(spelling.len())?;
     if !start.eq_ignore_ascii_case(spelling) {

@@ -79,7 +79,6 @@ impl Near {
     }
 
     /// Returns the place among those that were found that a candidate takes, if it is near.
-    #[inline(never)]
     fn offer(&mut self, candidate: &str) -> Option<usize> {
         let far = self.wanted.as_ref()?.distance(candidate)?;
         let mut place = 0;
@@ -147,7 +146,6 @@ impl Wanted {
 }
 
 /// Returns the letters of a name, without what people do not remember exactly.
-#[inline(never)]
 fn folded(name: &str) -> Vec<char> {
     let mut folded = Vec::with_capacity(name.len());
     for c in name.chars() {
@@ -160,7 +158,6 @@ fn folded(name: &str) -> Vec<char> {
 }
 
 /// Returns the distance of a candidate from the text, if it is near.
-#[inline(never)]
 fn distance(wanted: &[char], candidate: &[char]) -> Option<usize> {
     let letters = wanted.len();
     let tolerated = (letters / 3).min(4);

@@ -23,7 +23,6 @@ const WORD: [bool; 128] = {
 };
 
 /// Returns true if a character stands in a word without quotes.
-#[inline]
 pub(super) fn is_word(c: char) -> bool {
     WORD.get(c as usize) == Some(&true)
 }
@@ -34,7 +33,6 @@ pub(super) fn is_one_of(some: &str, c: char) -> bool {
 }
 
 /// Returns true if text is not empty and consists of such characters.
-#[inline(never)]
 pub(super) fn consists_of(text: &str, allowed: fn(char) -> bool) -> bool {
     !text.is_empty() && text.chars().all(allowed)
 }
