@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{
-    Attributes, Capabilities, Error, EventInfo, EventSpec, Features, Group, GroupSpec, ReadBuf,
-    Reading, Simultaneity, Target, TargetKinds, ValueKind,
+    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf, Reading,
+    Simultaneity, Target, TargetKinds,
 };
 
-use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
 use crate::{Ability, Fixture, WorkingCounters, Workload};
 
 /// A group chosen at run time.
