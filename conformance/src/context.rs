@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{
-    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf, Reading,
-    Simultaneity, Target, TargetKinds,
+    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf,
+    Reading, Simultaneity, Target, TargetKinds,
 };
 
 use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
