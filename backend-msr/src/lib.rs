@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
 
 mod address;
 mod allow_list;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
 #![cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 
 #[cfg(target_arch = "x86")]
