@@ -49,7 +49,7 @@ expect_papi() { # CONSOLE
   expect "$1" papi 'component sysdetect: enabled' 'page faults' 'done' 'status 0'
 }
 
-own_quipu() { cargo run --quiet --package quipu-cli --bin quipu -- "$@"; }
+own_quipu() { "$(ci/programs)/quipu" "$@"; }
 
 # A report of the recording has as many samples as here. Where this machine could make none there is no such step.
 expect_report() { # CONSOLE

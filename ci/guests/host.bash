@@ -209,7 +209,7 @@ record() { # CONSOLE STEP NAME
 verdict() {
   if [ -d "$work/records" ]; then
     for command in ${KEEP_RECORDS:+record} compare; do
-      cargo run --quiet --package quipu-conform -- "$command" docs/conformance.tsv "$work/records" ||
+      "$(ci/programs)/quipu-conform" "$command" docs/conformance.tsv "$work/records" ||
         fail "a check does not pass any more, or failed"
     done
   fi
