@@ -21,7 +21,7 @@ fn main() -> Result<()> {
 
     for (member, info) in group.members().iter().enumerate() {
         let spent = after[0][member].since(&before[0][member]);
-        println!("{:?} {} {}", spent.scaled(), info.unit, info.name);
+        println!("{:?} {} {}", spent.count(), info.unit, info.name);
     }
     Ok(())
 }

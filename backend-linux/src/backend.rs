@@ -1,6 +1,7 @@
 //! The backend: opening groups on targets.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 #[cfg(feature = "names")]
 use std::sync::Arc;
@@ -18,21 +19,18 @@ use crate::condition;
 use crate::counter_test::{self, CounterTest};
 use crate::event_source::{EventSource, Resolved};
 use crate::group::LinuxGroup;
-use crate::joined::joined;
 use crate::kernel_group::KernelGroup;
 #[cfg(feature = "names")]
 use crate::native::NativeNames;
-use crate::one_or_more::OneOrMore;
 use crate::open::{event_attr, exclusions, extend_part, open_part};
 use crate::open_error;
-use crate::parts::{Attachment, Placement, PlannedPart, plan, plan_each};
+use crate::parts::{Attachment, Placement, PlannedPart, plan};
 use crate::rates::Rates;
-use crate::sorted::insert;
+use crate::read::{KnownPages, Obstacle};
 use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
 use crate::sysfs::SysfsPmus;
 #[cfg(feature = "names")]
 use crate::traced_probe::make_inheritable;
-use crate::user_read::{KnownPages, Obstacle};
 use crate::{capabilities, overflow, targets};
 
 /// The most listings of the threads of a process until no new one appears.
@@ -184,10 +182,6 @@ impl LinuxBackend {
     /// # Errors
     /// As [`Backend::open`].
     pub fn open_group(&self, spec: &GroupSpec, target: &Target) -> Result<LinuxGroup> {
-        self.open_boxed(spec, target).map(|group| *group)
-    }
-
-    fn open_boxed(&self, spec: &GroupSpec, target: &Target) -> Result<Box<LinuxGroup>> {
         if spec.members.is_empty() {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
@@ -195,10 +189,7 @@ impl LinuxBackend {
         // Declared first, so that probes of a group that is refused are removed after its counters.
         #[cfg(feature = "names")]
         let probes;
-        let mut group = LinuxGroup::empty();
-        let (infos, kernel_groups) = group.places();
-        let mut placements = OneOrMore::default();
-        self.resolve(spec, &mut placements, infos)?;
+        let (mut placements, mut infos) = self.resolve(spec)?;
         #[cfg(feature = "names")]
         {
             probes = make_inheritable(
@@ -208,15 +199,10 @@ impl LinuxBackend {
                 target,
             )?;
         }
-        let mut opened = Opened {
-            parts: Vec::new(),
-            kernel_groups,
-        };
         overflow::check(spec, targets::is_calling_thread(target))?;
-        let request = self.request(spec, target, &placements, infos);
-        request.open_everywhere(&mut opened)?;
-        let parts = opened.parts;
-        group.complete(parts);
+        let request = self.request(spec, target, &placements, &mut infos);
+        let (parts, kernel_groups) = request.open_everywhere()?.into_iter().unzip();
+        let mut group = LinuxGroup::new(infos, parts, kernel_groups);
         #[cfg(feature = "names")]
         group.keep(probes);
         if !spec.attributes.disabled {
@@ -225,25 +211,14 @@ impl LinuxBackend {
         Ok(group)
     }
 
-    /// Resolves the members of a group.
-    fn resolve(
-        &self,
-        spec: &GroupSpec,
-        placements: &mut OneOrMore<Placement>,
-        infos: &mut OneOrMore<EventInfo>,
-    ) -> Result<()> {
-        placements.reserve(spec.members.len());
-        infos.reserve(spec.members.len());
-        for (i, member) in spec.members.iter().enumerate() {
-            match self.events.resolve(member) {
-                Ok(Resolved { placement, info }) => {
-                    placements.put(placement);
-                    infos.put(info);
-                }
-                Err(error) => return Err(error.with_member(i)),
-            }
-        }
-        Ok(())
+    /// Returns where each member of a group can be counted, and its description.
+    fn resolve(&self, spec: &GroupSpec) -> Result<(Vec<Placement>, Vec<EventInfo>)> {
+        let members = spec.members.iter().enumerate().map(|(i, member)| {
+            let resolved = self.events.resolve(member);
+            let Resolved { placement, info } = resolved.map_err(|error| error.with_member(i))?;
+            Ok((placement, info))
+        });
+        members.collect()
     }
 
     /// Returns what is asked for, of members that were resolved.
@@ -304,7 +279,7 @@ impl Backend for LinuxBackend {
 
     /// Opens a group as [`LinuxBackend::open_group`] does.
     fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
-        Ok(self.open_boxed(spec, target)?)
+        Ok(Box::new(self.open_group(spec, target)?))
     }
 
     /// Keeps the counters of a group of several events in one part, and opens those that it lacks beside them.
@@ -319,8 +294,7 @@ impl Backend for LinuxBackend {
             && group.only_kernel_group().is_some()
             && spec.attributes.disabled
         {
-            let (mut placements, mut infos) = (OneOrMore::default(), OneOrMore::default());
-            self.resolve(spec, &mut placements, &mut infos)?;
+            let (mut placements, mut infos) = self.resolve(spec)?;
             #[cfg(feature = "names")]
             group.keep(make_inheritable(
                 spec.members.iter(),
@@ -350,12 +324,6 @@ impl fmt::Debug for LinuxBackend {
     }
 }
 
-/// The kernel groups that were opened of a group, and the part of each unless there is one, the whole target.
-struct Opened<'a> {
-    parts: Vec<Part>,
-    kernel_groups: &'a mut OneOrMore<KernelGroup>,
-}
-
 /// One call of [`LinuxBackend::open_group`], its members resolved.
 struct OpenRequest<'a> {
     spec: &'a GroupSpec,
@@ -372,9 +340,11 @@ struct OpenRequest<'a> {
 }
 
 impl OpenRequest<'_> {
-    fn open_everywhere(&self, opened: &mut Opened<'_>) -> Result<()> {
+    /// Returns a kernel group for each part of the target.
+    fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
         let attachments = targets::attachments(self.target)?;
-        let mut planned = self.open_at(&attachments.list, opened)?;
+        let mut opened = Vec::with_capacity(attachments.list.len());
+        let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
         {
@@ -382,13 +352,13 @@ impl OpenRequest<'_> {
                 .list
                 .iter()
                 .filter_map(|attachment| attachment.part.thread);
-            planned += self.open_new_threads(*pid, known.collect(), opened)?;
+            planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
-        if !opened.kernel_groups.is_empty() {
-            return Ok(());
+        if !opened.is_empty() {
+            return Ok(opened);
         }
-        let names = joined(&self.spec.members, ",");
-        let attempted = format!("open {names} on {}", self.target);
+        let names: Vec<_> = self.spec.members.iter().map(EventSpec::to_string).collect();
+        let attempted = format!("open {} on {}", names.join(","), self.target);
         Err(if planned == 0 {
             Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("no CPU of the target can count all of these events")
@@ -397,27 +367,22 @@ impl OpenRequest<'_> {
         })
     }
 
-    /// Opens the group in the threads that have appeared since, until there are none. Those that are known are in
-    /// ascending order.
+    /// Opens the group in the threads that have appeared since, until there are none. Returns the number of parts planned.
     fn open_new_threads(
         &self,
         pid: i32,
-        mut known: Vec<i32>,
-        opened: &mut Opened<'_>,
+        mut known: BTreeSet<i32>,
+        opened: &mut Vec<(Part, KernelGroup)>,
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
             // The process may have ended; what was counted of it is still there to be read.
-            let threads = targets::threads_of(pid).unwrap_or_default();
-            let mut new = Vec::new();
-            for tid in threads {
-                if insert(&mut known, tid) {
-                    new.push(targets::thread(tid));
-                }
-            }
-            if new.is_empty() {
+            let mut threads = targets::threads_of(pid).unwrap_or_default();
+            threads.retain(|tid| known.insert(*tid));
+            if threads.is_empty() {
                 break;
             }
+            let new: Vec<_> = threads.into_iter().map(targets::thread).collect();
             planned += self.open_at(&new, opened)?;
         }
         Ok(planned)
@@ -438,63 +403,61 @@ impl OpenRequest<'_> {
         Ok(())
     }
 
-    /// Opens the group at each of these attachments; returns the number of parts planned.
-    fn open_at(&self, attachments: &[Attachment], opened: &mut Opened<'_>) -> Result<usize> {
+    /// Opens the group at each of these attachments, and adds what it opens; returns the number of parts planned.
+    fn open_at(
+        &self,
+        attachments: &[Attachment],
+        opened: &mut Vec<(Part, KernelGroup)>,
+    ) -> Result<usize> {
         let cores = self.events.cores_of(self.placements);
-        plan_each(self.placements, cores, attachments, &mut |part| {
-            self.open_planned(part, opened)
-        })
+        let planned = plan(self.placements, cores, attachments);
+        let number = planned.len();
+        for mut part in planned {
+            self.check_counters(&part)?;
+            if self.user_reads.is_ok() {
+                part.request_user_reads();
+            }
+            match open_part(self.spec, &part, perf_event_open) {
+                Ok(source) => {
+                    let mut group = KernelGroup::new(source, part.has_live());
+                    self.set_up(&mut group, &part, 0)?;
+                    self.map_pages(&mut group, &part);
+                    opened.push((part.part, group));
+                }
+                Err(refused)
+                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
+                        && matches!(self.target, Target::Process(_)) => {}
+                Err(refused) => {
+                    // The counters that did open may be what there was no room beside.
+                    opened.clear();
+                    let (spec, target) = (self.spec, self.target);
+                    return Err(open_error::explain(
+                        &refused,
+                        spec,
+                        target,
+                        &part,
+                        self.events,
+                    ));
+                }
+            }
+        }
+        Ok(number)
     }
 
-    /// Opens the group in one part.
-    fn open_planned(&self, mut part: PlannedPart, opened: &mut Opened<'_>) -> Result<()> {
-        self.check_counters(&part)?;
-        if self.user_reads.is_ok() {
-            part.request_user_reads();
-        }
-        match open_part(self.spec, &part, perf_event_open) {
-            Ok(counters) => {
-                let group = KernelGroup::new(counters, part.has_live());
-                opened.kernel_groups.push(group);
-            }
-            Err(refused) => {
-                if refused.failure == OpenFailure::Errno(libc::ESRCH)
-                    && matches!(self.target, Target::Process(_))
-                {
-                    return Ok(());
+    /// Maps the pages of a part that was just opened, where it may be read in user space.
+    fn map_pages(&self, group: &mut KernelGroup, part: &PlannedPart) {
+        let known = self
+            .user_reads
+            .and_then(|()| self.known_pages.of(&part.bits));
+        match known {
+            Ok(known) => {
+                let shown = group.read_in_user_space(known);
+                if known.is_none() {
+                    self.known_pages.remember(&part.bits, shown);
                 }
-                // The counters that did open may be what there was no room beside.
-                opened.parts.clear();
-                *opened.kernel_groups = OneOrMore::default();
-                let (spec, target) = (self.spec, self.target);
-                return Err(open_error::explain(
-                    &refused,
-                    spec,
-                    target,
-                    &part,
-                    self.events,
-                ));
             }
+            Err(obstacle) => group.read_by_calls(obstacle),
         }
-        if let Some(group) = opened.kernel_groups.last_mut() {
-            self.set_up(group, &part, 0)?;
-            let known = self
-                .user_reads
-                .and_then(|()| self.known_pages.of(&part.bits));
-            match known {
-                Ok(known) => {
-                    let shown = group.read_in_user_space(known);
-                    if known.is_none() {
-                        self.known_pages.remember(&part.bits, shown);
-                    }
-                }
-                Err(obstacle) => group.read_by_calls(obstacle),
-            }
-        }
-        if part.part != Part::whole() {
-            opened.parts.push(part.part);
-        }
-        Ok(())
     }
 
     /// Sets up the counters of a part from this member on, which have just been opened.
@@ -577,7 +540,7 @@ mod tests {
             let refused = request.check_counters(&PlannedPart {
                 attach: Attach::thread(0),
                 part: Part::whole().with_core(core),
-                bits: OneOrMore::default(),
+                bits: Vec::new(),
             });
             refused.err().map(|error| format!("{error:#}"))
         };

@@ -144,7 +144,6 @@ fn knows_cgroups(bits: EventBits) -> bool {
 }
 
 /// Opens a counter of user mode that does not count, and closes it again.
-#[inline(never)]
 fn try_open(bits: EventBits, attach: Attach) -> Result<(), OpenFailure> {
     perf_event_open(&idle_attr(bits), attach, None).map(drop)
 }

@@ -8,7 +8,7 @@ use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::hint::did_you_mean;
-use crate::kernel_file::{self, Unread};
+use crate::kernel_file;
 
 /// The byte of an ELF file at which a function starts, by the names of its symbol tables as they
 /// stand there (mangled).
@@ -26,9 +26,9 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
         )
     };
     let fail = |kind, reason: &str| Error::new(kind, attempted()).with_reason(reason);
-    let file = File::open(path).map_err(|e| match Unread::from(e) {
-        Unread::Errno(libc::ENOENT) => fail(ErrorKind::UnsupportedEvent, "there is no such file"),
-        unread => kernel_file::error(attempted(), path, unread),
+    let file = File::open(path).map_err(|e| match e.raw_os_error() {
+        Some(libc::ENOENT) => fail(ErrorKind::UnsupportedEvent, "there is no such file"),
+        _ => kernel_file::error(attempted(), path, e),
     })?;
     let cache = ReadCache::new(file);
     let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is not an ELF file");
@@ -72,7 +72,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt as _;
 
-    #[inline(never)]
     fn landmark_of_this_test(n: u64) -> u64 {
         std::hint::black_box(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

@@ -12,7 +12,6 @@ use quipu_hal::{
 
 use crate::arm_names::arm_names;
 use crate::event_bits::{BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, software_info};
-use crate::joined::joined;
 #[cfg(feature = "names")]
 use crate::native::Natives;
 use crate::parts::Placement;
@@ -55,8 +54,6 @@ impl EventSource {
         }
     }
 
-    #[cold]
-    #[inline(never)]
     fn find_core_pmus(&self) -> &[CorePmu] {
         self.core_pmus.get_or_init(|| self.pmus.core_pmus())
     }
@@ -217,7 +214,7 @@ fn no_such_name(event: &Event, name: &str) -> Error {
     let error = unsupported(event).with_reason("there is no event of this name");
     match quipu_text::nearest(name, []).as_slice() {
         [] => error,
-        near => error.with_hint(format!("did you mean {}?", joined(near, ", "))),
+        near => error.with_hint(format!("did you mean {}?", near.join(", "))),
     }
 }
 

@@ -6,7 +6,6 @@ pub mod sampling;
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
         mod anchor;
-        mod answer;
         mod arm_names;
         mod backend;
         mod capabilities;
@@ -24,7 +23,6 @@ cfg_if::cfg_if! {
         mod hint;
         #[cfg_attr(not(feature = "names"), allow(dead_code))]
         mod kernel_file;
-        mod joined;
         mod kernel_group;
         #[cfg(feature = "names")]
         mod native;
@@ -32,7 +30,6 @@ cfg_if::cfg_if! {
         mod no_counter_test;
         #[cfg(not(feature = "sampling"))]
         mod no_overflow;
-        mod one_or_more;
         mod open;
         mod open_error;
         #[cfg(feature = "sampling")]
@@ -44,7 +41,8 @@ cfg_if::cfg_if! {
         #[cfg(feature = "names")]
         mod probes;
         mod rates;
-        mod sorted;
+        mod read;
+        mod registers;
         // It has the calls of samplers and of the test too.
         #[cfg_attr(not(all(feature = "counter-test", feature = "sampling")), allow(dead_code, unused_imports))]
         mod sys;
@@ -55,6 +53,7 @@ cfg_if::cfg_if! {
         pub mod topology;
         #[cfg(feature = "names")]
         pub mod tracefs;
+        mod user_page;
         pub mod user_read;
 
         #[cfg(not(feature = "counter-test"))]

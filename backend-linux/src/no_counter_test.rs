@@ -2,8 +2,8 @@
 
 use quipu_hal::{Error, EventInfo};
 use std::convert::Infallible;
+use std::sync::OnceLock;
 
-use crate::answer::Answer;
 use crate::event_source::EventSource;
 use crate::parts::Placement;
 use crate::privileges;
@@ -40,8 +40,8 @@ pub(crate) fn known(_: impl FnOnce() -> Vec<CorePmu>) -> &'static [CounterTest] 
 
 /// Tells of each event that takes a counter of a core PMU that these were not tested, where a hypervisor may hold some.
 pub(crate) fn tell(events: &EventSource, placements: &[Placement], infos: &mut [EventInfo]) {
-    static VIRTUAL: Answer = Answer::unknown();
-    if VIRTUAL.or_find(privileges::may_be_virtual) {
+    static VIRTUAL: OnceLock<bool> = OnceLock::new();
+    if *VIRTUAL.get_or_init(privileges::may_be_virtual) {
         add_erratum(events, placements, infos);
     }
 }

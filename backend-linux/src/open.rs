@@ -3,9 +3,10 @@
 use quipu_hal::{Attributes, EventSpec, Filter, GroupSpec, Precision};
 
 use crate::event_bits::EventBits;
-use crate::kernel_group::{Fds, KernelGroup, Opened, ReadPlan};
+use crate::kernel_group::KernelGroup;
 use crate::overflow;
 use crate::parts::PlannedPart;
+use crate::read::{Fds, ReadPlan, Source};
 use crate::sys::{Attach, AttrFlags, CounterFd, OpenFailure, PerfEventAttr};
 
 /// True where the driver skips a disabled leader when it checks that a group fits (`validate_event`,
@@ -42,7 +43,7 @@ pub(crate) fn open_part(
     spec: &GroupSpec,
     planned: &PlannedPart,
     mut open: impl Open,
-) -> Result<Opened, RefusedMember> {
+) -> Result<Source, RefusedMember> {
     if spec.members.len() == 1 {
         return open_as(ReadPlan::Single, spec, planned, &mut open);
     }
@@ -81,7 +82,7 @@ fn open_as(
     spec: &GroupSpec,
     planned: &PlannedPart,
     open: &mut impl Open,
-) -> Result<Opened, RefusedMember> {
+) -> Result<Source, RefusedMember> {
     let leader = open_member(plan, spec, planned, (0, None), open)?;
     let siblings = match plan {
         ReadPlan::Single => Vec::new(),
@@ -89,7 +90,7 @@ fn open_as(
             open_siblings(plan, spec, planned, (&leader, 1), open)?
         }
     };
-    Opened::new(plan, Fds::new(leader, siblings)).map_err(|errno| RefusedMember {
+    Source::new(plan, Fds::new(leader, siblings)).map_err(|errno| RefusedMember {
         member: 0,
         attr: Box::new(attr(
             &spec.members[0],

@@ -22,8 +22,6 @@ type Meaning = (ErrorKind, &'static str);
 ///
 /// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
 /// looked at when it matters.
-#[cold]
-#[inline(never)]
 pub(crate) fn explain(
     refused: &RefusedMember,
     spec: &GroupSpec,
@@ -80,7 +78,6 @@ pub(crate) fn explain(
 }
 
 /// Returns true if a counter opens by itself. It is closed again.
-#[inline(never)]
 fn opens(attr: &PerfEventAttr, attach: Attach) -> bool {
     perf_event_open(attr, attach, None).is_ok()
 }

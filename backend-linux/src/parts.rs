@@ -3,10 +3,9 @@
 #[cfg(feature = "names")]
 use std::ffi::CString;
 
-use quipu_hal::{Part, Result};
+use quipu_hal::Part;
 
 use crate::event_bits::EventBits;
-use crate::one_or_more::OneOrMore;
 use crate::sys::Attach;
 use crate::sysfs::CorePmu;
 
@@ -116,7 +115,7 @@ pub(crate) struct PlannedPart {
     pub(crate) attach: Attach,
     pub(crate) part: Part,
     /// The bits of each member in this part.
-    pub(crate) bits: OneOrMore<EventBits>,
+    pub(crate) bits: Vec<EventBits>,
 }
 
 impl PlannedPart {
@@ -128,51 +127,33 @@ impl PlannedPart {
     /// Asks for counters that can be read in user space, of those that have to be asked.
     pub(crate) fn request_user_reads(&mut self) {
         let on_core = self.part.core.is_some();
-        for bits in &mut *self.bits {
+        for bits in &mut self.bits {
             *bits = bits.readable_in_user_space(on_core);
         }
     }
 }
 
-/// Calls `found` with each of the kernel groups of a group whose members go to `members`, on `attachments`: one for each
-/// attachment and core PMU, or instance of the unit outside of the cores that members are counted by. Siblings (the PMUs
-/// of one attachment) are neighbours. On a CPU there is only the core PMU that the CPU has, and nothing where a member
-/// cannot be counted. Returns how many there were.
-///
-/// # Errors
-/// The first of `found`, after which there are no more calls.
-pub(crate) fn plan_each(
+/// Returns the kernel groups of a group whose members go to `members`, on `attachments`: one for each attachment and core
+/// PMU, or instance of the unit outside of the cores that members are counted by. Siblings (the PMUs of one attachment)
+/// are neighbours. On a CPU there is only the core PMU that the CPU has, and nothing where a member cannot be counted.
+pub(crate) fn plan(
     members: &[Placement],
     cores: &[CorePmu],
     attachments: &[Attachment],
-    found: &mut dyn FnMut(PlannedPart) -> Result<()>,
-) -> Result<usize> {
-    // Most often it is one event that any PMU counts, on one thread.
-    if let ([Placement::Anywhere(bits)], [attachment]) = (members, attachments) {
-        found(PlannedPart {
-            attach: attachment.attach,
-            part: attachment.part.clone(),
-            bits: OneOrMore::One([*bits]),
-        })?;
-        return Ok(1);
-    }
+) -> Vec<PlannedPart> {
     let on_cores = members.iter().any(|m| matches!(m, Placement::Cores(_)));
     let units = members.iter().find_map(Placement::units);
     let units = units.filter(|_| !on_cores);
-    let mut planned = 0;
+    let mut parts = Vec::with_capacity(attachments.len());
     for attachment in attachments {
         let mut add = |on: Counting<'_>| {
             let cpu = attachment.part.cpu;
-            let mut bits = OneOrMore::with_capacity(members.len());
-            for member in members {
-                let Some(there) = member.bits(on, cpu) else {
-                    return Ok(());
-                };
-                bits.put(there);
-            }
+            let bits = members.iter().map(|member| member.bits(on, cpu));
+            let Some(bits) = bits.collect() else {
+                return;
+            };
             let part = attachment.part.clone();
-            planned += 1;
-            found(PlannedPart {
+            parts.push(PlannedPart {
                 attach: attachment.attach,
                 part: match on {
                     Counting::Any => part,
@@ -180,39 +161,23 @@ pub(crate) fn plan_each(
                     Counting::Unit(pmu) => part.with_pmu(pmu),
                 },
                 bits,
-            })
+            });
         };
         if on_cores {
             for (i, core) in cores.iter().enumerate() {
                 let there = |cpu| core.cpus.is_empty() || core.cpus.contains(&cpu);
                 if attachment.part.cpu.is_none_or(there) {
-                    add(Counting::Core(i))?;
+                    add(Counting::Core(i));
                 }
             }
         } else if let Some(units) = units {
             for unit in units {
-                add(Counting::Unit(&unit.pmu))?;
+                add(Counting::Unit(&unit.pmu));
             }
         } else {
-            add(Counting::Any)?;
+            add(Counting::Any);
         }
     }
-    Ok(planned)
-}
-
-/// Returns the kernel groups that [`plan_each`] finds.
-#[inline]
-pub(crate) fn plan(
-    members: &[Placement],
-    cores: &[CorePmu],
-    attachments: &[Attachment],
-) -> Vec<PlannedPart> {
-    let mut parts = Vec::new();
-    // None is refused here.
-    let _number = plan_each(members, cores, attachments, &mut |part| {
-        parts.push(part);
-        Ok(())
-    });
     parts
 }
 

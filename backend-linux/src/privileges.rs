@@ -154,14 +154,14 @@ impl Privileges {
         Self::rights_under(Path::new("/"), has_cpu_pmu)
     }
 
-    #[inline(never)]
     fn rights_under(root: &Path, has_cpu_pmu: bool) -> Self {
         let status = file(root, "proc/self/status").unwrap_or_default();
         let limits = file(root, "proc/self/limits").unwrap_or_default();
         Self {
             perf_event_paranoid: file(root, "proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
-            capabilities: field(&status, "CapEff").and_then(|bits| kernel_file::number(bits, 16)),
+            capabilities: field(&status, "CapEff")
+                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
             initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
                 let all = [Some("0"), Some("0"), Some("4294967295"), None];
@@ -248,13 +248,11 @@ fn cpuinfo(root: &Path) -> String {
 }
 
 /// Returns the text of a file below a directory, if it can be read.
-#[inline(never)]
 fn file(root: &Path, path: &str) -> Option<String> {
     kernel_file::read(&root.join(path)).ok()
 }
 
 /// The value of `name:` in a file of such lines.
-#[inline(never)]
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -263,12 +261,11 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The soft and hard limit in a line of `/proc/self/limits`.
-#[inline(never)]
 fn limit(limits: &str, name: &str) -> Option<Limit> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let bound = |at| match word(line, at)? {
         "unlimited" => Some(None),
-        number => kernel_file::number(number, 10).map(Some),
+        number => number.parse().ok().map(Some),
     };
     Some(Limit {
         soft: bound(0)?,
@@ -277,7 +274,6 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
 }
 
 /// The word at a position among those of a text.
-#[inline(never)]
 pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
     let mut rest = text;
     let mut words = 0;
@@ -295,7 +291,6 @@ pub(crate) fn word(text: &str, at: usize) -> Option<&str> {
 
 /// The CPU's name in `/proc/cpuinfo`: x86 and others have a line for it, ARM has the parts of its
 /// MIDR only.
-#[inline(never)]
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu model", "uarch", "cpu"]
         .iter()

@@ -42,8 +42,6 @@ pub(crate) mod event_type {
 
 /// The error number of the system call that just failed on this thread. nix's `Errno` makes 0 of those without a name, such as
 /// the 524 (`ENOTSUPP`) of some drivers.
-#[cold]
-#[inline(never)]
 pub(crate) fn last_errno() -> i32 {
     std::io::Error::last_os_error()
         .raw_os_error()

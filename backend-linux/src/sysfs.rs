@@ -72,7 +72,7 @@ impl SysfsPmus {
     pub fn names(&self) -> Result<Vec<String>> {
         match kernel_file::names(&self.root) {
             Ok(names) => Ok(names),
-            Err(e) if e.is_missing() => Ok(Vec::new()),
+            Err(e) if kernel_file::is_missing(&e) => Ok(Vec::new()),
             Err(e) => Err(kernel_file::error("list the PMUs", &self.root, e)),
         }
     }
@@ -102,7 +102,6 @@ impl SysfsPmus {
         pmus
     }
 
-    #[inline(never)]
     fn core_pmu(&self, name: String) -> Option<CorePmu> {
         let cpus = match self.cpu_list(&name, "cpus").ok()? {
             Some(cpus) if cpus.is_empty() => return None,
@@ -111,7 +110,7 @@ impl SysfsPmus {
             None => return None,
         };
         let type_ = kernel_file::read(&self.file(&name, "type"));
-        let type_ = kernel_file::number(&type_.ok()?, 10)?.try_into().ok()?;
+        let type_ = type_.ok()?.parse().ok()?;
         Some(CorePmu { name, type_, cpus })
     }
 
@@ -119,10 +118,9 @@ impl SysfsPmus {
     pub(crate) fn number_of_event(&self, pmu: &str, event: &str) -> Option<u64> {
         let path = self.file(pmu, "events").join(event);
         let text = kernel_file::read(&path).ok()?;
-        kernel_file::number(text.strip_prefix("event=0x")?, 16)
+        u64::from_str_radix(text.strip_prefix("event=0x")?, 16).ok()
     }
 
-    #[inline(never)]
     fn file(&self, pmu: &str, file: &str) -> PathBuf {
         self.root.join(pmu).join(file)
     }

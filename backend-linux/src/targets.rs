@@ -1,6 +1,7 @@
 //! Resolves a target to the threads, CPUs, or cgroup on CPUs that counters are attached to.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,10 +10,9 @@ use std::path::{Path, PathBuf};
 use nix::unistd::gettid;
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
-use crate::kernel_file::{self, Unread};
+use crate::kernel_file;
 use crate::parts::Attachment;
 use crate::privileges::word;
-use crate::sorted::insert;
 use crate::sys::{Attach, current_cpu};
 use crate::topology::Topology;
 
@@ -61,7 +61,7 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
         }
         Target::Process(pid) => {
             let threads =
-                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, e))?;
+                threads_of(checked_id(target, *pid)?).map_err(|e| no_such_process(target, &e))?;
             let mut list = Vec::with_capacity(threads.len());
             for tid in threads {
                 list.push(thread(tid));
@@ -111,15 +111,16 @@ pub(crate) fn is_calling_thread(target: &Target) -> bool {
 }
 
 /// The threads of a process (`/proc/PID/task`, proc(5)), in ascending order.
-pub(crate) fn threads_of(pid: i32) -> std::result::Result<Vec<i32>, Unread> {
+pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
     let mut threads: Vec<i32> = Vec::new();
     let listing = format!("/proc/{pid}/task");
     kernel_file::each_name(Path::new(&listing), &mut |name| {
         // The kernel makes no other names than numbers.
         if let Ok(thread) = name.parse() {
-            insert(&mut threads, thread);
+            threads.push(thread);
         }
     })?;
+    threads.sort_unstable();
     Ok(threads)
 }
 
@@ -143,17 +144,13 @@ fn online(target: &Target) -> Result<Vec<u32>> {
 
 /// Returns an attachment for each CPU, once, in the order given.
 fn cpus(list: &[u32]) -> Vec<Attachment> {
-    let mut seen = Vec::with_capacity(list.len());
-    let mut attachments = Vec::with_capacity(list.len());
-    for &cpu in list {
-        if insert(&mut seen, cpu) {
-            attachments.push(Attachment {
-                attach: Attach::cpu(cpu),
-                part: Part::on_cpu(cpu),
-            });
-        }
-    }
-    attachments
+    let mut seen = BTreeSet::new();
+    let once = list.iter().filter(|cpu| seen.insert(**cpu));
+    once.map(|cpu| Attachment {
+        attach: Attach::cpu(*cpu),
+        part: Part::on_cpu(*cpu),
+    })
+    .collect()
 }
 
 /// Ids below 1 mean other things to the kernel: the calling thread, or every task.
@@ -167,24 +164,22 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
     )
 }
 
-fn no_such_process(target: &Target, e: Unread) -> Error {
+fn no_such_process(target: &Target, e: &io::Error) -> Error {
     let error = if kernel_file::is_there(Path::new("/proc/self")).is_ok_and(|there| !there) {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
-    } else if e.is_missing() {
+    } else if kernel_file::is_missing(e) {
         Error::new(ErrorKind::NoSuchTarget, attempted(target)).with_reason("no such process")
     } else {
         Error::new(ErrorKind::Os, attempted(target)).with_reason("listing its threads")
     };
-    match e.errno() {
+    match e.raw_os_error() {
         Some(errno) => error.with_errno(errno),
         None => error,
     }
 }
 
-#[cold]
-#[inline(never)]
 fn attempted(target: &Target) -> String {
     match target {
         Target::Process(_) | Target::Thread(_) => format!("count {target}"),
@@ -194,7 +189,6 @@ fn attempted(target: &Target) -> String {
 
 /// Opens the directory of a cgroup: an absolute path, or one below a mount of the cgroup file
 /// system.
-#[inline(never)]
 fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let fail = |kind| Error::new(kind, attempted(target));
     let full = if path.is_absolute() {
@@ -256,7 +250,7 @@ fn unescape(path: &str) -> PathBuf {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let code = rest.get(..3).and_then(|d| kernel_file::number(d, 8));
+        let code = rest.get(..3).and_then(|d| u64::from_str_radix(d, 8).ok());
         match code {
             Some(code @ 0..=0xff) => {
                 out.push(char::from(code as u8));

@@ -3,14 +3,13 @@
 //! `Documentation/admin-guide/cputopology.rst`: `/sys/devices/system/cpu/online` and
 //! `cpuN/topology/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use quipu_hal::{Error, ErrorKind, Result};
 use quipu_text::parse_cpu_list;
 
 use crate::kernel_file;
-use crate::sorted::insert;
 
 /// The CPUs of the machine, read from sysfs when asked.
 ///
@@ -98,8 +97,8 @@ impl Topology {
     /// When the CPU's directory cannot be read.
     pub fn node(&self, cpu: u32) -> Result<i32> {
         let dir = self.root.join(format!("cpu{cpu}"));
-        let entries = std::fs::read_dir(&dir)
-            .map_err(|e| kernel_file::error(attempted(cpu), &dir, e.into()))?;
+        let entries =
+            std::fs::read_dir(&dir).map_err(|e| kernel_file::error(attempted(cpu), &dir, e))?;
         let nodes = entries.filter_map(|entry| {
             entry
                 .ok()?
@@ -145,10 +144,8 @@ impl Topology {
     /// # Errors
     /// As [`places`](Self::places).
     pub fn sockets(&self) -> Result<usize> {
-        let mut sockets = Vec::new();
-        for place in self.places()? {
-            insert(&mut sockets, place.socket);
-        }
+        let places = self.places()?;
+        let sockets: BTreeSet<_> = places.iter().map(|place| place.socket).collect();
         Ok(sockets.len())
     }
 }

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::hint::did_you_mean;
-use crate::kernel_file::{self, Unread};
-use crate::sorted::sorted;
+use crate::kernel_file;
 
 /// A mounted tracefs.
 ///
@@ -58,13 +57,11 @@ impl Tracefs {
         for place in places {
             match place.join("events").read_dir() {
                 Ok(_) => return Ok(Self::at(place)),
-                Err(e) => {
-                    let unread = Unread::from(e);
-                    if unread.is_denied() {
-                        // A debugfs that may not be entered does not show whether tracefs is in it.
-                        denied.get_or_insert((place.join("events"), unread));
-                    }
+                // A debugfs that may not be entered does not show whether tracefs is in it.
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                    denied.get_or_insert((place.join("events"), e));
                 }
+                Err(_) => {}
             }
         }
         match denied {
@@ -121,7 +118,7 @@ impl Tracefs {
         let path = self.events_dir().join(system).join(name).join(file);
         match kernel_file::read(&path) {
             Ok(text) => Ok((path, text)),
-            Err(e) if e.is_missing() => Err(unknown()),
+            Err(e) if kernel_file::is_missing(&e) => Err(unknown()),
             Err(e) => Err(unreadable(&attempted(system, name), &path, e)),
         }
     }
@@ -183,7 +180,7 @@ fn attempted(system: &str, name: &str) -> String {
 
 /// The directories in a directory, sorted. Files beside them (`enable`, `filter`) are no events.
 fn directories(dir: &Path) -> Result<Vec<String>> {
-    let fail = |e: io::Error| unreadable("list the tracepoints", dir, e.into());
+    let fail = |e: io::Error| unreadable("list the tracepoints", dir, e);
     let mut names = Vec::new();
     for entry in dir.read_dir().map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -194,10 +191,11 @@ fn directories(dir: &Path) -> Result<Vec<String>> {
             names.push(name);
         }
     }
-    Ok(sorted(names))
+    names.sort_unstable();
+    Ok(names)
 }
 
-fn unreadable(attempted: &str, path: &Path, e: Unread) -> Error {
+fn unreadable(attempted: &str, path: &Path, e: io::Error) -> Error {
     let error = kernel_file::error(attempted, path, e);
     match error.kind() {
         ErrorKind::NoPermission => error.with_hint(

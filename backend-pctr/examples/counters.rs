@@ -36,6 +36,6 @@ fn show<D: PctrDevice>(backend: &VirtualPmu<PctrPmu<D>>, work: impl FnOnce()) ->
     work();
     let mut counts = group.read_buf();
     group.read(&mut counts)?;
-    println!("tsc: {:?}", counts[0][0].scaled());
+    println!("tsc: {:?}", counts[0][0].count());
     Ok(())
 }

@@ -26,7 +26,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut counts = group.read_buf();
     group.read(&mut counts)?;
     for (info, reading) in group.members().iter().zip(&counts[0]) {
-        match reading.scaled() {
+        match reading.count() {
             Count::Exact(value) => eprintln!("{value:>16} {:<5} {}", info.unit, info.name),
             _ => eprintln!("{:>16} {:<5} {}", "<not counted>", info.unit, info.name),
         }

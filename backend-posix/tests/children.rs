@@ -40,7 +40,7 @@ fn spawn(script: &str) -> (Child, PosixGroup) {
 fn scaled(group: &mut PosixGroup) -> Vec<Count> {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    buf[0].iter().map(Reading::scaled).collect()
+    buf[0].iter().map(Reading::count).collect()
 }
 
 fn exact(value: u64) -> Count {

@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// let exit = command.resume()?.wait()?;
 /// let mut buf = group.read_buf();
 /// group.read(&mut buf)?;
-/// println!("{}: {:?} page faults", exit.status, buf[0][0].scaled());
+/// println!("{}: {:?} page faults", exit.status, buf[0][0].count());
 /// # assert!(exit.status.success());
 /// # Ok(())
 /// # }

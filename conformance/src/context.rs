@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{
-    Attributes, Capabilities, Error, EventInfo, EventSpec, Features, Group, GroupSpec, ReadBuf,
-    Reading, Simultaneity, Target, TargetKinds, ValueKind,
+    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf, Reading,
+    Simultaneity, Target, TargetKinds,
 };
 
-use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
 use crate::{Ability, Fixture, WorkingCounters, Workload};
 
 /// A group chosen at run time.
@@ -19,53 +19,6 @@ pub(crate) struct Context<'a> {
     fixture: &'a dyn Fixture,
     jump: OnceLock<Reading>,
     relies_on_all_counters: AtomicBool,
-}
-
-/// Values of a group that were read alone, and their time if that was asked for.
-struct Alone {
-    values: Vec<u64>,
-    time: Option<u64>,
-}
-
-impl Alone {
-    /// Reads them without their time, then with it; none where the group gives none.
-    fn read(group: &mut dyn Group) -> Vec<Self> {
-        let reads = [false, true].map(|with_time| {
-            let mut values = vec![0; group.members().len()];
-            let time = match with_time {
-                true => Some(group.read_exact_timed(&mut values)?),
-                false if group.read_exact(&mut values) => None,
-                false => return None,
-            };
-            Some(Self { values, time })
-        });
-        reads.into_iter().flatten().collect()
-    }
-
-    /// Compares them with a reading right before or after them, whose members are counters or gauges.
-    fn compare(&self, reading: &ReadBuf, is_before: bool, members: &[EventInfo]) -> Outcome {
-        ensure_eq!(reading.parts().len(), 1, "parts of values alone");
-        for ((value, read), member) in self.values.iter().zip(&reading[0]).zip(members) {
-            let read_time = self.time.map_or(0, |_| read.time_enabled);
-            let (now, earlier) = ((*value, self.time.unwrap_or(0)), (read.value, read_time));
-            let (earlier, now) = match is_before {
-                true => (earlier, now),
-                false => (now, earlier),
-            };
-            ensure!(
-                member.kind == ValueKind::Gauge || earlier.0 <= now.0 && earlier.1 <= now.1,
-                "{} is {value} alone, in {:?} ns, beside {read:?}",
-                member.name,
-                self.time
-            );
-            ensure!(
-                !is_before || read.exact().is_some(),
-                "{} is {value} alone, and not exact: {read:?}",
-                member.name
-            );
-        }
-        Ok(())
-    }
 }
 
 impl<'a> Context<'a> {
@@ -254,7 +207,7 @@ impl<'a> Context<'a> {
             work();
             group.disable()?;
             let seen = self.reading(&mut *group)?;
-            if seen.scaled().exact().is_some() {
+            if seen.count().exact().is_some() {
                 least = Some(least.map_or(seen.value, |least| least.min(seen.value)));
             }
         }
@@ -273,19 +226,11 @@ impl<'a> Context<'a> {
         workload.ok_or(Ability::ExactEvent.into())
     }
 
-    /// Reads a group into a buffer of its own. Values that it gives alone right before and after have to be those of
-    /// exact readings ([`Group::read_exact`]), whatever a check is about.
+    /// Reads a group into a buffer of its own.
     pub(crate) fn read(&self, group: &mut dyn Group) -> Outcome<ReadBuf> {
         let mut buf = group.read_buf();
-        let before = Alone::read(group);
         group.read(&mut buf)?;
-        let after = Alone::read(group);
         self.note_jumps(&buf);
-        for (is_before, alone) in [(false, before), (true, after)] {
-            for alone in alone {
-                alone.compare(&buf, is_before, group.members())?;
-            }
-        }
         Ok(buf)
     }
 

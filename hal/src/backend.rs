@@ -142,7 +142,7 @@ impl fmt::Debug for dyn Backend + '_ {
 /// use quipu_hal::{Backend, Count, GroupSpec, Hardware, Result, Target};
 ///
 /// /// Counts the cycles of some work on this thread, with any backend.
-/// fn cycles(backend: &dyn Backend, work: impl FnOnce()) -> Result<Option<Count>> {
+/// fn cycles(backend: &dyn Backend, work: impl FnOnce()) -> Result<Count> {
 ///     let mut group = backend.open(&GroupSpec::new([Hardware::Cycles]), &Target::CurrentThread)?;
 ///     let mut readings = group.read_buf();
 ///     work();
@@ -200,23 +200,6 @@ pub trait Group: Any + Send {
     /// the PMU; [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) when `out` was not
     /// made by this group; else when the operating system or device refuses.
     fn read(&mut self, out: &mut ReadBuf) -> Result<()>;
-
-    /// Reads the values of all members alone, one each, where all of them are exact: counted all the time since the last
-    /// reset, in one part, by counters that have not [jumped](crate::MaxRate). That may take less than
-    /// [`read`](Self::read), and the values are those that it would read; each is below 2^63.
-    ///
-    /// False where that is not so, or not known: `read` tells more then, and what is in `values` means nothing. So it is
-    /// by default.
-    fn read_exact(&mut self, values: &mut [u64]) -> bool {
-        self.read_exact_timed(values).is_some()
-    }
-
-    /// Reads values as [`read_exact`](Self::read_exact) does, and returns the time enabled of all members; `None` where
-    /// that gives false.
-    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
-        let _ = values;
-        None
-    }
 
     /// The two ways in which [`read`](Self::read) reads, where it has two.
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {

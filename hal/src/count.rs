@@ -127,7 +127,6 @@ impl Count {
     }
 }
 
-#[cold]
 fn jumped(event: &str) -> Error {
     Error::new(ErrorKind::CounterJumped, format!("count {event}"))
         .with_reason("the counter jumped: it moved further than the event can have occurred in the time it ran")

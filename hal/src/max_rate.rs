@@ -18,8 +18,8 @@ use crate::{Encoding, P5Function, PerfConfig, X86Select};
 ///
 /// let second = 1_000_000_000;
 /// let reading = |value| Reading::new(value, second, second).with_max_rate(MaxRate::EVENTS);
-/// assert_eq!(reading(5 * second).scaled(), Count::Exact(5_000_000_000));
-/// assert_eq!(reading(10 << 47).scaled(), Count::Jumped);
+/// assert_eq!(reading(5 * second).count(), Count::Exact(5_000_000_000));
+/// assert_eq!(reading(10 << 47).count(), Count::Jumped);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -76,39 +76,8 @@ impl MaxRate {
     /// Returns true if a counter can count `value` while it runs for `time_running` nanoseconds.
     #[must_use]
     pub const fn allows(self, value: u64, time_running: u64) -> bool {
-        let rate = self.0;
         let time = time_running as u128 + Self::LAG as u128;
-        rate == 0 || value as u128 * Self::SECOND <= time * rate as u128
-    }
-
-    /// Returns true if there is no bound, or eight in a nanosecond are within it.
-    #[inline]
-    pub(crate) const fn allows_eight(self) -> bool {
-        self.0 == 0 || self.0 >= 8_000_000_000
-    }
-
-    /// Returns the most that a counter can count while it runs for `time_running` nanoseconds, [`u64::MAX`] where there is
-    /// no bound. What it can count by then, it can count in any longer time.
-    ///
-    /// ```
-    /// use quipu_hal::MaxRate;
-    ///
-    /// let most = MaxRate::EVENTS.most(1_000);
-    /// assert!(MaxRate::EVENTS.allows(most, 1_000) && !MaxRate::EVENTS.allows(most + 1, 1_000));
-    /// assert_eq!(MaxRate::NONE.most(1_000), u64::MAX);
-    /// ```
-    #[must_use]
-    pub const fn most(self, time_running: u64) -> u64 {
-        let rate = self.0;
-        if rate == 0 {
-            return u64::MAX;
-        }
-        let time = time_running as u128 + Self::LAG as u128;
-        let most = time * rate as u128 / Self::SECOND;
-        match most > u64::MAX as u128 {
-            true => u64::MAX,
-            false => most as u64,
-        }
+        self.0 == 0 || value as u128 * Self::SECOND <= time * self.0 as u128
     }
 
     /// Returns the bound of what these bits select, without knowledge of the CPU's events: that of a generalized

@@ -9,7 +9,7 @@ use crate::{Count, Error, ErrorKind, MaxRate, Result, scale, total};
 
 /// A counter at one moment: its value, and the times for which it was enabled and really counted.
 ///
-/// The value is what the counter says, and [`scaled`](Self::scaled) what it means: a counter that never ran or
+/// The value is what the counter says, and [`count`](Self::count) what it means: a counter that never ran or
 /// [jumped](MaxRate) has no count, whatever its value is.
 ///
 /// Times are in nanoseconds and count since the last reset, because the value does; the operating
@@ -59,36 +59,7 @@ impl Reading {
     #[must_use]
     #[inline]
     pub const fn has_jumped(&self) -> bool {
-        // Most often the value is below eight in a nanosecond, and these are within the bound; an exact comparison takes
-        // longer. A product that wraps is only smaller.
-        if self.value > self.time_running.wrapping_mul(8) {
-            return self.is_beyond_bound();
-        }
-        !self.max_rate.allows_eight() && !self.is_within_bound()
-    }
-
-    // These two are apart, and by reference, so that the bound is compared where it is and not loaded before.
-    #[cold]
-    #[inline(never)]
-    const fn is_beyond_bound(&self) -> bool {
         !self.max_rate.allows(self.value, self.time_running)
-    }
-
-    #[cold]
-    #[inline(never)]
-    const fn is_within_bound(&self) -> bool {
-        self.max_rate.allows(self.value, self.time_running)
-    }
-
-    /// Returns the value if it is a fact: counted all the time enabled, by a counter that has not jumped. It is what
-    /// [`scaled`](Self::scaled) most often comes to.
-    #[must_use]
-    #[inline]
-    pub const fn exact(&self) -> Option<u64> {
-        match self.time_running >= self.time_enabled && !self.has_jumped() {
-            true => Some(self.value),
-            false => None,
-        }
     }
 
     /// Sets the times since opening, of a counter that was reset.
@@ -137,7 +108,7 @@ impl Reading {
     /// Returns the count for the whole time enabled: exact, estimated, or not counted.
     #[must_use]
     #[inline]
-    pub const fn scaled(&self) -> Count {
+    pub const fn count(&self) -> Count {
         match self.has_jumped() {
             true => Count::Jumped,
             false => scale(self.value, self.time_enabled, self.time_running),
@@ -149,7 +120,7 @@ impl Reading {
     #[must_use]
     #[inline]
     pub const fn level(&self) -> Count {
-        match self.scaled() {
+        match self.count() {
             Count::Exact(_) | Count::Estimated(_) => Count::Exact(self.value as u128),
             none => none,
         }
@@ -252,8 +223,8 @@ impl fmt::Display for Part {
 ///
 /// let mut buf = ReadBuf::new(2, vec![Part::on_cpu(0), Part::on_cpu(1)]);
 /// buf[1][0] = Reading::new(7, 100, 100);
-/// assert_eq!(buf[1][0].scaled(), Count::Exact(7));
-/// assert_eq!(buf.total(0), Some(Count::Exact(7)));
+/// assert_eq!(buf[1][0].count(), Count::Exact(7));
+/// assert_eq!(buf.total(0), Count::Exact(7));
 /// assert_eq!(buf.get(2, 0), None);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
@@ -315,28 +286,6 @@ impl ReadBuf {
         self.compare_shape(members, parts)
     }
 
-    /// Returns the readings of all members in each of `parts`, one part after the other, if the buffer shares these
-    /// parts with the group ([`Group::read_buf`](crate::Group::read_buf)): a group may fill one of its own with less
-    /// ado than [`check_shape`](Self::check_shape) and an index take.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use quipu_hal::{Part, ReadBuf, Reading};
-    ///
-    /// let parts: Arc<[Part]> = vec![Part::whole()].into();
-    /// let mut buf = ReadBuf::new(1, Arc::clone(&parts));
-    /// if let Some([reading]) = buf.shared_readings(&parts) {
-    ///     *reading = Reading::new(7, 100, 100);
-    /// }
-    /// assert_eq!(buf[0][0].value, 7);
-    /// assert!(buf.shared_readings(&[Part::whole()]).is_none());
-    /// ```
-    #[inline]
-    pub fn shared_readings(&mut self, parts: &[Part]) -> Option<&mut [Reading]> {
-        ptr::addr_eq(self.parts.as_ptr(), parts.as_ptr()).then_some(&mut *self.readings)
-    }
-
-    #[cold]
     fn compare_shape(&self, members: usize, parts: &[Part]) -> Result<()> {
         if self.members == members && *self.parts == *parts {
             return Ok(());
@@ -371,13 +320,14 @@ impl ReadBuf {
         Some(self.parts.iter().zip(readings.iter().step_by(self.members)))
     }
 
-    /// Returns the total of one member over all parts, each scaled by its own times, if there is such a member.
-    #[inline]
-    pub fn total(&self, member: usize) -> Option<Count> {
-        match (&*self.parts, self.readings.get(member)) {
-            // By far the most frequent, and the shortest.
-            ([Part { core: None, .. }], reading) => reading.map(Reading::scaled),
-            _ => self.member(member).map(total),
+    /// Returns the total of one member over all parts, each scaled by its own times.
+    ///
+    /// # Panics
+    /// As an index does, if there is no such member.
+    pub fn total(&self, member: usize) -> Count {
+        match self.member(member) {
+            Some(readings) => total(readings),
+            None => panic!("there is no member {member} of {}", self.members),
         }
     }
 

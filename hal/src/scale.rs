@@ -63,7 +63,7 @@ pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Co
             if let Some(done) = turn.take() {
                 done.finish(&mut sum);
             }
-            let count = reading.scaled();
+            let count = reading.count();
             match count.value() {
                 Some(value) => sum.add(value, count.is_estimate(), 1),
                 None => sum.lack(1, count == Count::Jumped),

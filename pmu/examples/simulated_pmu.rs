@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         for (member, event) in (1..=2).enumerate() {
             let name = &group.members()[member].name;
             let truth = pmu.truth(event, 0);
-            match out[0][member].scaled() {
+            match out[0][member].count() {
                 Count::Exact(value) => println!("group {n}: {value} {name}, a fact"),
                 Count::Estimated(value) => {
                     let off = 100.0 * (value as f64 / truth as f64 - 1.0);
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
             }
         }
         // A steady event is estimated exactly, whatever share of the time it was counted.
-        assert_eq!(out[0][0].scaled(), Count::Estimated(pmu.truth(1, 0).into()));
+        assert_eq!(out[0][0].count(), Count::Estimated(pmu.truth(1, 0).into()));
     }
     Ok(())
 }

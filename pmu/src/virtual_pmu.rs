@@ -67,7 +67,7 @@ use crate::{Access, Clock, Pmu};
 /// clock.advance(Duration::from_millis(1));
 /// let mut out = group.read_buf();
 /// group.read(&mut out)?;
-/// assert_eq!(out[0][0].scaled(), Count::Exact(3_000_000));
+/// assert_eq!(out[0][0].count(), Count::Exact(3_000_000));
 /// # Ok::<(), quipu_hal::Error>(())
 /// ```
 pub struct VirtualPmu<P: Pmu> {

@@ -36,7 +36,6 @@ impl Machine {
         Self::with(native)
     }
 
-    #[inline]
     fn with(native: SharedNativeEvents) -> Self {
         let backends = vec![linux(&native), pctr(&native), posix()];
         Self {
@@ -186,7 +185,6 @@ impl BackendStatus {
 
     /// Returns a backend of another system, or one that was built without; `attempted` completes
     /// "cannot".
-    #[inline(never)]
     fn missing(name: &'static str, attempted: &str, is_of_this_system: bool) -> Self {
         let reason = match is_of_this_system {
             true => "Quipu was built without it",

@@ -1,6 +1,5 @@
 //! Descriptions of event sets.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
@@ -10,8 +9,9 @@ use quipu_hal::{
     Attributes, Backend, Error, ErrorKind, Event, EventSpec, GroupSpec, Result, Target,
 };
 
-use crate::open::{OpenGroup, alone, may_open_apart};
-use crate::preset::SharedFormula;
+use crate::counts::EventId;
+use crate::expansion::ExpandedGroup;
+use crate::open::{OpenGroup, Opener, alone, may_open_apart};
 use crate::{EventSet, IntoGroups, Machine, NativeEvents, SetEvent};
 
 /// A description of an [`EventSet`], from which any number of sets can be opened.
@@ -55,7 +55,7 @@ pub struct EventSetBuilder {
     child: Option<i32>,
     backends: Option<Vec<Arc<dyn Backend>>>,
     machine: Option<Arc<Machine>>,
-    presets: Vec<(String, SharedFormula)>,
+    presets: Vec<(String, Arc<Formula>)>,
 }
 
 impl EventSetBuilder {
@@ -96,6 +96,42 @@ impl EventSetBuilder {
             group.attributes = with_set(self.attributes, group.attributes);
         }
         Ok(self)
+    }
+
+    /// Adds one event, alone in its group, and returns the id by which its counts are found.
+    ///
+    /// ```
+    /// use quipu::EventSet;
+    ///
+    /// let mut builder = EventSet::builder();
+    /// let [clock, faults] = [builder.event("task-clock:u")?, builder.event("page-faults:u")?];
+    /// let mut set = builder.open()?;
+    /// let mut counts = set.counts();
+    /// set.enable()?;
+    /// set.read(&mut counts)?;
+    /// println!("{:?} ns, {:?} faults", counts.of(clock).total(), counts.of(faults).total());
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`events`](Self::events); [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if it is not one event,
+    /// of which nothing is added.
+    pub fn event(&mut self, event: impl IntoGroups) -> Result<EventId> {
+        let requests = self.requests.len();
+        let id = EventId(self.requests.iter().map(|group| group.members.len()).sum());
+        self.events(event)?;
+        let added = self.requests[requests..].iter();
+        let added: usize = added.map(|group| group.members.len()).sum();
+        match added {
+            1 => Ok(id),
+            events => {
+                self.requests.truncate(requests);
+                self.own_attributes
+                    .retain(|(request, _)| *request < requests);
+                Err(Error::new(ErrorKind::InvalidConfiguration, "add an event")
+                    .with_reason(format!("these are {events} events")))
+            }
+        }
     }
 
     /// Sets what is measured; the calling thread by default.
@@ -251,12 +287,7 @@ impl EventSetBuilder {
                 }
                 continue;
             }
-            let opened = (first, &outcome, &*groups);
-            if self.requests.len() == 1 {
-                let events = expanded.shared_events(request, opened);
-                return Ok(EventSet::new(events, groups, &self.target));
-            }
-            events.extend(expanded.events(request, opened));
+            events.extend(expanded.events(request, (first, &outcome, &groups)));
         }
         Ok(EventSet::new(events.into(), groups, &self.target))
     }
@@ -307,7 +338,6 @@ impl EventSetBuilder {
         Ok(Some(EventSet::new(events, groups, &self.target)))
     }
 
-    #[inline(never)]
     fn opener(&self) -> Result<Opener<'_>> {
         let given = self.machine.as_deref();
         let (backends, machine) = match &self.backends {
@@ -328,7 +358,7 @@ impl EventSetBuilder {
     }
 
     /// Returns the formula that each member of a group is a name for; none if no member is one.
-    fn formulas(&self, asked: &GroupSpec) -> Result<Vec<Option<SharedFormula>>> {
+    fn formulas(&self, asked: &GroupSpec) -> Result<Vec<Option<Arc<Formula>>>> {
         let mut formulas = Vec::new();
         for (at, member) in asked.members.iter().enumerate() {
             if let Some(formula) = self.formula(member)? {
@@ -344,10 +374,10 @@ impl EventSetBuilder {
     }
 
     /// Returns the formula that an event is a name for, if it is one.
-    fn formula(&self, spec: &EventSpec) -> Result<Option<SharedFormula>> {
+    fn formula(&self, spec: &EventSpec) -> Result<Option<Arc<Formula>>> {
         let formula = self.known_formula(spec)?;
         match &formula {
-            Some(formula) if spec.overflow.is_some() && formula.names().len() > 1 => {
+            Some(formula) if spec.overflow.is_some() && formula.events().len() > 1 => {
                 let attempted = format!("have a signal sent for overflows of {spec}");
                 Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                     .with_reason("it is a preset of several events, which no counter counts"))
@@ -356,7 +386,7 @@ impl EventSetBuilder {
         }
     }
 
-    fn known_formula(&self, spec: &EventSpec) -> Result<Option<SharedFormula>> {
+    fn known_formula(&self, spec: &EventSpec) -> Result<Option<Arc<Formula>>> {
         let native = match (&self.machine, &self.backends) {
             (Some(machine), _) => Some(&machine.native),
             (None, None) => Some(NativeEvents::this()),
@@ -372,26 +402,6 @@ impl EventSetBuilder {
             (None, None) => Ok(None),
         }
     }
-}
-
-/// The backends, target and fallbacks that the groups of a set are opened with.
-pub(crate) struct Opener<'a> {
-    pub(crate) backends: &'a [Arc<dyn Backend>],
-    /// The machine whose backends they are, unless they were given.
-    pub(crate) machine: Option<&'a Machine>,
-    /// The child to count in place of CPUs, on backends that follow tasks only.
-    pub(crate) child: Option<i32>,
-    pub(crate) target: &'a Target,
-    pub(crate) user_mode_fallback: bool,
-    pub(crate) cpu_fallback: bool,
-}
-
-/// A group with each preset of several events replaced by the terms of its formula.
-pub(crate) struct ExpandedGroup<'a> {
-    pub(crate) asked: &'a [EventSpec],
-    /// For each member asked for; none if no member is a preset.
-    pub(crate) formulas: Vec<Option<SharedFormula>>,
-    pub(crate) spec: Cow<'a, GroupSpec>,
 }
 
 /// Returns the attributes of a group, with each flag of its set.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target};
 
-use crate::counts::{Counts, MemberIndex, Row, of_another_set};
+use crate::counts::{Counts, of_another_set};
 use crate::open::OpenGroup;
 use crate::{EventSetBuilder, SetEvent};
 
@@ -38,10 +38,6 @@ pub struct EventSet {
     groups: Vec<OpenGroup>,
     /// The thread that can start all groups at once, where that makes a difference.
     started_at_once_by: Option<u64>,
-    row: Row,
-    /// The number of events if each is one reading, and all are the members of the groups in their order; else as many
-    /// as there never are.
-    in_a_row: usize,
 }
 
 /// Returns a number that only the calling thread has. [`std::thread::current`] would allocate a handle, which a
@@ -72,13 +68,7 @@ impl EventSet {
             && *target == Target::CurrentThread
             && groups.iter().all(own)
             && events.iter().any(counts_calls);
-        let is_in_a_row = are_in_a_row(&events, &groups);
         Self {
-            row: Row::of(&events, is_in_a_row && groups.len() == 1),
-            in_a_row: match is_in_a_row {
-                true => events.len(),
-                false => usize::MAX,
-            },
             events,
             groups,
             started_at_once_by: at_once.then(this_thread),
@@ -100,7 +90,7 @@ impl EventSet {
     /// Returns a buffer to read this set into; make it once and reuse it.
     pub fn counts(&self) -> Counts {
         let bufs = self.groups.iter().map(|g| g.group.read_buf());
-        Counts::new(Arc::clone(&self.events), self.row, bufs)
+        Counts::new(Arc::clone(&self.events), bufs)
     }
 
     /// Returns the parts that the target of an open event fanned out into.
@@ -220,35 +210,19 @@ impl EventSet {
     ///
     /// # Errors
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) if `out` was made by another set.
-    // Inlined to the caller's loop: with the mitigations of today's kernels every return after a system call is
-    // mispredicted.
-    #[inline(always)]
     pub fn read(&mut self, out: &mut Counts) -> Result<()> {
-        // Most often there is one group, and no loop.
-        match (&mut *self.groups, out.in_row(self.row)) {
-            ([open], Some(counts)) => counts.read(open),
-            _ => self.read_groups(out)?,
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn read_groups(&mut self, out: &mut Counts) -> Result<()> {
         if !out.belongs_to(&self.events) {
             return Err(of_another_set("read an event set"));
         }
         for (open, counts) in self.groups.iter_mut().zip(out.groups_mut()) {
-            counts.read(open);
+            counts.error = open.group.read(&mut counts.buf).err();
         }
         Ok(())
     }
 
-    /// Reads the values of all events alone, in request order, where all of them are exact: the shortest way to numbers
-    /// that need no scaling. It is for sets whose events are one reading each; `values` has one element for each event.
-    /// Each becomes a number below 2^63.
-    ///
-    /// False where an event is not exact, has no value, or a backend does not know that: [`read`](Self::read) tells more
-    /// then, and what is in `values` means nothing.
+    /// Reads every group as [`read`](Self::read) does, and puts the totals of all events into `values`, in request order,
+    /// where all of them are exact. False if one is not, or has none: `out` has the details, and what is in `values` means
+    /// nothing.
     ///
     /// ```
     /// use quipu::EventSet;
@@ -257,33 +231,27 @@ impl EventSet {
     /// let mut counts = set.counts();
     /// set.enable()?;
     /// let mut values = [0; 2];
-    /// if set.read_exact(&mut values) {
+    /// if set.read_exact(&mut counts, &mut values)? {
     ///     println!("{} ns, {} faults", values[0], values[1]);
     /// } else {
-    ///     set.read(&mut counts)?;
     ///     counts.events().for_each(|event| println!("{}: {:?}", event.name(), event.total()));
     /// }
     /// # Ok::<(), quipu::Error>(())
     /// ```
-    #[inline(always)]
-    pub fn read_exact(&mut self, values: &mut [u64]) -> bool {
-        if values.len() != self.in_a_row {
-            return false;
+    ///
+    /// # Errors
+    /// As `read`; [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) if `values` has not one element for each
+    /// event.
+    pub fn read_exact(&mut self, out: &mut Counts, values: &mut [u64]) -> Result<bool> {
+        if values.len() != self.events.len() {
+            let reason = format!("{} values for {} events", values.len(), self.events.len());
+            return Err(
+                Error::new(ErrorKind::InvalidConfiguration, "read an event set")
+                    .with_reason(reason),
+            );
         }
-        match &mut *self.groups {
-            [open] => open.group.read_exact(values),
-            groups => read_exact_groups(groups, values),
-        }
-    }
-
-    /// Reads values as [`read_exact`](Self::read_exact) does, of a set whose events are one group, and returns the time for
-    /// which they were enabled; `None` where that gives false, and of several groups.
-    #[inline(always)]
-    pub fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
-        match &mut *self.groups {
-            [open] if values.len() == self.in_a_row => open.group.read_exact_timed(values),
-            _ => None,
-        }
+        self.read(out)?;
+        Ok(out.exact(values))
     }
 
     fn each(&mut self, f: impl Fn(&mut dyn Group) -> Result<()>) -> Result<()> {
@@ -296,30 +264,6 @@ impl EventSet {
         }
         first
     }
-}
-
-#[inline(never)]
-fn read_exact_groups(groups: &mut [OpenGroup], mut values: &mut [u64]) -> bool {
-    groups.iter_mut().all(|open| {
-        let members = open.group.members().len();
-        let (own, others) = std::mem::take(&mut values).split_at_mut(members);
-        values = others;
-        open.group.read_exact(own)
-    })
-}
-
-/// Returns true if each event is one reading, and all are the members of the groups in their order.
-fn are_in_a_row(events: &[SetEvent], groups: &[OpenGroup]) -> bool {
-    let mut events = events.iter();
-    let are_in_order = groups.iter().enumerate().all(|(group, open)| {
-        (0..open.group.members().len()).all(|member| {
-            let there = MemberIndex { group, member };
-            events
-                .next()
-                .is_some_and(|event| event.only_reading() == there)
-        })
-    });
-    are_in_order && events.next().is_none()
 }
 
 impl fmt::Debug for EventSet {

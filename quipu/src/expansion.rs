@@ -3,20 +3,28 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use quipu_events_format::Formula;
 use quipu_hal::{Error, EventSpec, GroupSpec, Result};
 
 use crate::SetEvent;
-use crate::builder::ExpandedGroup;
 use crate::open::OpenGroup;
-use crate::preset::SharedFormula;
+use crate::preset::{Preset, term_refused};
 use crate::set_event::OpenEvent;
+
+/// A group with each preset of several events replaced by the terms of its formula.
+pub(crate) struct ExpandedGroup<'a> {
+    asked: &'a [EventSpec],
+    /// For each member asked for; none if no member is a preset.
+    formulas: Vec<Option<Arc<Formula>>>,
+    spec: Cow<'a, GroupSpec>,
+}
 
 /// A request that was opened: the events to count, and the groups that count them, of which the first has that number
 /// in the set.
 #[derive(Clone, Copy)]
-pub(crate) struct CountedGroup<'a> {
-    pub(crate) spec: &'a GroupSpec,
-    pub(crate) groups: &'a [OpenGroup],
+struct CountedGroup<'a> {
+    spec: &'a GroupSpec,
+    groups: &'a [OpenGroup],
     first: usize,
     request: usize,
     fell_back: bool,
@@ -24,12 +32,25 @@ pub(crate) struct CountedGroup<'a> {
 
 impl CountedGroup<'_> {
     /// Returns the member at a position as it is counted.
-    pub(crate) fn open(&self, at: usize) -> OpenEvent {
+    fn open(&self, at: usize) -> OpenEvent {
         OpenEvent::of_member(self.groups, self.first, at)
     }
 
+    /// Returns the event of a formula over its terms, the first of which is the member at a position.
+    fn open_preset(&self, formula: &Formula, first: usize) -> OpenEvent {
+        let terms = (first..).zip(formula.events());
+        let terms = terms.map(|(at, name)| self.member(at).with_name(name));
+        let preset = Preset::new(formula.clone(), terms.collect(), self.groups.len() == 1);
+        OpenEvent {
+            info: preset.info(),
+            simultaneity: preset.simultaneity(),
+            preset: Some(Box::new(preset)),
+            ..self.open(first)
+        }
+    }
+
     /// Returns the member at a position as an event of the set.
-    pub(crate) fn member(&self, at: usize) -> SetEvent {
+    fn member(&self, at: usize) -> SetEvent {
         let spec = &self.spec.members[at];
         SetEvent::new(spec, self.request, self.fell_back, Ok(self.open(at)))
     }
@@ -37,13 +58,17 @@ impl CountedGroup<'_> {
 
 impl<'a> ExpandedGroup<'a> {
     /// Expands a group whose members stand for these formulas; there are none if no member does.
-    pub(crate) fn new(asked: &'a GroupSpec, formulas: Vec<Option<SharedFormula>>) -> Self {
+    pub(crate) fn new(asked: &'a GroupSpec, formulas: Vec<Option<Arc<Formula>>>) -> Self {
         let mut spec = Cow::Borrowed(asked);
         if !formulas.is_empty() {
             let mut expanded = GroupSpec::default();
             for (member, formula) in asked.members.iter().zip(&formulas) {
                 match formula {
-                    Some(formula) => formula.expand(member, &mut expanded.members),
+                    Some(formula) => {
+                        let terms = formula.terms();
+                        let terms = terms.map(|term| member.clone().with_event(term));
+                        expanded.members.extend(terms);
+                    }
                     None => expanded.members.push(member.clone()),
                 }
             }
@@ -58,12 +83,12 @@ impl<'a> ExpandedGroup<'a> {
     }
 
     /// Returns the formula of one member, as [`new`](Self::new) takes those of a group of it alone.
-    pub(crate) fn formulas_of(&self, member: usize) -> Vec<Option<SharedFormula>> {
+    pub(crate) fn formulas_of(&self, member: usize) -> Vec<Option<Arc<Formula>>> {
         let formula = self.formula(member);
         formula.map_or_else(Vec::new, |formula| vec![Some(formula.clone())])
     }
 
-    fn formula(&self, member: usize) -> Option<&SharedFormula> {
+    fn formula(&self, member: usize) -> Option<&Arc<Formula>> {
         self.formulas.get(member)?.as_ref()
     }
 
@@ -93,18 +118,6 @@ impl<'a> ExpandedGroup<'a> {
         })
     }
 
-    /// Returns the same for a set and its buffers. One alone, as there is most often, takes no way through an iterator.
-    pub(crate) fn shared_events(
-        &self,
-        request: usize,
-        opened: (usize, &Result<()>, &[OpenGroup]),
-    ) -> Arc<[SetEvent]> {
-        match self.asked {
-            [_] => Arc::new([self.event(0, 0, request, self.outcome(request, opened))]),
-            _ => self.events(request, opened).collect(),
-        }
-    }
-
     /// Returns what counts the events, as [`events`](Self::events) is told of it.
     fn outcome<'o>(
         &'o self,
@@ -122,7 +135,6 @@ impl<'a> ExpandedGroup<'a> {
     }
 
     /// Returns an event asked for, whose first member is at a position.
-    #[inline(never)]
     fn event(
         &self,
         asked: usize,
@@ -135,7 +147,7 @@ impl<'a> ExpandedGroup<'a> {
             Ok(group) => {
                 let open = match formula {
                     None => group.open(at),
-                    Some(formula) => formula.open(at, &group),
+                    Some(formula) => group.open_preset(formula, at),
                 };
                 SetEvent::new(spec, request, group.fell_back, Ok(open))
             }
@@ -150,15 +162,15 @@ impl<'a> ExpandedGroup<'a> {
     fn error_of(
         &self,
         spec: &EventSpec,
-        formula: Option<&SharedFormula>,
+        formula: Option<&Arc<Formula>>,
         first_member: usize,
         error: &Error,
     ) -> Error {
         let at = error.member().and_then(|at| at.checked_sub(first_member));
         if let (Some(formula), Some(at)) = (formula, at)
-            && let Some(refused) = formula.refused(spec, at, error)
+            && let Some(term) = formula.events().get(at)
         {
-            return refused;
+            return term_refused(&spec.to_string(), term, error);
         }
         match error.member().and_then(|member| self.asked_at(member)) {
             Some(member) => error.clone().with_member(member),
@@ -177,6 +189,6 @@ impl<'a> ExpandedGroup<'a> {
     }
 }
 
-fn terms_of(formula: &SharedFormula) -> usize {
-    formula.names().len()
+fn terms_of(formula: &Arc<Formula>) -> usize {
+    formula.events().len()
 }

@@ -40,7 +40,7 @@ pub use backends::linux_backend;
 pub use backends::{BackendStatus, Machine};
 pub use builder::EventSetBuilder;
 pub use calibration::{Overhead, Spread};
-pub use counts::{Counts, EventCount, MemberIndex};
+pub use counts::{Counts, EventCount, EventId, MemberIndex};
 pub use event_set::EventSet;
 pub use measure::{Measurement, measure};
 pub use preset::{NoValue, Preset};

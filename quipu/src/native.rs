@@ -9,8 +9,6 @@ use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
 use quipu_text::EventNames;
 
-use crate::preset::SharedFormula;
-
 /// The native events of a machine: one table for each kind of core.
 ///
 /// Nothing is read and the CPU is not asked before the first table is wanted; then both happen once.
@@ -30,7 +28,7 @@ pub struct NativeEvents {
     file: Option<PathBuf>,
     opened: OnceLock<Result<Opened>>,
     /// The presets that were asked for, each found once: a formula, or `None` for one that maps resolve.
-    formulas: RwLock<BTreeMap<String, Option<SharedFormula>>>,
+    formulas: RwLock<BTreeMap<String, Option<Arc<Formula>>>>,
     /// True if this system or user has event files.
     system_files: OnceLock<bool>,
 }
@@ -128,14 +126,14 @@ impl NativeEvents {
     /// # Errors
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when the kinds of core of a hybrid CPU have
     /// different formulas for it.
-    pub(crate) fn formula(&self, name: &str) -> Result<Option<SharedFormula>> {
+    pub(crate) fn formula(&self, name: &str) -> Result<Option<Arc<Formula>>> {
         let known = self.formulas.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(formula) = known.get(name) {
             return Ok(formula.clone());
         }
         drop(known);
         let formula = self.find_formula(name)?;
-        let formula = formula.map(|formula| Arc::new(formula) as SharedFormula);
+        let formula = formula.map(Arc::new);
         let is_preset = |table: &CpuTable| table.preset(name).is_some();
         // Programs may try any number of other names.
         if self.tables().unwrap_or_default().iter().any(is_preset) {
@@ -179,7 +177,7 @@ impl NativeEvents {
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file says that the CPU has none;
     /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) when kinds of core of a hybrid CPU have
     /// different ones.
-    pub(crate) fn user_defined(&self, event: &Event) -> Result<Option<SharedFormula>> {
+    pub(crate) fn user_defined(&self, event: &Event) -> Result<Option<Arc<Formula>>> {
         if !matches!(event, Event::Hardware(_) | Event::Cache(_)) || !self.has_files() {
             return Ok(None);
         }

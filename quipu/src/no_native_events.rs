@@ -1,9 +1,10 @@
 //! Native events of a build without the event database: there are none.
 
+use std::sync::Arc;
+
+use quipu_events_format::Formula;
 use quipu_hal::{Event, Result};
 use quipu_text::EventNames;
-
-use crate::preset::SharedFormula;
 
 #[derive(Debug)]
 pub(crate) struct NativeEvents;
@@ -20,11 +21,11 @@ impl NativeEvents {
         &Self
     }
 
-    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<SharedFormula>> {
+    pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }
 
-    pub(crate) fn formula(&self, _: &str) -> Result<Option<SharedFormula>> {
+    pub(crate) fn formula(&self, _: &str) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::builder::Opener;
+use crate::Machine;
 use quipu_hal::{
     Backend, Error, ErrorKind, Event, EventSpec, Features, Filter, Group, GroupSpec, Result,
     Target, TargetKinds,
@@ -17,6 +17,18 @@ pub(crate) struct OpenGroup {
     /// True if it counts user mode only because no more is permitted.
     pub(crate) in_user_mode: bool,
     pub(crate) group: Box<dyn Group>,
+}
+
+/// The backends, target and fallbacks that the groups of a set are opened with.
+pub(crate) struct Opener<'a> {
+    pub(crate) backends: &'a [Arc<dyn Backend>],
+    /// The machine whose backends they are, unless they were given.
+    pub(crate) machine: Option<&'a Machine>,
+    /// The child to count in place of CPUs, on backends that follow tasks only.
+    pub(crate) child: Option<i32>,
+    pub(crate) target: &'a Target,
+    pub(crate) user_mode_fallback: bool,
+    pub(crate) cpu_fallback: bool,
 }
 
 impl Opener<'_> {
@@ -63,7 +75,6 @@ impl Opener<'_> {
     }
 
     /// Opens each event by itself, and all in the same modes.
-    #[inline(never)]
     fn one_by_one(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<Vec<OpenGroup>> {
         let mut groups = Vec::with_capacity(spec.members.len());
         for (at, member) in spec.members.iter().enumerate() {
@@ -219,13 +230,11 @@ pub(crate) fn may_open_apart(error: &Error) -> bool {
 }
 
 /// Returns a member of a group in a group of its own.
-#[inline(never)]
 pub(crate) fn alone(member: &EventSpec, group: &GroupSpec) -> GroupSpec {
     GroupSpec::single(member.clone()).with_attributes(group.attributes)
 }
 
 /// Returns the same events in user mode only.
-#[inline(never)]
 fn restricted_to_user(spec: &GroupSpec) -> GroupSpec {
     let mut spec = spec.clone();
     for member in &mut spec.members {

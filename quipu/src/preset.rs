@@ -1,101 +1,14 @@
 //! Presets of several events: a formula, and what it is counted with.
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
 
 use quipu_events_format::Formula;
-use quipu_hal::{Count, Error, EventInfo, EventSpec, Filter, Part, Reading, Simultaneity, total};
+use quipu_hal::{Count, Error, EventInfo, Filter, Part, Reading, Simultaneity, total};
 
-use crate::counts::EventCount;
-use crate::expansion::CountedGroup;
-use crate::set_event::OpenEvent;
-use crate::{Counts, SetEvent};
+use crate::SetEvent;
 
 /// The factor that makes values of a formula with fractions whole.
 const MILLION: f64 = 1e6;
-
-/// A formula that an event asked for stands for. Programs that define no preset and have no event database have none
-/// of the code for formulas, as only what makes one leads to it.
-pub(crate) trait Expand: fmt::Debug + fmt::Display + Send + Sync {
-    /// Returns the names of the terms.
-    fn names(&self) -> &[String];
-
-    /// Adds the events that are counted for a member that stands for the formula.
-    fn expand(&self, member: &EventSpec, expanded: &mut Vec<EventSpec>);
-
-    /// Returns the event of the formula over its terms, the first of which is at this position of the group.
-    fn open(&self, at: usize, group: &CountedGroup<'_>) -> OpenEvent;
-
-    /// Returns the error for a preset of which this term was refused, if there is such a term.
-    fn refused(&self, preset: &EventSpec, term: usize, error: &Error) -> Option<Error>;
-}
-
-/// A formula that copies of a request share.
-pub(crate) type SharedFormula = Arc<dyn Expand>;
-
-impl Expand for Formula {
-    fn names(&self) -> &[String] {
-        self.events()
-    }
-
-    fn expand(&self, member: &EventSpec, expanded: &mut Vec<EventSpec>) {
-        expanded.extend(self.terms().map(|term| member.clone().with_event(term)));
-    }
-
-    fn open(&self, at: usize, group: &CountedGroup<'_>) -> OpenEvent {
-        let mut terms = Vec::with_capacity(self.events().len());
-        for (at, name) in (at..).zip(self.events()) {
-            terms.push(group.member(at).with_name(name));
-        }
-        let preset = Preset {
-            formula: self.clone(),
-            terms: terms.into(),
-            in_one_group: group.groups.len() == 1,
-        };
-        OpenEvent {
-            info: preset.info(),
-            simultaneity: preset.simultaneity(),
-            is_one_reading: false,
-            preset: Some(Arc::new(Box::new(preset))),
-            ..group.open(at)
-        }
-    }
-
-    fn refused(&self, preset: &EventSpec, term: usize, error: &Error) -> Option<Error> {
-        let term = self.events().get(term)?;
-        Some(term_refused(&format!("{preset}"), term, error))
-    }
-}
-
-/// The preset that an event is. As a trait object it brings its code only where one is made.
-pub(crate) trait IsPreset: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Returns the preset.
-    fn preset(&self) -> &Preset;
-
-    /// Returns the value of the formula for counts, of which these are the preset's event's.
-    fn value_of(
-        &self,
-        event: &EventCount<'_>,
-        counts: &Counts,
-    ) -> quipu_hal::Result<Result<Count, NoValue>>;
-}
-
-impl IsPreset for Preset {
-    fn preset(&self) -> &Preset {
-        self
-    }
-
-    fn value_of(
-        &self,
-        event: &EventCount<'_>,
-        counts: &Counts,
-    ) -> quipu_hal::Result<Result<Count, NoValue>> {
-        event.check_terms()?;
-        let parts = |term: usize| counts.of_term(&self.terms[term]).parts();
-        Ok(self.evaluate(|term| parts(term).into_iter().flatten()))
-    }
-}
 
 /// A preset of several events while it is counted: its terms, each counted by itself, and the formula
 /// over them.
@@ -113,6 +26,15 @@ pub struct NoValue {
 }
 
 impl Preset {
+    /// Returns a preset of terms that are counted, in one group or each by itself.
+    pub(crate) fn new(formula: Formula, terms: Box<[SetEvent]>, in_one_group: bool) -> Self {
+        Self {
+            formula,
+            terms,
+            in_one_group,
+        }
+    }
+
     /// Returns the formula.
     pub fn formula(&self) -> &Formula {
         &self.formula
@@ -277,7 +199,7 @@ impl Preset {
     }
 
     /// Returns the unit and scale of the preset as one event.
-    fn info(&self) -> EventInfo {
+    pub(crate) fn info(&self) -> EventInfo {
         let infos: Vec<&EventInfo> = self.terms.iter().filter_map(SetEvent::info).collect();
         let units: Vec<&str> = infos.iter().map(|info| info.unit.as_ref()).collect();
         let mut errata: Vec<String> = Vec::new();
@@ -306,7 +228,7 @@ impl Preset {
     }
 
     /// Returns how simultaneous the values of the terms are.
-    fn simultaneity(&self) -> Simultaneity {
+    pub(crate) fn simultaneity(&self) -> Simultaneity {
         match self.terms.first().and_then(SetEvent::simultaneity) {
             Some(simultaneity) if self.in_one_group => simultaneity,
             _ => Simultaneity::None,

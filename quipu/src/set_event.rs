@@ -1,14 +1,12 @@
 //! The events of a set, each with its state.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use quipu_hal::{
-    Error, EventInfo, EventSpec, Filter, Part, Result, Simultaneity, Target, ValueKind,
-};
+use quipu_hal::{Error, EventInfo, EventSpec, Filter, Result, Simultaneity, Target, ValueKind};
 
 use crate::counts::MemberIndex;
 use crate::open::OpenGroup;
-use crate::preset::{IsPreset, Preset};
+use crate::preset::Preset;
 
 /// One event of an [`EventSet`](crate::EventSet): the request, and the counter that was opened for it
 /// or the reason why there is none.
@@ -20,8 +18,6 @@ pub struct SetEvent {
     request: usize,
     /// The levels asked for, if it fell back to user mode.
     asked_levels: Option<Filter>,
-    /// The position of the one reading that is all there is of it, or [`NO_READING`](Self::NO_READING).
-    only_reading: MemberIndex,
     state: Result<OpenEvent>,
 }
 
@@ -34,10 +30,8 @@ pub(crate) struct OpenEvent {
     pub(crate) on_cpus: Option<Box<Target>>,
     pub(crate) info: EventInfo,
     pub(crate) simultaneity: Simultaneity,
-    /// True if its total is that of one reading: the target is one part, on any kind of core.
-    pub(crate) is_one_reading: bool,
-    /// Set for presets of several events; the index is that of the first term. One pointer wide, as events are moved.
-    pub(crate) preset: Option<Arc<Box<dyn IsPreset>>>,
+    /// Set for presets of several events; the index is that of the first term.
+    pub(crate) preset: Option<Box<Preset>>,
 }
 
 impl OpenEvent {
@@ -58,7 +52,6 @@ impl OpenEvent {
             on_cpus: open.on_cpus.clone(),
             info: open.group.members()[member].clone(),
             simultaneity: open.group.simultaneity(),
-            is_one_reading: matches!(open.group.parts(), [Part { core: None, .. }]),
             preset: None,
         }
     }
@@ -66,7 +59,6 @@ impl OpenEvent {
 
 impl SetEvent {
     /// Returns an event as it is counted: in user mode only if it fell back to that.
-    #[inline(never)]
     pub(crate) fn new(
         asked: &EventSpec,
         request: usize,
@@ -82,15 +74,10 @@ impl SetEvent {
             spec,
             request,
             asked_levels: fell_back.then_some(asked.filter & Filter::LEVELS),
-            only_reading: match &state {
-                Ok(open) if open.is_one_reading && open.info.kind != ValueKind::Gauge => open.index,
-                _ => Self::NO_READING,
-            },
             state,
         }
     }
 
-    #[inline]
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.name = OnceLock::from(Box::from(name));
         self
@@ -137,16 +124,8 @@ impl SetEvent {
     }
 
     /// Returns its formula and terms, if it is a preset of several events and open.
-    #[inline]
     pub fn preset(&self) -> Option<&Preset> {
-        Some(self.as_preset()?.preset())
-    }
-
-    /// Returns its preset as a trait object, so that programs that make none have none of the code.
-    #[inline]
-    pub(crate) fn as_preset(&self) -> Option<&dyn IsPreset> {
-        let preset = self.state.as_ref().ok()?.preset.as_deref()?;
-        Some(&**preset)
+        self.state.as_ref().ok()?.preset.as_deref()
     }
 
     /// Returns the name of the backend that counts it, if it is open; for a preset, its first term.
@@ -163,19 +142,6 @@ impl SetEvent {
     /// Returns how simultaneous its group's readings are, if it is open.
     pub fn simultaneity(&self) -> Option<Simultaneity> {
         self.state.as_ref().ok().map(|o| o.simultaneity)
-    }
-
-    /// The position of no reading: no group has so many members.
-    const NO_READING: MemberIndex = MemberIndex {
-        group: usize::MAX,
-        member: usize::MAX,
-    };
-
-    /// Returns the position of the reading that its total is of alone; where there is no such one, a position at
-    /// which there is no reading.
-    #[inline(always)]
-    pub(crate) fn only_reading(&self) -> MemberIndex {
-        self.only_reading
     }
 
     pub(crate) fn is_gauge(&self) -> bool {
@@ -195,7 +161,6 @@ impl SetEvent {
     ///
     /// # Errors
     /// The reason why it cannot be counted.
-    #[inline]
     pub fn index(&self) -> Result<MemberIndex, &Error> {
         self.state.as_ref().map(|open| open.index)
     }

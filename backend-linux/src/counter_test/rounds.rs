@@ -11,12 +11,11 @@ use quipu_hal::{
 use super::CounterTest;
 use crate::event_bits::EventBits;
 use crate::event_source::EventSource;
-use crate::kernel_group::{Fds, KernelGroup, Opened, ReadPlan};
-use crate::one_or_more::OneOrMore;
+use crate::kernel_group::KernelGroup;
 use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
 use crate::open_error;
 use crate::parts::{Placement, PlannedPart};
-use crate::sorted::sorted;
+use crate::read::{Fds, ReadPlan, Source};
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::sysfs::{CorePmu, SysfsPmus};
 
@@ -144,7 +143,8 @@ fn find(
     let mut counters = advertised;
     while counters > 0 {
         let rounds = rounds(counters);
-        let each = sorted(rounds.iter().map(|r| counting(event, r)).collect());
+        let mut each: Vec<_> = rounds.iter().map(|r| counting(event, r)).collect();
+        each.sort_unstable();
         // Cycles go on while an emulator reads one counter after the other: less than half of the rounds may
         // be spoiled by that.
         let verdict = match event {
@@ -202,22 +202,20 @@ fn round(
 
 /// Counts a loop of so many turns once. `None` when the group was not on the PMU for all of it.
 fn count(group: &mut KernelGroup, members: usize, turns: u64) -> Option<Vec<Reading>> {
-    let mut words = vec![0; ReadPlan::Snapshot.words(members)];
     let mut before = vec![Reading::default(); members];
     let mut after = before.clone();
     group.disable().ok()?;
-    group.read(&mut words, &mut before).ok()?;
+    group.read(&mut before).ok()?;
     group.start().ok()?;
     work(turns);
     group.disable().ok()?;
-    group.read(&mut words, &mut after).ok()?;
+    group.read(&mut after).ok()?;
     let pairs = after.iter().zip(&before);
     let counted: Vec<_> = pairs.map(|(after, before)| after.since(before)).collect();
     let whole = |r: &Reading| r.time_running > 0 && r.time_running >= r.time_enabled;
     counted.iter().all(whole).then_some(counted)
 }
 
-#[inline(never)]
 fn work(turns: u64) {
     let mut turn = 0;
     while turn < turns {
@@ -315,9 +313,9 @@ fn open(
         siblings.pop();
     }
     let members = siblings.len() + 1;
-    let opened = Opened::new(ReadPlan::Snapshot, Fds::new(first, siblings))
+    let source = Source::new(ReadPlan::Snapshot, Fds::new(first, siblings))
         .map_err(|errno| refusal(events, event, bits, &leader, OpenFailure::NoId(errno)))?;
-    let group = KernelGroup::new(opened, false);
+    let group = KernelGroup::new(source, false);
     Ok((group, members))
 }
 
@@ -339,7 +337,7 @@ fn refusal(
     let planned = PlannedPart {
         attach,
         part: Part::whole(),
-        bits: OneOrMore::One([bits]),
+        bits: vec![bits],
     };
     let event = EventSpec::new(event).with_filter(Filter::USER_ONLY);
     let (spec, target) = (GroupSpec::single(event), Target::CurrentThread);

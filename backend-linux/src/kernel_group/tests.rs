@@ -11,12 +11,8 @@ pub(crate) fn from_pipe(plan: ReadPlan, ids: &[u64]) -> (std::io::PipeWriter, Ke
     let fd = CounterFd::new(OwnedFd::from(reader));
     let again = |_: &u64| fd.duplicate().expect("a free descriptor");
     let siblings = ids.iter().skip(1).map(again).collect();
-    let opened = Opened {
-        plan,
-        fds: Fds::new(fd, siblings),
-        counters: ids.iter().map(|id| Counter::new(*id)).collect(),
-    };
-    let group = KernelGroup::new(opened, false);
+    let source = Source::with_ids(plan, Fds::new(fd, siblings), ids);
+    let group = KernelGroup::new(source, false);
     (writer, group)
 }
 
@@ -27,7 +23,7 @@ pub(crate) fn write(pipe: &mut std::io::PipeWriter, words: &[u64]) {
 
 fn read(group: &mut KernelGroup) -> Result<Vec<Reading>, ReadFailure> {
     let mut out = vec![Reading::default(); group.counters.len()];
-    group.read(&mut [0; 16], &mut out)?;
+    group.read(&mut out)?;
     Ok(out)
 }
 
@@ -96,8 +92,7 @@ fn running_longer_than_enabled_never_panics() {
     write(&mut pipe, &[5, 90, 100]);
     assert_eq!(read(&mut group), Ok(vec![Reading::new(5, 90, 100)]));
     write(&mut pipe, &[5, 90, 100]);
-    let mut out = [Reading::default()];
-    assert_eq!(group.reset(&mut [0; 3], &mut out, |_| false), Ok(()));
+    assert_eq!(group.reset(|_| false), Ok(()));
     // Everything runs backwards.
     write(&mut pipe, &[4, 80, 99]);
     let after = read(&mut group).expect("a reading")[0];
@@ -111,13 +106,12 @@ fn running_longer_than_enabled_never_panics() {
 #[test]
 fn resets_add_up_and_gauges_keep_their_value() {
     let (mut pipe, mut group) = from_pipe(ReadPlan::Snapshot, &[1, 2]);
-    let mut out = [Reading::default(); 2];
     for round in 1..=2 {
         write(
             &mut pipe,
             &[2, round * 100, round * 50, round * 10, 1, 40, 2],
         );
-        let reset = group.reset(&mut [0; 7], &mut out, |member| member == 1);
+        let reset = group.reset(|member| member == 1);
         assert_eq!(reset, Ok(()));
     }
     write(&mut pipe, &[2, 230, 110, 27, 1, 40, 2]);
@@ -140,7 +134,7 @@ fn a_counter_that_jumped_has_no_count() {
     );
     let jumped = read(&mut group).expect("a reading");
     assert_eq!(
-        [jumped[0].scaled(), jumped[1].scaled()],
+        [jumped[0].count(), jumped[1].count()],
         [Count::Jumped, Count::Exact(71_173_696)]
     );
     write(
@@ -148,17 +142,16 @@ fn a_counter_that_jumped_has_no_count() {
         &[2, 200, 200, 1_600_008 + (10 << 47), 1, 71_173_700, 2],
     );
     let later = read(&mut group).expect("a reading");
-    assert_eq!(later[0].since(&jumped[0]).scaled(), Count::Exact(4));
+    assert_eq!(later[0].since(&jumped[0]).count(), Count::Exact(4));
     write(
         &mut pipe,
         &[2, 300, 300, 1_600_009 + (10 << 47), 1, 71_173_701, 2],
     );
-    let mut out = [Reading::default(); 2];
-    assert_eq!(group.reset(&mut [0; 7], &mut out, |_| false), Ok(()));
+    assert_eq!(group.reset(|_| false), Ok(()));
     write(
         &mut pipe,
         &[2, 400, 400, 1_600_012 + (10 << 47), 1, 71_173_702, 2],
     );
     let since_reset = read(&mut group).expect("a reading");
-    assert_eq!(since_reset[0].scaled(), Count::Exact(3));
+    assert_eq!(since_reset[0].count(), Count::Exact(3));
 }

@@ -139,7 +139,6 @@ pub struct Batch<'r> {
 }
 
 /// Lends the bytes of spans between the tail and the head.
-#[inline]
 fn unread(mapping: &Mapping, spans: [(usize, usize); 2]) -> [&[u8]; 2] {
     spans.map(|(from, len)| {
         // SAFETY: the kernel writes nothing between the tail and the head as long as the tail stays. It
@@ -169,7 +168,6 @@ impl Batch<'_> {
     }
 
     /// The records that have not been looked at.
-    #[inline]
     pub fn iter(&mut self) -> BatchIter<'_> {
         let memory = &mut *self.memory;
         let (first, second, scratch): (&[u8], &[u8], &mut [u8]) = match memory.when_full {
@@ -214,7 +212,6 @@ impl Drop for Batch<'_> {
 }
 
 /// Returns the error of a forked process that asks for the records of a ring of its parent's.
-#[cold]
 pub(super) fn elsewhere() -> Error {
     Error::new(ErrorKind::WrongThread, "read a ring buffer")
         .with_reason(
@@ -242,7 +239,6 @@ pub struct BatchIter<'b> {
 impl<'b> Iterator for BatchIter<'b> {
     type Item = Result<RawRecord<'b>>;
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.first.is_empty() {
             if self.second.is_empty() {
@@ -275,7 +271,6 @@ impl<'b> Iterator for BatchIter<'b> {
 
 impl<'b> BatchIter<'b> {
     /// The record that begins at the end of the ring and ends at its start.
-    #[cold]
     fn wrapped(&mut self) -> Option<RawRecord<'b>> {
         let scratch = std::mem::take(&mut self.scratch);
         let len = (self.first.len() + self.second.len()).min(scratch.len());

@@ -231,7 +231,6 @@ impl SampledCounter {
         })
     }
 
-    #[cold]
     fn error(&self, kind: ErrorKind, attempted: &str) -> Error {
         Error::new(kind, format!("{attempted} (a sampled counter)")).with_member(self.event)
     }

@@ -68,7 +68,6 @@ impl Notices {
     }
 
     /// Returns true if a record of this kind is a notice.
-    #[inline(always)]
     pub(super) fn is_notice(kind: u32) -> bool {
         matches!(
             kind,
@@ -77,7 +76,6 @@ impl Notices {
     }
 
     /// Takes note of a record; one that is cut short says nothing.
-    #[cold]
     pub(super) fn note(&mut self, record: &RawRecord<'_>) {
         let mut body = Words::new(record.body()).iter();
         let [first, second, third] = [(); 3].map(|()| body.next().unwrap_or(0));

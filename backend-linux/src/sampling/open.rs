@@ -266,7 +266,6 @@ impl Opener<'_> {
         Ok(())
     }
 
-    #[cold]
     fn explain(&mut self, refused: &RefusedMember, part: &PlannedPart) -> Error {
         // The counters that did open may be what there was no room beside.
         self.rings.clear();

@@ -41,7 +41,6 @@ pub(super) fn check(spec: &SamplerSpec) -> Result<()> {
 }
 
 /// The error for a ring that was not mapped.
-#[cold]
 pub(super) fn of_ring(errno: i32, bytes: usize) -> Error {
     let fail = |kind| Error::new(kind, format!("map a ring of {bytes} bytes")).with_errno(errno);
     match errno {
@@ -63,7 +62,6 @@ pub(super) fn of_ring(errno: i32, bytes: usize) -> Error {
 }
 
 /// The error for a refused event. Everything that was opened together with it must be closed.
-#[cold]
 pub(super) fn explain(
     refused: &RefusedMember,
     spec: &SamplerSpec,

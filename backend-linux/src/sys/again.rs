@@ -5,7 +5,6 @@
 const MOST: u32 = 10;
 
 /// Makes a call again as long as it fails with EINTR or EAGAIN, ten times at most.
-#[inline(always)]
 pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, i32>) -> Result<T, i32> {
     match call() {
         Err(errno) if is_of_the_moment(errno) => once_more(&mut { call }),
@@ -17,7 +16,6 @@ fn is_of_the_moment(errno: i32) -> bool {
     matches!(errno, libc::EINTR | libc::EAGAIN)
 }
 
-#[cold]
 fn once_more<T>(call: &mut dyn FnMut() -> Result<T, i32>) -> Result<T, i32> {
     for _ in 2..MOST {
         match call() {

@@ -19,7 +19,6 @@ pub(crate) fn current_cpu() -> u32 {
 }
 
 /// Returns the size of a page of memory.
-#[inline]
 pub(crate) fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     match SIZE.load(Ordering::Relaxed) {

@@ -3,7 +3,6 @@
 use nix::time::{ClockId, clock_gettime};
 
 /// Returns the nanoseconds of `CLOCK_MONOTONIC_RAW`, which goes on evenly (clock_gettime(2)).
-#[inline(always)]
 pub(crate) fn monotonic_raw() -> u64 {
     let nanoseconds = |time: nix::sys::time::TimeSpec| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64

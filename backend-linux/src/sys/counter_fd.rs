@@ -1,7 +1,6 @@
 //! An open counter: its reads and ioctls (perf_event_open(2), `include/uapi/linux/perf_event.h`).
 
 use std::ffi::{CStr, c_int, c_long};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use libc::Ioctl;
@@ -90,34 +89,11 @@ impl CounterFd {
     }
 
     /// Reads the counter or its group into `words`; the number of bytes the kernel wrote.
-    #[inline(always)]
     pub(crate) fn read(&self, words: &mut [u64]) -> Result<usize, i32> {
         again(|| {
-            let returned = self.read_once(read_call::memory(words));
+            let returned = read_call::read(self.as_fd(), words, self.leaves_returns);
             usize::try_from(returned).map_err(|_| -returned as i32)
         })
-    }
-
-    /// Reads the counter or its group into `words` once; true if the kernel filled them.
-    #[inline(always)]
-    pub(crate) fn fills(&self, words: &mut [u64]) -> bool {
-        self.read_once(read_call::memory(words)) == size_of_val(words) as isize
-    }
-
-    /// Returns the words that the counter has, if a single call reads all of them.
-    #[inline(always)]
-    pub(crate) fn words<const N: usize>(&self) -> Option<[u64; N]> {
-        let mut words = [MaybeUninit::uninit(); N];
-        if self.read_once(&mut words) != size_of_val(&words) as isize {
-            return None;
-        }
-        // SAFETY: the kernel has filled all of them.
-        Some(words.map(|word| unsafe { word.assume_init() }))
-    }
-
-    #[inline(always)]
-    fn read_once(&self, words: &mut [MaybeUninit<u64>]) -> isize {
-        read_call::read(self.as_fd(), words, &self.leaves_returns)
     }
 
     /// Starts the counter; if it leads a group, every member that is not stopped goes onto the PMU

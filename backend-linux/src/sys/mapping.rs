@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::{CounterFd, Process, last_errno, page_size};
-use crate::user_read::UserPage;
+use crate::user_page::UserPage;
 
 /// The access to mapped pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,6 @@ impl Mapping {
     }
 
     /// Returns true if the pages are mapped in the calling process.
-    #[inline]
     pub(crate) fn is_here(&self) -> bool {
         self.owner.is_none_or(|owner| owner.is_this())
     }
@@ -101,7 +100,6 @@ impl Mapping {
     ///
     /// # Panics
     /// When the offset is not that of a word in the mapping.
-    #[inline]
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset < self.len && self.len - offset >= 8);
         // SAFETY: the word lies within the mapping and is aligned, as a page is and by the assertion;
@@ -110,13 +108,11 @@ impl Mapping {
     }
 
     /// Loads a word; what the kernel wrote before it stored that value is seen by later reads.
-    #[inline]
     pub(crate) fn load(&self, offset: usize) -> u64 {
         self.word(offset).load(Ordering::Acquire)
     }
 
     /// Loads a word that may change at any time.
-    #[inline]
     pub(crate) fn load_relaxed(&self, offset: usize) -> u64 {
         self.word(offset).load(Ordering::Relaxed)
     }
@@ -125,7 +121,6 @@ impl Mapping {
     ///
     /// # Panics
     /// When the mapping is for reading only.
-    #[inline]
     pub(crate) fn store(&self, offset: usize, value: u64) {
         assert_eq!(self.access, Access::ReadWrite);
         self.word(offset).store(value, Ordering::Release);
@@ -135,7 +130,6 @@ impl Mapping {
     ///
     /// # Panics
     /// When the mapping is for reading only.
-    #[inline]
     pub(crate) fn exchange(&self, offset: usize, current: u64, new: u64) -> bool {
         assert_eq!(self.access, Access::ReadWrite);
         let (done, otherwise) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -150,7 +144,6 @@ impl Mapping {
     ///
     /// # Safety
     /// Nobody may write these bytes as long as the slice lives.
-    #[inline]
     pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset <= self.len && len <= self.len - offset);
         // SAFETY: the bytes lie within the mapping, which lives as long as `self`, and by the
@@ -160,8 +153,6 @@ impl Mapping {
 }
 
 impl Drop for Mapping {
-    // Each place that may drop one is a call.
-    #[inline(never)]
     fn drop(&mut self) {
         if !self.is_here() {
             return;
@@ -188,7 +179,6 @@ impl CounterPage {
     ///
     /// # Safety
     /// The calling process is the one that mapped it.
-    #[inline(always)]
     pub(crate) unsafe fn get(&self) -> &UserPage {
         // SAFETY: in this process the mapping is there as long as `self`. It is a page long, page
         // aligned, and every field of a UserPage is an atomic of which any bits are valid, so the

@@ -34,7 +34,6 @@ impl Process {
     }
 
     /// Returns true in this process.
-    #[inline(always)]
     pub(crate) fn is_this(&self) -> bool {
         match self {
             Self::Marked(marked) => marked.is_this(),
@@ -61,7 +60,6 @@ impl MarkedProcess {
     }
 
     /// Returns true in this process.
-    #[inline(always)]
     pub(crate) fn is_this(&self) -> bool {
         self.mark.load(Ordering::Relaxed) == self.number
     }

@@ -5,7 +5,6 @@ use quipu_hal::{Error, ErrorKind, PmuEvent, Result};
 use super::{CORE_NAMES, Field, NamedEvent, ResolvedPmuEvent, SysfsPmus, named_event, resolve};
 use crate::hint::did_you_mean;
 use crate::kernel_file;
-use crate::sorted::sorted;
 
 /// A PMU, as its directory describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,8 +150,10 @@ impl SysfsPmus {
             digits.then(|| suffix.parse().ok()).flatten()
         };
         let names = self.names().unwrap_or_default().into_iter();
-        let numbered = names.filter_map(|name| Some((number(&name)?, name)));
-        let numbered = sorted(numbered.collect());
+        let mut numbered: Vec<_> = names
+            .filter_map(|name| Some((number(&name)?, name)))
+            .collect();
+        numbered.sort_unstable();
         numbered.into_iter().map(|(_, name)| name).collect()
     }
 

@@ -1,6 +1,7 @@
 //! From the terms of an event to the bits, with what the PMU's files say.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use quipu_hal::{
@@ -10,7 +11,7 @@ use quipu_hal::{
 use super::named_event::{self, DefinedValue};
 use super::{CORE_NAMES, ConfigWord, Field, SysfsPmus};
 use crate::hint::did_you_mean;
-use crate::kernel_file::{self, Unread};
+use crate::kernel_file;
 
 /// An event of a PMU, ready for perf_event_open(2).
 #[derive(Debug, Clone, PartialEq)]
@@ -286,7 +287,7 @@ impl Request<'_> {
         field.map_err(|e| self.definition(name, &e))
     }
 
-    fn unreadable(&self, path: &Path, e: Unread) -> Error {
+    fn unreadable(&self, path: &Path, e: io::Error) -> Error {
         kernel_file::error(self.attempted.clone(), path, e)
     }
 

@@ -163,7 +163,7 @@ fn a_counted_program_forks_and_all_its_calls_are_counted() {
         let mut buf = group.read_buf();
         group.read(&mut buf).expect("an open group");
         for member in 0..spec.members.len() {
-            assert_eq!(buf.total(member), Some(Count::Exact(CALLS)), "{spec:?}");
+            assert_eq!(buf.total(member), Count::Exact(CALLS), "{spec:?}");
         }
         drop(group);
         none_is_left();
@@ -219,6 +219,6 @@ fn probes_of_a_cpu_need_no_tracefs() {
     let mut buf = group.read_buf();
     group.read(&mut buf).expect("an open group");
     // The tests of this file may run beside it.
-    let total = buf.total(0).and_then(Count::exact).expect("a live count");
+    let total = buf.total(0).exact().expect("a live count");
     assert!(total >= CALLS, "{total}");
 }

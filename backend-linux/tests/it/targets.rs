@@ -2,7 +2,7 @@
 
 use crate::machine::{FreshPages, backend, move_to_cpu, open, read, skip, user};
 use quipu_hal::{
-    Attributes, Backend, Count, Features, GroupSpec, Simultaneity, Software, Target, TargetKinds,
+    Attributes, Backend, Features, GroupSpec, Simultaneity, Software, Target, TargetKinds,
 };
 use quipu_linux::topology::Topology;
 
@@ -24,7 +24,7 @@ fn every_cpu_is_a_part_whose_time_goes_on() {
         assert!(second[part][0].time_enabled > first[part][0].time_enabled);
         assert_eq!(second[part][0].time_enabled, second[part][1].time_enabled);
     }
-    let faults = |buf: &quipu_hal::ReadBuf| buf.total(1).and_then(Count::exact).expect("exact");
+    let faults = |buf: &quipu_hal::ReadBuf| buf.total(1).exact().expect("exact");
     assert!(faults(&second) - faults(&first) >= 64);
 }
 
@@ -163,5 +163,5 @@ fn an_inherited_process_has_a_part_for_each_thread() {
         .expect("no panic");
     let buf = read(&mut group);
     assert!(buf.parts().iter().any(|part| part.thread == Some(pid)));
-    assert!(buf.total(1).and_then(Count::exact).expect("exact") >= 64);
+    assert!(buf.total(1).exact().expect("exact") >= 64);
 }

@@ -72,7 +72,7 @@ fn counted(group: &mut impl Group, rounds: u64) -> u64 {
         instructions(rounds);
         group.disable().unwrap();
         group.read(&mut out).unwrap();
-        assert_eq!(out[0][0].scaled().exact(), Some(out[0][0].value.into()));
+        assert_eq!(out[0][0].count().exact(), Some(out[0][0].value.into()));
         out[0][0].value
     });
     counts.min().unwrap_or_default()

@@ -165,7 +165,7 @@ fn more_events_than_counters_take_turns_at_the_readers_ticks() {
         let reading = buf[0][0];
         assert_eq!(reading.time_enabled, 30_000_000);
         assert_eq!(reading.time_running, 20_000_000);
-        assert_eq!(reading.scaled(), Count::Estimated(30_000_000));
+        assert_eq!(reading.count(), Count::Estimated(30_000_000));
     }
     drop(groups);
     assert_eq!(machine.functions(0), [0; 4]);

@@ -29,7 +29,7 @@ fn counts(group: &mut SimGroup) -> (Vec<Count>, Count) {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
     let parts: Vec<Count> = (0..group.parts().len())
-        .map(|part| buf[part][0].scaled())
+        .map(|part| buf[part][0].count())
         .collect();
     let sum = total(
         group
@@ -330,7 +330,7 @@ fn who_claimed_the_last_counter_is_told() {
     assert!(told.to_string().contains("process 4712"), "{told}");
     machine.pass(MILLISECOND);
     waits.read(&mut buf).unwrap();
-    assert_eq!(buf.total(0), Some(Count::NotCounted));
+    assert_eq!(buf.total(0), Count::NotCounted);
     pinned.enable().unwrap();
     let told = pinned.read(&mut buf).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::CounterInErrorState);

@@ -255,7 +255,7 @@ pub(crate) fn open(backend: &SimBackend, names: &[&str]) -> SimGroup {
 pub(crate) fn values(group: &mut SimGroup) -> Vec<u64> {
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    let exact = |r: &quipu_hal::Reading| match r.scaled() {
+    let exact = |r: &quipu_hal::Reading| match r.count() {
         Count::Exact(_) => r.value,
         other => panic!("{other:?}"),
     };

@@ -197,7 +197,7 @@ fn both_times_are_the_task_clock_and_go_on_over_a_reset() {
         again.raw_time_enabled,
         stopped.raw_time_enabled + again.time_enabled
     );
-    assert_eq!(again.scaled(), Count::Exact(again.value.into()));
+    assert_eq!(again.count(), Count::Exact(again.value.into()));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_group_that_was_never_enabled_has_counted_exactly_nothing() {
     let mut group = open(&[Quantity::WallTime, Quantity::UserTime], &me(), disabled());
     let mut buf = group.read_buf();
     group.read(&mut buf).unwrap();
-    assert_eq!(buf[0][0].scaled(), Count::Exact(0));
+    assert_eq!(buf[0][0].count(), Count::Exact(0));
     assert_eq!(group.simultaneity(), Simultaneity::Sequential);
 }
 

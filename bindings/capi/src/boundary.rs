@@ -12,29 +12,20 @@ use crate::last_error::Failure;
 use crate::quipu_status::{self, QUIPU_OK};
 
 /// Runs what a function does: a failure becomes the thread's last error, and so does a panic.
-#[inline]
 pub(crate) fn guarded(call: impl FnOnce() -> Result<(), Failure>) -> quipu_status {
-    contained(|| settled(call()))
-}
-
-/// Runs what a function does, whose failures are [settled]: a panic becomes the thread's last error.
-#[inline]
-pub(crate) fn contained(call: impl FnOnce() -> quipu_status) -> quipu_status {
     // What a panic leaves behind is dropped or given back; nothing of it is looked at again but objects
     // in their tables, which keep no state that a panic could break their soundness by.
-    panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(panicked)
+    panic::catch_unwind(AssertUnwindSafe(|| settled(call()))).unwrap_or_else(panicked)
 }
 
 /// Returns the status of an outcome: a failure becomes the thread's last error.
-#[inline]
-pub(crate) fn settled(outcome: Result<(), Failure>) -> quipu_status {
+fn settled(outcome: Result<(), Failure>) -> quipu_status {
     match outcome {
         Ok(()) => QUIPU_OK,
         Err(failure) => remember(failure),
     }
 }
 
-#[cold]
 fn remember(failure: Failure) -> quipu_status {
     let status = failure.status();
     match panic::catch_unwind(AssertUnwindSafe(|| failure.remember())) {
@@ -46,7 +37,6 @@ fn remember(failure: Failure) -> quipu_status {
     }
 }
 
-#[cold]
 fn panicked(payload: Box<dyn Any + Send>) -> quipu_status {
     let says = payload
         .downcast_ref::<&str>()
@@ -222,7 +212,6 @@ pub(crate) unsafe fn array<'a, T>(
 }
 
 /// Checks that a pointer can be of an array of `length` elements; of an empty one it may be null.
-#[inline]
 pub(crate) fn check_array<T>(array: *const T, length: usize, name: &str) -> Result<(), Failure> {
     if length == 0 {
         return Ok(());
@@ -234,7 +223,6 @@ pub(crate) fn check_array<T>(array: *const T, length: usize, name: &str) -> Resu
     Ok(())
 }
 
-#[cold]
 fn wrong_length(name: &str, length: usize) -> Failure {
     Failure::invalid(
         &format!("use the array at {name}"),
@@ -243,7 +231,6 @@ fn wrong_length(name: &str, length: usize) -> Failure {
 }
 
 /// Checks that a pointer is not null and is aligned for a `T`.
-#[inline]
 pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
     match is_usable(pointer) {
         true => Ok(()),
@@ -252,12 +239,10 @@ pub(crate) fn check_pointer<T>(pointer: *const T, name: &str) -> Result<(), Fail
 }
 
 /// Returns true if a pointer is not null and is aligned for a `T`.
-#[inline]
-pub(crate) fn is_usable<T>(pointer: *const T) -> bool {
+fn is_usable<T>(pointer: *const T) -> bool {
     !pointer.is_null() && pointer.is_aligned()
 }
 
-#[cold]
 fn unusable(address: usize, name: &str) -> Failure {
     let reason = match address {
         0 => "it is null",
@@ -267,7 +252,6 @@ fn unusable(address: usize, name: &str) -> Failure {
 }
 
 /// Borrows the object of a handle, for this call alone.
-#[inline]
 pub(crate) fn borrow<'t, T, H>(
     table: &'t Table<T>,
     handle: *const H,

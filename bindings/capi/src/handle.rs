@@ -141,7 +141,6 @@ impl<T> Table<T> {
     }
 
     /// Borrows the object of a handle, for the caller alone.
-    #[inline(always)]
     pub(crate) fn borrow(&self, handle: usize) -> Result<Borrowed<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
         let alone = unused | ALONE;
@@ -155,14 +154,12 @@ impl<T> Table<T> {
     }
 
     /// Returns the slot that a handle names, and its state while no thread uses the object.
-    #[inline(always)]
     fn find(&self, handle: usize) -> Result<(&Slot<T>, usize), LookupError> {
         let slot = self.slot(index(handle)).ok_or(LookupError::Stale)?;
         Ok((slot, handle & !USERS))
     }
 
     /// Returns a slot that was taken once, or is in the chunk of one that was.
-    #[inline(always)]
     fn slot(&self, index: usize) -> Option<&Slot<T>> {
         let chunk = self.chunks.get(index / CHUNK)?.load(Ordering::Acquire);
         // SAFETY: null, or a chunk that `take_vacancy` has made, published, and left where it is.

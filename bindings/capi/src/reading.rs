@@ -1,16 +1,14 @@
 //! Reading a set into the caller's memory, and what is computed from readings.
 
-mod exact;
-
 use std::ffi::c_int;
 
 use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
-use crate::boundary::{borrow, check_array, check_pointer, contained, guarded, is_usable, settled};
+use crate::boundary::{check_array, guarded};
 use crate::last_error::Failure;
 use crate::quipu_status::{self, *};
-use crate::set::{Form, OpenEvent, OpenSet, Run, SETS, quipu_set, with_open};
+use crate::set::{Form, OpenEvent, OpenSet, Run, quipu_set, with_open};
 
 /// Kinds of values.
 #[repr(u32)]
@@ -88,29 +86,9 @@ impl quipu_count {
         }
     }
 
-    /// Returns a count that is a fact.
-    #[inline(always)]
-    fn exact(value: u64, time_enabled: u64, time_running: u64) -> Self {
-        Self {
-            value,
-            time_enabled,
-            time_running,
-            state: quipu_state::QUIPU_EXACT as u32,
-            ..Self::default()
-        }
-    }
-
     /// Returns the count that one reading means by itself.
     fn of(reading: &Reading) -> Self {
-        match reading.exact() {
-            Some(value) => Self::exact(value, reading.time_enabled, reading.time_running),
-            None => Self::inexact(reading),
-        }
-    }
-
-    #[cold]
-    fn inexact(reading: &Reading) -> Self {
-        Self::new(reading.scaled(), reading.time_enabled, reading.time_running)
+        Self::new(reading.count(), reading.time_enabled, reading.time_running)
     }
 
     fn new(total: Count, time_enabled: u64, time_running: u64) -> Self {
@@ -229,7 +207,6 @@ impl OpenSet {
 
     /// The readings of the events of a run, as they were last read; none of an event of another form, and where
     /// they could not be read.
-    #[inline]
     fn readings_of(&self, run: &Run) -> &[Reading] {
         let buffer = self.counts.buffer(run.group).and_then(Result::ok);
         let readings = buffer.and_then(|buffer| buffer[0].get(run.members.clone()));
@@ -237,7 +214,6 @@ impl OpenSet {
     }
 
     /// The total of an event that is not one reading.
-    #[cold]
     fn composed(&self, index: usize) -> quipu_count {
         if let Some(status) = self.events[index].without_total() {
             return quipu_count::refused(status);
@@ -258,7 +234,6 @@ impl OpenSet {
     }
 
     /// Hands out every reading as it was last read, with its position.
-    #[inline]
     fn each_reading(&self, mut each: impl FnMut(usize, Form, quipu_reading)) {
         for (group, spans) in self.spans.iter().enumerate() {
             match self.counts.buffer(group) {
@@ -335,13 +310,11 @@ impl OpenEvent {
     }
 }
 
-#[cold]
 fn no_such_event() -> Error {
     Error::new(ErrorKind::InvalidConfiguration, "read an event")
         .with_reason("the set has no event of that number")
 }
 
-#[cold]
 fn wrong_length(length: usize, wanted: usize, of: &str) -> Failure {
     Failure::invalid(
         "use the array",
@@ -371,52 +344,14 @@ pub unsafe extern "C" fn quipu_set_read(
     out: *mut quipu_count,
     count: usize,
 ) -> quipu_status {
-    // What is most frequent has a way of its own, and failures are settled out of it.
-    contained(|| {
-        let mut set = match borrow(&SETS, set) {
-            Ok(set) => set,
-            Err(failure) => return settled(Err(failure)),
-        };
-        let open = match set.open_mut("read the counters") {
-            Ok(open) => open,
-            Err(failure) => return settled(Err(failure)),
-        };
-        if count != open.values.len() || !is_usable(out) {
-            return unfit(out, count, open.values.len());
-        }
+    with_open(set, "read the counters", |open| {
+        open.check(count, open.events.len(), "events")?;
+        check_array(out, count, "out")?;
+        open.set.read(&mut open.counts)?;
         // SAFETY: `out` has as many elements as there are events, by the caller's promise.
-        match unsafe { open.read_exact(out) } {
-            true => QUIPU_OK,
-            // SAFETY: as above.
-            false => unsafe { read_any(open, out) },
-        }
+        unsafe { open.write_counts(out) };
+        Ok(())
     })
-}
-
-/// Settles the failure of a set of so many events that is not read into an array of `count`.
-#[cold]
-#[inline(never)]
-fn unfit(out: *const quipu_count, count: usize, events: usize) -> quipu_status {
-    // As many as the set has events, of which there is one at least.
-    settled(match count == events {
-        true => check_pointer(out, "out"),
-        false => Err(wrong_length(count, events, "events")),
-    })
-}
-
-/// Reads all events of a set and writes their counts.
-///
-/// # Safety
-/// `out` points to as many as the set has events.
-#[cold]
-#[inline(never)]
-unsafe fn read_any(open: &mut OpenSet, out: *mut quipu_count) -> quipu_status {
-    let read = open.set.read(&mut open.counts);
-    // SAFETY: the caller's promise.
-    settled(
-        read.map_err(Failure::from)
-            .map(|()| unsafe { open.write_counts(out) }),
-    )
 }
 
 /// Reads the set part by part and without scaling. The readings of an event's parts are together
@@ -560,6 +495,3 @@ pub unsafe extern "C" fn quipu_scale(
         Ok(())
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -167,7 +167,6 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
     })
 }
 
-#[cold]
 fn is_open(attempted: &str) -> Failure {
     Failure::invalid(attempted, "the event set is open already")
 }
@@ -204,7 +203,6 @@ pub unsafe extern "C" fn quipu_set_close(set: *mut quipu_set) -> quipu_status {
     boundary::close(&SETS, set)
 }
 
-#[inline(always)]
 pub(crate) fn with_open(
     set: *mut quipu_set,
     attempted: &str,

@@ -159,7 +159,6 @@ pub(crate) fn defer() -> bool {
 }
 
 /// Leaves a function of the library, and has the overflows handled that came inside.
-#[inline]
 fn leave(place: &Cell<Place>, outer: Place) {
     let inner = place.replace(outer);
     if inner == Place::InsideDeferring {
@@ -167,7 +166,6 @@ fn leave(place: &Cell<Place>, outer: Place) {
     }
 }
 
-#[cold]
 fn leave_deferring(outer: Place) {
     match outer {
         #[cfg(target_os = "linux")]
@@ -204,7 +202,6 @@ pub(crate) fn refused_as(code: Code, error: &Error) -> Code {
 }
 
 /// Runs what a function does inside of the library.
-#[inline(always)]
 fn inside<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let outcome = PLACE.with(|place| {
         let outer = place.replace(Place::Inside);
@@ -220,13 +217,11 @@ fn inside<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
 }
 
 /// Runs what a function does and returns its value or code.
-#[inline]
 pub(crate) fn call(body: impl FnOnce() -> Outcome<c_int>) -> c_int {
     inside(body).unwrap_or_else(failed)
 }
 
 /// Runs what a function does that returns [`OK`].
-#[inline]
 pub(crate) fn done(body: impl FnOnce() -> Outcome) -> c_int {
     match inside(body) {
         Ok(()) => OK,
@@ -235,7 +230,6 @@ pub(crate) fn done(body: impl FnOnce() -> Outcome) -> c_int {
 }
 
 /// Runs what a function does that returns something else than a code.
-#[inline]
 pub(crate) fn call_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     let mut value = otherwise;
     call(|| {
@@ -246,7 +240,6 @@ pub(crate) fn call_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 }
 
 /// Remembers a failure, and reports it as the debug level says.
-#[cold]
 fn failed(code: Code) -> c_int {
     LAST.with(|last| last.set(code.number()));
     let refusal = REFUSAL.with(|refusal| refusal.borrow_mut().take());

@@ -101,7 +101,6 @@ impl Library {
     }
 
     /// Runs something on an event set.
-    #[inline]
     pub(crate) fn with<T>(
         &self,
         number: c_int,

@@ -46,7 +46,6 @@ impl Sets {
     }
 
     /// Runs something on a set.
-    #[inline]
     pub(crate) fn with<T>(
         &self,
         number: c_int,
@@ -85,7 +84,6 @@ impl Sets {
         }
     }
 
-    #[inline]
     fn place(&self, number: c_int) -> Option<&Place> {
         let number = usize::try_from(number).ok()?;
         Some(&self.chunks.get(number / CHUNK)?.get()?[number % CHUNK])

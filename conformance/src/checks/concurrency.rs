@@ -225,7 +225,7 @@ fn exact_in_a_storm(context: &Context<'_>) -> Outcome {
         })();
         over.store(true, Ordering::Relaxed);
         threads.into_iter().try_for_each(join)?;
-        ensure_eq!(counted?.scaled().exact(), Some(500), "what was counted");
+        ensure_eq!(counted?.count().exact(), Some(500), "what was counted");
         Ok(())
     })
 }

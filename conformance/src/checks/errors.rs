@@ -203,7 +203,7 @@ fn interference(context: &Context<'_>) -> Outcome {
         }
         Ok(()) => {
             let seen = buf[0][0];
-            let exact = seen.scaled().exact();
+            let exact = seen.count().exact();
             ensure!(seen.value <= 20, "20 occurred, {} were counted", seen.value);
             ensure!(
                 exact.is_none_or(|v| v == 20),

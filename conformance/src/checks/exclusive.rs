@@ -45,7 +45,7 @@ fn counts(context: &Context<'_>) -> Outcome {
     group.reset()?;
     context.count(&mut *group, &event, 19)?;
     ensure_eq!(
-        context.reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.count().exact(),
         Some(19),
         "what was counted"
     );

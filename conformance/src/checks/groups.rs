@@ -173,7 +173,7 @@ fn failure_leaves_room(context: &Context<'_>) -> Outcome {
     context.pass_turns(2)?;
     for reading in &context.read(&mut *group)?[0] {
         ensure!(
-            reading.scaled().exact().is_some(),
+            reading.count().exact().is_some(),
             "the PMU is not free: {reading:?}"
         );
     }
@@ -247,7 +247,7 @@ fn full(context: &Context<'_>) -> Outcome {
     ensure!(wanted > 0, "the steady event did not occur");
     for (slot, reading) in context.read(&mut *group)?[0].iter().enumerate() {
         ensure_eq!(
-            reading.scaled().exact(),
+            reading.count().exact(),
             Some(wanted.into()),
             "member {slot}"
         );

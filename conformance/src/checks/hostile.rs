@@ -92,7 +92,7 @@ fn enable_twice(context: &Context<'_>) -> Outcome {
     context.count(&mut *group, &event, 6)?;
     context.cause(&event, 9)?;
     let seen = context.reading(&mut *group)?;
-    ensure_eq!(seen.scaled().exact(), Some(11), "what was counted");
+    ensure_eq!(seen.count().exact(), Some(11), "what was counted");
     Ok(())
 }
 
@@ -215,7 +215,7 @@ fn goes_on_after_refusals(context: &Context<'_>) -> Outcome {
     }
     group.disable()?;
     ensure_eq!(
-        context.reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.count().exact(),
         Some(20),
         "what was counted"
     );
@@ -321,7 +321,7 @@ fn many_groups(context: &Context<'_>) -> Outcome {
     }
     context.count(&mut *counting, &event, 8)?;
     ensure_eq!(
-        context.reading(&mut *counting)?.scaled().exact(),
+        context.reading(&mut *counting)?.count().exact(),
         Some(8),
         "the group that counted"
     );
@@ -350,7 +350,7 @@ fn toggled_often(context: &Context<'_>) -> Outcome {
         group.disable()?;
     }
     ensure_eq!(
-        context.reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.count().exact(),
         Some(100),
         "what was counted"
     );

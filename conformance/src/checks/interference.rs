@@ -58,7 +58,7 @@ fn zeroed(context: &Context<'_>, zero: fn(&dyn Fixture) -> bool) -> Outcome {
     }
     context.cause(&event, 20)?;
     let seen = context.read(&mut *group)?[0][0];
-    let exact = seen.scaled().exact();
+    let exact = seen.count().exact();
     ensure!(
         exact.is_none_or(|value| value == 1_030),
         "1030 occurred, {exact:?} is called exact"

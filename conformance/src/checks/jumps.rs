@@ -27,7 +27,7 @@ fn have_no_count(context: &Context<'_>) -> Outcome {
     context.pass_turns(1)?;
     let before = context.reading(&mut *group)?;
     ensure!(
-        before.scaled().value().is_some(),
+        before.count().value().is_some(),
         "no count before the jump: {before:?}"
     );
     if !context.fixture().jump() {
@@ -35,14 +35,14 @@ fn have_no_count(context: &Context<'_>) -> Outcome {
     }
     let jumped = context.read(&mut *group)?;
     ensure_eq!(
-        jumped[0][0].scaled(),
+        jumped[0][0].count(),
         Count::Jumped,
         "the count of {:?}",
         jumped[0][0]
     );
-    ensure_eq!(jumped.total(0), Some(Count::Jumped), "the total");
+    ensure_eq!(jumped.total(0), Count::Jumped, "the total");
     ensure_eq!(
-        jumped[0][0].since(&before).scaled(),
+        jumped[0][0].since(&before).count(),
         Count::Jumped,
         "the interval of the jump"
     );
@@ -60,14 +60,14 @@ fn end_with_the_interval(context: &Context<'_>) -> Outcome {
     context.pass_turns(1)?;
     let interval = context.reading(&mut *group)?.since(&jumped);
     ensure!(
-        interval.scaled().exact() > Some(0),
+        interval.count().exact() > Some(0),
         "nothing was counted after the jump: {interval:?}"
     );
     group.reset()?;
     context.pass_turns(1)?;
     let reset = context.reading(&mut *group)?;
     ensure!(
-        reset.scaled().exact() > Some(0),
+        reset.count().exact() > Some(0),
         "nothing was counted after a reset: {reset:?}"
     );
     Ok(())

@@ -184,7 +184,7 @@ fn estimate_is_marked(context: &Context<'_>) -> Outcome {
     for group in &mut groups {
         let seen = context.reading(&mut **group)?;
         // It has been enabled for at least as long, so a lower value that is called exact is a lie.
-        if let Some(exact) = seen.scaled().exact() {
+        if let Some(exact) = seen.count().exact() {
             ensure!(
                 exact >= u128::from(expected),
                 "{exact} is called exact, {expected} occurred: {seen:?}"
@@ -193,7 +193,7 @@ fn estimate_is_marked(context: &Context<'_>) -> Outcome {
     }
     let estimated = |g: &mut BoxGroup| -> Outcome<bool> {
         Ok(matches!(
-            context.reading(&mut **g)?.scaled(),
+            context.reading(&mut **g)?.count(),
             Count::Estimated(_)
         ))
     };
@@ -210,7 +210,7 @@ fn estimate_is_marked(context: &Context<'_>) -> Outcome {
 }
 
 fn near(reading: &Reading, expected: u64, percent: u128) -> Outcome {
-    let estimate = reading.scaled().value();
+    let estimate = reading.count().value();
     let expected = u128::from(expected);
     ensure!(expected > 0, "the steady event did not occur");
     ensure!(
@@ -444,7 +444,7 @@ fn counts_all_along(context: &Context<'_>, group: &mut dyn Group) -> Outcome {
     context.pass_turns(10)?;
     let since = context.reading(group)?.since(&before);
     ensure!(
-        since.scaled().exact().is_some(),
+        since.count().exact().is_some(),
         "the PMU is free, and it is not exact: {since:?}"
     );
     Ok(())
@@ -495,8 +495,8 @@ fn totals_are_estimates(context: &Context<'_>) -> Outcome {
     context.pass_turns(2 * groups.len() as u64)?;
     for group in &mut groups {
         let buf = context.read(&mut **group)?;
-        let wanted = buf[0][0].scaled();
-        ensure_eq!(buf.total(0), Some(wanted), "the total of one part");
+        let wanted = buf[0][0].count();
+        ensure_eq!(buf.total(0), wanted, "the total of one part");
     }
     Ok(())
 }

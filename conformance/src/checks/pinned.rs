@@ -86,7 +86,7 @@ fn counts(context: &Context<'_>) -> Outcome {
     group.reset()?;
     context.count(&mut *group, &event, 40)?;
     ensure_eq!(
-        context.reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.count().exact(),
         Some(40),
         "what was counted"
     );
@@ -104,7 +104,7 @@ fn is_never_rotated(context: &Context<'_>) -> Outcome {
     context.pass_turns(20)?;
     let seen = context.reading(&mut *group)?;
     ensure!(
-        seen.scaled().exact().is_some(),
+        seen.count().exact().is_some(),
         "pinned, and rotated: {seen:?}"
     );
     ensure!(seen.time_running > 0, "pinned, and never running: {seen:?}");
@@ -125,7 +125,7 @@ fn displaces_others(context: &Context<'_>) -> Outcome {
     context.pass_turns(2)?;
     let seen = context.reading(&mut *group)?;
     ensure!(
-        seen.scaled().exact().is_some_and(|v| v > 0),
+        seen.count().exact().is_some_and(|v| v > 0),
         "it does not run: {seen:?}"
     );
     for other in &mut others {
@@ -186,7 +186,7 @@ fn first_is_unharmed(context: &Context<'_>) -> Outcome {
     context.pass_turns(3)?;
     let seen = context.reading(&mut *first)?;
     ensure!(
-        seen.scaled().exact().is_some_and(|v| v > 0),
+        seen.count().exact().is_some_and(|v| v > 0),
         "it was disturbed: {seen:?}"
     );
     Ok(())

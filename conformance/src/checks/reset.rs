@@ -228,7 +228,7 @@ fn before_enable(context: &Context<'_>) -> Outcome {
     group.reset()?;
     context.count(&mut *group, &event, 21)?;
     ensure_eq!(
-        context.reading(&mut *group)?.scaled(),
+        context.reading(&mut *group)?.count(),
         Count::Exact(21),
         "what was counted"
     );
@@ -247,7 +247,7 @@ fn stays_exact(context: &Context<'_>) -> Outcome {
     group.disable()?;
     let seen = context.reading(&mut *group)?;
     ensure!(
-        seen.scaled().exact().is_some(),
+        seen.count().exact().is_some(),
         "alone on the PMU, and not exact: {seen:?}"
     );
     Ok(())

@@ -202,7 +202,7 @@ fn slots_come_free(context: &Context<'_>) -> Outcome {
         context.pass_turns(1)?;
         for reading in &context.read(&mut *group)?[0] {
             ensure!(
-                reading.scaled().exact().is_some_and(|v| v > 0),
+                reading.count().exact().is_some_and(|v| v > 0),
                 "no slot for it in round {round}: {reading:?}"
             );
         }

@@ -149,7 +149,7 @@ fn alone_runs_always(context: &Context<'_>) -> Outcome {
         context.pass_turns(2)?;
         let seen = context.reading(&mut *group)?;
         ensure!(
-            seen.scaled().exact().is_some(),
+            seen.count().exact().is_some(),
             "alone, and not exact: {seen:?}"
         );
         group.disable()?;

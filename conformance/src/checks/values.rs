@@ -117,7 +117,7 @@ fn exact(context: &Context<'_>) -> Outcome {
         let mut group = context.measure(&event, times)?;
         let seen = context.reading(&mut *group)?;
         ensure_eq!(
-            seen.scaled().exact(),
+            seen.count().exact(),
             Some(times.into()),
             "{times} occurrences"
         );
@@ -130,7 +130,7 @@ fn every_exact_event(context: &Context<'_>) -> Outcome {
     for event in context.fixture().exact_events() {
         let mut group = context.measure(&event, 123)?;
         let seen = context.reading(&mut *group)?;
-        ensure_eq!(seen.scaled().exact(), Some(123), "123 x {:?}", event.event);
+        ensure_eq!(seen.count().exact(), Some(123), "123 x {:?}", event.event);
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn nothing_happened(context: &Context<'_>) -> Outcome {
     let mut group = context.open_stopped(&quiet)?;
     context.count(&mut *group, &busy, 50)?;
     ensure_eq!(
-        context.reading(&mut *group)?.scaled().exact(),
+        context.reading(&mut *group)?.count().exact(),
         Some(0),
         "the event that did not occur"
     );
@@ -251,7 +251,7 @@ fn differences(context: &Context<'_>) -> Outcome {
     let second = context.reading(&mut *group)?;
     let between = second.checked_since(&first);
     ensure_eq!(
-        between.map(|r| r.scaled().exact()),
+        between.map(|r| r.count().exact()),
         Some(Some(60)),
         "the difference"
     );

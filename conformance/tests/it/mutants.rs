@@ -6,7 +6,6 @@ mod readings;
 pub(crate) mod registers;
 mod tamper;
 mod user_reads;
-mod values_alone;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -35,7 +34,6 @@ fn mutants() -> Vec<Mutant> {
     mutants.extend(opening::mutants());
     mutants.extend(registers::mutants());
     mutants.extend(user_reads::mutants());
-    mutants.extend(values_alone::mutants());
     mutants
 }
 

@@ -48,14 +48,14 @@ proptest! {
         let bounded = |value, time| {
             Reading::new(value, time, time).with_max_rate(MaxRate::per_second(rate))
         };
-        prop_assert_eq!(bounded(value, time).scaled(), Count::Exact(value.into()));
+        prop_assert_eq!(bounded(value, time).count(), Count::Exact(value.into()));
         if most < u64::MAX {
-            prop_assert_eq!(bounded(most, time).scaled(), Count::Exact(most.into()));
-            prop_assert_eq!(bounded(most + 1, time).scaled(), Count::Jumped);
+            prop_assert_eq!(bounded(most, time).count(), Count::Exact(most.into()));
+            prop_assert_eq!(bounded(most + 1, time).count(), Count::Jumped);
         }
         let (begun, from) = (begun.min(u64::MAX - value), from.min(u64::MAX - time));
         let (earlier, later) = (bounded(begun, from), bounded(begun + value, from + time));
-        prop_assert_eq!(later.since(&earlier).scaled(), Count::Exact(value.into()));
+        prop_assert_eq!(later.since(&earlier).count(), Count::Exact(value.into()));
     }
 
     /// Counts of an event that adds at most so much in a cycle, on a clock that changes, are counts: the bound is
@@ -72,7 +72,7 @@ proptest! {
             time += microseconds * 1_000;
         }
         let reading = Reading::new(value, time, time).with_max_rate(MaxRate::per_cycle(increment));
-        prop_assert_eq!(reading.scaled(), Count::Exact(value.into()));
+        prop_assert_eq!(reading.count(), Count::Exact(value.into()));
     }
 
     /// As seen on virtual machines: n x 2^47 more than was counted, on counters that run all the time or take turns.
@@ -85,16 +85,16 @@ proptest! {
         bound in prop::sample::select(vec![MaxRate::CYCLES, MaxRate::EVENTS, MaxRate::OTHER]),
     ) {
         let jumped = Reading::new((n << 47) + counted, time + waited, time).with_max_rate(bound);
-        prop_assert_eq!(jumped.scaled(), Count::Jumped);
+        prop_assert_eq!(jumped.count(), Count::Jumped);
         prop_assert_eq!(jumped.level(), Count::Jumped);
-        let error = jumped.scaled().checked("instructions").expect_err("it jumped");
+        let error = jumped.count().checked("instructions").expect_err("it jumped");
         prop_assert_eq!(error.kind(), ErrorKind::CounterJumped);
         prop_assert!(error.hint().is_some());
     }
 
     #[test]
     fn without_a_bound_everything_is_a_count(value in any::<u64>(), time in times()) {
-        prop_assert_eq!(Reading::new(value, time, time).scaled(), Count::Exact(value.into()));
+        prop_assert_eq!(Reading::new(value, time, time).count(), Count::Exact(value.into()));
     }
 }
 
@@ -141,8 +141,8 @@ fn the_jumps_that_were_seen() {
     ] {
         let seen = Reading::new(value, time, time)
             .with_max_rate(MaxRate::of(&Encoding::Perf(PerfConfig::new(0, 1))));
-        assert_eq!(seen.scaled(), Count::Jumped);
-        assert_eq!(seen.scaled().value(), None);
+        assert_eq!(seen.count(), Count::Jumped);
+        assert_eq!(seen.count().value(), None);
     }
 }
 

@@ -52,10 +52,10 @@ proptest! {
             readings.into_iter().map(|(v, e, r)| Reading::new(v, e, r)).collect();
         let part = Part::whole();
         let sum: BigUint =
-            readings.iter().filter_map(|r| r.scaled().value()).map(big).sum();
+            readings.iter().filter_map(|r| r.count().value()).map(big).sum();
         let sum = sum.min(big(u128::MAX));
-        let missing = readings.iter().filter(|r| r.scaled() == Count::NotCounted).count();
-        let estimated = readings.iter().any(|r| matches!(r.scaled(), Count::Estimated(_)));
+        let missing = readings.iter().filter(|r| r.count() == Count::NotCounted).count();
+        let estimated = readings.iter().any(|r| matches!(r.count(), Count::Estimated(_)));
         let got = total(readings.iter().map(|r| (&part, r)));
         prop_assert_eq!(got.is_estimate(), estimated);
         match got {

@@ -214,7 +214,6 @@ impl Machine {
     }
 
     /// The error for the first of these slots that another user has changed.
-    #[cold]
     fn disturbed(&self, cpu: &Cpu, slots: &[usize]) -> Option<Error> {
         let changed = |&&slot: &&usize| cpu.registers[slot].is_disturbed();
         let slot = self.model.slots[*slots.iter().find(changed)?];

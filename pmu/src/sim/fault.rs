@@ -100,7 +100,6 @@ impl Faults {
         }
     }
 
-    #[cold]
     fn strike(&self, operation: SimOperation, cpu: u32) -> Result<()> {
         let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
         let mut errno = None;

@@ -463,7 +463,6 @@ impl<P: Pmu> Core<P> {
     }
 
     /// Handles an error of the driver while reading.
-    #[cold]
     fn failed(&self, group: &Arc<ScheduledGroup>, error: Error) -> Error {
         if error.kind() == ErrorKind::Interference {
             self.with(group.cpu, |schedule, at| schedule.recover(at, group));
@@ -471,7 +470,6 @@ impl<P: Pmu> Core<P> {
         error
     }
 
-    #[cold]
     fn not_scheduled(&self, cpu: u32) -> Error {
         Error::new(
             ErrorKind::CounterInErrorState,
@@ -481,7 +479,6 @@ impl<P: Pmu> Core<P> {
         .with_hint("disable other pinned groups, then enable this one again")
     }
 
-    #[cold]
     fn unknown(&self, cpu: u32, state: &GroupState) -> Error {
         let limit = Duration::from_nanos(state.wrap_timeout.load(Ordering::Relaxed));
         Error::new(
@@ -579,14 +576,12 @@ impl Reader {
     }
 }
 
-#[cold]
 pub(super) fn wrong_thread(attempted: &str) -> Error {
     Error::new(ErrorKind::WrongThread, attempted)
         .with_reason("these counters can only be driven by the thread that opened the first group")
 }
 
 /// Returns the error of a counter that another program has written.
-#[cold]
 pub(super) fn written(slot: Slot, cpu: u32) -> Error {
     Error::new(
         ErrorKind::Interference,

@@ -100,7 +100,7 @@ fn a_group_that_fits_counts_exactly() {
         let r = out[0][member];
         assert_eq!(r.value, m.pmu.truth(event, 0) - before[member]);
         assert_eq!((r.time_enabled, r.time_running), (1_234_000, 1_234_000));
-        assert_eq!(r.scaled(), Count::Exact(r.value.into()));
+        assert_eq!(r.count(), Count::Exact(r.value.into()));
     }
 }
 
@@ -287,7 +287,7 @@ fn groups_take_turns_and_each_estimate_is_exact_for_a_steady_event() {
         let out = read(group);
         let r = out[0][2];
         assert_eq!((r.time_enabled, r.time_running), (6_000_000, 1_000_000));
-        assert_eq!(r.scaled(), Count::Estimated(18_000_000));
+        assert_eq!(r.count(), Count::Estimated(18_000_000));
     }
 }
 
@@ -310,7 +310,7 @@ fn nothing_rotates_while_everything_fits() {
     let mut a = m.open(&named(&["CYCLES", "FLOPS"]));
     let mut b = m.open(&named(&["BRANCHES", "CACHE_MISSES"]));
     m.ticks(10);
-    assert_eq!(read(&mut a)[0][1].scaled(), Count::Exact(1_600_000));
+    assert_eq!(read(&mut a)[0][1].count(), Count::Exact(1_600_000));
     assert_eq!(first(&mut b), (1_030_000, 1_000_000, 1_000_000));
 }
 
@@ -335,7 +335,7 @@ fn a_group_that_has_had_no_turn_is_not_counted() {
     let _on = m.open(&named(&["CYCLES"; 4]));
     let mut waits = m.open(&named(&["CYCLES"]));
     m.micros(5);
-    assert_eq!(read(&mut waits)[0][0].scaled(), Count::NotCounted);
+    assert_eq!(read(&mut waits)[0][0].count(), Count::NotCounted);
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn an_exclusive_group_counts_alone() {
     let _pinned = m.open(&pinned(&["FLOPS"]));
     alone.reset().unwrap();
     m.ticks(20);
-    assert_eq!(read(&mut alone)[0][0].scaled(), Count::NotCounted);
+    assert_eq!(read(&mut alone)[0][0].count(), Count::NotCounted);
 }
 
 #[test]
@@ -581,7 +581,7 @@ fn a_span_with_interference_is_told_and_not_counted() {
         (r.value, r.time_enabled, r.time_running),
         (60_000, 40_000, 20_000)
     );
-    assert_eq!(r.scaled(), Count::Estimated(120_000));
+    assert_eq!(r.count(), Count::Estimated(120_000));
     // Found while taking it off the PMU.
     m.pmu.overwrite(0, slot, theirs);
     m.micros(10);

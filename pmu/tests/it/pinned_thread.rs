@@ -190,7 +190,7 @@ fn a_reading_is_of_the_moment_it_was_asked_for() {
         let value = out[0][0].value;
         assert!((least..=most).contains(&value), "{least} {value} {most}");
         assert!(value >= last);
-        assert!(matches!(out[0][0].scaled(), Count::Exact(_)));
+        assert!(matches!(out[0][0].count(), Count::Exact(_)));
         last = value;
     }
     let allocated = allocation_counter::measure(|| {

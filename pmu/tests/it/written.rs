@@ -174,7 +174,7 @@ fn a_value_that_went_back_is_told_once_and_its_span_is_not_counted() {
         }
         pass(&clock, &bare, 4_000);
         let reading = read(&mut group).unwrap();
-        assert_eq!(reading.scaled(), Count::Estimated(12_000), "{look:?}");
+        assert_eq!(reading.count(), Count::Estimated(12_000), "{look:?}");
         assert_eq!(reading.time_running, 2_000_000_000, "{look:?}");
     }
 }
@@ -196,7 +196,7 @@ fn a_wrap_that_there_was_time_for_is_one() {
     let bare = Bare::from(MODULUS - 1_000);
     let (clock, backend, mut group) = counting(&bare);
     pass(&clock, &bare, 4_000);
-    assert_eq!(read(&mut group).unwrap().scaled(), Count::Exact(4_000));
+    assert_eq!(read(&mut group).unwrap().count(), Count::Exact(4_000));
     pass(&clock, &bare, MODULUS - 4_000);
     clock.advance(Duration::from_secs(3_600));
     backend.tick().unwrap();
@@ -222,5 +222,5 @@ fn a_reader_that_overtakes_the_look_makes_no_wrap() {
     assert!(bare.meanwhile.lock().unwrap().is_none(), "it was not asked");
     bare.counts(10);
     let reading = read(&mut group.lock().unwrap()).unwrap();
-    assert_eq!(reading.scaled(), Count::Exact(120));
+    assert_eq!(reading.count(), Count::Exact(120));
 }

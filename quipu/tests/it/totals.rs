@@ -91,17 +91,6 @@ impl Group for GivenGroup {
         }
         Ok(())
     }
-
-    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
-        let mut readings = self.read_buf();
-        if self.read(&mut readings).is_err() || values.len() != self.infos.len() {
-            return None;
-        }
-        for (value, reading) in values.iter_mut().zip(&readings[0]) {
-            *value = reading.exact()?;
-        }
-        Some(readings[0][0].time_enabled)
-    }
 }
 
 /// Every event's total is what the rules say of its parts, whatever the reading, and wherever the event stands
@@ -198,46 +187,16 @@ fn opened(events: &str, reading: &Arc<Mutex<Reading>>) -> Result<EventSet> {
     builder.events(events)?.open()
 }
 
-/// Readings are those of all events in their order, or there are none.
+/// Exact values are those of all events in their order, in one group or several, or there are none.
 #[test]
-fn readings_are_of_all_events_in_a_row() -> Result<()> {
+fn exact_values_are_of_all_events_in_their_order() -> Result<()> {
     let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
-    let values = |events: &str| -> Result<Option<Vec<u64>>> {
+    let exact = |events: &str| -> Result<Option<Vec<u64>>> {
         let mut set = opened(events, &reading)?;
         let mut counts = set.counts();
-        set.read(&mut counts)?;
-        let readings = counts.clone();
-        let readings = readings.readings();
-        Ok(readings.map(|all| all.iter().map(|reading| reading.value).collect()))
-    };
-    assert_eq!(values("a")?, Some(vec![7]));
-    assert_eq!(values("{a,b,c}")?, Some(vec![7, 8, 9]));
-    for events in [
-        "a,b",
-        "{a,b},c",
-        "refused",
-        "refused,a",
-        "{a,gauge}",
-        "failing",
-        "sum",
-    ] {
-        assert_eq!(values(events)?, None, "{events}");
-    }
-    Ok(())
-}
-
-/// Values alone are those of all events in their order, in one group or several, or there are none.
-#[test]
-fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
-    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
-    let alone = |events: &str, length: usize, with_time: bool| -> Result<Option<(Vec<u64>, u64)>> {
-        let mut set = opened(events, &reading)?;
-        let mut values = vec![0; length];
-        let time = match with_time {
-            true => set.read_exact_timed(&mut values),
-            false => set.read_exact(&mut values).then_some(0),
-        };
-        Ok(time.map(|time| (values, time)))
+        let mut values = vec![0; set.events().len()];
+        let all = set.read_exact(&mut counts, &mut values)?;
+        Ok(all.then_some(values))
     };
     for (events, values) in [
         ("a", &[7][..]),
@@ -245,33 +204,13 @@ fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
         ("a,b", &[7, 7]),
         ("{a,b},c", &[7, 8, 7]),
         ("a,{b,c}", &[7, 7, 8]),
+        ("{a,gauge}", &[7, 8]),
+        ("sum", &[15]),
     ] {
-        let length = values.len();
-        assert_eq!(alone(events, length, false)?, Some((values.into(), 0)));
-        let set = opened(events, &reading)?;
-        let groups = set
-            .events()
-            .iter()
-            .filter_map(|event| Some(event.index().ok()?.group));
-        let time_of_one = (groups.max() == Some(0)).then(|| (values.into(), 10));
-        assert_eq!(alone(events, length, true)?, time_of_one, "{events}");
-        for length in [0, length - 1, length + 1] {
-            assert_eq!(alone(events, length, false)?, None, "{events}: {length}");
-        }
+        assert_eq!(exact(events)?.as_deref(), Some(values), "{events}");
     }
-    for (events, length) in [
-        ("refused", 1),
-        ("refused,a", 2),
-        ("a,refused", 2),
-        ("{a,gauge}", 2),
-        ("failing", 1),
-        ("a,failing", 2),
-        ("sum", 1),
-        ("a,sum", 2),
-    ] {
-        for length in [length, length - 1, length + 1] {
-            assert_eq!(alone(events, length, false)?, None, "{events}: {length}");
-        }
+    for events in ["refused", "refused,a", "a,refused", "failing", "a,failing"] {
+        assert_eq!(exact(events)?, None, "{events}");
     }
     for inexact in [
         Reading::new(7, 10, 9),
@@ -279,10 +218,56 @@ fn values_alone_are_of_all_events_in_their_order() -> Result<()> {
         Reading::new(10 << 47, 10, 10).with_max_rate(MaxRate::EVENTS),
     ] {
         *reading.lock().expect("no test panics with it") = inexact;
-        for (events, length) in [("a", 1), ("{a,b}", 2), ("a,b", 2)] {
-            assert_eq!(alone(events, length, false)?, None, "{inexact:?}");
+        for events in ["a", "{a,b}", "a,b"] {
+            assert_eq!(exact(events)?, None, "{inexact:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn exact_values_are_as_many_as_events() -> Result<()> {
+    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
+    let mut set = opened("{a,b}", &reading)?;
+    let mut counts = set.counts();
+    for length in [0, 1, 3] {
+        let refused = set.read_exact(&mut counts, &mut vec![0; length]);
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::InvalidConfiguration), "{length}");
+    }
+    let mut other = opened("{a,b}", &reading)?.counts();
+    assert!(
+        set.read_exact(&mut other, &mut [0; 2]).is_err(),
+        "of another set"
+    );
+    Ok(())
+}
+
+/// An id is that of its event, wherever that stands and whatever was opened of the others.
+#[test]
+fn counts_are_found_by_the_ids_of_events() -> Result<()> {
+    let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
+    let backend = Given {
+        reading: Arc::clone(&reading),
+        capabilities: Capabilities::none(),
+    };
+    let mut builder = EventSet::builder();
+    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+    let a = builder.event("a")?;
+    builder.events("{b,c}")?;
+    assert!(builder.event("d,e").is_err(), "they are two");
+    assert!(builder.event("{d,e}").is_err(), "they are two");
+    let [refused, f] = [builder.event("refused")?, builder.event("f")?];
+    let mut set = builder.open()?;
+    let mut counts = set.counts();
+    set.read(&mut counts)?;
+    let names = counts.events().map(|event| event.name().to_owned());
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "refused", "f"]);
+    for (id, name) in [(a, "a"), (refused, "refused"), (f, "f")] {
+        assert_eq!(counts.of(id).name(), name);
+    }
+    assert_eq!(counts.of(f).total(), Ok(Count::Exact(7)));
+    assert!(counts.of(refused).total().is_err());
     Ok(())
 }
 
@@ -346,6 +331,9 @@ fn sets_of_several_groups_are_subtracted() -> Result<()> {
     let before = totals(&counts)?;
     assert!(before.iter().all(|total| *total > Some(0)), "{before:?}");
     let earlier = counts.clone();
+    let mut difference = set.counts();
+    counts.since(&earlier, &mut difference)?;
+    assert_eq!(totals(&difference)?, [Some(0), Some(0)]);
     counts.subtract(&earlier)?;
     assert_eq!(totals(&counts)?, [Some(0), Some(0)]);
     Ok(())

@@ -321,7 +321,7 @@ impl Row {
         let is_hybrid = self.fill_times(readings);
         if is_gauge {
             match readings {
-                [(_, reading)] if reading.scaled() == Count::NotCounted => {
+                [(_, reading)] if reading.count() == Count::NotCounted => {
                     self.reason = Some("it was not read in this run".into());
                 }
                 [(_, reading)] => self.count = Count::Exact(reading.value.into()),
@@ -335,7 +335,7 @@ impl Row {
             return;
         }
         self.count = match readings {
-            [(_, reading)] if !is_hybrid => reading.scaled(),
+            [(_, reading)] if !is_hybrid => reading.count(),
             _ => total(readings.iter().copied()),
         };
         if let Err(jumped) = self.count.checked(&self.name) {

@@ -14,8 +14,6 @@ use crate::quipu_status;
 pub(crate) struct OpenSet {
     pub(crate) set: EventSet,
     pub(crate) counts: Counts,
-    /// The values of all events, where they are read alone.
-    pub(crate) values: Box<[u64]>,
     pub(crate) events: Box<[OpenEvent]>,
     /// The sources of the totals, in the order of the events.
     pub(crate) runs: Box<[Run]>,
@@ -109,7 +107,6 @@ impl OpenSet {
         Self {
             runs: runs(&set, &events).into(),
             counts,
-            values: vec![0; events.len()].into(),
             events: events.into(),
             spans: spans.into(),
             readings,

@@ -31,39 +31,15 @@ pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
 pub(super) struct Counting {
     set: EventSet,
     counts: Counts,
-    /// The values of all events, where they are read alone.
-    exact: Box<[u64]>,
     /// The factor from counts to values, event by event: presets with fractions count in millionths.
     scales: Vec<f64>,
-    /// True if all factors are 1.
-    is_unscaled: bool,
     /// True if a thread is counted on one CPU, and values are not scaled up for the time on others.
     on_one_cpu: bool,
 }
 
 impl Counting {
-    /// Returns the values of all events, if all are exact and of no scale; else [`read_any`](Self::read_any) tells more.
-    #[inline(always)]
-    fn read_exact(&mut self) -> Option<&[u64]> {
-        let are_exact = self.is_unscaled && self.set.read_exact(&mut self.exact);
-        are_exact.then_some(&self.exact)
-    }
-
     /// Reads the counters into values.
     fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
-        let Some(exact) = self.read_exact() else {
-            return self.read_any(values);
-        };
-        for (value, exact) in values.iter_mut().zip(exact) {
-            // None is 2^63 or more.
-            *value = exact.cast_signed();
-        }
-        Ok(())
-    }
-
-    /// Reads the values of any events.
-    #[inline(never)]
-    fn read_any(&mut self, values: &mut [c_longlong]) -> Outcome {
         self.set
             .read(&mut self.counts)
             .map_err(|error| refused(&error))?;
@@ -99,7 +75,7 @@ impl Counting {
 fn was_never_on(event: &EventCount<'_>) -> bool {
     let never = |term: &Vec<(&Part, &Reading)>| {
         let mut parts = term.iter();
-        parts.all(|(_, reading)| reading.scaled() == Count::NotCounted)
+        parts.all(|(_, reading)| reading.count() == Count::NotCounted)
     };
     matches!(event.total(), Ok(Count::NotCounted))
         && event
@@ -189,8 +165,6 @@ impl Set {
         Ok(Counting {
             set,
             counts,
-            exact: vec![0; scales.len()].into(),
-            is_unscaled: scales.iter().all(|scale| *scale == 1.0),
             scales,
             on_one_cpu,
         })
@@ -273,33 +247,7 @@ impl Set {
     ///
     /// # Safety
     /// The array has an element for each event of the set.
-    #[inline(always)]
     pub(crate) unsafe fn read_into(&mut self, out: *mut c_longlong) -> Outcome {
-        if self.is_running()
-            && let Some(counting) = &mut self.counting
-            && let Some(exact) = counting.read_exact()
-        {
-            // None is 2^63 or more.
-            // SAFETY: there is a value for each event, and the caller's promise.
-            unsafe {
-                // Most often there is one, and no call.
-                match exact {
-                    [value] => out.write(value.cast_signed()),
-                    _ => out.copy_from_nonoverlapping(exact.as_ptr().cast(), exact.len()),
-                }
-            }
-            return Ok(());
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.read_any_into(out) }
-    }
-
-    /// Writes the values of any set into an array.
-    ///
-    /// # Safety
-    /// As [`read_into`](Self::read_into).
-    #[inline(never)]
-    unsafe fn read_any_into(&mut self, out: *mut c_longlong) -> Outcome {
         let values = self.values()?;
         // SAFETY: there is a value for each event, and the caller's promise.
         unsafe { out.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
@@ -460,13 +408,10 @@ mod tests {
                 .expect("it opens everything");
             let mut counting = Counting {
                 counts: set.counts(),
-                exact: vec![0; events].into(),
                 scales: vec![1.0; events],
-                is_unscaled: true,
                 on_one_cpu: false,
                 set,
             };
-            assert!(counting.read_exact().is_none());
             let mut values = vec![-1; events];
             (counting.read(&mut values), values)
         };

@@ -208,7 +208,6 @@ pub(crate) extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_
 ///
 /// # Safety
 /// `values` is null or has an element for each event of the set.
-#[inline(always)]
 unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
     set.component()?;
     if values.is_null() {

@@ -106,7 +106,6 @@ pub(super) fn install_handler() -> Outcome {
 }
 
 /// Sends the signal that came while the thread was inside of the library once more, to be handled outside.
-#[cold]
 pub(crate) fn again() {
     // Handlers of both signals are installed, as one came before. Where too many are pending, only the plain one is sent.
     if raise(number()).is_err() {

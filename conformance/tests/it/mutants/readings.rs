@@ -41,7 +41,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "estimate-as-fact",
             "the value is scaled already, and called exact",
             |r| {
-                if let Count::Estimated(estimate) = r.scaled() {
+                if let Count::Estimated(estimate) = r.count() {
                     r.value = u64::try_from(estimate).unwrap_or(u64::MAX);
                     r.time_running = r.time_enabled;
                 }
@@ -51,7 +51,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "zero-for-not-counted",
             "a group that never ran reads 0, as a fact",
             |r| {
-                if r.scaled() == Count::NotCounted {
+                if r.count() == Count::NotCounted {
                     r.time_running = r.time_enabled;
                 }
             },

@@ -87,11 +87,6 @@ pub(crate) trait Defect: Clone + Send + Sync + 'static {
         group.read(out)
     }
 
-    /// By default there are no values alone.
-    fn read_exact(&mut self, group: &mut dyn Group, values: &mut [u64], time: &mut u64) -> bool {
-        false
-    }
-
     fn read_in_user_space(&mut self, group: &mut dyn Group, out: &mut ReadBuf) -> Result<bool> {
         Ok(false)
     }
@@ -165,12 +160,6 @@ impl<D: Defect> Group for TamperedGroup<D> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.defect.read(&mut *self.inner, out)
-    }
-
-    fn read_exact_timed(&mut self, values: &mut [u64]) -> Option<u64> {
-        let mut time = 0;
-        let given = self.defect.read_exact(&mut *self.inner, values, &mut time);
-        given.then_some(time)
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {

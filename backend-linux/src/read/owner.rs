@@ -37,13 +37,11 @@ impl Owner {
     }
 
     /// Returns true on this thread.
-    #[inline(always)]
     pub(super) fn is_this_thread(&self) -> bool {
         NUMBER.get() == self.thread && self.is_this_process()
     }
 
     /// Returns true in the process of this thread.
-    #[inline(always)]
     pub(super) fn is_this_process(&self) -> bool {
         self.process.is_this()
     }

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use quipu_hal::{Error, ErrorKind, Hardware, Result};
+use quipu_hal::{Error, ErrorKind};
 
-use super::{CpuRegisters, PageCapabilities, UserCounters};
-use crate::event_bits::EventBits;
 use crate::kernel_file;
-use crate::kernel_group::Fds;
-use crate::open::idle_attr;
-use crate::sys::{Attach, OpenFailure, perf_event_open};
+use crate::registers::CpuRegisters;
 use crate::sysfs::SysfsPmus;
+use crate::user_page::PageCapabilities;
 
 /// The setting that lets user mode read the counters of 64-bit ARM
 /// (`Documentation/admin-guide/sysctl/kernel.rst`).
@@ -58,7 +55,7 @@ pub(super) fn on_this_machine() -> Result<(), Obstacle> {
 }
 
 /// Checks what the calling thread needs: PR_SET_TSC of prctl(2) is of a thread, and may come at any time.
-pub(super) fn on_this_thread() -> Result<(), Obstacle> {
+pub(crate) fn on_this_thread() -> Result<(), Obstacle> {
     match crate::sys::has_time_stamps() {
         true => Ok(()),
         false => Err(Obstacle::NoTimeStamps),
@@ -76,53 +73,8 @@ pub(super) fn of_page(capabilities: PageCapabilities) -> Result<(), Obstacle> {
     }
 }
 
-/// Checks, by opening a counter of cycles, that a thread can read its own counters without a system
-/// call.
-///
-/// # Errors
-/// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) with the reason why not, and what can be
-/// done about it where something can; the error of opening the counter where there is no PMU or no
-/// permission.
-pub fn available() -> Result<()> {
-    let bits = EventBits::hardware(Hardware::Cycles).readable_in_user_space(false);
-    let counter =
-        perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
-            let (kind, errno, reason) = match failure {
-                OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
-                    (ErrorKind::NoPermission, Some(errno), None)
-                }
-                OpenFailure::Errno(
-                    errno @ (libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL),
-                ) => (
-                    ErrorKind::UnsupportedFeature,
-                    Some(errno),
-                    Some("the kernel counts no cycles of the CPU"),
-                ),
-                OpenFailure::Errno(errno) | OpenFailure::NoId(errno) => {
-                    (ErrorKind::Os, Some(errno), None)
-                }
-                OpenFailure::AttrTooNew { .. } => (
-                    ErrorKind::UnsupportedFeature,
-                    None,
-                    Some("the kernel is too old"),
-                ),
-            };
-            let mut error = Error::new(kind, ATTEMPTED);
-            if let Some(errno) = errno {
-                error = error.with_errno(errno);
-            }
-            match reason {
-                Some(reason) => error.with_reason(reason),
-                None => error,
-            }
-        })?;
-    on_this_thread()
-        .and_then(|()| UserCounters::new()?.map(&Fds::new(counter, Vec::new()), None))
-        .map(|_| ())
-        .map_err(explain)
-}
-
-pub(super) const ATTEMPTED: &str = "read counters without a system call";
+/// The attempt of an [`Obstacle`]'s error.
+pub(crate) const ATTEMPTED: &str = "read counters without a system call";
 
 /// Returns the error for an obstacle, with what can be done about it.
 pub(crate) fn explain(obstacle: Obstacle) -> Error {

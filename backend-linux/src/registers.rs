@@ -34,7 +34,6 @@ impl CpuRegisters {
     /// # Safety
     /// `counter` may only be called with the `index` of the page of a counter of the calling thread,
     /// and `cycles` for one that has `cap_user_time`.
-    #[inline(always)]
     pub(crate) const unsafe fn new() -> Self {
         Self(())
     }
@@ -48,7 +47,6 @@ cfg_if::cfg_if! {
         // halves of the two registers where there are such.
         impl Registers for CpuRegisters {
             /// RDPMC (Intel SDM volume 2B; AMD APM volume 3).
-            #[inline(always)]
             fn counter(&self, number: u32) -> Option<u64> {
                 let (low, high): (usize, usize);
                 // SAFETY: whoever made `self` has promised that the number is one that the kernel
@@ -65,7 +63,6 @@ cfg_if::cfg_if! {
             }
 
             /// RDTSC (Intel SDM volume 2B; AMD APM volume 3).
-            #[inline(always)]
             fn cycles(&self) -> u64 {
                 let (low, high): (usize, usize);
                 // SAFETY: whoever made `self` has promised that user mode may read the time stamp
@@ -113,7 +110,6 @@ cfg_if::cfg_if! {
         impl Registers for CpuRegisters {
             /// `PMEVCNTRn_EL0`, and `PMCCNTR_EL0` as number 31 (`armv8pmu_user_event_idx`,
             /// `drivers/perf/arm_pmuv3.c`).
-            #[inline(always)]
             fn counter(&self, number: u32) -> Option<u64> {
                 event_counter!(
                     number,
@@ -123,7 +119,6 @@ cfg_if::cfg_if! {
             }
 
             /// `CNTVCT_EL0`.
-            #[inline(always)]
             fn cycles(&self) -> u64 {
                 system_register!("cntvct_el0")
             }

@@ -4,6 +4,15 @@
 /// The reads that are timed both ways.
 const ROUNDS: u32 = 4;
 
+/// The way in which a read is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    UserSpace,
+    SystemCall,
+    /// Both, to see which is quicker.
+    Both,
+}
+
 /// The quickest read of a group in each way so far, in ns.
 #[derive(Debug)]
 pub(super) struct Cost {
@@ -28,16 +37,15 @@ impl Cost {
         self.system_call = self.system_call.min(system_call);
     }
 
-    /// Returns true once enough reads were timed.
-    #[inline(always)]
-    pub(super) fn is_known(&self) -> bool {
-        self.rounds >= ROUNDS
-    }
-
-    /// Returns true if reading in user space was the quicker way.
-    #[inline(always)]
-    pub(super) fn favours_user_space(&self) -> bool {
-        self.user_space <= self.system_call
+    /// Returns the way of the next read: the quicker one, once enough reads were timed.
+    pub(super) fn way(&self) -> Way {
+        if self.rounds < ROUNDS {
+            Way::Both
+        } else if self.user_space <= self.system_call {
+            Way::UserSpace
+        } else {
+            Way::SystemCall
+        }
     }
 
     /// Returns both in ns: in user space, and by system call.
@@ -54,11 +62,11 @@ mod tests {
     fn the_quickest_of_some_reads_decides() {
         let mut cost = Cost::new();
         for (user_space, system_call) in [(90, 50), (30, 80), (70, 40), (60, 60)] {
-            assert!(!cost.is_known());
+            assert_eq!(cost.way(), Way::Both);
             cost.add(user_space, system_call);
         }
-        assert!(cost.is_known() && cost.favours_user_space());
+        assert_eq!(cost.way(), Way::UserSpace);
         cost.add(u64::MAX, 29);
-        assert!(!cost.favours_user_space());
+        assert_eq!(cost.way(), Way::SystemCall);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
 
 use bitflags::bitflags;
 
-use super::registers::Registers;
+use crate::registers::Registers;
 
 /// The most reads of a page that changes while it is read. The kernel changes the pages of
 /// the running thread when it is scheduled and when a counter overflows, so twice is rare.
@@ -78,7 +78,6 @@ struct Word {
 
 impl Word {
     #[cfg(target_pointer_width = "64")]
-    #[inline(always)]
     fn load(&self) -> u64 {
         self.whole.load(Ordering::Relaxed)
     }
@@ -89,7 +88,6 @@ impl Word {
     }
 
     #[cfg(not(target_pointer_width = "64"))]
-    #[inline(always)]
     fn load(&self) -> u64 {
         let [first, second] = &self.halves;
         let (first, second) = (
@@ -157,22 +155,6 @@ pub struct Times {
     pub running: u64,
 }
 
-/// The source of a group's times. A trait, and not a closure, so that it is one piece of code with what reads.
-pub(super) trait TimesOfGroup {
-    /// Returns the times up to now; `None` if they are not known.
-    fn now(&mut self, leader: &UserPage) -> Option<Times>;
-}
-
-/// The leader's page tells the times, by the cycle counter among these registers.
-pub(super) struct OfThePage<'r, R>(pub(super) &'r R);
-
-impl<R: Registers> TimesOfGroup for OfThePage<'_, R> {
-    #[inline(always)]
-    fn now(&mut self, leader: &UserPage) -> Option<Times> {
-        leader.times(self.0)
-    }
-}
-
 impl UserPage {
     /// A page in memory of our own, with these fields.
     pub fn recorded(fields: &PageFields) -> Self {
@@ -221,14 +203,12 @@ impl UserPage {
     }
 
     /// Returns the abilities of the page at this moment.
-    #[inline(always)]
     pub fn capabilities(&self) -> PageCapabilities {
         PageCapabilities::from_bits_retain(self.capabilities.load())
     }
 
     /// Returns a number that changes whenever the kernel changes the page; odd while it does.
-    #[inline(always)]
-    pub(super) fn state(&self) -> u32 {
+    pub(crate) fn state(&self) -> u32 {
         self.lock.load(Ordering::Acquire)
     }
 
@@ -241,106 +221,33 @@ impl UserPage {
     /// `None` when one of them is not on the PMU, its page does not allow it, or the pages do not
     /// come to rest; what `found` was told does not count then. Such a group has to be read with
     /// read(2).
-    #[inline(always)]
     pub fn read_group<'a>(
         &self,
         others: &(impl Iterator<Item = &'a Self> + Clone),
         registers: &impl Registers,
         found: impl FnMut(usize, u64, Times),
     ) -> Option<()> {
-        let others = others.clone().zip(1..);
-        let mut times = OfThePage(registers);
-        self.read_group_with((&mut times, |times| times), 0, &others, registers, found)
+        let times = || self.times(registers);
+        self.read_group_at(others, registers, times, found)?;
+        Some(())
     }
 
-    /// Reads one counter and its times, if the page allows it and does not change meanwhile.
-    #[inline(always)]
-    pub(super) fn read_at_once(&self, registers: &impl Registers) -> Option<(u64, Times)> {
-        let before = self.begin();
-        let value = self.count(registers)?;
-        let times = self.times(registers)?;
-        self.is_as_in(before).then_some((value, times))
-    }
-
-    /// Reads the values of a group, this page the leader's, if the times it has are as wanted, and no page changes
-    /// meanwhile. Each has a place, this one's is `own`; what `found` was told does not count if it says false once.
-    #[inline(always)]
-    pub(super) fn read_values<'a, P>(
+    /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere, and returns them.
+    pub(crate) fn read_group_at<'a>(
         &self,
-        as_wanted: impl FnOnce(Times) -> bool,
-        own: P,
-        others: impl Iterator<Item = (&'a Self, P)>,
+        others: &(impl Iterator<Item = &'a Self> + Clone),
         registers: &impl Registers,
-        mut found: impl FnMut(P, u64) -> bool,
-    ) -> bool {
-        let before = self.begin();
-        let times = Times {
-            enabled: self.time_enabled.load(),
-            running: self.time_running.load(),
-        };
-        if !as_wanted(times) {
-            return false;
-        }
-        match self.count(registers) {
-            Some(value) if found(own, value) => {}
-            _ => return false,
-        }
-        for (page, place) in others {
-            let before = page.begin();
-            match page.count(registers) {
-                Some(value) if page.is_as_in(before) && found(place, value) => {}
-                _ => return false,
+        times: impl Fn() -> Option<Times>,
+        mut found: impl FnMut(usize, u64, Times),
+    ) -> Option<Times> {
+        self.settled(|| {
+            let times = times()?;
+            found(0, self.count(registers)?, times);
+            for (member, page) in (1..).zip(others.clone()) {
+                found(member, page.settled(|| page.count(registers))?, times);
             }
-        }
-        self.is_as_in(before)
-    }
-
-    /// Reads as [`read_group`](Self::read_group) does, with times from elsewhere, which are made to what `found` is told
-    /// once for all members. Each has a place, this one's is `own`.
-    #[inline(always)]
-    pub(super) fn read_group_with<'a, P: Copy, T: Copy>(
-        &self,
-        (times, made): (&mut impl TimesOfGroup, impl Fn(Times) -> T),
-        own: P,
-        others: &(impl Iterator<Item = (&'a Self, P)> + Clone),
-        registers: &impl Registers,
-        mut found: impl FnMut(P, u64, T),
-    ) -> Option<()> {
-        // Written out, and not by `settled`, so that it is one piece of code with what the caller does.
-        let mut tries = TRIES;
-        loop {
-            let others = others.clone();
-            if self.try_group((times, &made), own, others, registers, &mut found)? {
-                return Some(());
-            }
-            tries -= 1;
-            if tries == 0 {
-                return None;
-            }
-        }
-    }
-
-    /// Tries once to read as [`read_group_with`](Self::read_group_with) does: false if a page changed meanwhile.
-    #[inline(always)]
-    pub(super) fn try_group<'a, P, T: Copy>(
-        &self,
-        (times, made): (&mut impl TimesOfGroup, impl Fn(Times) -> T),
-        own: P,
-        others: impl Iterator<Item = (&'a Self, P)>,
-        registers: &impl Registers,
-        mut found: impl FnMut(P, u64, T),
-    ) -> Option<bool> {
-        let before = self.begin();
-        let times = made(times.now(self)?);
-        found(own, self.count(registers)?, times);
-        for (page, place) in others {
-            let before = page.begin();
-            found(place, page.count(registers)?, times);
-            if !page.is_as_in(before) {
-                return Some(false);
-            }
-        }
-        Some(self.is_as_in(before))
+            Some(times)
+        })
     }
 
     /// The time of perf_event's clock, which is that of samples: ns since some moment before the
@@ -360,38 +267,20 @@ impl UserPage {
 
     /// Returns the result of a `read` during which the page did not change: under the sequence lock, and
     /// again after a change. `None` if `read` returns it, or the page does not come to rest.
-    #[inline(always)]
     fn settled<T>(&self, mut read: impl FnMut() -> Option<T>) -> Option<T> {
-        let mut tries = TRIES;
-        loop {
-            let before = self.begin();
+        for _ in 0..TRIES {
+            let before = self.state();
             let found = read()?;
-            if self.is_as_in(before) {
+            fence(Ordering::Acquire);
+            // Odd while it is written: then it equals no even number.
+            if self.lock.load(Ordering::Relaxed) == before & !1 {
                 return Some(found);
             }
-            tries -= 1;
-            if tries == 0 {
-                return None;
-            }
         }
-    }
-
-    /// Returns the state in which fields are about to be read.
-    #[inline(always)]
-    fn begin(&self) -> u32 {
-        self.lock.load(Ordering::Acquire)
-    }
-
-    /// Returns true if the fields that were read since [`begin`](Self::begin) are of one moment.
-    #[inline(always)]
-    fn is_as_in(&self, before: u32) -> bool {
-        fence(Ordering::Acquire);
-        // Odd while it is written: then it equals no even number.
-        self.lock.load(Ordering::Relaxed) == before & !1
+        None
     }
 
     /// The value: what the kernel has of it, and what the register counted since.
-    #[inline(always)]
     fn count(&self, registers: &impl Registers) -> Option<u64> {
         // 0 is no register: less one, it has all bits.
         let register = self.index.load(Ordering::Relaxed).wrapping_sub(1);
@@ -415,7 +304,6 @@ impl UserPage {
     }
 
     /// The times up to now, which the kernel has as of the last change of the page.
-    #[inline(always)]
     fn times(&self, registers: &impl Registers) -> Option<Times> {
         let capabilities = self.capabilities();
         if !capabilities.contains(PageCapabilities::READABLE) {
@@ -430,7 +318,6 @@ impl UserPage {
     }
 
     /// The CPU's cycle counter in ns, from a start that the offsets make up for.
-    #[inline(always)]
     fn nanoseconds(&self, capabilities: PageCapabilities, registers: &impl Registers) -> u64 {
         let mut cycles = registers.cycles();
         if capabilities.contains(PageCapabilities::USER_TIME_SHORT) {
@@ -444,7 +331,7 @@ impl UserPage {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Registers that count 7, and let the kernel change a page meanwhile.
@@ -462,7 +349,7 @@ pub(super) mod tests {
     }
 
     /// Returns the page of a counter in this register, which tells no times up to now.
-    pub(in crate::user_read) fn fields(index: u32, offset: i64) -> PageFields {
+    pub(crate) fn fields(index: u32, offset: i64) -> PageFields {
         PageFields {
             index,
             offset,
@@ -479,40 +366,40 @@ pub(super) mod tests {
         }
     }
 
-    /// The values of two pages, while something happens; `None` if they are not told.
-    fn values(pages: &[UserPage; 2], waited: u64, meanwhile: impl Fn()) -> Option<[u64; 2]> {
+    /// The values of two pages, while something happens whenever a register is read; `None` if there are none.
+    fn values(pages: &[UserPage; 2], meanwhile: impl Fn()) -> Option<[u64; 2]> {
         let mut values = [0; 2];
         let [leader, other] = pages;
-        let told = leader.read_values(
-            |times| times.enabled - times.running == waited,
-            0,
-            std::iter::once((other, 1)),
-            &Changing(meanwhile),
-            |place: usize, value| {
-                values[place] = value;
-                value < 1_000
-            },
-        );
-        told.then_some(values)
+        let times = || {
+            Some(Times {
+                enabled: 90,
+                running: 80,
+            })
+        };
+        let others = std::iter::once(other);
+        let found = |member: usize, value, _| values[member] = value;
+        leader.read_group_at(&others, &Changing(meanwhile), times, found)?;
+        Some(values)
     }
 
     #[test]
-    fn values_alone_are_of_one_stay_on_the_pmu() {
+    fn values_are_of_one_stay_on_the_pmu() {
         let pages = [fields(1, 100), fields(2, 200)].map(|fields| UserPage::recorded(&fields));
-        assert_eq!(values(&pages, 10, || ()), Some([107, 207]));
-        assert_eq!(values(&pages, 9, || ()), None, "it waited for longer");
-        for page in &pages {
-            let meanwhile = || page.publish(&fields(1, 300));
-            assert_eq!(values(&pages, 10, meanwhile), None, "a page changed");
-        }
-        assert_eq!(values(&pages, 10, || ()), Some([307, 307]));
-        for page in &pages {
-            page.publish(&fields(1, 1_000));
-            assert_eq!(values(&pages, 10, || ()), None, "a value is not wanted");
+        assert_eq!(values(&pages, || ()), Some([107, 207]));
+        for (changed, expected) in [(0, [307, 207]), (1, [107, 307])] {
+            let pages = [fields(1, 100), fields(2, 200)].map(|fields| UserPage::recorded(&fields));
+            let page = &pages[changed];
+            let changes = std::cell::Cell::new(2_u32);
+            let meanwhile = || {
+                if changes.replace(changes.get().saturating_sub(1)) > 0 {
+                    page.publish(&fields(1, 300));
+                }
+            };
+            assert_eq!(values(&pages, meanwhile), Some(expected), "read again");
+            let always = || page.publish(&fields(1, 300));
+            assert_eq!(values(&pages, always), None, "it does not come to rest");
             page.publish(&fields(0, 300));
-            assert_eq!(values(&pages, 10, || ()), None, "it is on no register");
-            page.publish(&fields(1, 300));
+            assert_eq!(values(&pages, || ()), None, "it is on no register");
         }
-        assert_eq!(values(&pages, 10, || ()), Some([307, 307]));
     }
 }

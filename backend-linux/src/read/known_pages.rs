@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{Obstacle, Pages};
+use super::obstacle::Obstacle;
+use super::pages::Pages;
 use crate::event_bits::EventBits;
 
 /// The pages that counters have shown, or what was in the way, by PMU. Either may change later (the PMU's file `rdpmc`): a

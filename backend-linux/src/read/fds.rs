@@ -1,8 +1,10 @@
 //! The descriptors of a kernel group.
 
+use std::iter;
+
 use crate::sys::CounterFd;
 
-/// The descriptors of the counters of a kernel group. That of one alone takes no memory of its own.
+/// The descriptors of the counters of a kernel group.
 #[derive(Debug)]
 pub(crate) struct Fds {
     leader: CounterFd,
@@ -11,31 +13,26 @@ pub(crate) struct Fds {
 
 impl Fds {
     /// Returns the descriptors of a leader and those that were opened under it.
-    #[inline]
     pub(crate) fn new(leader: CounterFd, siblings: Vec<CounterFd>) -> Self {
         Self { leader, siblings }
     }
 
     /// Returns the leader.
-    #[inline(always)]
     pub(crate) fn leader(&self) -> &CounterFd {
         &self.leader
     }
 
     /// Returns all of them in member order.
-    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CounterFd> {
-        std::iter::once(&self.leader).chain(&self.siblings)
+        iter::once(&self.leader).chain(&self.siblings)
     }
 
     /// Returns their number.
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         1 + self.siblings.len()
     }
 
     /// Returns that of a member.
-    #[inline]
     pub(crate) fn of(&self, member: usize) -> Option<&CounterFd> {
         match member {
             0 => Some(&self.leader),
