@@ -63,35 +63,32 @@ cfg_if::cfg_if! {
 
         /// Reads a counter of this CPU.
         pub(crate) fn rdpmc(counter: u8) -> u64 {
-            counter_or_time(Some(counter))
+            let (low, high): (u32, u32);
+            // SAFETY: it reads a counter into EDX:EAX and touches nothing else. Where the kernel has not allowed it, it
+            // raises a fault that ends the process.
+            unsafe {
+                asm!(
+                    "rdpmc",
+                    in("ecx") u32::from(counter),
+                    out("eax") low,
+                    out("edx") high,
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+            u64::from(high) << 32 | u64::from(low)
         }
 
         /// Reads the time stamp counter of this CPU.
         pub(crate) fn rdtsc() -> u64 {
-            counter_or_time(None)
-        }
-
-        fn counter_or_time(counter: Option<u8>) -> u64 {
             let (low, high): (u32, u32);
-            // SAFETY: both instructions read a counter into EDX:EAX and touch nothing else. Every CPU with
-            // counters has the time stamp counter. Where the kernel has not allowed RDPMC, it raises a fault
-            // that ends the process.
+            // SAFETY: it reads the counter, which every CPU with others has, into EDX:EAX and touches nothing else.
             unsafe {
-                match counter {
-                    Some(counter) => asm!(
-                        "rdpmc",
-                        in("ecx") u32::from(counter),
-                        out("eax") low,
-                        out("edx") high,
-                        options(nomem, nostack, preserves_flags),
-                    ),
-                    None => asm!(
-                        "rdtsc",
-                        out("eax") low,
-                        out("edx") high,
-                        options(nomem, nostack, preserves_flags),
-                    ),
-                }
+                asm!(
+                    "rdtsc",
+                    out("eax") low,
+                    out("edx") high,
+                    options(nomem, nostack, preserves_flags),
+                );
             }
             u64::from(high) << 32 | u64::from(low)
         }

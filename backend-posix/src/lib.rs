@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg(unix)]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
 
 mod backend;
 mod child;
