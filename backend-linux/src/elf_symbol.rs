@@ -28,7 +28,7 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
     let fail = |kind, reason: &str| Error::new(kind, attempted()).with_reason(reason);
     let file = File::open(path).map_err(|e| match e.raw_os_error() {
         Some(libc::ENOENT) => fail(ErrorKind::UnsupportedEvent, "there is no such file"),
-        _ => kernel_file::error(attempted(), path, e),
+        _ => kernel_file::error(attempted(), path, &e),
     })?;
     let cache = ReadCache::new(file);
     let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is not an ELF file");

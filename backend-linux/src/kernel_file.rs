@@ -83,7 +83,7 @@ pub(crate) fn is_component(name: &str) -> bool {
 }
 
 /// The error for a file that cannot be read.
-pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: io::Error) -> Error {
+pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) -> Error {
     let path = path.display();
     let Some(errno) = e.raw_os_error() else {
         return Error::new(ErrorKind::Os, attempted).with_reason(format!("reading {path}: {e}"));
@@ -123,7 +123,7 @@ mod tests {
         let too_long = read(&path).unwrap_err();
         assert_eq!(too_long.to_string(), "the file is longer than 1 MiB");
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
-        let e = error("do it", &path, read(&path).unwrap_err());
+        let e = error("do it", &path, &read(&path).unwrap_err());
         assert_eq!((e.kind(), e.errno()), (ErrorKind::Os, None));
         assert!(e.to_string().ends_with("the file is not text"), "{e}");
         std::fs::write(&path, "12 \n").unwrap();

@@ -73,7 +73,7 @@ impl SysfsPmus {
         match kernel_file::names(&self.root) {
             Ok(names) => Ok(names),
             Err(e) if kernel_file::is_missing(&e) => Ok(Vec::new()),
-            Err(e) => Err(kernel_file::error("list the PMUs", &self.root, e)),
+            Err(e) => Err(kernel_file::error("list the PMUs", &self.root, &e)),
         }
     }
 
@@ -128,7 +128,7 @@ impl SysfsPmus {
     fn cpu_list(&self, pmu: &str, file: &str) -> Result<Option<Vec<u32>>> {
         let path = self.file(pmu, file);
         let text = kernel_file::read_if_there(&path)
-            .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, e))?;
+            .map_err(|e| kernel_file::error(format!("find the CPUs of {pmu}"), &path, &e))?;
         text.as_deref().map(parse_cpu_list).transpose()
     }
 }

@@ -195,7 +195,7 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
         path.to_owned()
     } else {
         let mounts = kernel_file::read(Path::new("/proc/self/mounts")).map_err(|e| {
-            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), e)
+            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e)
         })?;
         cgroup_mount(&mounts)
             .ok_or_else(|| {

@@ -43,7 +43,7 @@ impl Topology {
     pub fn online(&self) -> Result<Vec<u32>> {
         let path = self.root.join("online");
         let text = kernel_file::read(&path)
-            .map_err(|e| kernel_file::error("find the CPUs that are online", &path, e))?;
+            .map_err(|e| kernel_file::error("find the CPUs that are online", &path, &e))?;
         parse_cpu_list(&text)
     }
 
@@ -98,7 +98,7 @@ impl Topology {
     pub fn node(&self, cpu: u32) -> Result<i32> {
         let dir = self.root.join(format!("cpu{cpu}"));
         let entries =
-            std::fs::read_dir(&dir).map_err(|e| kernel_file::error(attempted(cpu), &dir, e))?;
+            std::fs::read_dir(&dir).map_err(|e| kernel_file::error(attempted(cpu), &dir, &e))?;
         let nodes = entries.filter_map(|entry| {
             entry
                 .ok()?
@@ -128,7 +128,7 @@ impl Topology {
             let read = |file: &str| {
                 let path = dir.join(file);
                 kernel_file::read_if_there(&path)
-                    .map_err(|e| kernel_file::error(attempted(cpu), &path, e))
+                    .map_err(|e| kernel_file::error(attempted(cpu), &path, &e))
             };
             if read("type")?.is_some_and(|kind| kind == "Instruction") {
                 continue;
@@ -179,7 +179,7 @@ fn attempted(cpu: u32) -> String {
 fn number(dir: &Path, file: &str, cpu: u32) -> Result<Option<i32>> {
     let path = dir.join(file);
     let text = kernel_file::read_if_there(&path)
-        .map_err(|e| kernel_file::error(attempted(cpu), &path, e))?;
+        .map_err(|e| kernel_file::error(attempted(cpu), &path, &e))?;
     text.map(|text| {
         text.parse().map_err(|_| {
             Error::new(ErrorKind::Os, attempted(cpu))

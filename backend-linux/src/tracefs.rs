@@ -65,7 +65,7 @@ impl Tracefs {
             }
         }
         match denied {
-            Some((path, e)) => Err(unreadable("read the tracepoints", &path, e)),
+            Some((path, e)) => Err(unreadable("read the tracepoints", &path, &e)),
             None => Err(Error::new(ErrorKind::NoSuchDevice, "read the tracepoints")
                 .with_reason("tracefs is not mounted")
                 .with_hint("as root: mount -t tracefs nodev /sys/kernel/tracing")),
@@ -119,7 +119,7 @@ impl Tracefs {
         match kernel_file::read(&path) {
             Ok(text) => Ok((path, text)),
             Err(e) if kernel_file::is_missing(&e) => Err(unknown()),
-            Err(e) => Err(unreadable(&attempted(system, name), &path, e)),
+            Err(e) => Err(unreadable(&attempted(system, name), &path, &e)),
         }
     }
 
@@ -180,7 +180,7 @@ fn attempted(system: &str, name: &str) -> String {
 
 /// The directories in a directory, sorted. Files beside them (`enable`, `filter`) are no events.
 fn directories(dir: &Path) -> Result<Vec<String>> {
-    let fail = |e: io::Error| unreadable("list the tracepoints", dir, e);
+    let fail = |e: io::Error| unreadable("list the tracepoints", dir, &e);
     let mut names = Vec::new();
     for entry in dir.read_dir().map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -195,7 +195,7 @@ fn directories(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn unreadable(attempted: &str, path: &Path, e: io::Error) -> Error {
+fn unreadable(attempted: &str, path: &Path, e: &io::Error) -> Error {
     let error = kernel_file::error(attempted, path, e);
     match error.kind() {
         ErrorKind::NoPermission => error.with_hint(

@@ -171,7 +171,7 @@ impl SysfsPmus {
         let path = self.root.join(name).join("type");
         let text = match kernel_file::read_if_there(&path) {
             Ok(text) => text.ok_or_else(unknown)?,
-            Err(e) => return Err(kernel_file::error(attempted(), &path, e)),
+            Err(e) => return Err(kernel_file::error(attempted(), &path, &e)),
         };
         text.parse().map_err(|_| {
             Error::new(ErrorKind::Os, attempted())

@@ -200,7 +200,7 @@ impl Request<'_> {
     ) -> Result<()> {
         let path = self.dir.join("events").join(name);
         let definition = kernel_file::read(&path)
-            .map_err(|e| kernel_file::error(self.attempted.clone(), &path, e))?;
+            .map_err(|e| kernel_file::error(self.attempted.clone(), &path, &e))?;
         let mut missing = Vec::new();
         for term in named_event::parse(&definition).map_err(|e| self.definition(name, &e))? {
             let value = match term.value {
@@ -264,12 +264,12 @@ impl Request<'_> {
     }
 
     fn is_there(&self, path: &Path) -> Result<bool> {
-        kernel_file::is_there(path).map_err(|e| self.unreadable(path, e))
+        kernel_file::is_there(path).map_err(|e| self.unreadable(path, &e))
     }
 
     fn companion(&self, name: &str, suffix: &str) -> Result<Option<String>> {
         let path = self.companion_path(name, suffix);
-        kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, e))
+        kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, &e))
     }
 
     fn companion_path(&self, name: &str, suffix: &str) -> PathBuf {
@@ -282,12 +282,12 @@ impl Request<'_> {
             return Ok(None);
         }
         let path = self.dir.join("format").join(name);
-        let text = kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, e))?;
+        let text = kernel_file::read_if_there(&path).map_err(|e| self.unreadable(&path, &e))?;
         let field = text.map(|text| text.parse()).transpose();
         field.map_err(|e| self.definition(name, &e))
     }
 
-    fn unreadable(&self, path: &Path, e: io::Error) -> Error {
+    fn unreadable(&self, path: &Path, e: &io::Error) -> Error {
         kernel_file::error(self.attempted.clone(), path, e)
     }
 
