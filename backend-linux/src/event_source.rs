@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use quipu_hal::{
     Encoding, Error, ErrorKind, Event, EventInfo, EventSpec, Hardware, MaxRate, PerfConfig, Result,
-    text,
 };
 
 use crate::arm_names::arm_names;
@@ -213,7 +212,7 @@ pub(crate) fn takes_no_condition(spec: &EventSpec) -> Error {
 /// Returns the error for a plain name that nobody knows, with the generalized events that it may be meant for.
 fn no_such_name(event: &Event, name: &str) -> Error {
     let error = unsupported(event).with_reason("there is no event of this name");
-    match text::nearest(name, []).as_slice() {
+    match quipu_text::nearest(name, []).as_slice() {
         [] => error,
         near => error.with_hint(format!("did you mean {}?", near.join(", "))),
     }
@@ -346,7 +345,7 @@ pub(crate) mod tests {
             "tracepoint:a:b",
             "kprobe:do_exit",
         ] {
-            let spec: EventSpec = text.parse().expect("an event");
+            let spec = quipu_text::parse_spec(text, &quipu_text::NoNames).expect("an event");
             let e = machine.placed(spec.event).expect_err(text);
             assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
             let reason = e.reason().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Hints for names that do not exist: the nearest ones that do.
 
-use quipu_hal::text::nearest_of;
+use quipu_text::nearest_of;
 
 /// The most names that a hint lists.
 const LISTED: usize = 5;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use quipu_hal::{
     CpuIdentity, Encoding, Error, ErrorKind, Event, EventMap, Filter, MaxRate, PerfConfig,
-    PmuEvent, RawEvent, Result, UncoreEvent, X86Select, text,
+    PmuEvent, RawEvent, Result, UncoreEvent, X86Select,
 };
 
 use crate::event_bits::EventBits;
@@ -233,7 +233,7 @@ fn without_maps(event: &Event, error: &Error) -> Error {
     let refused = unsupported(event).with_reason(format!(
         "there is no event of this name, and native names are not known here: {error}"
     ));
-    match text::nearest(&event.to_string(), []).as_slice() {
+    match quipu_text::nearest(&event.to_string(), []).as_slice() {
         [] => match error.hint() {
             Some(hint) => refused.with_hint(hint),
             None => refused,
@@ -557,7 +557,7 @@ mod tests {
             Err(Error::new(ErrorKind::NoSuchDevice, "identify the CPU").with_hint("look at it"))
         }));
         for portable in ["cycles", "page-faults", "L1-dcache-loads", "r1c0"] {
-            let spec: EventSpec = portable.parse().expect("an event");
+            let spec = quipu_text::parse_spec(portable, &quipu_text::NoNames).expect("an event");
             machine.placed(spec.event).expect("needs no map");
         }
         assert_eq!(made.load(Ordering::Relaxed), 0);

@@ -21,7 +21,7 @@ cfg_if::cfg_if! {
 use std::path::PathBuf;
 
 use quipu_hal::Result;
-use quipu_hal::text::parse_cpu_list;
+use quipu_text::parse_cpu_list;
 
 use crate::kernel_file;
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use quipu_hal::text::parse_cpu_list;
 use quipu_hal::{Error, ErrorKind, Result};
+use quipu_text::parse_cpu_list;
 
 use crate::kernel_file;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use quipu_events_format::name::select;
 use quipu_events_format::packed::{CpuView, Table};
 use quipu_events_format::shortened;
-use quipu_hal::text::nearest_of;
 use quipu_hal::{Error, ErrorKind, Result, Scheme};
+use quipu_text::nearest_of;
 
 use crate::cpu_table::CpuTable;
 use crate::environment::variable;

@@ -1,7 +1,7 @@
 //! The sentences that describe events.
 
 use quipu_events_format::packed::Descriptions;
-use quipu_hal::EventSpec;
+use quipu_hal::Event;
 
 use crate::cpu_table::{EventDetails, Generalized, PresetEvent};
 use crate::standard_presets;
@@ -89,10 +89,9 @@ impl EventDetails {
 }
 
 impl Generalized {
-    /// Returns the words that say what it counts, those of [`Event::description`](quipu_hal::Event::description).
+    /// Returns the words that say what it counts, those of [`quipu_text::describe`].
     pub fn description(&self) -> Option<String> {
-        let spec: EventSpec = self.name.parse().ok()?;
-        spec.event.description()
+        quipu_text::describe(&Event::generalized(&self.name)?)
     }
 }
 

@@ -8,8 +8,9 @@ use quipu_events_format::{Bits, Formula, cache_key, flag, is_software, shortened
 use quipu_hal::{
     CpuIdentity, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, ExtraRegister,
     Filter, MaxRate, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet,
-    UncoreEvent, X86Select, text,
+    UncoreEvent, X86Select,
 };
+use quipu_text::EventNames;
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
@@ -187,7 +188,7 @@ impl CpuEvents {
             .collect();
         names.extend(self.table.aliases().map(str::to_owned));
         names.extend(self.table.presets().into_iter().map(|preset| preset.name));
-        let near = text::nearest(name, names.iter().map(String::as_str));
+        let near = quipu_text::nearest(name, names.iter().map(String::as_str));
         if near.is_empty() {
             return refused.with_hint("`quipu list native` shows the events of this CPU");
         }
@@ -473,7 +474,9 @@ impl EventMap for CpuEvents {
             .iter()
             .any(|event| self.table.entry(event, "").is_some())
     }
+}
 
+impl EventNames for CpuEvents {
     fn ends_in_mask(&self, name: &str) -> bool {
         ends_in_mask(&self.table, name)
     }

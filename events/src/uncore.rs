@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use quipu_events_format::packed::{UncoreEventView, UncoreTable, UncoreView};
-use quipu_hal::{Event, EventSpec, UncoreEvent};
+use quipu_hal::{Event, UncoreEvent};
+use quipu_text::parse_event;
 
 use crate::cpu_table::CpuTable;
 use crate::description::Description;
@@ -57,8 +58,7 @@ impl UncoreDetails {
 
     /// Returns the event in the form that backends take.
     pub fn event(&self) -> Option<UncoreEvent> {
-        let spec: EventSpec = self.encoded().parse().ok()?;
-        let Event::Pmu(event) = spec.event else {
+        let Event::Pmu(event) = parse_event(&self.encoded()).ok()? else {
             return None;
         };
         let (scale, unit) = self.scale.unwrap_or((1.0, ""));

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use quipu_events::identify::from_text;
 use quipu_events::import::{Format, import};
 use quipu_events::{Database, Formula, Interface, check_text};
-use quipu_hal::{Event, EventMap, EventSpec};
+use quipu_hal::{Event, EventMap};
 
 static DATABASE: LazyLock<Database> = LazyLock::new(Database::embedded);
 
@@ -64,7 +64,7 @@ fn event_name(database: &Database, input: &[u8]) {
     let _ = Formula::parse(name);
     let Ok(table) = database.cpu(id) else { return };
     let _ = (table.event(name), table.preset(name), table.origins(name));
-    let Ok(spec) = name.parse::<EventSpec>() else {
+    let Ok(spec) = quipu_text::parse_spec(name, &quipu_text::NoNames) else {
         return;
     };
     // Raw bits may have some that no name stands for.
@@ -78,7 +78,7 @@ fn event_name(database: &Database, input: &[u8]) {
             Ok(decoded) if !is_raw => decoded,
             _ => continue,
         };
-        let again: EventSpec = decoded.name.parse().expect("a decoded name is a name");
+        let again = quipu_text::parse_spec(&decoded.name, &quipu_text::NoNames).expect("a decoded name is a name");
         let filter = decoded.levels.unwrap_or(spec.filter);
         let again = events.resolve(&again.event, spec.filter.with_levels(filter));
         let encoding = again.expect("a decoded name resolves").encoding;

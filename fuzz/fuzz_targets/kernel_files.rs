@@ -4,7 +4,7 @@
 use fuzz::written;
 use libfuzzer_sys::fuzz_target;
 use quipu_fuzz as fuzz;
-use quipu_hal::{Event, EventSpec, PerfConfig};
+use quipu_hal::{Event, PerfConfig};
 use quipu_linux::sysfs::SysfsPmus;
 use quipu_linux::topology::Topology;
 use quipu_perf_data::TraceFormat;
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let _ = pmus.core_pmus();
     if let Ok(text) = std::str::from_utf8(request)
-        && let Ok(spec) = format!("cpu/{text}/").parse::<EventSpec>()
+        && let Ok(spec) = quipu_text::parse_spec(&format!("cpu/{text}/"), &quipu_text::NoNames)
         && let Event::Pmu(event) = &spec.event
     {
         let _ = pmus.resolve(event);

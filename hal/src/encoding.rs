@@ -186,33 +186,3 @@ impl PerfConfig {
         self
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_functions_share_one_register() {
-        let hits = P5Function::new(0x29).with_flags(P5Function::USER | P5Function::KERNEL);
-        let stalls = P5Function::new(0x19).with_flags(P5Function::USER | P5Function::CLOCKS);
-        assert_eq!((hits.0, stalls.0), (0xe9, 0x199));
-        assert_eq!(P5Function::cesr(hits, stalls), 0x0199_00e9);
-        assert_eq!(hits.event(), 0x29);
-    }
-
-    #[test]
-    fn each_counter_has_four_bits() {
-        let cycles = FixedCounter {
-            index: 1,
-            control: FixedCounter::USER | FixedCounter::KERNEL,
-        };
-        assert_eq!(cycles.control_bits(), 0x30);
-    }
-
-    #[test]
-    fn filters_sit_above_the_event_number() {
-        let event = Armv8Event::new(0x8031).with_flags(Armv8Event::EXCLUDE_EL1 | 0xff);
-        assert_eq!(event.0, 0x8000_8031);
-        assert_eq!(event.event(), 0x8031);
-    }
-}

@@ -118,17 +118,12 @@ struct Inner {
     member: Option<usize>,
 }
 
-// Errors are made in hundreds of places and seldom: out of line, a place is a call.
 impl Error {
     /// An error of a kind. `attempted` completes the phrase "cannot ...": `open cycles on CPU 3`.
     pub fn new(kind: ErrorKind, attempted: impl Into<String>) -> Self {
-        Self::of(kind, attempted.into())
-    }
-
-    fn of(kind: ErrorKind, attempted: String) -> Self {
         Self(Arc::new(Inner {
             kind,
-            attempted,
+            attempted: attempted.into(),
             os: None,
             reason: None,
             hint: None,
@@ -136,7 +131,6 @@ impl Error {
         }))
     }
 
-    /// Returns what it says, to be changed.
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.0)
     }
@@ -153,29 +147,21 @@ impl Error {
     pub fn with_io_error(self, e: &io::Error) -> Self {
         match e.raw_os_error() {
             Some(errno) => self.with_errno(errno),
-            None => self.with_reason(format!("{e}")),
+            None => self.with_reason(e.to_string()),
         }
     }
 
     /// Sets the reason: what is the matter, in a phrase.
     #[must_use]
-    pub fn with_reason(self, reason: impl Into<String>) -> Self {
-        self.because(reason.into())
-    }
-
-    fn because(mut self, reason: String) -> Self {
-        self.inner().reason = Some(reason);
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.inner().reason = Some(reason.into());
         self
     }
 
     /// Sets the hint: what a person can do about it on this machine.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        self.hinting(hint.into())
-    }
-
-    fn hinting(mut self, hint: String) -> Self {
-        self.inner().hint = Some(hint);
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.inner().hint = Some(hint.into());
         self
     }
 
@@ -296,79 +282,3 @@ impl fmt::Display for OsError {
 }
 
 impl std::error::Error for OsError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_displays_and_is_listed_once() {
-        let mut seen = std::collections::HashSet::new();
-        for &kind in ErrorKind::ALL {
-            let text = Error::new(kind, "do it").to_string();
-            assert_eq!(text, format!("cannot do it: {}", kind.as_str()));
-            assert!(seen.insert(text));
-        }
-    }
-
-    #[test]
-    fn debug_is_the_sentence_with_the_hint() {
-        let e = Error::new(ErrorKind::Busy, "open cycles").with_hint("stop perf");
-        assert_eq!(format!("{e:?}"), format!("{e:#}"));
-        assert!(format!("{:?}", Err::<(), _>(e)).ends_with("stop perf)"));
-    }
-
-    #[test]
-    fn parts_come_in_order_and_the_hint_only_when_asked() {
-        let e = Error::new(ErrorKind::Os, "read")
-            .with_errno(5)
-            .with_reason("why")
-            .with_hint("do that")
-            .with_member(2);
-        let plain = e.to_string();
-        assert!(plain.starts_with("cannot read: why ["));
-        assert!(!plain.contains("do that"));
-        assert_eq!(format!("{e:#}"), format!("{plain}; do that"));
-        assert_eq!((e.errno(), e.member()), (Some(5), Some(2)));
-    }
-
-    #[test]
-    fn a_sentence_says_a_thing_once() {
-        let error = || Error::new(ErrorKind::NoSuchTarget, "count process 7");
-        for (error, expected) in [
-            (error(), "no such target"),
-            (error().with_errno(3), "no such target"),
-            (error().with_reason("no such process"), "no such process"),
-            (
-                error().with_errno(3).with_reason("no such process"),
-                "no such process",
-            ),
-        ] {
-            assert_eq!(
-                error.to_string(),
-                format!("cannot count process 7: {expected}")
-            );
-        }
-    }
-
-    #[test]
-    fn the_number_of_the_operating_system_survives_both_conversions() {
-        use std::error::Error as _;
-
-        let denied = Error::from(io::Error::from_raw_os_error(13));
-        assert_eq!(
-            (denied.kind(), denied.errno()),
-            (ErrorKind::NoPermission, Some(13))
-        );
-        let source = denied.source().expect("it has a source").to_string();
-        assert_eq!(source, io::Error::from_raw_os_error(13).to_string());
-        assert!(Error::new(ErrorKind::Busy, "do it").source().is_none());
-
-        let back = io::Error::from(denied.clone());
-        assert_eq!(back.kind(), io::ErrorKind::PermissionDenied);
-        let inner = back.get_ref().and_then(|e| e.downcast_ref::<Error>());
-        assert_eq!(inner, Some(&denied));
-        let told = Error::from(io::Error::other("the words of somewhere else"));
-        assert_eq!(told.reason(), Some("the words of somewhere else"));
-    }
-}

@@ -5,8 +5,8 @@
 
 mod breakpoint;
 mod cache;
-mod description;
 mod hardware;
+mod names;
 mod pmu;
 mod probe;
 mod raw;
@@ -24,7 +24,8 @@ use crate::Filter;
 
 /// Something that can be counted.
 ///
-/// The text form is the one people know from `perf list`; see [`crate::text`].
+/// `Display` writes it as people know it from `perf list`: `cycles`, `r01c0`, `cpu/event=0xc0/`. The crate `quipu-text` reads
+/// that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Event {

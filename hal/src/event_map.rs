@@ -75,13 +75,6 @@ pub trait EventMap: Send + Sync {
         let _ = name;
         false
     }
-
-    /// Returns true if the last part of a name, after its last `:`, is a unit mask of the event that the name
-    /// begins with, and so no modifier of the same letters. By default none is.
-    fn ends_in_mask(&self, name: &str) -> bool {
-        let _ = name;
-        false
-    }
 }
 
 /// An event of a unit outside of the cores, as the operating system's PMU of the unit takes it.

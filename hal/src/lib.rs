@@ -7,6 +7,7 @@ mod backend;
 mod capabilities;
 mod count;
 mod cpu_model;
+mod display;
 mod encoding;
 mod error;
 mod event;
@@ -18,7 +19,7 @@ mod reading;
 mod scale;
 mod spec;
 mod target;
-pub mod text;
+pub mod words;
 
 pub use backend::{Backend, Group, UserReads};
 pub use capabilities::{Capabilities, Features, Simultaneity};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use quipu_hal::text::nearest_of;
+use quipu_text::nearest_of;
 
 use crate::SimSelect;
 use quipu_hal::{

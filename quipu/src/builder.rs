@@ -81,8 +81,8 @@ impl EventSetBuilder {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if a text is malformed.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
         let groups = match &self.machine {
-            Some(machine) => events.into_groups(&|name| machine.native.ends_in_mask(name)),
-            None => events.into_groups(&|name| NativeEvents::this().ends_in_mask(name)),
+            Some(machine) => events.into_groups(&*machine.native),
+            None => events.into_groups(&**NativeEvents::this()),
         };
         let first = self.requests.len();
         match first {

@@ -51,10 +51,11 @@ pub use set_event::SetEvent;
 
 pub use quipu_events_format::Formula;
 pub use quipu_hal::{
-    Attributes, Backend, Count, Error, ErrorKind, Event, EventInfo, EventSpec, Filter, GroupSpec,
-    Hardware, OverflowSignal, Overflows, Part, ReadBuf, Reading, Result, Simultaneity, Software,
-    Target,
+    Attributes, Backend, Capabilities, Count, Error, ErrorKind, Event, EventInfo, EventSpec,
+    Filter, Group, GroupSpec, Hardware, OverflowSignal, Overflows, Part, RawEvent, ReadBuf,
+    Reading, Result, Simultaneity, Software, Target, TargetKinds,
 };
+pub use quipu_text as text;
 
 /// Commands whose program waits until counters are attached.
 #[cfg(all(feature = "command", unix))]

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use quipu_events::identify::this_machine;
 use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
+use quipu_text::EventNames;
 
 /// The native events of a machine: one table for each kind of core.
 ///
@@ -207,16 +208,6 @@ impl NativeEvents {
         self.file.is_some() || *self.system_files.get_or_init(Database::has_user_files)
     }
 
-    /// Returns true if the last part of a name, after its last `:`, is a unit mask of the native event that the
-    /// name begins with ([`EventMap::ends_in_mask`]).
-    pub fn ends_in_mask(&self, name: &str) -> bool {
-        let tables = self.tables().unwrap_or_default();
-        let mut maps = tables
-            .iter()
-            .map(|table| table.events_for(Interface::Linux));
-        maps.any(|map| map.ends_in_mask(name))
-    }
-
     /// Returns true if the database has been opened.
     pub fn is_open(&self) -> bool {
         self.opened.get().is_some()
@@ -244,6 +235,16 @@ impl NativeEvents {
             })
         });
         opened.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl EventNames for NativeEvents {
+    fn ends_in_mask(&self, name: &str) -> bool {
+        let tables = self.tables().unwrap_or_default();
+        let mut maps = tables
+            .iter()
+            .map(|table| table.events_for(Interface::Linux));
+        maps.any(|map| map.ends_in_mask(name))
     }
 }
 
@@ -296,7 +297,7 @@ mod tests {
         std::fs::write(&file, own).unwrap();
         let zen = NativeEvents::new().for_cpu("amd-zen4").with_file(&file);
         let text = |event: &str| {
-            let formula = zen.user_defined(&event.parse().unwrap())?;
+            let formula = zen.user_defined(&quipu_text::parse_event(event).unwrap())?;
             Ok::<_, Error>(formula.map(|formula| formula.to_string()))
         };
         let all = [
@@ -318,7 +319,7 @@ mod tests {
         if !Database::has_user_files() {
             assert!(
                 embedded
-                    .user_defined(&"cycles".parse().unwrap())
+                    .user_defined(&quipu_text::parse_event("cycles").unwrap())
                     .unwrap()
                     .is_none()
             );

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quipu_events_format::Formula;
 use quipu_hal::{Event, Result};
+use quipu_text::EventNames;
 
 #[derive(Debug)]
 pub(crate) struct NativeEvents;
@@ -24,11 +25,9 @@ impl NativeEvents {
         Ok(None)
     }
 
-    pub(crate) fn ends_in_mask(&self, _: &str) -> bool {
-        false
-    }
-
     pub(crate) fn formula(&self, _: &str) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }
 }
+
+impl EventNames for NativeEvents {}

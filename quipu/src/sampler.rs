@@ -172,7 +172,7 @@ impl SamplerBuilder {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a text is malformed, or names a
     /// group: events are sampled one by one.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        for group in events.into_groups(&|name| NativeEvents::this().ends_in_mask(name))? {
+        for group in events.into_groups(&**NativeEvents::this())? {
             let [event] = group.members.as_slice() else {
                 let attempted = format!("sample {group}");
                 return Err(Error::new(ErrorKind::InvalidConfiguration, attempted)

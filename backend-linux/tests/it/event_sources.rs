@@ -48,7 +48,7 @@ fn a_probe_counts_every_call() {
 fn a_probe_is_read_from_its_text() {
     let test = "a_probe_is_read_from_its_text";
     let text = own_probe().to_string();
-    let spec: EventSpec = text.parse().expect("as it was written");
+    let spec = quipu_text::parse_spec(&text, &quipu_text::NoNames).expect("as it was written");
     assert_eq!(spec.event, own_probe().into());
     if let Some(total) = counted(test, spec, || crate::machine::call(quipu_linux_probed, 7)) {
         assert_eq!(total, Count::Exact(7));
@@ -163,9 +163,8 @@ fn a_condition_counts_what_meets_it() {
         };
         assert_eq!(total, Count::Exact(expected), "{condition}");
     }
-    let spec: EventSpec = "syscalls:sys_enter_getsid/filter='pid == 1000002'/"
-        .parse()
-        .expect("the text form");
+    let text = "syscalls:sys_enter_getsid/filter='pid == 1000002'/";
+    let spec = quipu_text::parse_spec(text, &quipu_text::NoNames).expect("the text form");
     assert_eq!(counted(test, spec, calls), Some(Count::Exact(5)));
 }
 

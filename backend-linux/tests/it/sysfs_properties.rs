@@ -3,9 +3,9 @@
 use std::fs;
 
 use proptest::prelude::*;
-use quipu_hal::text::parse_cpu_list;
 use quipu_hal::{PerfConfig, PmuEvent};
 use quipu_linux::sysfs::{Field, SysfsPmus};
+use quipu_text::parse_cpu_list;
 
 /// The ranges of a mask, as a format file has them.
 fn ranges(mask: u64) -> String {

@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int};
 use quipu_events::Interface;
 use quipu_hal::{
     Armv8Event, Encoding, EventMap, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
-    text,
 };
 
 use crate::boundary::{self, Versioned, check_array};
@@ -180,7 +179,7 @@ pub unsafe extern "C" fn quipu_encode(
             }
         };
         let events = cpu.table.events_for(interface);
-        let spec = text::parse_event_with(event, &|name| events.ends_in_mask(name))?;
+        let spec = quipu_text::parse_spec(event, &events)?;
         let resolved = events.resolve(&spec.event, spec.filter)?;
         let mut encoding = quipu_encoding::new(&resolved.encoding)?;
         (encoding.general_counters, encoding.fixed_counters) = counters(resolved.slots);

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use quipu::{Error, ErrorKind, Event, Filter};
 use quipu_events::{CpuTable, EventDetails, Interface};
-use quipu_hal::text::{Generalized, generalized};
 use quipu_hal::{EventMap, SlotClass, SlotSet};
+use quipu_text::{Generalized, generalized};
 
 use crate::boundary::{self, Versioned};
 use crate::database::{Cpu, one_of, quipu_cpu, with_cpu};
@@ -267,7 +267,7 @@ fn native(table: &CpuTable) -> Vec<Listed> {
 fn generalized_of(table: &CpuTable) -> Vec<Listed> {
     let known = table.generalized();
     let one = |event: Generalized| {
-        let description = event.event.description();
+        let description = quipu_text::describe(&event.event);
         let description = description.as_deref();
         if let Event::Software(software) = event.event {
             let (unit, flag) = (Some(software.unit()), quipu_name_flag::QUIPU_SOFTWARE);

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
         let events = unsafe { boundary::text(events, "events") }?;
         match &mut *borrow(&SETS, set)? {
             Set::Described { groups, .. } => {
-                groups.extend(events.into_groups(&|name| NativeEvents::this().ends_in_mask(name))?);
+                groups.extend(events.into_groups(&**NativeEvents::this())?);
             }
             Set::Open(_) => return Err(is_open("add events")),
         }

@@ -4,7 +4,6 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::Event;
 use quipu_hal::{Backend, SlotSet};
 use quipu_pmu::{ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, VirtualPmu};
 
@@ -139,7 +138,7 @@ unsafe fn sim_event(number: u32, event: &quipu_sim_event) -> Result<SimEvent, Fa
         simulated = simulated.on_slots(SlotSet::general(event.counters));
     }
     if let Some(also) = also {
-        simulated = simulated.also(also.parse::<Event>()?);
+        simulated = simulated.also(quipu_text::parse_event(also)?);
     }
     Ok(simulated)
 }

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
 
+use quipu::text::{EventNames, parse_event};
 use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
 use quipu_events::{CpuTable, Interface};
 use quipu_hal::EventMap as _;
@@ -333,8 +334,7 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
         ));
     }
     if pmu == Some("perf_raw") {
-        return name
-            .parse()
+        return parse_event(name)
             .ok()
             .map(|event| (event, "the bits as given".to_owned(), CPU));
     }
@@ -358,7 +358,7 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
     // What perf takes, too: `sched:sched_switch`, `r01c0`, `cpu/event=0xc0/`.
     match pmu {
         Some(_) => None,
-        None => Some((name.parse().ok()?, String::new(), CPU)),
+        None => Some((parse_event(name).ok()?, String::new(), CPU)),
     }
 }
 

@@ -8,7 +8,7 @@ mod reach;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use quipu_hal::text::nearest_of;
+use quipu_text::nearest_of;
 
 use crate::BaseLayer;
 use crate::bits::{Bits, Counters, flag, is_software};

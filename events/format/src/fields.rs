@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeInclusive};
 
-use quipu_hal::text::nearest_of;
+use quipu_text::nearest_of;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, SeqAccess,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use quipu_events::identify::{self, Core, CpuidLeaf, from_cpuid, from_signature, from_text};
 use quipu_events::{CpuTable, Database, Interface};
-use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, EventSpec, SlotClass};
+use quipu_hal::{CounterBank, CpuIdentity, ErrorKind, EventMap, SlotClass};
 
 fn id(text: &str) -> String {
     let core = Core::new(from_text(text).unwrap());
@@ -336,7 +336,7 @@ fn intel(signature: u32, eax: u32, ebx: u32, edx: u32) -> Core {
 
 fn refusal(table: &CpuTable, event: &str, interface: Interface) -> Option<String> {
     let events = table.events_for(interface);
-    let spec: EventSpec = event.parse().unwrap();
+    let spec = quipu_text::parse_spec(event, &quipu_text::NoNames).unwrap();
     let error = events.resolve(&spec.event, spec.filter).err()?;
     assert_eq!(error.kind(), ErrorKind::UnsupportedEvent, "{error:#}");
     Some(error.to_string())

@@ -2,9 +2,10 @@
 
 use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{
-    Encoding, ErrorKind, Event, EventMap, EventSpec, ExtraRegister, Filter, FixedCounter, RawEvent,
-    Scheme, SlotClass, SlotSet, X86Select, text,
+    Encoding, ErrorKind, Event, EventMap, ExtraRegister, Filter, FixedCounter, RawEvent, Scheme,
+    SlotClass, SlotSet, X86Select,
 };
+use quipu_text::EventNames;
 
 fn events(cpu: &str, interface: Interface) -> CpuEvents {
     Database::embedded().cpu(cpu).unwrap().events_for(interface)
@@ -174,7 +175,7 @@ fn a_unit_mask_comes_before_a_modifier_of_its_name() {
         assert_eq!(config(&p6, name), (bits, 0), "{name}");
         let with_levels = format!("{name}:u");
         let read = |text: &str| {
-            let spec = text::parse_event_with(text, &|name| p6.ends_in_mask(name)).unwrap();
+            let spec = quipu_text::parse_spec(text, &p6).unwrap();
             let resolved = p6.resolve(&spec.event, Filter::all()).unwrap();
             (resolved.encoding, spec.filter)
         };
@@ -222,7 +223,8 @@ fn events_called_as_caches_are_read_as_libpfm4_writes_them() {
         ("intel-nhm", "L1I:MISSES", 0x0280),
     ] {
         let map = events(cpu, Interface::Linux);
-        let spec: EventSpec = name.parse().unwrap_or_else(|error| panic!("{error:#}"));
+        let spec = quipu_text::parse_spec(name, &quipu_text::NoNames)
+            .unwrap_or_else(|error| panic!("{error:#}"));
         let Event::Named(_) = &spec.event else {
             panic!("{name}: {:?}", spec.event);
         };

@@ -102,25 +102,3 @@ impl X86Select {
         (self.select >> 24) as u8
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_sit_where_the_manuals_put_them() {
-        let amd = X86Select::new(0x1c7, 0x02).with_flags(X86Select::USER | X86Select::ENABLE);
-        assert_eq!(amd.select, 0x1_0041_02c7);
-        assert_eq!((amd.event(), amd.unit_mask()), (0x1c7, 0x02));
-        let intel = X86Select::new(0xa3, 0x04)
-            .with_counter_mask(4)
-            .with_flags(X86Select::KERNEL | X86Select::INVERT);
-        assert_eq!(intel.select, 0x0482_04a3);
-        assert_eq!(intel.counter_mask(), 4);
-        assert_eq!(
-            intel.clone().with_second_unit_mask(3).select,
-            0x300_0482_04a3
-        );
-        assert_eq!(intel.with_counter_mask(0xff).select, 0xff82_04a3);
-    }
-}

@@ -1,6 +1,7 @@
-//! Tests of the public interface: the text form of events, and scaling.
+//! Tests of the public interface.
 
+mod display;
+mod encoding;
+mod error;
 mod max_rate;
 mod scale;
-mod text;
-mod text_properties;

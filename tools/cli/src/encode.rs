@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use clap::Args;
 use quipu::{Event, Filter};
 use quipu_events::{CpuTable, Formula, Interface, UncoreDetails, describe};
-use quipu_hal::text::parse_event_with;
 use quipu_hal::{
     Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
     SlotClass, SlotSet, X86Select,
 };
+
+use quipu_text::parse_spec;
 
 use crate::events::Choice;
 use quipu_shell::Failure;
@@ -66,7 +67,7 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
             text += &format!("  linux  {}\n", uncore.encoded());
             continue;
         }
-        let spec = parse_event_with(&options.name, &|name| events.ends_in_mask(name))?;
+        let spec = parse_spec(&options.name, &events)?;
         let Some(formula) = formula(&table, &spec.event) else {
             text += &bits(&table, &spec, &interfaces)?;
             continue;

@@ -3,15 +3,12 @@
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
-// A failure is a sentence for a person, and says itself what was wrong.
-#![allow(clippy::missing_errors_doc)]
 
 #[cfg(unix)]
 pub mod command;
 #[cfg(unix)]
 pub mod control;
 pub mod event_files;
-pub mod event_text;
 mod failure;
 pub mod numbers;
 #[cfg(unix)]
@@ -21,5 +18,7 @@ pub mod target;
 #[cfg(unix)]
 pub mod tasks;
 pub mod terminal;
+mod tracepoints;
 
 pub use failure::Failure;
+pub use tracepoints::WithTracepoints;

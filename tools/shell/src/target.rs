@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use quipu::Target;
-use quipu_hal::text::parse_cpu_list;
+use quipu_text::parse_cpu_list;
 
 use crate::Failure;
 use crate::numbers;

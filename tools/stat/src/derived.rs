@@ -58,7 +58,7 @@ impl Derived {
     pub fn request(&self) -> Request {
         Request {
             group: GroupSpec::single(EventSpec::new(self.event())),
-            labels: vec![self.event_name()],
+            labels: vec![self.event_name().into()],
             optional: false,
         }
     }

@@ -135,7 +135,7 @@ fn generalized(event: &Event) -> (Option<&str>, Cow<'_, Event>) {
         Event::Pmu(of_pmu) => match of_pmu.terms.as_slice() {
             [term] if term.value.is_none() && is_core(&of_pmu.pmu) => {
                 let pmu = Some(of_pmu.pmu.as_str()).filter(|pmu| *pmu != "cpu");
-                match (synonym(&term.name), term.name.parse()) {
+                match (synonym(&term.name), quipu_text::parse_event(&term.name)) {
                     (Some(event), _) => Some((pmu, event.into())),
                     (None, Ok(event @ Event::Hardware(_))) => Some((pmu, event)),
                     _ => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use quipu::{Machine, NativeEvents};
-use quipu_hal::text;
+use quipu_text::NoNames;
 
 use quipu_shell::Failure;
 use quipu_shell::event_files::warn_of_files_left_out;
@@ -72,7 +72,7 @@ impl NameOptions {
         }
         if let Some(file) = &self.events
             && file.try_exists().is_ok_and(|exists| !exists)
-            && text::parse_list(&file.to_string_lossy()).is_ok()
+            && quipu_text::parse(&file.to_string_lossy(), &NoNames).is_ok()
         {
             let name = file.display();
             return Err(Failure::usage(format_args!(

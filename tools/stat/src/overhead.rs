@@ -30,7 +30,7 @@ pub struct OverheadRow {
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let names = options.names.choose()?;
     let native = Names::native(names.as_ref());
-    let requests = events::requests(options, false, &|name| native.ends_in_mask(name))?;
+    let requests = events::requests(options, false, native)?;
     let mut output = Output::open(options)?;
     let mut builder = EventSet::builder();
     builder

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use quipu::{Machine, Target};
+use quipu_text::EventNames;
 
 use crate::names::Names;
 use quipu_shell::Failure;
@@ -110,10 +111,11 @@ impl Plan {
         let names = options.names.choose()?;
         let simulated = options.simulate.map(SimulatedPctr::new).transpose()?;
         let native = Names::native(names.as_ref());
-        let requests = events::requests(options, on_cpus, &|name| match &simulated {
-            Some(simulated) => simulated.ends_in_mask(name),
-            None => native.ends_in_mask(name),
-        })?;
+        let masks: &dyn EventNames = match &simulated {
+            Some(simulated) => simulated,
+            None => native,
+        };
+        let requests = events::requests(options, on_cpus, masks)?;
         let metrics = derived::chosen(options, names.as_ref())?;
         let (mut requests, mut tools) = tool_events::split(requests)?;
         requests.extend(metrics.iter().map(Derived::request));

@@ -10,12 +10,13 @@ use quipu::{
     SetEvent,
 };
 use quipu_hal::ValueKind;
+use quipu_text::Label;
 
 use quipu_shell::Failure;
 
 use super::backend::Backends;
 use super::derived::Derived;
-use super::events::{Request, with_modifiers};
+use super::events::Request;
 use super::notes;
 use super::plan::Plan;
 use super::rows::{Row, Unit};
@@ -390,21 +391,25 @@ pub fn names(requests: &[Request], events: &[SetEvent]) -> Vec<String> {
         let position = &mut positions[event.request()];
         let label = requests[event.request()].labels.get(*position);
         *position += 1;
-        name(label.map(String::as_str), event)
+        name(label, event)
     });
     names.collect()
 }
 
 /// Returns the name as typed, with a modifier where the event is counted in user mode only because the
 /// kernel may not be counted.
-fn name(label: Option<&str>, event: &SetEvent) -> String {
-    let asked = label.unwrap_or(event.name());
+fn name(label: Option<&Label>, event: &SetEvent) -> String {
     let honours_levels = event
         .info()
         .is_some_and(|info| info.honours.intersects(Filter::LEVELS));
     match (event.fell_back_to_user() && honours_levels, label) {
-        (false, _) => asked.to_owned(),
-        (true, Some(label)) => with_modifiers(label, "u", &event.spec().event),
+        (false, Some(label)) => label.to_string(),
+        (false, None) => event.name().to_owned(),
+        (true, Some(label)) => {
+            let mut label = label.clone();
+            label.add("u", event.spec());
+            label.to_string()
+        }
         (true, None) => event.spec().to_string(),
     }
 }

@@ -6,11 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_events::{Database, Interface};
+use quipu_events::{CpuEvents, Database, Interface};
 use quipu_hal::{Backend, EventMap};
 use quipu_pctr::simulation::{Processor, SimMachine};
 use quipu_pmu::MonotonicClock;
 use quipu_posix::PosixBackend;
+use quipu_text::EventNames;
 
 use crate::simulated::pctr::{Simulated, event_of, let_it_occur};
 use quipu_shell::Failure;
@@ -21,7 +22,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The machine, and the backends there would be on it.
 pub struct SimulatedPctr {
     machine: SimMachine,
-    events: Option<Arc<dyn EventMap>>,
+    events: Option<Arc<CpuEvents>>,
     backends: [Arc<dyn Backend>; 2],
 }
 
@@ -42,23 +43,17 @@ impl SimulatedPctr {
         let events = match simulated.cpu_id() {
             Some(id) => {
                 let events = Database::open(None)?.cpu(id)?.events_for(Interface::Pctr);
-                Some(Arc::new(events) as Arc<dyn EventMap>)
+                Some(Arc::new(events))
             }
             None => None,
         };
-        let pctr = quipu_pctr::with_device(machine.open(), events.clone(), MonotonicClock::new())?;
+        let map = events.clone().map(|events| events as Arc<dyn EventMap>);
+        let pctr = quipu_pctr::with_device(machine.open(), map, MonotonicClock::new())?;
         Ok(Self {
             machine,
             events,
             backends: [Arc::new(pctr), Arc::new(PosixBackend::new())],
         })
-    }
-
-    /// Returns true if the last part of a name is a unit mask of the simulated CPU.
-    pub fn ends_in_mask(&self, name: &str) -> bool {
-        self.events
-            .as_ref()
-            .is_some_and(|events| events.ends_in_mask(name))
     }
 
     pub fn backends(&self) -> Vec<Arc<dyn Backend>> {
@@ -103,5 +98,14 @@ impl SimulatedPctr {
 impl fmt::Debug for SimulatedPctr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SimulatedPctr").field(&self.machine).finish()
+    }
+}
+
+/// The unit masks of the simulated CPU.
+impl EventNames for SimulatedPctr {
+    fn ends_in_mask(&self, name: &str) -> bool {
+        self.events
+            .as_ref()
+            .is_some_and(|events| events.ends_in_mask(name))
     }
 }

@@ -100,8 +100,8 @@ pub fn split(requests: Vec<Request>) -> Result<(Vec<Request>, Tools), Failure> {
         let mut events = members.iter().filter_map(ToolEvent::of);
         match (events.next(), members) {
             (Some(tool), [_]) => {
-                let label = request.labels.first().map_or(tool.name(), String::as_str);
-                tools.push((before, tool.row(label)));
+                let label = request.labels.first().map(ToString::to_string);
+                tools.push((before, tool.row(label.as_deref().unwrap_or(tool.name()))));
             }
             (Some(tool), _) => {
                 return Err(Failure::usage(format_args!(

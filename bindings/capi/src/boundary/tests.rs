@@ -58,7 +58,9 @@ fn described(backend: Arc<dyn Backend>, target: Target) -> *mut quipu_set {
     };
     let set = Set::Described {
         config,
-        groups: "cycles".into_groups(&|_| false).expect("an event"),
+        groups: "cycles"
+            .into_groups(&quipu::text::NoNames)
+            .expect("an event"),
         presets: Vec::new(),
     };
     without_provenance_mut(SETS.insert(set).expect("room for a set"))

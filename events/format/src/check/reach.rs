@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use quipu_hal::Event;
+use quipu_text::parse_event;
 
 use super::{Lookup, Noted};
 use crate::bits::flag;
@@ -25,7 +26,7 @@ pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
         .iter()
         .map(|preset| (strings.get(preset.name), preset.location));
     for (name, location) in events.chain(presets) {
-        let read_as = match name.parse::<Event>() {
+        let read_as = match parse_event(name) {
             Ok(Event::Named(own)) if own == name => continue,
             Ok(Event::Hardware(event)) => event.name().to_owned(),
             Ok(Event::Cache(event)) => cache_key(event),

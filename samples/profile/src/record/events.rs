@@ -1,12 +1,12 @@
 //! Which events are sampled, and how often.
 
 use quipu::{Attributes, Event, EventSpec, Filter, Hardware, NativeEvents, Software};
-use quipu_hal::{Backend, Features, Precision, text};
+use quipu_hal::{Backend, Features, Precision};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{Rate, SampledEvent};
+use quipu_text::Settings;
 
-use quipu_shell::Failure;
-use quipu_shell::event_text::{self, EventText, Said};
+use quipu_shell::{Failure, WithTracepoints};
 
 use super::off_cpu;
 use super::options::{Frequency, Options};
@@ -19,8 +19,8 @@ const USUAL_FREQUENCY: u64 = 4000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Events {
     pub(super) list: Vec<SampledEvent>,
-    /// Settings in the text of each event, beside the event.
-    said: Vec<Said>,
+    /// The settings beside each event in its text.
+    settings: Vec<Settings>,
     /// The attributes that the events ask for: pinned, exclusive.
     pub(super) attributes: Attributes,
     /// True if a group is sampled by its leader, whose samples hold the values of the others (`:S`).
@@ -41,10 +41,10 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     };
     let most = Rate::most_frequent();
     let mut too_high = None;
-    for (sampled, said) in events.list.iter_mut().zip(&events.said) {
+    for (sampled, settings) in events.list.iter_mut().zip(&events.settings) {
         if sampled.rate != Rate::Never {
             sampled.rate =
-                own_rate(said).map_or_else(|| rate(options, &sampled.event.event), Ok)?;
+                own_rate(settings).map_or_else(|| rate(options, &sampled.event.event), Ok)?;
         }
         if let (Rate::Frequency(wanted), Some(most)) = (&mut sampled.rate, most)
             && *wanted > most
@@ -66,10 +66,9 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     }
     if options.off_cpu {
         events.list.push(off_cpu::event());
-        events.said.push(Said {
-            name: Some(off_cpu::NAME.to_owned()),
-            ..Said::default()
-        });
+        let mut named = Settings::default();
+        named.name = Some(off_cpu::NAME.to_owned());
+        events.settings.push(named);
         events.weak.push(false);
     }
     if let Some((wanted, most)) = too_high {
@@ -94,7 +93,7 @@ fn default_event(has_pmu: bool) -> Events {
     };
     Events {
         list: vec![sampled(event)],
-        said: vec![Said::default()],
+        settings: vec![Settings::default()],
         attributes: Attributes::default(),
         reads_groups: false,
         weak: vec![false],
@@ -109,7 +108,7 @@ fn sampled(event: EventSpec) -> SampledEvent {
 fn named(texts: &[String]) -> Result<Events, Failure> {
     let mut events = Events {
         list: Vec::new(),
-        said: Vec::new(),
+        settings: Vec::new(),
         attributes: Attributes::default(),
         reads_groups: false,
         weak: Vec::new(),
@@ -117,11 +116,8 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
     };
     let mut scheduling: Option<(bool, bool)> = None;
     for text in texts {
-        let text = EventText::read(text, &event_text::tracepoints).map_err(Failure::usage)?;
-        let groups =
-            text::parse_list_with(&text.list, &|name| NativeEvents::this().ends_in_mask(name))
-                .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
-        events.said.extend(text.said);
+        let groups = quipu_text::parse(text, &WithTracepoints(&**NativeEvents::this()))
+            .map_err(|e| Failure::usage(format_args!("{e:#}")))?;
         for group in groups {
             let asked = group.attributes;
             let own = (asked.pinned, asked.exclusive);
@@ -132,13 +128,14 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
             }
             let by_leader = asked.sampled_by_leader && group.members.len() > 1;
             events.reads_groups |= by_leader;
-            for (at, event) in group.members.into_iter().enumerate() {
-                let mut member = sampled(event);
+            for (at, parsed) in group.members.into_iter().enumerate() {
+                let mut member = sampled(parsed.spec);
                 member.is_member = at > 0;
                 if by_leader && at > 0 {
                     member.rate = Rate::Never;
                 }
                 events.list.push(member);
+                events.settings.push(parsed.settings);
                 events.weak.push(asked.weak);
             }
         }
@@ -154,14 +151,17 @@ fn named(texts: &[String]) -> Result<Events, Failure> {
 impl Events {
     /// Returns the names of the events for people: what they were called, else as they are written.
     pub(super) fn names(&self) -> Vec<Option<String>> {
-        self.said.iter().map(|said| said.name.clone()).collect()
+        self.settings
+            .iter()
+            .map(|settings| settings.name.clone())
+            .collect()
     }
 }
 
 /// Returns the rate that the text of an event says.
-fn own_rate(said: &Said) -> Option<Rate> {
-    let period = said.period.map(Rate::Period);
-    period.or(said.frequency.map(Rate::Frequency))
+fn own_rate(settings: &Settings) -> Option<Rate> {
+    let period = settings.period.map(Rate::Period);
+    period.or(settings.frequency.map(Rate::Frequency))
 }
 
 /// Returns the rate that is asked for, which the kernel may not allow.

@@ -4,9 +4,9 @@ mod hardware;
 
 use std::fs;
 
-use quipu_hal::text::parse_cpu_list;
 use quipu_linux::topology::Topology;
 use quipu_perf_data::Features;
+use quipu_text::parse_cpu_list;
 
 /// Returns the machine, and the command line of this process.
 pub fn features() -> Features {

@@ -1,8 +1,8 @@
 //! Which samples are shown: those of these commands, processes, CPUs, times, files and functions.
 
 use clap::Args;
-use quipu_hal::text::parse_cpu_list;
 use quipu_perf_data::{CpuMode, Sample};
+use quipu_text::parse_cpu_list;
 
 use quipu_shell::Failure;
 use quipu_shell::numbers;

@@ -1,8 +1,8 @@
 //! The events there are, by kind.
 
 use quipu::{Error, Event, EventSpec, Target};
-use quipu_hal::text::{self, Generalized};
 use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
+use quipu_text::Generalized;
 
 use super::probe::State;
 use super::selection::{EventKind, ListFilter};
@@ -85,7 +85,7 @@ impl Catalog {
         let mut message = format!("no event matches {}", texts.join(", "));
         let near: Vec<String> = texts
             .iter()
-            .flat_map(|text| text::nearest(text, []))
+            .flat_map(|text| quipu_text::nearest(text, []))
             // An event of that very name is of a kind that was not asked for.
             .filter(|near| !texts.contains(&near.to_lowercase()))
             .collect();
@@ -109,7 +109,7 @@ impl Catalog {
     }
 
     pub fn add_generalized(&mut self, selection: &ListFilter) {
-        for Generalized { event, aliases, .. } in text::generalized() {
+        for Generalized { event, aliases, .. } in quipu_text::generalized() {
             let spellings: &[&str] = match &event {
                 Event::Cache(event) => event.cache.aliases(),
                 _ => &[],
@@ -119,7 +119,7 @@ impl Catalog {
                 Event::Software(_) => EventKind::Software,
                 _ => EventKind::Cache,
             };
-            let description = event.description().unwrap_or_default();
+            let description = quipu_text::describe(&event).unwrap_or_default();
             let mut entry = ListedEvent::event(kind, event, description);
             entry.aliases = aliases;
             self.add(selection, entry, spellings);

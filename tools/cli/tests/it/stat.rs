@@ -11,7 +11,6 @@ mod intervals;
 mod peer;
 mod presets;
 mod privileges;
-mod probes;
 mod programs;
 mod signals;
 mod sources;

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 use quipu::{Event, EventSpec, Part, Reading};
-use quipu_hal::text::parse_cpu_list;
 use quipu_perf_data::stat::{StatConfig, StatCount, StatRecord};
 use quipu_perf_data::{Features, RecordedEvent};
+use quipu_text::{NoNames, parse_cpu_list, parse_spec};
 
 use quipu_profile::recording;
 use quipu_shell::Failure;
@@ -286,8 +286,9 @@ fn counted(event: &RecordedEvent) -> Counted {
     let numbers = event.attr().event_name();
     let name = event.name().map(str::to_owned).or_else(|| numbers.clone());
     let name = name.unwrap_or_else(|| "[unknown]".to_owned());
-    let spec = numbers.and_then(|text| text.parse().ok());
-    let spec: Option<EventSpec> = spec.or_else(|| name.parse().ok());
+    let parsed = |text: &str| parse_spec(text, &NoNames).ok();
+    let spec = numbers.as_deref().and_then(parsed);
+    let spec = spec.or_else(|| parsed(&name));
     let spec = spec.unwrap_or_else(|| EventSpec::new(Event::Named(name.clone())));
     Counted {
         spec: spec.into(),

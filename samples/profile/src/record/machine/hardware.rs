@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quipu_hal::text::parse_cpu_list;
 use quipu_linux::topology::Topology;
 use quipu_perf_data::{CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode};
+use quipu_text::parse_cpu_list;
 
 /// Returns the text of a file without the end of its line.
 fn text(path: impl AsRef<Path>) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The events there are, by their names.
 
-use quipu::{Error, ErrorKind, EventSpec};
+use quipu::{Error, ErrorKind};
 use quipu_cli::list::catalog::Catalog;
 use quipu_cli::list::selection::{EventKind, ListFilter};
 
@@ -25,7 +25,7 @@ fn raw_events_and_breakpoints_are_probed_by_examples() {
     catalog.add_raw(&ListFilter::new(&[]));
     for entry in &catalog.entries {
         let (spec, _) = entry.probe.as_ref().unwrap();
-        let written: EventSpec = spec.to_string().parse().unwrap();
+        let written = quipu_text::parse_spec(&spec.to_string(), &quipu_text::NoNames).unwrap();
         assert_eq!(written, *spec);
         assert_ne!(entry.name, spec.to_string());
     }

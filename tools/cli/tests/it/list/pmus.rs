@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quipu::{ErrorKind, EventSpec, Target};
+use quipu::{ErrorKind, Target};
 
 use quipu_cli::list::catalog::{Catalog, ListedEvent};
 use quipu_cli::list::selection::{EventKind, ListFilter};
@@ -32,7 +32,10 @@ fn events_of_pmus_read_back_as_events() {
         assert!(!entries.is_empty());
         for entry in entries {
             let (spec, _) = entry.probe.unwrap();
-            assert_eq!(entry.name.parse::<EventSpec>().unwrap(), spec);
+            assert_eq!(
+                quipu_text::parse_spec(&entry.name, &quipu_text::NoNames).unwrap(),
+                spec
+            );
         }
     }
 }

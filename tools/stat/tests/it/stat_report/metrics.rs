@@ -154,7 +154,7 @@ fn other_names_of_generalized_events_have_their_metrics() {
         ("cpu_core/cycles/", "cpu_core/instructions/"),
         ("armv8_pmuv3_0/cpu_cycles/", "armv8_pmuv3_0/inst_retired/"),
     ] {
-        let event = |text: &str| text.parse::<Event>().expect("an event");
+        let event = |text: &str| quipu_text::parse_event(text).expect("an event");
         let got = metrics(&[(event(cycles), 100), (event(instructions), 250)]);
         assert_eq!(
             got[1],
@@ -168,7 +168,7 @@ fn other_names_of_generalized_events_have_their_metrics() {
         ("PAPI_REF_CYC", "PAPI_TOT_INS"),
         ("uncore_imc_0/cycles/", "instructions"),
     ] {
-        let event = |text: &str| text.parse::<Event>().expect("an event");
+        let event = |text: &str| quipu_text::parse_event(text).expect("an event");
         let got = metrics(&[(event(cycles), 100), (event(instructions), 250)]);
         assert_eq!(got[1], some(500.0, "/sec"), "{cycles}, {instructions}");
     }

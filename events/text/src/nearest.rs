@@ -1,6 +1,6 @@
 //! The known names nearest to a mistyped one.
 
-use crate::{Cache, CacheEvent, CacheOp, CacheResult, Hardware, Software};
+use crate::generalized;
 
 /// Number of names that are offered.
 const MOST: usize = 3;
@@ -14,7 +14,7 @@ const LONGEST: usize = 128;
 /// names, say. [`nearest_of`] defines near.
 ///
 /// ```
-/// use quipu_hal::text::nearest;
+/// use quipu_text::nearest;
 ///
 /// assert_eq!(nearest("cylces", []), ["cycles"]);
 /// assert_eq!(nearest("INST_RETIRED_ANY", ["INST_RETIRED.ANY"]), ["INST_RETIRED.ANY"]);
@@ -22,7 +22,12 @@ const LONGEST: usize = 128;
 /// ```
 pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut near = Near::new(name);
-    near.offer_generalized();
+    for known in generalized() {
+        near.offer(&known.name);
+        for alias in known.aliases {
+            near.offer(alias);
+        }
+    }
     for name in extra {
         near.offer(name);
     }
@@ -37,7 +42,7 @@ pub fn nearest<'a>(name: &str, extra: impl IntoIterator<Item = &'a str>) -> Vec<
 /// may be a mistyped modifier.
 ///
 /// ```
-/// use quipu_hal::text::nearest_of;
+/// use quipu_text::nearest_of;
 ///
 /// assert_eq!(nearest_of("umsk", ["event", "umask", "cmask"]), ["umask"]);
 /// ```
@@ -97,38 +102,13 @@ impl Near {
         self.distances.insert(place, far);
         Some(place)
     }
-
-    /// Offers the generalized names with their aliases.
-    fn offer_generalized(&mut self) {
-        for event in Hardware::ALL {
-            self.offer_all(event.name(), event.aliases());
-        }
-        for event in Software::ALL {
-            self.offer_all(event.name(), event.aliases());
-        }
-        for &cache in Cache::ALL {
-            for &op in CacheOp::ALL {
-                for &result in CacheResult::ALL {
-                    let event = CacheEvent::new(cache, op, result);
-                    self.offer(&format!("{event}"));
-                }
-            }
-        }
-    }
-
-    fn offer_all(&mut self, name: &str, aliases: &[&str]) {
-        self.offer(name);
-        for alias in aliases {
-            self.offer(alias);
-        }
-    }
 }
 
 /// A name that is looked for.
 struct Wanted {
-    name: Vec<char>,
+    name: String,
     /// The name without its last segment after `:`, which may be a modifier.
-    stem: Option<Vec<char>>,
+    stem: Option<String>,
 }
 
 impl Wanted {
@@ -146,69 +126,22 @@ impl Wanted {
 }
 
 /// Returns the letters of a name, without what people do not remember exactly.
-fn folded(name: &str) -> Vec<char> {
-    let mut folded = Vec::with_capacity(name.len());
-    for c in name.chars() {
-        folded.push(match c {
-            '_' | '.' | ':' => '-',
-            c => c.to_ascii_lowercase(),
-        });
-    }
-    folded
+fn folded(name: &str) -> String {
+    let is_joint = |c| matches!(c, '_' | '.' | ':');
+    name.to_ascii_lowercase().replace(is_joint, "-")
 }
 
 /// Returns the distance of a candidate from the text, if it is near.
-fn distance(wanted: &[char], candidate: &[char]) -> Option<usize> {
-    let letters = wanted.len();
+fn distance(wanted: &str, candidate: &str) -> Option<usize> {
+    let letters = wanted.chars().count();
     let tolerated = (letters / 3).min(4);
-    let difference = candidate.len().abs_diff(letters);
+    let difference = candidate.chars().count().abs_diff(letters);
     if letters >= 3 && candidate.starts_with(wanted) {
         return Some(difference.min(tolerated));
     }
     if difference > tolerated {
         return None;
     }
-    let far = alignment(wanted, candidate);
+    let far = strsim::osa_distance(wanted, candidate);
     (far <= tolerated).then_some(far)
-}
-
-/// Returns how many letters are to be changed, inserted, taken out, or swapped with the next, to make one text of the
-/// other (optimal string alignment). No text is longer than [`LONGEST`].
-fn alignment(one: &[char], other: &[char]) -> usize {
-    // The distances of the letters of `one` so far, of those but the last, and with the next, to each start of `other`.
-    let mut rows = [[0; LONGEST + 1]; 3];
-    for (j, distance) in (0..=other.len()).zip(&mut rows[0]) {
-        *distance = j;
-    }
-    let (mut above, mut before, mut row) = (0, 1, 2);
-    let mut last = None;
-    for (i, letter) in one.iter().enumerate() {
-        rows[row][0] = i + 1;
-        for (j, wanted) in other.iter().enumerate() {
-            let changed = rows[above][j] + usize::from(letter != wanted);
-            let mut least = changed.min(rows[above][j + 1] + 1).min(rows[row][j] + 1);
-            if j > 0 && last == Some(wanted) && *letter == other[j - 1] {
-                least = least.min(rows[before][j - 1] + 1);
-            }
-            rows[row][j + 1] = least;
-        }
-        last = Some(letter);
-        (above, before, row) = (row, above, before);
-    }
-    rows[above][other.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn distances_are_those_of_optimal_string_alignment(one in "[abcé]{0,9}", other in "[abcé]{0,9}") {
-            let [letters, others] = [&one, &other].map(|text| text.chars().collect::<Vec<_>>());
-            prop_assert_eq!(alignment(&letters, &others), strsim::osa_distance(&one, &other));
-        }
-    }
 }

@@ -1,50 +1,55 @@
 //! A place in the text being read, and what is wrong there.
 
-use super::quoted::is_word;
-use crate::{Error, ErrorKind};
+use quipu_hal::words::is_word;
+use quipu_hal::{Error, ErrorKind};
+
+use crate::EventNames;
 
 /// Number of characters of the text that an error shows on either side of the fault.
 const SHOWN: usize = 40;
 
 /// A place in the text being read.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'t> {
+pub(crate) struct Cursor<'t, 'n> {
     /// The text from here on.
     rest: &'t str,
     /// Length of the whole text.
     len: usize,
-    /// Returns true if the last part of a name is a unit mask.
-    ends_in_mask: &'t dyn Fn(&str) -> bool,
+    names: &'n dyn EventNames,
+    /// False where there is no place for the settings of an event.
+    pub(crate) takes_settings: bool,
 }
 
-impl<'t> Cursor<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        Self::with_masks(text, &|_| false)
-    }
-
-    pub(super) fn with_masks(text: &'t str, ends_in_mask: &'t dyn Fn(&str) -> bool) -> Self {
+impl<'t, 'n> Cursor<'t, 'n> {
+    pub(crate) fn new(text: &'t str, names: &'n dyn EventNames) -> Self {
         Self {
             rest: text,
             len: text.len(),
-            ends_in_mask,
+            names,
+            takes_settings: false,
         }
     }
 
     /// Returns true if a name has several parts, of which the last is known to be a unit mask.
-    pub(super) fn ends_in_mask(&self, name: &str) -> bool {
-        name.contains(':') && (self.ends_in_mask)(name)
+    pub(crate) fn ends_in_mask(&self, name: &str) -> bool {
+        name.contains(':') && self.names.ends_in_mask(name)
+    }
+
+    /// Returns the text from an earlier place to this one.
+    pub(crate) fn since(&self, earlier: &Self) -> &'t str {
+        &earlier.rest[..self.at() - earlier.at()]
     }
 
     /// The place, in bytes; always between two characters.
-    pub(super) fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.len - self.rest.len()
     }
 
-    pub(super) fn peek(&self) -> Option<char> {
+    pub(crate) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
-    pub(super) fn next(&mut self) -> Option<char> {
+    pub(crate) fn next(&mut self) -> Option<char> {
         let mut characters = self.rest.chars();
         let next = characters.next()?;
         self.rest = characters.as_str();
@@ -52,50 +57,44 @@ impl<'t> Cursor<'t> {
     }
 
     /// Goes past `wanted` if it comes next.
-    pub(super) fn eat(&mut self, wanted: char) -> bool {
+    pub(crate) fn eat(&mut self, wanted: char) -> bool {
         let rest = self.rest.strip_prefix(wanted);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
     /// Goes past `wanted` if the rest starts with it.
-    pub(super) fn eat_prefix(&mut self, wanted: &str) -> bool {
+    pub(crate) fn eat_prefix(&mut self, wanted: &str) -> bool {
         let rest = self.rest.strip_prefix(wanted);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
     /// Returns the place so many bytes later, which are ASCII.
-    pub(super) fn past(mut self, bytes: usize) -> Self {
+    pub(crate) fn past(mut self, bytes: usize) -> Self {
         self.rest = &self.rest[bytes..];
         self
     }
 
     /// Goes past all characters that are `wanted`, and returns them.
-    pub(super) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
+    pub(crate) fn take_while(&mut self, wanted: fn(char) -> bool) -> &'t str {
         let len = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(len);
         self.rest = rest;
         taken
     }
 
-    /// Goes past all characters of a word, which are ASCII, and returns them.
-    pub(super) fn take_word(&mut self) -> &'t str {
-        let end = self.rest.bytes().position(|byte| !is_word(byte.into()));
-        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        self.rest = rest;
-        word
+    /// Goes past all characters of a word, and returns them.
+    pub(crate) fn take_word(&mut self) -> &'t str {
+        self.take_while(is_word)
     }
 
-    pub(super) fn skip_space(&mut self) {
-        // Most often there is none, and no character to decode.
-        if !matches!(self.rest.as_bytes(), [b'!'..=b'~', ..]) {
-            self.rest = self.rest.trim_start();
-        }
+    pub(crate) fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start();
     }
 
     /// The fault of finding something else than `what` here.
-    pub(super) fn expected(&self, what: &str) -> Fault {
+    pub(crate) fn expected(&self, what: &str) -> Fault {
         let found = match self.peek() {
             Some(c) => format!("{c:?}"),
             None => "the end".to_owned(),
@@ -106,7 +105,7 @@ impl<'t> Cursor<'t> {
 
 /// An error in the text, with its position. A pointer wide, as results are passed on in many places.
 #[derive(Debug)]
-pub(super) struct Fault(Box<Details>);
+pub(crate) struct Fault(Box<Details>);
 
 #[derive(Debug)]
 struct Details {
@@ -117,7 +116,7 @@ struct Details {
 
 impl Fault {
     /// A fault `at` this many bytes into the text.
-    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(at: usize, reason: impl Into<String>) -> Self {
         Self(Box::new(Details {
             at,
             reason: reason.into(),
@@ -125,13 +124,13 @@ impl Fault {
         }))
     }
 
-    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
     /// The error of reading `text` as `what`. Long text is shown around the fault only.
-    pub(super) fn into_error(self, text: &str, what: &str) -> Error {
+    pub(crate) fn into_error(self, text: &str, what: &str) -> Error {
         let Details { at, reason, hint } = *self.0;
         let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
         let first = before.char_indices().rev().nth(SHOWN - 1);

@@ -1,7 +1,6 @@
 //! Lists of CPUs.
 
-use super::event::bits_of;
-use crate::{Error, ErrorKind, Result};
+use quipu_hal::{Error, ErrorKind, Result};
 
 /// No system numbers its CPUs beyond this; Linux's largest `NR_CPUS` is 8192.
 const MAX_CPUS: u32 = 1 << 16;
@@ -56,7 +55,10 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>> {
 }
 
 fn number(text: &str) -> Option<u32> {
-    bits_of(text.trim_ascii(), 10)?.try_into().ok()
+    let digits = text.trim_ascii();
+    // A sign is no part of a number.
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    are_digits.then(|| digits.parse().ok()).flatten()
 }
 
 #[cfg(test)]

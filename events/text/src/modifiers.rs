@@ -1,29 +1,23 @@
 //! The letters after an event or a group that say where and how it is counted.
 
-use crate::{Attributes, EventSpec, Filter, Precision};
+use std::ops::Range;
 
-use super::cursor::{Cursor, Fault};
-use super::quoted::{consists_of, is_one_of, is_word};
+use quipu_hal::words::is_word;
+use quipu_hal::{EventSpec, Filter, Precision};
 
-const LETTERS: &str = "ukhIGHpPDe-";
+use crate::cursor::{Cursor, Fault};
+use crate::settings::Settings;
 
 const EXPECTED: &str = "expected u, k, h (levels), I (not idle), G, H (guest, host), \
     p, P (precision), D (pinned), e (exclusive), W (weak), S (sampled by the leader) or b";
 
-/// The filters that letters name, in the order they are written.
-const FILTERS: [(char, Filter); 5] = [
-    ('u', Filter::USER),
-    ('k', Filter::KERNEL),
-    ('h', Filter::HYPERVISOR),
-    ('G', Filter::GUEST),
-    ('H', Filter::HOST),
-];
-
-/// Modifiers as they were written, not yet applied to an event.
+/// Modifiers as they were written, not yet applied to an event, and what else is written beside it.
 #[derive(Debug)]
-pub(super) struct Modifiers {
+pub(crate) struct Modifiers {
     /// Their position in the text; `None` when there are none.
-    pub(super) at: Option<usize>,
+    pub(crate) at: Option<usize>,
+    /// The place of the letters; `None` when there are none.
+    pub(crate) letters: Option<Range<usize>>,
     /// The levels and worlds that are named.
     counted: Filter,
     /// The levels and worlds that are named after `-`.
@@ -31,25 +25,23 @@ pub(super) struct Modifiers {
     not_idle: bool,
     precise: u8,
     best: bool,
-    pub(super) pinned: bool,
-    pub(super) exclusive: bool,
-    pub(super) weak: bool,
-    pub(super) sampled_by_leader: bool,
+    pub(crate) pinned: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) weak: bool,
+    pub(crate) sampled_by_leader: bool,
     /// `b`, by which perf shares counters with other users: nothing else is counted for it.
     shared: bool,
     /// The condition on a tracepoint, which stands before the letters.
-    pub(super) condition: Option<String>,
-}
-
-/// Returns true if a last segment of a name is read as modifiers.
-pub(super) fn looks_like_modifiers(segment: &str) -> bool {
-    consists_of(segment, |c| is_one_of(LETTERS, c))
+    pub(crate) condition: Option<String>,
+    /// The settings between the slashes.
+    pub(crate) settings: Settings,
 }
 
 impl Modifiers {
     /// No modifiers.
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         at: None,
+        letters: None,
         counted: Filter::empty(),
         left_out: Filter::empty(),
         not_idle: false,
@@ -61,10 +53,11 @@ impl Modifiers {
         sampled_by_leader: false,
         shared: false,
         condition: None,
+        settings: Settings::NONE,
     };
 
     /// Reads `:` and letters, or nothing.
-    pub(super) fn after_colon(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
+    pub(crate) fn after_colon(cursor: &mut Cursor<'_, '_>) -> Result<Self, Fault> {
         if cursor.eat(':') {
             let at = cursor.at();
             Self::read(cursor.take_word(), at)
@@ -74,7 +67,7 @@ impl Modifiers {
     }
 
     /// Reads letters with or without `:` before them, or nothing.
-    pub(super) fn after_slash(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
+    pub(crate) fn after_slash(cursor: &mut Cursor<'_, '_>) -> Result<Self, Fault> {
         match cursor.peek() {
             Some(c) if is_word(c) && c != ':' => {
                 let at = cursor.at();
@@ -85,9 +78,10 @@ impl Modifiers {
     }
 
     /// Reads letters that stand `at` this place.
-    pub(super) fn read(letters: &str, at: usize) -> Result<Self, Fault> {
+    pub(crate) fn read(letters: &str, at: usize) -> Result<Self, Fault> {
         let mut all = Self {
             at: Some(at),
+            letters: Some(at..at + letters.len()),
             ..Self::NONE
         };
         let mut minus = false;
@@ -155,9 +149,14 @@ impl Modifiers {
         name_once(&mut self.left_out, letter, filter, at)
     }
 
+    /// Returns true if some of them belong to a whole group.
+    pub(crate) fn are_of_group(&self) -> bool {
+        self.pinned || self.exclusive || self.weak || self.sampled_by_leader
+    }
+
     /// Applies them to an event, which may have been given some already: a group's modifiers add
     /// to those of its members, as they do for `perf`.
-    pub(super) fn apply(&self, spec: &mut EventSpec) -> Result<(), Fault> {
+    pub(crate) fn apply(&self, spec: &mut EventSpec) -> Result<(), Fault> {
         if self.at.is_none() {
             return Ok(());
         }
@@ -200,9 +199,14 @@ fn name_once(set: &mut Filter, letter: char, filter: Filter, at: usize) -> Resul
 }
 
 fn named(letter: char) -> Option<Filter> {
-    FILTERS
-        .into_iter()
-        .find_map(|(l, filter)| (l == letter).then_some(filter))
+    Some(match letter {
+        'u' => Filter::USER,
+        'k' => Filter::KERNEL,
+        'h' => Filter::HYPERVISOR,
+        'G' => Filter::GUEST,
+        'H' => Filter::HOST,
+        _ => return None,
+    })
 }
 
 fn twice(letter: char, at: usize) -> Fault {
@@ -215,63 +219,5 @@ fn letters_p(precision: Precision) -> u8 {
         Precision::Constant => 1,
         Precision::RequestedZero => 2,
         Precision::RequiredZero => 3,
-    }
-}
-
-/// The letters of an event, and of its group where it stands for one. Empty when all is default.
-pub(super) fn letters(spec: &EventSpec, group: Option<&Attributes>) -> String {
-    let mut letters = String::new();
-    let mut left_out = String::new();
-    name_on(Filter::LEVELS, spec.filter, &mut letters, &mut left_out);
-    if !spec.filter.contains(Filter::IDLE) {
-        letters.push('I');
-    }
-    name_on(Filter::WORLDS, spec.filter, &mut letters, &mut left_out);
-    if spec.precision == Precision::Best {
-        letters.push('P');
-    }
-    letters += &"ppp"[..usize::from(letters_p(spec.precision))];
-    if let Some(group) = group {
-        letters += &group_letters(group);
-    }
-    if !left_out.is_empty() {
-        letters.push('-');
-        letters += &left_out;
-    }
-    letters
-}
-
-/// The letters of a group.
-pub(super) fn group_letters(attributes: &Attributes) -> String {
-    let letters = [
-        (attributes.pinned, 'D'),
-        (attributes.exclusive, 'e'),
-        (attributes.weak, 'W'),
-        (attributes.sampled_by_leader, 'S'),
-    ];
-    let mut set = String::new();
-    for (is_set, letter) in letters {
-        if is_set {
-            set.push(letter);
-        }
-    }
-    set
-}
-
-/// Adds the letters for what `filter` counts of an axis to `letters`, or all of the axis to `left_out` if it counts nothing
-/// of it. Adds nothing when it counts all of it.
-fn name_on(axis: Filter, filter: Filter, letters: &mut String, left_out: &mut String) {
-    let counted = filter & axis;
-    if counted == axis {
-        return;
-    }
-    let (named, to) = match counted.is_empty() {
-        true => (axis, left_out),
-        false => (counted, letters),
-    };
-    for (letter, filter) in FILTERS {
-        if named.contains(filter) {
-            to.push(letter);
-        }
     }
 }

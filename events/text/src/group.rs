@@ -1,15 +1,15 @@
 //! Reading groups, and lists of them.
 
-use crate::{Attributes, EventSpec, GroupSpec};
+use quipu_hal::{Attributes, EventSpec};
 
-use super::cursor::{Cursor, Fault};
-use super::modifiers::Modifiers;
+use crate::cursor::{Cursor, Fault};
+use crate::modifiers::Modifiers;
+use crate::{Parsed, ParsedGroup};
 
-impl Cursor<'_> {
+impl<'t> Cursor<'t, '_> {
     /// Reads a list of groups and lone events, up to the end of the text.
-    pub(super) fn take_list(&mut self) -> Result<Vec<GroupSpec>, Fault> {
-        // Most lists are of one.
-        let mut groups = Vec::with_capacity(1);
+    pub(crate) fn take_list(&mut self) -> Result<Vec<ParsedGroup<'t>>, Fault> {
+        let mut groups = Vec::new();
         loop {
             groups.push(self.take_group()?);
             if self.peek().is_none() {
@@ -22,9 +22,13 @@ impl Cursor<'_> {
     }
 
     /// Reads a group in braces or a lone event, with the space around it.
-    pub(super) fn take_group(&mut self) -> Result<GroupSpec, Fault> {
+    pub(crate) fn take_group(&mut self) -> Result<ParsedGroup<'t>, Fault> {
         self.skip_space();
-        let mut group = GroupSpec::default();
+        let mut group = ParsedGroup {
+            members: Vec::new(),
+            attributes: Attributes::default(),
+            modifiers: "",
+        };
         if self.eat('{') {
             loop {
                 self.take_member(&mut group)?;
@@ -35,35 +39,34 @@ impl Cursor<'_> {
                     return Err(self.unexpected("',' and another event, or '}'"));
                 }
             }
+            let brace = *self;
             let modifiers = Modifiers::after_colon(self)?;
             for member in &mut group.members {
-                modifiers.apply(member)?;
+                modifiers.apply(&mut member.spec)?;
             }
+            group.modifiers = self.since(&brace).trim_start_matches(':');
             set_attributes(&mut group.attributes, &modifiers);
             self.skip_space();
         } else {
-            group.members.reserve_exact(1);
             self.take_member(&mut group)?;
         }
         Ok(group)
     }
 
     /// Reads a member with the space around it.
-    fn take_member(&mut self, group: &mut GroupSpec) -> Result<(), Fault> {
+    fn take_member(&mut self, group: &mut ParsedGroup<'t>) -> Result<(), Fault> {
         self.skip_space();
         if self.peek() == Some('{') {
             return Err(Fault::new(self.at(), "a group cannot hold a group"));
         }
+        let start = *self;
         let (event, modifiers) = self.take_event()?;
         let mut spec = EventSpec::new(event);
         modifiers.apply(&mut spec)?;
         if group.members.is_empty() {
             set_attributes(&mut group.attributes, &modifiers);
         } else if let Some(at) = modifiers.at
-            && (modifiers.pinned
-                || modifiers.exclusive
-                || modifiers.weak
-                || modifiers.sampled_by_leader)
+            && modifiers.are_of_group()
         {
             return Err(Fault::new(
                 at,
@@ -71,7 +74,15 @@ impl Cursor<'_> {
             )
             .with_hint("put them after the closing brace, as in {a,b}:D, or on the first member"));
         }
-        group.members.push(spec);
+        group.members.push(Parsed {
+            spec,
+            as_written: self.since(&start),
+            letters: modifiers
+                .letters
+                .map(|letters| letters.start - start.at()..letters.end - start.at()),
+            settings: modifiers.settings,
+            is_of_pattern: false,
+        });
         self.skip_space();
         Ok(())
     }

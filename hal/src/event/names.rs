@@ -13,38 +13,8 @@ macro_rules! plain_names {
             #[doc = concat!("for &event in ", stringify!($kind), "::ALL {")]
             #[doc = concat!("    assert_eq!(", stringify!($kind), "::from_name(event.name()), Some(event));\n}\n```")]
             pub fn from_name(name: &str) -> Option<Self> {
-                const NAMES: [(&str, $kind); $kind::number_of_names()] = $kind::names();
-                let found = NAMES.iter().find(|(known, _)| *known == name);
-                found.map(|(_, event)| *event)
-            }
-
-            /// Returns the number of all names and aliases.
-            const fn number_of_names() -> usize {
-                let (mut number, mut i) = (Self::ALL.len(), 0);
-                while i < Self::ALL.len() {
-                    number += Self::ALL[i].aliases().len();
-                    i += 1;
-                }
-                number
-            }
-
-            /// Returns all names and aliases, each with its event.
-            const fn names<const N: usize>() -> [(&'static str, Self); N] {
-                let mut names = [("", Self::ALL[0]); N];
-                let (mut n, mut i) = (0, 0);
-                while i < Self::ALL.len() {
-                    let event = Self::ALL[i];
-                    names[n] = (event.name(), event);
-                    n += 1;
-                    let mut alias = 0;
-                    while alias < event.aliases().len() {
-                        names[n] = (event.aliases()[alias], event);
-                        n += 1;
-                        alias += 1;
-                    }
-                    i += 1;
-                }
-                names
+                let mut all = Self::ALL.iter().copied();
+                all.find(|event| event.name() == name || event.aliases().contains(&name))
             }
         }
 
@@ -153,52 +123,19 @@ impl fmt::Display for CacheEvent {
     }
 }
 
-/// A generalized event with its names; see [`generalized`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Generalized {
-    /// The event: hardware, software or cache.
-    pub event: Event,
-    /// Its canonical name, the event's own text.
-    pub name: String,
-    /// Its other names. Empty for cache events, whose parts have them; see [`CacheEvent::from_name`].
-    pub aliases: &'static [&'static str],
-}
-
-/// Every generalized event with its names: hardware, software, then cache events.
-///
-/// ```
-/// let mut all = quipu_hal::text::generalized();
-/// let cycles = all.next().unwrap();
-/// assert_eq!((cycles.name.as_str(), cycles.aliases), ("cycles", &["cpu-cycles"][..]));
-/// assert_eq!(all.last().unwrap().name, "node-prefetch-misses");
-/// ```
-pub fn generalized() -> impl Iterator<Item = Generalized> {
-    let hardware = Hardware::ALL
-        .iter()
-        .map(|&event| with_names(event, event.aliases()));
-    let software = Software::ALL
-        .iter()
-        .map(|&event| with_names(event, event.aliases()));
-    let cache = CacheEvent::all().map(|event| with_names(event, &[]));
-    hardware.chain(software).chain(cache)
-}
-
-fn with_names(
-    event: impl Into<Event> + fmt::Display,
-    aliases: &'static [&'static str],
-) -> Generalized {
-    Generalized {
-        name: format!("{event}"),
-        event: event.into(),
-        aliases,
+impl Event {
+    /// Returns the generalized event of a name or alias: hardware, then software, then cache.
+    ///
+    /// ```
+    /// use quipu_hal::{Event, Hardware};
+    ///
+    /// assert_eq!(Event::generalized("cpu-cycles"), Some(Hardware::Cycles.into()));
+    /// assert_eq!(Event::generalized("INST_RETIRED.ANY"), None);
+    /// ```
+    pub fn generalized(name: &str) -> Option<Self> {
+        Hardware::from_name(name)
+            .map(Self::from)
+            .or_else(|| Software::from_name(name).map(Self::from))
+            .or_else(|| CacheEvent::from_name(name).map(Self::from))
     }
-}
-
-/// The generalized event of a name or alias: hardware, then software, then cache.
-pub(super) fn generalized_from_name(name: &str) -> Option<Event> {
-    Hardware::from_name(name)
-        .map(Event::from)
-        .or_else(|| Software::from_name(name).map(Event::from))
-        .or_else(|| CacheEvent::from_name(name).map(Event::from))
 }

@@ -4,10 +4,14 @@ use std::fmt;
 
 use crate::{Breakpoint, Event, EventSpec, GroupSpec, PmuEvent, RawEvent, Term, TermValue};
 
-use super::cursor::Cursor;
-use super::event::{is_plain_value, is_tracepoint};
-use super::modifiers::{group_letters, letters};
-use super::quoted::{MaybeQuoted, is_name, is_part};
+use crate::words::{is_name, is_part, is_plain_name, is_plain_value, is_setting, is_tracepoint};
+
+use modifiers::{group_letters, letters};
+use quoted::MaybeQuoted;
+
+mod modifiers;
+mod probe;
+mod quoted;
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,21 +31,11 @@ impl fmt::Display for Event {
             ),
             Self::Named(name) => MaybeQuoted {
                 text: name,
-                plain: reads_as_name(name),
+                plain: is_plain_name(name),
             }
             .fmt(f),
         }
     }
-}
-
-/// Returns true if text without quotes is read as this name only, also before modifiers: `kprobe` is a
-/// name, and `kprobe:u` a probe.
-fn reads_as_name(text: &str) -> bool {
-    let reads = |written: &str| {
-        let read = Cursor::new(written).take_event();
-        matches!(read, Ok((Event::Named(name), _)) if name == text)
-    };
-    reads(text) && reads(&format!("{text}:u"))
 }
 
 /// `r01c0`, or `raw/config=0x1c0,config1=0x3ff/` where extra words are not zero.
@@ -91,7 +85,9 @@ impl fmt::Display for PmuEvent {
 /// `umask=1`; numbers from 10 on are hexadecimal.
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        MaybeQuoted::unless_all(&self.name, is_name).fmt(f)?;
+        let mut name = MaybeQuoted::unless_all(&self.name, is_name);
+        name.plain &= !is_setting(&self.name);
+        name.fmt(f)?;
         match &self.value {
             None => Ok(()),
             Some(TermValue::Number(value @ ..10)) => write!(f, "={value}"),

@@ -1,11 +1,11 @@
 //! Shows how events are understood, for learning the syntax and for trying it out.
 //!
 //! ```text
-//! cargo run -p quipu-hal --example events -- 'cycles:u,{cs,faults}:D' r01c0 cylces
+//! cargo run -p quipu-text --example events -- 'cycles:u,{cs,faults}:D' r01c0 cylces
 //! ```
 
-use quipu_hal::text::{generalized, nearest, parse_list};
 use quipu_hal::{Event, GroupSpec};
+use quipu_text::{NoNames, generalized, nearest, parse_list};
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -19,7 +19,7 @@ fn main() -> std::process::ExitCode {
     let mut understood = true;
     for argument in &arguments {
         println!("{argument}");
-        match parse_list(argument) {
+        match parse_list(argument, &NoNames) {
             Ok(groups) => groups.iter().for_each(show),
             Err(error) => {
                 understood = false;

@@ -2,17 +2,20 @@
 //!
 //! It is the language of `perf stat -e` (perf-list(1), `tools/perf/util/parse-events.l` of the
 //! kernel), so what people know works here, with a few additions so that every [`Event`] can be
-//! written. [`Event`], [`EventSpec`] and [`GroupSpec`] are read with [`str::parse`], a whole list
-//! with [`parse_list`]; `Display` writes text that reads back as the same value.
+//! written. [`parse`] returns what was written together with what it means, [`parse_list`], [`parse_spec`] and
+//! [`parse_event`] the meaning alone; `Display` of [`Event`], [`EventSpec`] and [`GroupSpec`] writes text that reads back
+//! as the same value.
 //!
 //! ```text
 //! list       = item { "," item }
 //! item       = event | group
 //! group      = "{" event { "," event } "}" [ ":" modifiers ]
 //! event      = ( name | raw | breakpoint | tracepoint | probe ) [ ":" modifiers ]
-//!            | ( tracepoint | system ":" name ) "/" "filter=" text "/" [ [ ":" ] modifiers ]
+//!            | ( tracepoint | system ":" name ) "/" [ "filter=" text | setting { "," setting } ] "/" [ [ ":" ] modifiers ]
+//!            | ( name | raw ) "/" setting { "," setting } "/" [ [ ":" ] modifiers ]
 //!            | pmu "/" [ term { "," term } ] "/" [ [ ":" ] modifiers ]
-//! term       = name [ "=" ( number | text ) ]
+//! term       = name [ "=" ( number | text ) ] | setting
+//! setting    = "name=" text | "period=" number | "freq=" number
 //! raw        = "r" hexadecimal digits
 //! breakpoint = "mem:" number [ "/" number ] [ ":" ( "r" | "w" | "rw" | "x" ) ]
 //! tracepoint = "tracepoint:" system ":" name
@@ -31,7 +34,7 @@
 //! | `mem:0x400000/4:rw` | [`Breakpoint`]; without a length 4 bytes, for `x` [`Breakpoint::EXECUTE_LEN`]; without an access `rw` |
 //! | `tracepoint:sched:sched_switch` | [`Event::Tracepoint`] and nothing else |
 //! | `syscalls:sys_enter_write/filter='fd == 1'/` | a tracepoint with a [condition](EventSpec::condition) |
-//! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`](crate::Probe), with `ret` of returns |
+//! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`](quipu_hal::Probe), with `ret` of returns |
 //! | `sched:sched_switch`, `INST_RETIRED.ANY`, `EVENT:UMASK:c=2` | [`Event::Named`]: a native event, a preset or a tracepoint, whoever knows the name |
 //! | `'cycles'`, `'two words'` | [`Event::Named`], whatever the text is |
 //!
@@ -52,8 +55,8 @@
 //! | `G` `H` | count in guests, on the host only |
 //! | `I` | do not count while idle |
 //! | `-` and letters of `ukhGH` | do not count there: `:-k` is `:uh`, `:-ukh` counts in no mode |
-//! | `p` `pp` `ppp` `P` | [`Precision`](crate::Precision) |
-//! | `D` `e` `W` `S` | the group is [pinned, exclusive, weak, sampled by its leader](crate::Attributes); on its first member or after its brace |
+//! | `p` `pp` `ppp` `P` | [`Precision`](quipu_hal::Precision) |
+//! | `D` `e` `W` `S` | the group is [pinned, exclusive, weak, sampled by its leader](quipu_hal::Attributes); on its first member or after its brace |
 //! | `b` | nothing: perf shares such a counter with other users by BPF |
 //!
 //! Modifiers stand together: `cycles:ukp`. Without letters an event counts everywhere; `perf` takes
@@ -67,15 +70,19 @@
 //! exclusive group.
 //!
 //! Some events have unit masks of these letters: `L2_LD:I` of the P6 counts lines in the invalid state.
-//! [`parse_list_with`] and [`parse_event_with`] read them so, where an event map knows them
-//! ([`EventMap::ends_in_mask`](crate::EventMap::ends_in_mask)).
+//! They are read so where the [`EventNames`] know them.
+//!
+//! # Settings
+//!
+//! The terms `name`, `period` and `freq` say how an event is called in reports and sampled, and are no part of the event
+//! ([`Settings`]): `cycles/period=1000/u`. A term of a PMU that is called so stands in quotes.
 //!
 //! # Examples
 //!
 //! Left what may be written, right how the same is displayed:
 //!
 //! ```
-//! use quipu_hal::text::parse_list;
+//! use quipu_hal::parse_list;
 //!
 //! for (text, displayed) in [
 //!     ("cycles", "cycles"),
@@ -103,44 +110,80 @@
 //!     ("'t':kW", "{t:k}:W"),
 //!     ("cycles:De", "cycles:De"),
 //! ] {
-//!     let groups = parse_list(text)?;
+//!     let groups = parse_list(text, &NoNames)?;
 //!     assert_eq!(groups.len(), 1);
 //!     assert_eq!(groups[0].to_string(), displayed);
-//!     assert_eq!(parse_list(displayed)?, groups);
+//!     assert_eq!(parse_list(displayed, &NoNames)?, groups);
 //! }
 //! # Ok::<(), quipu_hal::Error>(())
 //! ```
 
-use std::str::FromStr;
+#![forbid(unsafe_code)]
 
 #[cfg(doc)]
-use crate::{Breakpoint, CacheEvent, Hardware, PmuEvent, RawEvent, Software};
-use crate::{Error, Event, EventSpec, GroupSpec, Result};
+use quipu_hal::{Breakpoint, CacheEvent, Hardware, PmuEvent, RawEvent, Software};
+use quipu_hal::{Event, EventSpec, GroupSpec, Result};
 
 mod cpu_list;
 mod cursor;
-mod display;
+mod description;
 mod event;
+mod generalized;
 mod group;
+mod label;
 mod modifiers;
 mod names;
 mod nearest;
+mod parsed;
 mod probe;
 mod quoted;
+mod settings;
 
 pub use cpu_list::parse_cpu_list;
-pub use names::{Generalized, generalized};
+pub use description::describe;
+pub use generalized::{Generalized, generalized};
+pub use label::Label;
+pub use names::{EventNames, NoNames};
 pub use nearest::{nearest, nearest_of};
+pub use parsed::{Parsed, ParsedGroup};
+pub use settings::Settings;
 
 use cursor::{Cursor, Fault};
 use modifiers::Modifiers;
 
-/// Reads a list of events and groups, separated by commas: what follows `-e`.
+/// Parses a list of events and groups, separated by commas: what follows `-e`.
 ///
 /// A lone event gives a group of one. Commas within slashes, braces and quotes do not separate.
 ///
 /// ```
-/// let groups = quipu_hal::text::parse_list("cycles:D,{branches,branch-misses}:u,cs")?;
+/// use quipu_text::{NoNames, parse};
+///
+/// let groups = parse("cycles/period=1000/u,{branches,branch-misses}:k", &NoNames)?;
+/// let cycles = &groups[0].members[0];
+/// assert_eq!(cycles.spec.to_string(), "cycles:u");
+/// assert_eq!(cycles.settings.period, Some(1000));
+/// assert_eq!(cycles.as_written, "cycles/period=1000/u");
+/// assert_eq!(groups[1].members[1].as_written, "branch-misses");
+/// assert_eq!(groups[1].modifiers, "k");
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+///
+/// # Errors
+/// [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration) for malformed text: the
+/// [reason](quipu_hal::Error::reason) says at which character, and what was expected there. That of
+/// [`EventNames::tracepoints`] for a pattern.
+pub fn parse<'t>(text: &'t str, names: &dyn EventNames) -> Result<Vec<ParsedGroup<'t>>> {
+    let mut cursor = Cursor::new(text, names);
+    cursor.takes_settings = true;
+    list(cursor, text, names)
+}
+
+/// Parses a list as [`parse`] does, of events without [`Settings`], and returns the groups alone.
+///
+/// ```
+/// use quipu_text::{NoNames, parse_list};
+///
+/// let groups = parse_list("cycles:D,{branches,branch-misses}:u,cs", &NoNames)?;
 /// let sizes: Vec<_> = groups.iter().map(|group| group.members.len()).collect();
 /// assert_eq!(sizes, [1, 2, 1]);
 /// assert!(groups[0].attributes.pinned);
@@ -148,46 +191,38 @@ use modifiers::Modifiers;
 /// ```
 ///
 /// # Errors
-/// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text: the
-/// [reason](Error::reason) says at which character, and what was expected there.
-pub fn parse_list(text: &str) -> Result<Vec<GroupSpec>> {
-    parse_list_with(text, &|_| false)
+/// As [`parse`], and for settings.
+pub fn parse_list(text: &str, names: &dyn EventNames) -> Result<Vec<GroupSpec>> {
+    let groups = list(Cursor::new(text, names), text, names)?;
+    Ok(groups.into_iter().map(GroupSpec::from).collect())
 }
 
-/// Reads a list as [`parse_list`] does, where unit masks come before modifiers of their letters:
-/// `ends_in_mask` returns true for a name whose last part is one.
-///
-/// ```
-/// use quipu_hal::{Event, text};
-///
-/// let groups = text::parse_list_with("L2_LD:I", &|name| name == "L2_LD:I")?;
-/// assert_eq!(groups[0].members[0].event, Event::Named("L2_LD:I".into()));
-/// // Without that, I is the modifier: not while the CPU idles.
-/// let groups = text::parse_list("L2_LD:I")?;
-/// assert_eq!(groups[0].members[0].event, Event::Named("L2_LD".into()));
-/// # Ok::<(), quipu_hal::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`parse_list`].
-pub fn parse_list_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<Vec<GroupSpec>> {
-    Cursor::with_masks(text, ends_in_mask)
-        .take_list()
-        .map_err(|fault| fault.into_error(text, "a list of events"))
+fn list<'t>(
+    mut cursor: Cursor<'t, '_>,
+    text: &str,
+    names: &dyn EventNames,
+) -> Result<Vec<ParsedGroup<'t>>> {
+    let read = cursor.take_list();
+    let read = read.map_err(|fault| fault.into_error(text, "a list of events"))?;
+    let mut groups = Vec::with_capacity(read.len());
+    for group in read {
+        group.add_to(&mut groups, names)?;
+    }
+    Ok(groups)
 }
 
-/// Reads an event with its modifiers, as [`parse_list_with`] reads a list.
+/// Parses an event with its modifiers.
 ///
 /// # Errors
-/// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text, and for
-/// the modifiers `D` and `e`, which a [`GroupSpec`] holds.
-pub fn parse_event_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Result<EventSpec> {
+/// [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration) for malformed text, for settings, and for
+/// the modifiers of groups, `D`, `e`, `W` and `S`.
+pub fn parse_spec(text: &str, names: &dyn EventNames) -> Result<EventSpec> {
     let read = || {
-        let (event, modifiers) = take_only_event(&mut Cursor::with_masks(text, ends_in_mask))?;
+        let (event, modifiers) = take_only_event(&mut Cursor::new(text, names))?;
         if let Some(at) = modifiers.at
-            && (modifiers.pinned || modifiers.exclusive)
+            && modifiers.are_of_group()
         {
-            return Err(Fault::new(at, "modifiers D and e belong to a group")
+            return Err(Fault::new(at, "modifiers D, e, W and S belong to a group")
                 .with_hint("read it as a GroupSpec: a lone event is a group of one"));
         }
         let mut spec = EventSpec::new(event);
@@ -197,67 +232,37 @@ pub fn parse_event_with(text: &str, ends_in_mask: &dyn Fn(&str) -> bool) -> Resu
     read().map_err(|fault: Fault| fault.into_error(text, "an event"))
 }
 
-impl FromStr for Event {
-    type Err = Error;
-
-    /// Reads an event without modifiers; see [`text`](crate::text).
-    ///
-    /// # Errors
-    /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text.
-    fn from_str(text: &str) -> Result<Self> {
-        let read = || {
-            let (event, modifiers) = take_only_event(&mut Cursor::new(text))?;
-            match modifiers.at {
-                None => Ok(event),
-                Some(at) => Err(Fault::new(at, "modifiers, where only an event is expected")
-                    .with_hint("an event with modifiers is an EventSpec")),
-            }
-        };
-        read().map_err(|fault| fault.into_error(text, "an event"))
-    }
-}
-
-impl FromStr for EventSpec {
-    type Err = Error;
-
-    /// Reads an event with its modifiers; see [`text`](crate::text).
-    ///
-    /// # Errors
-    /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text, and for
-    /// the modifiers `D` and `e`, which a [`GroupSpec`] holds.
-    fn from_str(text: &str) -> Result<Self> {
-        parse_event_with(text, &|_| false)
-    }
-}
-
-impl FromStr for GroupSpec {
-    type Err = Error;
-
-    /// Reads a group in braces, or a lone event as a group of one; see [`text`](crate::text).
-    ///
-    /// # Errors
-    /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) for malformed text.
-    fn from_str(text: &str) -> Result<Self> {
-        let mut cursor = Cursor::new(text);
-        cursor
-            .take_group()
-            .and_then(|group| match cursor.peek() {
-                None => Ok(group),
-                Some(_) => Err(cursor
-                    .unexpected("the end of the group")
-                    .with_hint("several groups are read by text::parse_list")),
-            })
-            .map_err(|fault| fault.into_error(text, "a group"))
-    }
+/// Parses an event without modifiers.
+///
+/// ```
+/// use quipu_hal::Hardware;
+///
+/// assert_eq!(quipu_text::parse_event("cpu-cycles")?, Hardware::Cycles.into());
+/// assert!(quipu_text::parse_event("cycles:u").is_err());
+/// # Ok::<(), quipu_hal::Error>(())
+/// ```
+///
+/// # Errors
+/// [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration) for malformed text, settings and modifiers.
+pub fn parse_event(text: &str) -> Result<Event> {
+    let read = || {
+        let (event, modifiers) = take_only_event(&mut Cursor::new(text, &NoNames))?;
+        match modifiers.at {
+            None => Ok(event),
+            Some(at) => Err(Fault::new(at, "modifiers, where only an event is expected")
+                .with_hint("an event with modifiers is an EventSpec: parse_spec")),
+        }
+    };
+    read().map_err(|fault| fault.into_error(text, "an event"))
 }
 
 /// Reads one event with nothing but space around it.
-fn take_only_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault> {
+fn take_only_event(cursor: &mut Cursor<'_, '_>) -> Result<(Event, Modifiers), Fault> {
     cursor.skip_space();
     if cursor.peek() == Some('{') {
         return Err(cursor
             .expected("an event")
-            .with_hint("a group is read as a GroupSpec"));
+            .with_hint("a group is a GroupSpec: parse_list"));
     }
     let event = cursor.take_event()?;
     cursor.skip_space();
@@ -265,7 +270,7 @@ fn take_only_event(cursor: &mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>
         None => Ok(event),
         Some(',') => Err(cursor
             .expected("the end of the event")
-            .with_hint("several events are read by text::parse_list")),
+            .with_hint("several events are read by parse_list")),
         Some(_) => Err(cursor.unexpected("the end of the event")),
     }
 }

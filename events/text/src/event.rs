@@ -1,23 +1,26 @@
 //! Reading one event.
 
-use crate::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermValue};
+use quipu_hal::words::{
+    are_levels, are_modifiers, begins_name, consists_of, has_mask, is_name, is_number, is_part,
+    is_plain_value, is_tracepoint, is_value, raw_digits,
+};
+use quipu_hal::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermValue};
 
-use super::cursor::{Cursor, Fault};
-use super::modifiers::{Modifiers, looks_like_modifiers};
-use super::names::generalized_from_name;
-use super::quoted::{consists_of, is_name, is_one_of, is_part, is_value};
+use crate::cursor::{Cursor, Fault};
+use crate::modifiers::Modifiers;
+use crate::settings::Settings;
 
 const QUOTE: &str = "put a name with such a character in single quotes";
 
 /// Length that `perf` and this module assume when none is given.
 const DEFAULT_LEN: u8 = 4;
 
-impl Cursor<'_> {
+impl Cursor<'_, '_> {
     /// Reads an event and its modifiers.
-    pub(super) fn take_event(&mut self) -> Result<(Event, Modifiers), Fault> {
+    pub(crate) fn take_event(&mut self) -> Result<(Event, Modifiers), Fault> {
         if let Some(name) = self.take_quoted()? {
             return if self.eat('/') {
-                self.take_pmu(name)
+                self.take_pmu(&name, None)
             } else {
                 Ok((Event::Named(name), Modifiers::after_colon(self)?))
             };
@@ -49,15 +52,21 @@ impl Cursor<'_> {
             )
             .with_hint(QUOTE)),
             None if word == "raw" => self.take_raw(),
-            None => self.take_pmu(word.to_owned()),
+            None => {
+                let known = match Event::generalized(word) {
+                    Some(event) => Some(event),
+                    None => raw_bits(word, at)?.map(Event::from),
+                };
+                self.take_pmu(word, known)
+            }
         }
     }
 
     /// The fault of finding something else than `what`, perhaps because it is part of a name.
-    pub(super) fn unexpected(&self, what: &str) -> Fault {
+    pub(crate) fn unexpected(&self, what: &str) -> Fault {
         let fault = self.expected(what);
         match self.peek() {
-            Some(c) if !is_one_of(",{}/'", c) => fault.with_hint(QUOTE),
+            Some(c) if !",{}/'".contains(c) => fault.with_hint(QUOTE),
             _ => fault,
         }
     }
@@ -73,9 +82,9 @@ impl Cursor<'_> {
             Some(colon) => (&word[..colon], Some(&word[colon + 1..])),
             None => (word, None),
         };
-        let known = match generalized_from_name(first) {
+        let known = match Event::generalized(first) {
             // Native events are called L1D and ITLB too, and they have unit masks.
-            Some(Event::Cache(_)) if after.is_some_and(|after| self.has_mask(word, after)) => None,
+            Some(Event::Cache(_)) if has_mask(word) || self.ends_in_mask(word) => None,
             Some(event) => Some(event),
             None => raw_bits(first, at)?.map(Event::from),
         };
@@ -87,14 +96,14 @@ impl Cursor<'_> {
             };
             return Ok((event, modifiers));
         }
-        let (name, modifiers) = match split_last(word) {
+        let (name, modifiers) = match word.rsplit_once(':') {
             _ if self.ends_in_mask(word) => (word, Modifiers::NONE),
-            Some((name, letters)) if letters.is_empty() || looks_like_modifiers(letters) => {
+            Some((name, letters)) if letters.is_empty() || are_modifiers(letters) => {
                 let letters_at = at + name.len() + 1;
                 let modifiers = Modifiers::read(letters, letters_at)
                     .map_err(|fault| fault.with_hint(quote_hint(word)))?;
-                if let Some((_, more)) = split_last(name)
-                    && looks_like_modifiers(more)
+                if let Some((_, more)) = name.rsplit_once(':')
+                    && are_modifiers(more)
                     && !self.ends_in_mask(name)
                 {
                     return Err(Fault::new(
@@ -112,16 +121,6 @@ impl Cursor<'_> {
         check_name(name, at)?;
         let (name, modifiers) = levels_within(name, modifiers, at)?;
         Ok((Event::Named(name), modifiers))
-    }
-
-    /// Returns true if one of the parts after a cache's name is a unit mask: it is known as one, or is made of
-    /// other letters than modifiers are.
-    fn has_mask(&self, word: &str, after: &str) -> bool {
-        let no_modifiers = |part: &str| !part.is_empty() && !looks_like_modifiers(part);
-        let is_word =
-            |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.len() > 1;
-        let native = !word.contains('-') && after.split(':').any(|p| no_modifiers(p) && is_word(p));
-        native || self.ends_in_mask(word)
     }
 
     /// Reads a tracepoint after its prefix.
@@ -142,18 +141,19 @@ impl Cursor<'_> {
     fn take_condition(&mut self) -> Result<Modifiers, Fault> {
         let at = self.at();
         let mut condition = None;
-        self.take_terms(&mut |at, Term { name, value }| match value {
+        let settings = self.take_terms(&mut |at, Term { name, value }| match value {
             Some(TermValue::Text(text)) if name == "filter" => {
                 condition = Some(text);
                 Ok(())
             }
             _ => Err(Fault::new(
                 at,
-                "a tracepoint takes filter='CONDITION' between slashes, and nothing else",
+                "a tracepoint takes filter='CONDITION' between slashes, name, period and freq",
             )),
         })?;
         let mut modifiers = Modifiers::after_slash(self)?;
         modifiers.condition = condition;
+        modifiers.settings = settings;
         modifiers.at = modifiers.at.or(Some(at));
         Ok(modifiers)
     }
@@ -195,21 +195,30 @@ impl Cursor<'_> {
         Ok((breakpoint.into(), modifiers))
     }
 
-    /// Reads the terms of a PMU's event, the second slash, and modifiers.
-    fn take_pmu(&mut self, pmu: String) -> Result<(Event, Modifiers), Fault> {
+    /// Reads the terms of a PMU's event, the second slash, and modifiers. An event that is `known` by the word before the
+    /// slashes is meant where these hold settings alone.
+    fn take_pmu(&mut self, word: &str, known: Option<Event>) -> Result<(Event, Modifiers), Fault> {
         let mut terms = Vec::new();
-        self.take_terms(&mut |_, term| {
+        let settings = self.take_terms(&mut |_, term| {
             terms.push(term);
             Ok(())
         })?;
-        let modifiers = Modifiers::after_slash(self)?;
-        Ok((PmuEvent { pmu, terms }.into(), modifiers))
+        let mut modifiers = Modifiers::after_slash(self)?;
+        let has_settings = settings != Settings::NONE;
+        modifiers.settings = settings;
+        match known {
+            Some(event) if terms.is_empty() && has_settings => Ok((event, modifiers)),
+            _ => {
+                let pmu = word.to_owned();
+                Ok((PmuEvent { pmu, terms }.into(), modifiers))
+            }
+        }
     }
 
     /// Reads the words of a raw event, the second slash, and modifiers.
     fn take_raw(&mut self) -> Result<(Event, Modifiers), Fault> {
         let mut words = [None; 4];
-        self.take_terms(&mut |at, Term { name, value }| {
+        let settings = self.take_terms(&mut |at, Term { name, value }| {
             let index = match name.as_str() {
                 "config" => 0,
                 "config1" => 1,
@@ -229,33 +238,32 @@ impl Cursor<'_> {
                 None => Ok(()),
             }
         })?;
-        let modifiers = Modifiers::after_slash(self)?;
-        let [config, config1, config2, config3] = words.map(Option::unwrap_or_default);
-        let raw = RawEvent {
-            config,
-            config1,
-            config2,
-            config3,
-        };
+        let mut modifiers = Modifiers::after_slash(self)?;
+        modifiers.settings = settings;
+        let [config, extra @ ..] = words.map(Option::unwrap_or_default);
+        let raw = RawEvent::new(config).with_extra(extra);
         Ok((raw.into(), modifiers))
     }
 
-    /// Reads terms up to and past the second slash, giving each with its place to `each`.
+    /// Reads terms up to and past the second slash, giving each with its place to `each`, and returns the settings.
     fn take_terms(
         &mut self,
         each: &mut dyn FnMut(usize, Term) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Settings, Fault> {
+        let mut settings = Settings::NONE;
         self.skip_space();
         if self.eat('/') {
-            return Ok(());
+            return Ok(settings);
         }
         loop {
             self.skip_space();
             let at = self.at();
-            each(at, self.take_term()?)?;
+            if !self.take_setting(&mut settings)? {
+                each(at, self.take_term()?)?;
+            }
             self.skip_space();
             if self.eat('/') {
-                return Ok(());
+                return Ok(settings);
             }
             if !self.eat(',') {
                 return Err(self.expected("',' and another term, or '/'"));
@@ -285,7 +293,7 @@ impl Cursor<'_> {
     }
 
     /// Reads quoted text, or a word of these characters.
-    pub(super) fn take_text(
+    pub(crate) fn take_text(
         &mut self,
         allowed: fn(char) -> bool,
         what: &str,
@@ -299,7 +307,7 @@ impl Cursor<'_> {
         }
     }
 
-    pub(super) fn take_number(&mut self, what: &str) -> Result<u64, Fault> {
+    pub(crate) fn take_number(&mut self, what: &str) -> Result<u64, Fault> {
         let at = self.at();
         match self.take_while(|c| c.is_ascii_alphanumeric()) {
             "" => Err(self.expected(what)),
@@ -309,7 +317,7 @@ impl Cursor<'_> {
 }
 
 /// Reads what follows a word and its colon.
-type Taker = fn(&mut Cursor<'_>) -> Result<(Event, Modifiers), Fault>;
+type Taker = fn(&mut Cursor<'_, '_>) -> Result<(Event, Modifiers), Fault>;
 
 /// Returns the reader of the events that begin with a word and a colon, where these are none of its name.
 fn taker(word: &str) -> Option<Taker> {
@@ -324,15 +332,9 @@ fn taker(word: &str) -> Option<Taker> {
     })
 }
 
-/// Splits text at its last colon.
-fn split_last(text: &str) -> Option<(&str, &str)> {
-    text.rsplit_once(':')
-}
-
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:
 /// `EVENT:u:cmask=2` is `EVENT:cmask=2`, counted in user mode.
 fn levels_within(name: &str, after: Modifiers, at: usize) -> Result<(String, Modifiers), Fault> {
-    let are_levels = |part: &str| consists_of(part, |c| is_one_of("ukh", c));
     let mut found: Option<(&str, usize)> = None;
     let mut part_at = at;
     for (i, part) in name.split(':').enumerate() {
@@ -379,43 +381,28 @@ fn quote_hint(word: &str) -> String {
 
 /// Refuses words that cannot be a name.
 fn check_name(name: &str, at: usize) -> Result<(), Fault> {
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
-        let reason = "expected an event, whose name starts with a letter, a digit or '_'";
-        return Err(Fault::new(at, reason));
-    }
     let first = name.split(':').next().unwrap_or_default();
-    let hexadecimal = first.strip_prefix("0x").unwrap_or_default();
-    if consists_of(first, |c| c.is_ascii_digit())
-        || consists_of(hexadecimal, |c| c.is_ascii_hexdigit())
-    {
+    if is_number(first) {
         return Err(Fault::new(at, "expected an event, found a number")
             .with_hint("raw bits are written r01c0 or raw/config=0x1c0/"));
+    }
+    if !begins_name(name) {
+        let reason = "expected an event, whose name starts with a letter, a digit or '_'";
+        return Err(Fault::new(at, reason));
     }
     Ok(())
 }
 
 /// The raw event that `r` and hexadecimal digits mean.
 fn raw_bits(word: &str, at: usize) -> Result<Option<RawEvent>, Fault> {
-    let Some(digits) = word.strip_prefix('r') else {
+    let Some(digits) = raw_digits(word) else {
         return Ok(None);
     };
-    let digits = digits.strip_prefix("0x").unwrap_or(digits);
-    if !consists_of(digits, |c| c.is_ascii_hexdigit()) {
-        return Ok(None);
-    }
     match bits_of(digits, 16) {
         Some(config) => Ok(Some(RawEvent::new(config))),
         None => Err(Fault::new(at, "raw event of more than 64 bits")
             .with_hint("if it is a name, put it in single quotes")),
     }
-}
-
-/// Returns true if a word is the name of a tracepoint without `tracepoint:` before it.
-pub(super) fn is_tracepoint(word: &str) -> bool {
-    let is_identifier =
-        |text: &str| consists_of(text, |c| c.is_ascii_alphanumeric() || is_one_of("_-.", c));
-    word.split_once(':')
-        .is_some_and(|(system, name)| is_identifier(system) && is_identifier(name))
 }
 
 fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
@@ -424,11 +411,6 @@ fn access_from_letters(letters: &str) -> Option<BreakpointAccess> {
         .copied()
         .find(|access| access.letters() == letters)
         .or((letters == "wr").then_some(BreakpointAccess::ReadWrite))
-}
-
-/// Returns true if text stands as the value of a term without quotes.
-pub(super) fn is_plain_value(text: &str) -> bool {
-    consists_of(text, is_value) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The value that an unquoted word means: a number if it starts with a digit.
@@ -457,6 +439,6 @@ fn number(word: &str, at: usize) -> Result<u64, Fault> {
 }
 
 /// Returns the number that digits mean; `None` if it has more than 64 bits.
-pub(super) fn bits_of(digits: &str, radix: u32) -> Option<u64> {
+pub(crate) fn bits_of(digits: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }

@@ -1,0 +1,5 @@
+//! Tests of the public interface.
+
+mod text;
+mod text_properties;
+mod written;

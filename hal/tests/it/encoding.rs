@@ -1,0 +1,45 @@
+//! Encodings: the bits of each field.
+
+use quipu_hal::{Armv8Event, FixedCounter, P5Function, X86Select};
+
+#[test]
+fn both_functions_share_one_register() {
+    let hits = P5Function::new(0x29).with_flags(P5Function::USER | P5Function::KERNEL);
+    let stalls = P5Function::new(0x19).with_flags(P5Function::USER | P5Function::CLOCKS);
+    assert_eq!((hits.0, stalls.0), (0xe9, 0x199));
+    assert_eq!(P5Function::cesr(hits, stalls), 0x0199_00e9);
+    assert_eq!(hits.event(), 0x29);
+}
+
+#[test]
+fn each_counter_has_four_bits() {
+    let cycles = FixedCounter {
+        index: 1,
+        control: FixedCounter::USER | FixedCounter::KERNEL,
+    };
+    assert_eq!(cycles.control_bits(), 0x30);
+}
+
+#[test]
+fn filters_sit_above_the_event_number() {
+    let event = Armv8Event::new(0x8031).with_flags(Armv8Event::EXCLUDE_EL1 | 0xff);
+    assert_eq!(event.0, 0x8000_8031);
+    assert_eq!(event.event(), 0x8031);
+}
+
+#[test]
+fn fields_sit_where_the_manuals_put_them() {
+    let amd = X86Select::new(0x1c7, 0x02).with_flags(X86Select::USER | X86Select::ENABLE);
+    assert_eq!(amd.select, 0x1_0041_02c7);
+    assert_eq!((amd.event(), amd.unit_mask()), (0x1c7, 0x02));
+    let intel = X86Select::new(0xa3, 0x04)
+        .with_counter_mask(4)
+        .with_flags(X86Select::KERNEL | X86Select::INVERT);
+    assert_eq!(intel.select, 0x0482_04a3);
+    assert_eq!(intel.counter_mask(), 4);
+    assert_eq!(
+        intel.clone().with_second_unit_mask(3).select,
+        0x300_0482_04a3
+    );
+    assert_eq!(intel.with_counter_mask(0xff).select, 0xff82_04a3);
+}
