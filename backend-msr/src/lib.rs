@@ -7,7 +7,6 @@ mod guard;
 mod journal;
 mod layout;
 mod pmu;
-mod probe;
 pub mod sim;
 
 #[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
