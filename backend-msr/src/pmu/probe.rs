@@ -2,16 +2,16 @@
 
 use quipu_hal::{Encoding, Error, FixedCounter, Result};
 
+use super::registers::{CpuCounters, SavedRegisters};
 use crate::MsrBus;
 use crate::layout::{Counter, unusable};
-use crate::pmu::{CpuCounters, SavedRegisters};
 
 /// A value that no counter has by chance, and that any width holds without its sign.
 const PATTERN: u64 = 0x2a5a_5a5a;
 
 /// Writes one counter and lets it count for a moment: `pulse`, which occurs whenever a CPU executes,
 /// or the event of a fixed counter.
-pub(crate) fn probe<B: MsrBus>(
+pub(super) fn probe<B: MsrBus>(
     registers: &CpuCounters<'_, B>,
     taken: &mut SavedRegisters,
     pulse: &Encoding,
@@ -56,7 +56,7 @@ pub(crate) fn probe<B: MsrBus>(
 }
 
 /// Returns the error of counters that exist and do not count.
-pub(crate) fn dead(what: &str) -> Error {
+pub(super) fn dead(what: &str) -> Error {
     unusable()
         .with_reason(format!(
             "the counters do not work: {what}, as in a virtual machine without them"
