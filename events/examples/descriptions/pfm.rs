@@ -72,8 +72,8 @@ const TABLES: [(&str, &str, &[&str]); 42] = [
     ),
     (
         "amd-zen6",
-        "amd64_events_fam1ah_zen5.h",
-        &["amd64_fam1ah_zen5_pe"],
+        "amd64_events_fam1ah_zen6.h",
+        &["amd64_fam1ah_zen6_pe"],
     ),
     ("apm-xgene", "arm_xgene_events.h", &["arm_xgene_pe"]),
     (
