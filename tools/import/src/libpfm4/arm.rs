@@ -9,7 +9,7 @@ use std::path::Path;
 use quipu_events::{CpuTable, Database};
 use serde_json::Value;
 
-use crate::events::Event;
+use super::events::Event;
 
 /// Arm's own CPUs by the names of their files.
 const OF_ARM: [&str; 14] = [
@@ -72,6 +72,7 @@ const OF_OTHERS: [Vendors; 4] = [
 /// Writes the tables; `arm` is a tree of github.com/ARM-software/data, and `table` reads one of libpfm4's.
 pub(crate) fn write(
     arm: &Path,
+    to: &Path,
     table: impl Fn(&str, &str) -> Result<Vec<Event>, Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     let common = Database::embedded().cpu("arm-armv8")?;
@@ -99,6 +100,7 @@ pub(crate) fn write(
             &source,
             &events,
             &common,
+            to,
         )?;
     }
     for (id, name, parts, header, array) in OF_OTHERS {
@@ -110,7 +112,7 @@ pub(crate) fn write(
                 .or_insert(u64::from_str_radix(code, 16)?);
         }
         let source = format!("libpfm4, lib/events/{header}");
-        write_one(id, name, parts, &source, &events, &common)?;
+        write_one(id, name, parts, &source, &events, &common, to)?;
     }
     Ok(())
 }
@@ -122,13 +124,14 @@ fn write_one(
     source: &str,
     events: &BTreeMap<String, u64>,
     common: &CpuTable,
+    to: &Path,
 ) -> Result<(), Box<dyn Error>> {
     let rule = |(implementer, part): &(u8, u16)| {
         format!("{{ implementer = {implementer:#04x}, part = {part:#05x} }}")
     };
     let rules: Vec<String> = parts.iter().map(rule).collect();
     let mut text = format!(
-        "# Written by the example `libpfm4` from {source}; generalized events and presets are those\n\
+        "# Written by `quipu-import arm` from {source}; generalized events and presets are those\n\
          # of arm-armv8 that the list has the event of. Absent means absent from that list.\n\n\
          [[cpu]]\nid = \"{id}\"\nname = \"{name}\"\nscheme = \"armv8\"\nmatch = [{}]\n\
          backends = {{ linux = [\"linux\"] }}\nsource = \"{source}\"\n\n[cpu.generalized]\n",
@@ -160,5 +163,5 @@ fn write_one(
             )
         };
     }
-    Ok(fs::write(format!("db/{id}.toml"), text)?)
+    Ok(fs::write(to.join(format!("{id}.toml")), text)?)
 }

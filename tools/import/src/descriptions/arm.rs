@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::Sentences;
+use super::Sentences;
 
 /// The lists of the architectural events, which CPUs of any vendor have.
 const ARCHITECTURAL: [&str; 2] = ["common_armv9", "common_armv8"];

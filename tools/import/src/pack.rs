@@ -9,16 +9,16 @@ use quipu_events_format::{
     DescriptionFiles, Diagnostic, Layer, NoBase, compile_metrics, compile_uncore,
 };
 
-/// A file of [tables](tables): its name, and its bytes.
-type Named = (&'static str, Vec<u8>);
+/// A file of tables: its name, and its bytes.
+pub type Packed = (&'static str, Vec<u8>);
 
 /// Returns the tables with the names of their files: of `db/*.toml` and `db/aliases/*.toml`, of `db/uncore/*.toml`, of
 /// `db/metrics/*.toml`, and the sentences of `db/descriptions/*.toml`, which the first two refer to. `package` is the
-/// directory of this package.
+/// directory of `quipu-events`.
 ///
 /// # Errors
 /// Every finding in a file, with its location.
-pub(crate) fn tables(package: &Path) -> Result<[Named; 4], Box<dyn Error>> {
+pub fn tables(package: &Path) -> Result<[Packed; 4], Box<dyn Error>> {
     let files = read(package, &["db/descriptions"])?;
     let descriptions = DescriptionFiles::read(&borrowed(&files)).map_err(|found| lines(&found))?;
     let files = read(package, &["db", "db/aliases"])?;

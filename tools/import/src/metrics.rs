@@ -1,14 +1,13 @@
 //! Writes `events/db/metrics/intel.toml`: levels 1 and 2 of Intel's top-down analysis, from intel/perfmon.
 //!
-//! `cargo run -p quipu-events --example metrics PERFMON` takes a source tree of github.com/intel/perfmon. Each formula is
-//! written with the events in the places of its letters, and where hyper-threading matters once for either state. What
+//! Each formula is written with the events in the places of its letters, and where hyper-threading matters once for either state. What
 //! several CPUs have in common is written once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use serde_json::Value;
 
@@ -75,12 +74,11 @@ const SKYMONT: &[(&str, &str)] = &[
 /// Intel's groups of the levels, and perf's names of them.
 const LEVELS: [(&str, &str); 2] = [("TmaL1", "TopdownL1"), ("TmaL2", "TopdownL2")];
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let source = env::args().nth(1).ok_or("PERFMON")?;
+/// Writes the file from a source tree of github.com/intel/perfmon.
+pub(crate) fn write(perfmon: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     let mut tables: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (cpu, file) in CPUS {
-        let list: Value =
-            serde_json::from_str(&fs::read_to_string(Path::new(&source).join(file))?)?;
+        let list: Value = serde_json::from_str(&fs::read_to_string(perfmon.join(file))?)?;
         let mut text = String::new();
         for row in list["Metrics"].as_array().into_iter().flatten() {
             text += &metric(row).unwrap_or_default();
@@ -95,14 +93,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         tables.entry(text).or_default().push(cpu);
     }
     let mut file = String::from(
-        "# Written by the example `metrics` from intel/perfmon; NOTICE has its revision and licence.\n",
+        "# Written by `quipu-import metrics` from intel/perfmon; NOTICE has its revision and licence.\n",
     );
     for (text, cpus) in tables {
         let cpus: Vec<String> = cpus.iter().map(|cpu| format!("\"{cpu}\"")).collect();
         let _ = write!(file, "\n[[metrics]]\ncpus = [{}]\n{text}", cpus.join(", "));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("db/metrics/intel.toml");
-    Ok(fs::write(path, file)?)
+    Ok(fs::write(to, file)?)
 }
 
 /// Returns a metric of the two levels as a table; `None` for others.

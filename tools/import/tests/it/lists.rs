@@ -1,7 +1,7 @@
 //! Importing vendors' lists.
 
-use quipu_events::import::{Format, import};
 use quipu_events::{Database, check_text};
+use quipu_import::lists::{Format, import};
 
 const INTEL: &str = r#"{ "Header": {}, "Events": [
  { "EventCode": "0x00", "UMask": "0x01", "EventName": "INST_RETIRED.ANY", "Counter": "Fixed counter 0",
@@ -313,4 +313,41 @@ fn files_of_another_form_are_refused_by_name() {
     let junk = r#"[ 1, null, {}, { "EventName": "A", "EventCode": "x", "UMask": [] } ]"#;
     let imported = import(Format::IntelPerfmon, &[("junk.json", junk)]).unwrap();
     assert_eq!(imported.events, 0);
+}
+
+#[test]
+fn a_list_becomes_terms_and_tells_what_it_leaves_out() {
+    let linux = r#"[
+        { "EventName": "UNC_Q_A", "EventCode": "0x2", "UMask": "0x8", "Unit": "QPI", "PerPkg": "1" },
+        { "EventName": "UNC_U_A", "EventCode": "0x2", "Unit": "UBOX" },
+        { "EventName": "X.Y", "Unit": "L3PMC", "EventCode": "0x9a", "ThreadMask": "0x3", "ScaleUnit": "64Bytes" },
+        { "EventName": "F", "Unit": "IIO", "EventCode": "0x83", "PortMask": "0x01", "FCMask": "0x0", "Filter": "ch_mask=0x1f" },
+        { "EventName": "INST", "EventCode": "0xc0" },
+        { "MetricName": "m", "Unit": "QPI", "MetricExpr": "UNC_Q_A / 2" },
+        { "EventName": "ODD", "Unit": "QPI", "EventCode": "0x1", "NewKey": "1" },
+        { "EventName": "unc_q_a", "EventCode": "0x3", "Unit": "QPI" },
+        { "EventName": "unc_u_a", "EventCode": "0x2", "Unit": "UBOX" }
+    ]"#;
+    let intel = r#"{ "Events": [
+        { "EventName": "UNC_Q_A", "EventCode": "0x2", "Unit": "QPI LL", "ExtSel": "1" },
+        { "EventName": "UNC_U_A", "EventCode": "0x2", "Unit": "UBOX", "ExtSel": "1" }
+    ] }"#;
+    let files = [("uncore.json", linux), ("own.json", intel)];
+    let imported = import(Format::LinuxUncore, &files).unwrap();
+    assert_eq!(
+        imported.text,
+        "[uncore.pmus.amd_l3]\n\
+         \"X.Y\" = { terms = \"event=0x9a,threadmask=0x03\", scale-unit = \"64Bytes\" }\n\
+         \n[uncore.pmus.uncore_iio]\nF = \"event=0x83,ch_mask=0x1f\"\n\
+         \n[uncore.pmus.uncore_qpi]\nUNC_Q_A = \"event=0x102,umask=0x08\"\n\
+         \n[uncore.pmus.uncore_ubox]\nUNC_U_A = \"event=0x02\"\n"
+    );
+    assert_eq!(imported.events, 4);
+    assert_eq!(
+        imported.left_out,
+        [
+            "ODD: the key NewKey is not known",
+            "unc_q_a: it is uncore_qpi \"event=0x103\", and already uncore_qpi \"event=0x102,umask=0x08\"",
+        ]
+    );
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use crate::Sentences;
+use super::Sentences;
 use crate::c_tables::{Structure, Tables, Token, text};
 
 /// The shifts that headers take from others of libpfm4's files.
@@ -72,8 +72,8 @@ const TABLES: [(&str, &str, &[&str]); 42] = [
     ),
     (
         "amd-zen6",
-        "amd64_events_fam1ah_zen5.h",
-        &["amd64_fam1ah_zen5_pe"],
+        "amd64_events_fam1ah_zen6.h",
+        &["amd64_fam1ah_zen6_pe"],
     ),
     ("apm-xgene", "arm_xgene_events.h", &["arm_xgene_pe"]),
     (
@@ -177,7 +177,7 @@ fn add(tables: &Tables, event: &Structure, by_bits: bool, sentences: &mut Senten
         [Token::Word(array)] => tables.array(array),
         _ => &[],
     };
-    let with_event = |what: String| match crate::sentence::first(description) {
+    let with_event = |what: String| match super::sentence::first(description) {
         Some(event) if !starts_alike(&what, &event) => format!("{event}: {what}"),
         _ => what,
     };

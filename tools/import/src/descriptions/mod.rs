@@ -1,15 +1,11 @@
 //! Writes `events/db/descriptions`: one sentence for each event and unit mask, and what else is said of it, from the lists that
 //! vendors publish.
 //!
-//! `cargo run -p quipu-events --example descriptions PERFMON LIBPFM4 DATA` takes source trees of
-//! github.com/intel/perfmon, libpfm4 and github.com/ARM-software/data. A name and its sentence are written once for all
-//! CPUs that have them in common; `own.toml`, beside them, is written by hand. An event without a sentence of its own
-//! takes that of another CPU of its vendor whose event has the same name and the same bits.
+//! A name and its sentence are written once for all CPUs that have them in common; `own.toml`, beside them, is written
+//! by hand. An event without a sentence of its own takes that of another CPU of its vendor whose event has the same name
+//! and the same bits.
 
 mod arm;
-#[path = "../libpfm4/c_tables.rs"]
-#[allow(dead_code, reason = "the example `libpfm4` needs all of it")]
-mod c_tables;
 mod offcore;
 mod perfmon;
 mod pfm;
@@ -18,8 +14,8 @@ mod sentence;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use quipu_events::Database;
 
@@ -78,18 +74,20 @@ struct Named {
     description: Option<Description>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let [perfmon, libpfm4, data] = &arguments[..] else {
-        return Err("PERFMON LIBPFM4 DATA".into());
-    };
+/// Writes the files of a folder from source trees of github.com/intel/perfmon, libpfm4 and github.com/ARM-software/data.
+pub(crate) fn write(
+    perfmon: &Path,
+    libpfm4: &Path,
+    data: &Path,
+    to: &Path,
+) -> Result<(), Box<dyn Error>> {
     let database = Database::embedded();
     let mut events = Vec::new();
     for cpu in database.cpus() {
         let sources = [
-            perfmon::sentences(Path::new(perfmon), &cpu.id)?,
-            arm::sentences(&Path::new(data).join("pmu"), &cpu.id)?,
-            pfm::sentences(&Path::new(libpfm4).join("lib/events"), &cpu.id)?,
+            perfmon::sentences(perfmon, &cpu.id)?,
+            arm::sentences(&data.join("pmu"), &cpu.id)?,
+            pfm::sentences(&libpfm4.join("lib/events"), &cpu.id)?,
         ];
         let by_name = |name: &str| {
             let name = name.to_ascii_uppercase();
@@ -146,7 +144,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     take_from_relatives(&mut events);
-    write(&events)
+    write_files(&events, to)
 }
 
 fn vendor(cpu: &str) -> &str {
@@ -172,7 +170,7 @@ fn take_from_relatives(events: &mut [Named]) {
 }
 
 /// Writes a file for each vendor, with a table for each set of CPUs that have sentences in common.
-fn write(events: &[Named]) -> Result<(), Box<dyn Error>> {
+fn write_files(events: &[Named], to: &Path) -> Result<(), Box<dyn Error>> {
     let mut cpus: BTreeMap<(&str, &str, &Description), BTreeSet<&str>> = BTreeMap::new();
     for event in events {
         if let Some(description) = &event.description {
@@ -196,7 +194,7 @@ fn write(events: &[Named]) -> Result<(), Box<dyn Error>> {
     let mut files: BTreeMap<&str, String> = BTreeMap::new();
     for ((vendor, set), lines) in tables {
         let file = files.entry(vendor).or_insert_with(|| {
-            "# Written by the example `descriptions`; NOTICE names the sources.\n".to_owned()
+            "# Written by `quipu-import descriptions`; NOTICE names the sources.\n".to_owned()
         });
         let set: Vec<String> = set.iter().map(|cpu| format!("\"{cpu}\"")).collect();
         let set = set.join(", ");
@@ -205,10 +203,8 @@ fn write(events: &[Named]) -> Result<(), Box<dyn Error>> {
             "\n[[descriptions]]\ncpus = [{set}]\n[descriptions.events]\n{lines}"
         );
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("db/descriptions");
-    fs::create_dir_all(&folder)?;
     for (vendor, text) in files {
-        fs::write(folder.join(format!("{vendor}.toml")), text)?;
+        fs::write(to.join(format!("{vendor}.toml")), text)?;
     }
     Ok(())
 }

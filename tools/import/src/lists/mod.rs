@@ -1,6 +1,6 @@
 //! Writes event tables from the lists that vendors publish: names, numbers, masks and constraints.
 //!
-//! No description is taken over: the example `descriptions` writes those apart. What comes out is the `[cpu.events]`
+//! No description is taken over: `quipu-import descriptions` writes those apart. What comes out is the `[cpu.events]`
 //! part of an event file, to be put under a CPU entry; `docs/event-database.md` has the commands that made the
 //! embedded tables.
 
@@ -56,7 +56,7 @@ pub struct Imported {
 /// Imports the events of one CPU from its files, `(name, text)` each.
 ///
 /// ```
-/// use quipu_events::import::{Format, import};
+/// use quipu_import::lists::{Format, import};
 ///
 /// let list = r#"[{ "EventName": "ex_ret_instr", "EventCode": "0xc0" }]"#;
 /// let imported = import(Format::LinuxPmuEvents, &[("core.json", list)])?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::Sentences;
+use super::Sentences;
 
 /// The folders of CPUs whose ids are not called like them, and what the files of their kind of core are called.
 const FOLDERS: [(&str, &str, &str); 19] = [

@@ -1,30 +1,24 @@
-//! Writes `events/db/aliases` from the tables of libpfm4: the names that it gives to the events of a CPU, for
-//! those that the CPU's own table does not resolve to the same bits.
-//!
-//! `cargo run -p quipu-events --example libpfm4 SOURCE` writes them from a source tree of libpfm4;
-//! `... SOURCE HEADER TABLE` prints one of its tables as the `[cpu.events]` of an event file, and
-//! `... --presets papi_events.csv` adds PAPI's presets to the tables, and `... --arm SOURCE DATA` writes tables of
-//! Arm CPUs, DATA being a tree of github.com/ARM-software/data.
+//! libpfm4's tables and PAPI's formulas: aliases, tables of Arm CPUs, and presets.
 
 mod arm;
-mod c_tables;
 mod events;
 mod presets;
 
 use std::error::Error;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use quipu_events::{CpuEvents, CpuTable, Database, Interface};
 use quipu_events_format::SCHEMES;
 use quipu_events_format::name::select;
 use quipu_hal::{Encoding, Event as Named, EventMap, Filter};
 
-use c_tables::Tables;
+use crate::c_tables::Tables;
+
 use events::{Event, SHIFTS, Source};
 
 /// The PMUs of libpfm4, and the CPU entries whose events they name.
-const PMUS: &str = include_str!("../../tests/it/data/libpfm4/pmus.tsv");
+const PMUS: &str = include_str!("../../../../events/tests/it/data/libpfm4/pmus.tsv");
 
 /// CPUs that PAPI has no formulas for, with those whose names of events are theirs.
 const RELATIVES: [(&str, &str); 24] = [
@@ -57,44 +51,46 @@ const RELATIVES: [(&str, &str); 24] = [
 /// The CPU entry that stands for libpfm4's table while the two are compared.
 const SCRATCH: &str = "libpfm4-table";
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let (source, table) = match &arguments[..] {
-        [mode, source, data] if mode == "--arm" => {
-            let folder = Path::new(source).join("lib/events");
-            return arm::write(Path::new(data), |header, table| {
-                read(&folder, header, table, "-")
-            });
-        }
-        [mode, papi] if mode == "--presets" => {
-            return presets::add(&fs::read_to_string(papi)?, presets_of());
-        }
-        [source] => (source, None),
-        [source, header, table] => (source, Some((header, table))),
-        _ => return Err("SOURCE [HEADER TABLE] | --presets FILE".into()),
-    };
-    let folder = Path::new(source).join("lib/events");
-    if let Some((header, table)) = table {
-        let events = read(&folder, header, table, "")?;
-        print!("[cpu.events]\n{}", in_file(events.iter(), "cpu.events"));
-        return Ok(());
-    }
-    let rows = PMUS.lines().filter(|line| !line.starts_with('#'));
-    for row in rows {
+/// Writes the aliases of each CPU into a folder, from a source tree of libpfm4.
+pub(crate) fn write_aliases(libpfm4: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    for row in rows() {
         let fields: Vec<&str> = row.split('\t').collect();
         if let [_, cpus, header, table, model] = fields[..] {
             let cpus: Vec<&str> = cpus.split(',').collect();
-            let events = read(&folder, header, table, model)?;
-            write(&cpus, &events, &format!("libpfm4, lib/events/{header}"))?;
+            let events = read(libpfm4, header, table, model)?;
+            write(&cpus, &events, &format!("libpfm4, lib/events/{header}"), to)?;
         }
     }
     Ok(())
 }
 
+/// Returns one of libpfm4's tables as the `[cpu.events]` of an event file.
+pub(crate) fn table(libpfm4: &Path, header: &str, array: &str) -> Result<String, Box<dyn Error>> {
+    let events = read(libpfm4, header, array, "")?;
+    Ok(format!(
+        "[cpu.events]\n{}",
+        in_file(events.iter(), "cpu.events")
+    ))
+}
+
+/// Writes the tables of Arm CPUs into a folder, from source trees of libpfm4 and of github.com/ARM-software/data.
+pub(crate) fn write_arm(libpfm4: &Path, data: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    arm::write(data, to, |header, table| read(libpfm4, header, table, "-"))
+}
+
+/// Adds PAPI's presets, the text of its `papi_events.csv`, to the tables in a folder.
+pub(crate) fn add_presets(papi: &str, to: &Path) -> Result<(), Box<dyn Error>> {
+    presets::add(papi, presets_of(), to)
+}
+
+/// Returns the rows of the list of PMUs.
+fn rows() -> impl Iterator<Item = &'static str> {
+    PMUS.lines().filter(|line| !line.starts_with('#'))
+}
+
 /// Returns the CPU entries with the names in PAPI's file whose formulas they take.
 fn presets_of() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let rows = PMUS.lines().filter(|line| !line.starts_with('#'));
-    let own = rows.flat_map(|row| {
+    let own = rows().flat_map(|row| {
         let (pmu, rest) = row.split_once('\t').unwrap_or((row, ""));
         let cpus = rest.split('\t').next().unwrap_or_default();
         cpus.split(',').map(move |cpu| (cpu, pmu))
@@ -102,15 +98,18 @@ fn presets_of() -> impl Iterator<Item = (&'static str, &'static str)> {
     own.chain(RELATIVES.iter().copied())
 }
 
+/// Returns the events of a table in a header of libpfm4's.
 fn read(
-    folder: &Path,
+    libpfm4: &Path,
     header: &str,
     table: &str,
     model: &str,
 ) -> Result<Vec<Event>, Box<dyn Error>> {
     let mut tables = Tables::default();
     tables.read(SHIFTS);
-    tables.read(&fs::read_to_string(folder.join(header))?);
+    tables.read(&fs::read_to_string(
+        libpfm4.join("lib/events").join(header),
+    )?);
     let source = Source {
         tables: &tables,
         model,
@@ -119,7 +118,7 @@ fn read(
 }
 
 /// Writes the aliases of some CPUs: the events that any of their own tables lacks.
-fn write(cpus: &[&str], events: &[Event], source: &str) -> Result<(), Box<dyn Error>> {
+fn write(cpus: &[&str], events: &[Event], source: &str, to: &Path) -> Result<(), Box<dyn Error>> {
     let database = Database::embedded();
     let first = cpus.first().ok_or("a row without a CPU")?;
     let scheme = database.cpu(first)?.scheme();
@@ -140,17 +139,16 @@ fn write(cpus: &[&str], events: &[Event], source: &str) -> Result<(), Box<dyn Er
         .iter()
         .filter(|event| own.iter().any(|own| lacks(own, &theirs, event)));
     let needed = in_file(needed, "aliases.events");
-    let file = format!("db/aliases/{first}.toml");
     if needed.is_empty() {
         return Ok(());
     }
     let list: Vec<String> = cpus.iter().map(|cpu| format!("\"{cpu}\"")).collect();
     let text = format!(
-        "# Written by the example `libpfm4`: names of events as libpfm4 has them.\n\n[[aliases]]\n\
+        "# Written by `quipu-import aliases`: names of events as libpfm4 has them.\n\n[[aliases]]\n\
          cpus = [{}]\nsource = \"{source}\"\n\n[aliases.events]\n{needed}",
         list.join(", ")
     );
-    Ok(fs::write(file, text)?)
+    Ok(fs::write(to.join(format!("{first}.toml")), text)?)
 }
 
 /// Returns the events as the lines of an event file: short ones first, then those with tables of their own.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fs;
+use std::path::Path;
 
 use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_events_format::name::select;
@@ -74,13 +75,14 @@ const ON_ATOMS: [(&str, &str); 17] = [
     ("PAPI_SR_INS", "'MEM_UOPS_RETIRED.ALL_STORES'"),
 ];
 
-/// Adds to the tables what the file of PAPI has and they lack.
+/// Adds to the tables in a folder what the file of PAPI has and they lack.
 ///
 /// `pairs` are CPU entries and the names in PAPI's file whose formulas they take; one that begins with `~` is a
 /// relative's, of which only names that the CPU's own table has are taken.
 pub(crate) fn add<'p>(
     papi: &str,
     pairs: impl Iterator<Item = (&'p str, &'p str)>,
+    folder: &Path,
 ) -> Result<(), Box<dyn Error>> {
     let lists = read(papi);
     let database = Database::embedded();
@@ -99,7 +101,7 @@ pub(crate) fn add<'p>(
                 found.push(format!("{preset} = \"{formula}\""));
             }
         }
-        insert(cpu, &found)?;
+        insert(cpu, &found, folder)?;
     }
     for cpu in ATOMS {
         let table = database.cpu(cpu)?;
@@ -114,7 +116,7 @@ pub(crate) fn add<'p>(
                 found.push(format!("{line}\"{formula}\""));
             }
         }
-        insert(cpu, &found)?;
+        insert(cpu, &found, folder)?;
     }
     Ok(())
 }
@@ -233,9 +235,9 @@ fn translate(table: &CpuTable, formula: &str, relative: bool) -> Option<String> 
 }
 
 /// Puts lines among the presets of a CPU's file, in the order of their names.
-fn insert(cpu: &str, lines: &[String]) -> Result<(), Box<dyn Error>> {
+fn insert(cpu: &str, lines: &[String], folder: &Path) -> Result<(), Box<dyn Error>> {
     let name = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
-    for entry in fs::read_dir("db")? {
+    for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             continue;
