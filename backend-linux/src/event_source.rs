@@ -3,6 +3,9 @@
 #[cfg(feature = "names")]
 mod named;
 
+#[cfg(feature = "names")]
+pub(crate) use named::Natives;
+
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -13,7 +16,6 @@ use quipu_hal::{
 use crate::arm_names::arm_names;
 use crate::event_bits::{BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, software_info};
 #[cfg(feature = "names")]
-use crate::native::Natives;
 use crate::parts::Placement;
 use crate::sys::event_type;
 use crate::sysfs::{CorePmu, SysfsPmus};

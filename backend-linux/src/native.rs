@@ -10,46 +10,13 @@ use quipu_hal::{
 };
 
 use crate::event_bits::EventBits;
-use crate::event_source::{EventSource, Resolved, unsupported};
+use crate::event_source::{EventSource, Natives, Resolved, unsupported};
 use crate::kernel_file;
 use crate::parts::Placement;
 use crate::sysfs::CorePmu;
 
 /// Event maps, one for each kind of core.
 type Maps = Vec<Arc<dyn EventMap>>;
-
-/// The names that maps have for events of this CPU. Programs without maps have none of the code for them, as only a
-/// backend with maps makes one.
-pub(crate) trait Natives: Send + Sync {
-    /// Resolves an event that a map has a name for and that is written behind a core PMU, for that PMU:
-    /// `cpu/ex_ret_instr/`, `cpu/l2_rqsts.miss,cmask=1/`. None if it is no such event.
-    fn resolve_behind(
-        &self,
-        event: &PmuEvent,
-        filter: Filter,
-        source: &EventSource,
-    ) -> Option<Resolved>;
-
-    /// Resolves a native event for every core PMU whose map knows it.
-    ///
-    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) is the error when no map does.
-    fn resolve(&self, event: &Event, filter: Filter, source: &EventSource) -> Result<Resolved>;
-
-    /// Returns the most that an event of a core PMU can count, as the map of that core has it. `core` is the
-    /// PMU's position among several.
-    fn max_rate(
-        &self,
-        config: PerfConfig,
-        core: Option<usize>,
-        cores: &[CorePmu],
-    ) -> Option<MaxRate>;
-
-    /// Returns the event of a unit outside of the cores that a map has this name for.
-    fn uncore(&self, name: &str) -> Option<UncoreEvent>;
-
-    /// Returns true if `name`'s base event exists on some core; its `resolve` error is then authoritative.
-    fn knows(&self, name: &str) -> bool;
-}
 
 /// The source of native names: maps that are made when the first name is looked up.
 pub(crate) struct NativeNames {

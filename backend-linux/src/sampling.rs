@@ -61,8 +61,8 @@ cfg_if::cfg_if! {
         pub use batch::{Batch, BatchIter};
         pub use counter::SampledCounter;
         pub use notices::{Losses, Throttled};
-        pub use ring::{Ring, WhenFull};
+        pub use ring::Ring;
         pub use sampler::{Sampler, Woken};
-        pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup};
+        pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
     }
 }

@@ -152,10 +152,12 @@ cfg_if::cfg_if! {
 /// Returns a leaf of the CPU that the calling thread is on; zeros beyond the highest leaf.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 fn cpuid(leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-    if leaf > quipu_cpuid::cpuid(leaf & 0x8000_0000, 0).eax {
+    use raw_cpuid::native_cpuid::cpuid_count;
+
+    if leaf > cpuid_count(leaf & 0x8000_0000, 0).eax {
         return Ok([0; 4]);
     }
-    let found = quipu_cpuid::cpuid(leaf, subleaf);
+    let found = cpuid_count(leaf, subleaf);
     Ok([found.eax, found.ebx, found.ecx, found.edx])
 }
 

@@ -8,7 +8,6 @@ mod guard;
 mod journal;
 mod layout;
 mod pmu;
-mod probe;
 pub mod sim;
 mod sys;
 

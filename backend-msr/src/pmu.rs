@@ -1,6 +1,7 @@
 //! The counters as a register driver.
 
 mod driver;
+mod probe;
 mod registers;
 
 use std::fmt;
@@ -15,7 +16,7 @@ pub(crate) use self::registers::{CpuCounters, SavedRegisters};
 use crate::guard::Guard;
 use crate::journal::{Journal, Record};
 use crate::layout::{Counter, Gate, Layout, unusable};
-use crate::{MsrBus, address, probe};
+use crate::{MsrBus, address};
 
 /// Options of acquiring counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -18,7 +18,7 @@ cfg_if::cfg_if! {
     if #[cfg(any(target_arch = "x86", target_arch = "x86_64"))] {
         use std::arch::asm;
 
-        use quipu_cpuid::cpuid;
+        use raw_cpuid::native_cpuid::cpuid_count as cpuid;
 
         /// Returns the APIC id of the CPU that the calling thread is on: leaf 0xB where the CPU has it, else
         /// leaf 1 (Intel SDM volume 2, "CPUID").

@@ -12,7 +12,6 @@ use crate::device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
 use crate::hazard::{OPEN_ANYWAY, hazard};
 use crate::instructions;
 use crate::locks::Locks;
-use crate::on_demand::cpus_online;
 use crate::{sweep, sys};
 
 /// The path of the device on OpenBSD.
@@ -128,6 +127,11 @@ impl PctrDevice for NodeDevice {
     fn rdtsc(&self) -> u64 {
         instructions::rdtsc()
     }
+}
+
+/// Returns the number of CPUs that threads run on; 1 if the system does not tell.
+pub(crate) fn cpus_online() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {

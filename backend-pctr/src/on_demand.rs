@@ -11,7 +11,7 @@ use quipu_hal::{
 };
 
 use crate::device::{Driver, SetScope};
-use crate::node::{open_error, refuse_hazard, this_driver};
+use crate::node::{cpus_online, open_error, refuse_hazard, this_driver};
 
 /// A backend that opens its device when a group first asks for a hardware event, and not before: on some CPUs
 /// the driver stops the kernel when the device is read, and most of what a program asks for is not in it.
@@ -89,11 +89,6 @@ impl<B, F> fmt::Debug for OnDemand<B, F> {
             .field("is_open", &self.opened.get().is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the number of CPUs that threads run on; 1 if the system does not report it.
-pub(crate) fn cpus_online() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns what the backend will be able to do, as far as it is known without the device.

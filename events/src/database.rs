@@ -13,7 +13,7 @@ use crate::cpu_table::CpuTable;
 use crate::environment::variable;
 use crate::{description, metrics, uncore};
 
-/// The table of `db/*.toml`, which `examples/pack` makes.
+/// The table of `db/*.toml`, which `quipu-import pack` makes.
 static EMBEDDED: &[u8] = include_bytes!("../tables/events.bin");
 
 /// The most bytes that the tables may add to a program.

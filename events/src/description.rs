@@ -6,7 +6,7 @@ use quipu_hal::Event;
 use crate::cpu_table::{EventDetails, Generalized, PresetEvent};
 use crate::standard_presets;
 
-/// The sentences of `db/descriptions/*.toml`, which `examples/pack` compresses.
+/// The sentences of `db/descriptions/*.toml`, which `quipu-import pack` compresses.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/descriptions.bin");
 
 static SENTENCES: Descriptions = Descriptions::embedded(EMBEDDED);

@@ -15,8 +15,6 @@ mod event_map;
 #[cfg(feature = "files")]
 mod files;
 pub mod identify;
-#[cfg(feature = "import")]
-pub mod import;
 mod increment;
 mod metrics;
 mod standard_presets;

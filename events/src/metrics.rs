@@ -6,7 +6,7 @@ use quipu_hal::CpuIdentity;
 
 use crate::cpu_table::CpuTable;
 
-/// The metrics of `db/metrics/*.toml`, a line each, which `examples/pack` compresses.
+/// The metrics of `db/metrics/*.toml`, a line each, which `quipu-import pack` compresses.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/metrics.bin");
 
 static LINES: Descriptions = Descriptions::embedded(EMBEDDED);

@@ -10,7 +10,7 @@ use quipu_text::parse_event;
 use crate::cpu_table::CpuTable;
 use crate::description::Description;
 
-/// The table of `db/uncore/*.toml`, which `examples/pack` makes.
+/// The table of `db/uncore/*.toml`, which `quipu-import pack` makes.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/uncore.bin");
 
 static TABLE: LazyLock<UncoreTable> = LazyLock::new(|| UncoreTable::new(EMBEDDED));

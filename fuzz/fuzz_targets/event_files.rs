@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use quipu_events::identify::from_text;
-use quipu_events::import::{Format, import};
 use quipu_events::{Database, Formula, Interface, check_text};
 use quipu_hal::{Event, EventMap};
+use quipu_import::lists::{Format, import};
 
 static DATABASE: LazyLock<Database> = LazyLock::new(Database::embedded);
 
@@ -95,11 +95,7 @@ fn vendors_list(database: &Database, input: &[u8]) {
         };
         assert!(imported.text.len() <= 64 * text.len() + 4096);
         let head = "[[cpu]]\nid = \"x-a\"\nscheme = \"intel-core\"\n";
-        let findings = check_text(
-            "f",
-            &format!("{head}{}", imported.text),
-            database,
-        );
+        let findings = check_text("f", &format!("{head}{}", imported.text), database);
         let syntax = findings
             .iter()
             .find(|finding| finding.message.starts_with("not valid TOML"));

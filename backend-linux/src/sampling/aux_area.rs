@@ -2,8 +2,8 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use super::batch::elsewhere;
-use super::ring::{WhenFull, whole_pages};
+use super::batch::{elsewhere, whole_pages};
+use super::spec::WhenFull;
 use crate::sys::{Access, CounterFd, Mapping};
 
 /// Offsets in the first page of the counter (`struct perf_event_mmap_page`).

@@ -4,7 +4,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use super::notices::Notices;
 use super::record::{RawRecord, no_record};
-use super::ring::WhenFull;
+use super::spec::WhenFull;
 use crate::sys::{Mapping, page_size};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
@@ -209,6 +209,11 @@ impl Drop for Batch<'_> {
             self.memory.mapping.store(DATA_TAIL, self.at);
         }
     }
+}
+
+/// The smallest power of two that is whole pages and has room for `bytes`.
+pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
+    bytes.max(page_size()).checked_next_power_of_two()
 }
 
 /// Returns the error of a forked process that asks for the records of a ring of its parent's.

@@ -6,21 +6,11 @@ use std::sync::Arc;
 use quipu_hal::{Error, ErrorKind, Part, Result};
 
 use super::aux_area::AuxArea;
-use super::batch::{Batch, Memory};
+use super::batch::{Batch, Memory, whole_pages};
 use super::counter::SampledCounter;
 use super::notices::{Losses, Notices, Throttled};
+use super::spec::WhenFull;
 use crate::sys::{Access, Mapping, page_size};
-
-/// The kernel's behaviour when a ring is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum WhenFull {
-    /// It drops new records, and says how many.
-    #[default]
-    Lose,
-    /// It writes over the oldest ones (`write_backward`).
-    Overwrite,
-}
 
 /// The ring of one part of a sampled target: of a thread, or of a CPU.
 ///
@@ -159,11 +149,6 @@ impl Ring {
             area.copy(self.memory.mapping(), out);
         }
     }
-}
-
-/// The smallest power of two that is whole pages and has room for `bytes`.
-pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
-    bytes.max(page_size()).checked_next_power_of_two()
 }
 
 impl AsFd for Ring {

@@ -7,7 +7,18 @@ use quipu_hal::{Attributes, EventSpec};
 
 use crate::kernel_file;
 
-use super::{BranchSampleType, ReadFormat, SampleType, WhenFull};
+use super::{BranchSampleType, ReadFormat, SampleType};
+
+/// The kernel's behaviour when a ring is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// It drops new records, and says how many.
+    #[default]
+    Lose,
+    /// It writes over the oldest ones (`write_backward`).
+    Overwrite,
+}
 
 /// The rate at which an event is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -26,6 +26,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("amd-zen3", &["amd64_fam19h_zen3"]),
     ("amd-zen4", &["amd64_fam19h_zen4"]),
     ("amd-zen5", &["amd64_fam1ah_zen5"]),
+    ("amd-zen6", &["amd64_fam1ah_zen6"]),
     ("apm-xgene", &["arm_xgene"]),
     ("arm-cortex-a15", &["arm_ac15"]),
     ("arm-cortex-a53", &["arm_ac53"]),
@@ -36,6 +37,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("arm-cortex-a76", &["arm_ac76"]),
     ("arm-cortex-a8", &["arm_ac8"]),
     ("arm-cortex-a9", &["arm_ac9"]),
+    ("arm-cortex-x4", &["arm_x4"]),
     ("arm-neoverse-n1", &["arm_n1"]),
     ("arm-neoverse-n2", &["arm_n2"]),
     ("arm-neoverse-n3", &["arm_n3"]),
@@ -105,6 +107,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("intel-wsm-dp", &["wsm_dp"]),
     ("intel-wsm-ex", &["wsm_dp"]),
     ("intel-yonah", &["coreduo"]),
+    ("nvidia-olympus", &["arm_olympus"]),
 ];
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub struct CpuidLeaf {
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 pub(super) fn this_cpu() -> Option<Core> {
     from_cpuid(|leaf, subleaf| {
-        let registers = quipu_cpuid::cpuid(leaf, subleaf);
+        let registers = raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf);
         CpuidLeaf {
             eax: registers.eax,
             ebx: registers.ebx,

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quipu_events::import::{Format, import};
 use quipu_events::{Database, UncoreDetails};
 use quipu_hal::{EventMap, TermValue};
 
@@ -102,43 +101,6 @@ fn every_name_leads_to_an_event_that_backends_take() {
         }
     }
     assert!(names > 26_000, "{names}");
-}
-
-#[test]
-fn a_list_becomes_terms_and_tells_what_it_leaves_out() {
-    let linux = r#"[
-        { "EventName": "UNC_Q_A", "EventCode": "0x2", "UMask": "0x8", "Unit": "QPI", "PerPkg": "1" },
-        { "EventName": "UNC_U_A", "EventCode": "0x2", "Unit": "UBOX" },
-        { "EventName": "X.Y", "Unit": "L3PMC", "EventCode": "0x9a", "ThreadMask": "0x3", "ScaleUnit": "64Bytes" },
-        { "EventName": "F", "Unit": "IIO", "EventCode": "0x83", "PortMask": "0x01", "FCMask": "0x0", "Filter": "ch_mask=0x1f" },
-        { "EventName": "INST", "EventCode": "0xc0" },
-        { "MetricName": "m", "Unit": "QPI", "MetricExpr": "UNC_Q_A / 2" },
-        { "EventName": "ODD", "Unit": "QPI", "EventCode": "0x1", "NewKey": "1" },
-        { "EventName": "unc_q_a", "EventCode": "0x3", "Unit": "QPI" },
-        { "EventName": "unc_u_a", "EventCode": "0x2", "Unit": "UBOX" }
-    ]"#;
-    let intel = r#"{ "Events": [
-        { "EventName": "UNC_Q_A", "EventCode": "0x2", "Unit": "QPI LL", "ExtSel": "1" },
-        { "EventName": "UNC_U_A", "EventCode": "0x2", "Unit": "UBOX", "ExtSel": "1" }
-    ] }"#;
-    let files = [("uncore.json", linux), ("own.json", intel)];
-    let imported = import(Format::LinuxUncore, &files).unwrap();
-    assert_eq!(
-        imported.text,
-        "[uncore.pmus.amd_l3]\n\
-         \"X.Y\" = { terms = \"event=0x9a,threadmask=0x03\", scale-unit = \"64Bytes\" }\n\
-         \n[uncore.pmus.uncore_iio]\nF = \"event=0x83,ch_mask=0x1f\"\n\
-         \n[uncore.pmus.uncore_qpi]\nUNC_Q_A = \"event=0x102,umask=0x08\"\n\
-         \n[uncore.pmus.uncore_ubox]\nUNC_U_A = \"event=0x02\"\n"
-    );
-    assert_eq!(imported.events, 4);
-    assert_eq!(
-        imported.left_out,
-        [
-            "ODD: the key NewKey is not known",
-            "unc_q_a: it is uncore_qpi \"event=0x103\", and already uncore_qpi \"event=0x102,umask=0x08\"",
-        ]
-    );
 }
 
 /// Returns the configuration that the terms of a table are, `None` where they are more than an event and unit mask.

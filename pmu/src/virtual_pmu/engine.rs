@@ -12,7 +12,7 @@ use super::Drive;
 use super::cpu_thread::{Call, CpuThread};
 use super::group_state::GroupState;
 use super::pace::Pace;
-use super::schedule::{CpuContext, NEVER, Schedule, is_out_of_reach};
+use super::schedule::{CpuContext, NEVER, Schedule, is_out_of_reach, written};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
 use crate::clock::nanoseconds;
@@ -579,15 +579,6 @@ impl Reader {
 pub(super) fn wrong_thread(attempted: &str) -> Error {
     Error::new(ErrorKind::WrongThread, attempted)
         .with_reason("these counters can only be driven by the thread that opened the first group")
-}
-
-/// Returns the error of a counter that another program has written.
-pub(super) fn written(slot: Slot, cpu: u32) -> Error {
-    Error::new(
-        ErrorKind::Interference,
-        format!("count with {slot} of CPU {cpu}"),
-    )
-    .with_reason("its value went back, as when another program writes it")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use super::engine::written;
 use super::group_state::{CounterState, GroupState};
 use super::ring::Ring;
 use super::scheduled_group::{Known, ScheduledGroup};
@@ -449,6 +448,16 @@ fn accumulate<P: Pmu>(
     };
     let done = group.accumulate(state, slots, raw, &known, stopped, at.clock);
     done.map_err(|slot| written(slots[slot], cpu))
+}
+
+/// Returns the error of a counter that another program has written.
+#[cold]
+pub(super) fn written(slot: Slot, cpu: u32) -> Error {
+    Error::new(
+        ErrorKind::Interference,
+        format!("count with {slot} of CPU {cpu}"),
+    )
+    .with_reason("its value went back, as when another program writes it")
 }
 
 /// Stops groups and accumulates their counts.

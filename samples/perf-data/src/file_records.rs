@@ -7,7 +7,6 @@ use crate::byte_order::{ByteOrder, swap_body, swap_header};
 use crate::bytes::{u32_at, u64_at};
 #[cfg(feature = "zstd")]
 use crate::decompression::Decompressor;
-use crate::reader::Cut;
 use crate::record::{HEADER_LEN, RawRecord, RecordStart, kind};
 use crate::{Error, RecordLayout, RecordedEvent, Result};
 
@@ -32,6 +31,28 @@ pub struct FileRecords<'a, R: Read> {
     cut: Option<Cut>,
     #[cfg(feature = "zstd")]
     compressed: Option<Decompressor>,
+}
+
+/// Place at which a file ends too early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut {
+    /// It does not say where it should.
+    Unfinished { len: u64 },
+    /// A part of it should end at `needed`.
+    Truncated {
+        what: &'static str,
+        needed: u64,
+        len: u64,
+    },
+}
+
+impl Cut {
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::Unfinished { len } => Error::Unfinished { len },
+            Self::Truncated { what, needed, len } => Error::Truncated { what, needed, len },
+        }
+    }
 }
 
 impl<'a, R: Read> FileRecords<'a, R> {

@@ -22,6 +22,7 @@ cfg_if::cfg_if! {
         mod error;
         mod periods;
         pub mod record;
+        mod record_header;
         mod sample;
 
         pub use attr::EventAttr;

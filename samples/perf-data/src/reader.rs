@@ -7,7 +7,7 @@ use crate::attr::EventAttr;
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u32_at, u64_at, until_nul};
 use crate::features::{Features, read_build_ids};
-use crate::file_records::{FileRecords, Source};
+use crate::file_records::{Cut, FileRecords, Source};
 use crate::header::{self, Header, Section, Start};
 use crate::record::{RawRecord, kind};
 use crate::recorded_event::RecordedEvent;
@@ -50,28 +50,6 @@ pub struct Reader<R> {
     features: Features,
     /// Error after the last record that is whole.
     cut: Option<Cut>,
-}
-
-/// Place at which a file ends too early.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Cut {
-    /// It does not say where it should.
-    Unfinished { len: u64 },
-    /// A part of it should end at `needed`.
-    Truncated {
-        what: &'static str,
-        needed: u64,
-        len: u64,
-    },
-}
-
-impl Cut {
-    pub(crate) fn error(self) -> Error {
-        match self {
-            Self::Unfinished { len } => Error::Unfinished { len },
-            Self::Truncated { what, needed, len } => Error::Truncated { what, needed, len },
-        }
-    }
 }
 
 /// The place of the records.

@@ -30,15 +30,14 @@ use crate::{RecordLayout, SampleType};
 
 mod aux_area;
 mod context;
-mod header;
 mod kernel_text;
 mod loss;
 mod mapping;
 mod task;
 
+pub use crate::record_header::{CpuMode, Misc, ThreadId};
 pub use aux_area::{Aux, AuxFlags, AuxOutputHwId, ItraceStart};
 pub use context::{Cgroup, Namespace, NamespaceKind, Namespaces, Switch, SwitchDirection};
-pub use header::{CpuMode, Misc, ThreadId};
 pub use kernel_text::{BpfChange, BpfEvent, Ksymbol, KsymbolKind, TextPoke};
 pub use loss::{Lost, LostSamples, Throttle};
 pub use mapping::{FileIdentity, Mapping};

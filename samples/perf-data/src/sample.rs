@@ -1,7 +1,7 @@
 //! Samples: `PERF_RECORD_SAMPLE`.
 
 use crate::bytes::{Cursor, Malformed, Words, u32_pair_at, u64_at};
-use crate::record::{Misc, ThreadId};
+use crate::record_header::{Misc, ThreadId};
 use crate::{BranchSampleType, RecordLayout, SampleType};
 
 mod branch;

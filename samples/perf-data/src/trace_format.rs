@@ -151,13 +151,6 @@ impl TraceFormat {
         &self.fields
     }
 
-    /// Appends its fields by their names, as perf does where it is not known how the tracepoint is
-    /// [printed](crate::TracePrint): ` pid=1 comm=init`.
-    #[cfg(feature = "file")]
-    pub fn print_fields(&self, raw: &[u8], out: &mut String) {
-        crate::trace_print::fields(self, raw, out);
-    }
-
     /// Returns the field of this name.
     pub fn field(&self, name: &str) -> Option<&TraceField> {
         self.fields.iter().find(|field| field.name == name)

@@ -317,23 +317,26 @@ fn unsigned(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(wide)
 }
 
-/// Appends the fields of a tracepoint by their names, where it is not known how they are printed.
-pub(crate) fn fields(format: &TraceFormat, raw: &[u8], out: &mut String) {
-    let own = format.fields().iter();
-    for field in own.filter(|field| !field.name().starts_with("common_")) {
-        let _ = write!(out, " {}=", field.name());
-        let _ = match field.value(raw) {
-            None => Ok(()),
-            Some(FieldValue::Signed(value)) => write!(out, "{value}"),
-            Some(FieldValue::Unsigned(value)) if is_address(field) => write!(out, "{value:#x}"),
-            Some(FieldValue::Unsigned(value)) => write!(out, "{value}"),
-            Some(FieldValue::Text(text)) => write!(out, "{}", String::from_utf8_lossy(text)),
-            Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
-                let bytes = field.bytes(raw).unwrap_or_default().iter();
-                let hex: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
-                write!(out, "ARRAY[{}]", hex.join(", "))
-            }
-        };
+impl TraceFormat {
+    /// Appends its fields by their names, as perf does where it is not known how the tracepoint is
+    /// [printed](TracePrint): ` pid=1 comm=init`.
+    pub fn print_fields(&self, raw: &[u8], out: &mut String) {
+        let own = self.fields().iter();
+        for field in own.filter(|field| !field.name().starts_with("common_")) {
+            let _ = write!(out, " {}=", field.name());
+            let _ = match field.value(raw) {
+                None => Ok(()),
+                Some(FieldValue::Signed(value)) => write!(out, "{value}"),
+                Some(FieldValue::Unsigned(value)) if is_address(field) => write!(out, "{value:#x}"),
+                Some(FieldValue::Unsigned(value)) => write!(out, "{value}"),
+                Some(FieldValue::Text(text)) => write!(out, "{}", String::from_utf8_lossy(text)),
+                Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
+                    let bytes = field.bytes(raw).unwrap_or_default().iter();
+                    let hex: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
+                    write!(out, "ARRAY[{}]", hex.join(", "))
+                }
+            };
+        }
     }
 }
 

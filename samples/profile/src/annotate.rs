@@ -46,6 +46,9 @@ impl Files {
 }
 
 /// Reads a file and shows its functions.
+///
+/// # Errors
+/// If the recording cannot be read, or no function can be shown.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut selection = options.selection.clone();
     selection.names.dsos.extend(options.objects.iter().cloned());

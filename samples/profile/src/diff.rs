@@ -38,6 +38,9 @@ struct DiffForm<'a> {
 }
 
 /// Reads the files and shows what differs.
+///
+/// # Errors
+/// If a recording cannot be read, or they have nothing in common to compare.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let keys = report::keys(&options.shown.sort)?;
     let paths = options.paths();

@@ -30,6 +30,9 @@ pub use output::{Destination, Output, StandardOutput};
 use quipu_shell::Failure;
 
 /// Records; the exit status is the command's.
+///
+/// # Errors
+/// If nothing can be sampled, the command cannot be executed, or the file cannot be written.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let plan = plan::RecordPlan::new(options)?;
     recorder::Recorder::new(&plan)?.run()

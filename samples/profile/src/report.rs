@@ -74,6 +74,9 @@ pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Ve
 }
 
 /// Reads a file and reports.
+///
+/// # Errors
+/// If the recording cannot be read, or has not what was asked for.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let columns = Columns::new(options)?;
     let keys = &columns.keys;

@@ -23,6 +23,9 @@ use fields::{Field, Fields};
 use print::Script;
 
 /// Reads a file and prints its samples.
+///
+/// # Errors
+/// If the recording cannot be read, or has not what was asked for.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let fields = Fields::new(&options.fields)?;
     let selection = options.selection.selection()?;

@@ -126,6 +126,9 @@ impl Visit for Sums {
 }
 
 /// Shows what is hot until a signal, a key, or the end of what is sampled.
+///
+/// # Errors
+/// If nothing can be sampled.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let signals = Signals::watch()?;
     let form = options.form()?;

@@ -237,6 +237,7 @@ fn known<O: UnwindOffset<usize>>(
     common: &HashMap<usize, CommonInformationEntry<Bytes>>,
     offset: O,
 ) -> gimli::Result<CommonInformationEntry<Bytes>> {
-    let cie = common.get(&offset.into()).cloned();
-    cie.ok_or(gimli::Error::NotCiePointer)
+    let offset = offset.into();
+    let cie = common.get(&offset).cloned();
+    cie.ok_or(gimli::Error::NotCiePointer(offset as u64))
 }

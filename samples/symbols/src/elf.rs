@@ -129,7 +129,7 @@ where
             offset: segment.p_offset(endian).into(),
             len: segment.p_filesz(endian).into(),
             address: segment.p_vaddr(endian).into(),
-            executable: segment.p_flags(endian) & PF_X != 0,
+            executable: segment.p_flags(endian).contains(PF_X),
         })
         .collect();
     Some(ElfImage {
@@ -185,11 +185,11 @@ where
             let mut kept = None;
             for symbol in entries {
                 let index = symbol.st_shndx(endian);
-                let home = sections.section(object::SectionIndex(index.into())).ok();
-                let in_code = home.is_some_and(|home| {
-                    let flags: u64 = home.sh_flags(endian).into();
-                    flags & u64::from(SHF_EXECINSTR) != 0
-                });
+                let home = sections
+                    .section(object::SectionIndex(usize::from(index.0)))
+                    .ok();
+                let in_code =
+                    home.is_some_and(|home| home.sh_flags(endian).contains(SHF_EXECINSTR));
                 let is_function = match symbol.st_type() {
                     STT_FUNC | STT_GNU_IFUNC => true,
                     STT_NOTYPE => in_code,

@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Encode(Deferred<encode::EncodeOptions>),
     /// Show the event that an encoding counts
     Decode(Deferred<encode::DecodeOptions>),
-    /// Check, search and import event files
+    /// Check event files, and show where events are defined
     Events(Deferred<events::Options>),
     /// Repair counter registers after a measurement with --backend msr was killed
     #[cfg(unix)]

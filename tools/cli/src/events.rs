@@ -1,12 +1,10 @@
 //! `quipu events`: the event database itself.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use quipu::NativeEvents;
-use quipu_events::import::{self, Format};
 use quipu_events::{CpuTable, Database, LayerFile};
 
 use quipu_shell::Failure;
@@ -33,15 +31,6 @@ enum Command {
         name: String,
         #[command(flatten)]
         choice: Choice,
-    },
-    /// Write an event table from a vendor's published list
-    Import {
-        /// The form of the list: intel-perfmon, linux-pmu-events or linux-uncore
-        #[arg(long, value_name = "FORMAT", value_parser = format)]
-        from: Format,
-        /// The files of one CPU
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
     },
 }
 
@@ -91,20 +80,11 @@ impl Choice {
     }
 }
 
-fn format(name: &str) -> Result<Format, String> {
-    Format::ALL
-        .iter()
-        .copied()
-        .find(|format| format.name() == name)
-        .ok_or_else(|| "expected intel-perfmon, linux-pmu-events or linux-uncore".to_owned())
-}
-
 /// Runs the subcommand. The exit status is 1 when a check finds something.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     match &options.command {
         Command::Check { files } => check(files),
         Command::Which { name, choice } => which(name, choice),
-        Command::Import { from, files } => import(*from, files),
     }
 }
 
@@ -147,25 +127,5 @@ fn which(name: &str, choice: &Choice) -> Result<ExitCode, Failure> {
         return Err(Failure::with_status(message, 1));
     }
     terminal::print(&text).map_err(Failure::new)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn import(from: Format, files: &[PathBuf]) -> Result<ExitCode, Failure> {
-    let mut texts = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(file).map_err(|error| {
-            Failure::new(format_args!("cannot read {}: {error}", file.display()))
-        })?;
-        texts.push((file.display().to_string(), text));
-    }
-    let borrowed: Vec<(&str, &str)> = texts
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.as_str()))
-        .collect();
-    let imported = import::import(from, &borrowed)?;
-    for left_out in &imported.left_out {
-        terminal::warn(format_args!("not imported: {left_out}"));
-    }
-    terminal::print(&imported.text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -135,7 +135,7 @@ impl Control {
     }
 
     /// Returns the next command, if one has come. What is none of them is told and left out.
-    pub fn next(&mut self) -> Result<Option<Command>, Failure> {
+    pub fn next_command(&mut self) -> Result<Option<Command>, Failure> {
         let mut byte = [0];
         loop {
             match self.commands.read(&mut byte) {

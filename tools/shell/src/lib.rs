@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
+// A failure is a sentence for a person, and says itself what was wrong.
+#![allow(clippy::missing_errors_doc)]
 
 #[cfg(unix)]
 pub mod command;

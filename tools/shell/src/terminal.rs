@@ -86,7 +86,7 @@ impl Layout {
     /// Returns an empty table without borders whose lines fit, as long as they may be `least` wide.
     pub fn table(self, least: usize) -> Table {
         let mut table = Table::new();
-        table.load_preset(NOTHING);
+        table.load_style(NOTHING);
         match self.width.map(|width| u16::try_from(width.max(least))) {
             Some(Ok(width)) => table
                 .set_content_arrangement(ContentArrangement::Dynamic)

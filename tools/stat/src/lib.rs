@@ -74,6 +74,9 @@ use quipu_shell::Failure;
 use quipu_shell::terminal;
 
 /// Counts and reports; the exit status is the measured command's.
+///
+/// # Errors
+/// If nothing can be counted, or the command cannot be executed.
 pub fn run(stat: &Stat) -> Result<ExitCode, Failure> {
     match &stat.file {
         None => count(&stat.counting, None),

@@ -316,7 +316,7 @@ impl Output {
 
 /// Returns the line that perf begins files with: the time in the form of asctime(3).
 fn started() -> String {
-    let now = jiff::Zoned::now();
+    let now = jiff::ZonedDateTime::now();
     format!("# started on {}\n\n", now.strftime("%a %b %e %H:%M:%S %Y"))
 }
 

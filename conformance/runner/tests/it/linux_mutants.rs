@@ -89,7 +89,7 @@ const MUTANTS: [(&str, Opens, &[&str]); 10] = [
         "the kernel reads a name in the memory of each thread that makes another",
         |inner, mut spec, target| {
             let program = c"/bin/sh".as_ptr() as u64;
-            for member in &mut spec.members {
+            for member in spec.members.iter_mut().filter(|_| spec.attributes.inherit) {
                 let probe = PmuEvent::new("uprobe").with_value("config1", program);
                 member.event = probe.into();
             }

@@ -84,6 +84,9 @@ enum FileOrStream {
 impl Output {
     /// Begins a file that only its owner can read, as it tells what others did. One that is there
     /// already is kept under another name.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or belongs to another user.
     pub fn create(path: &Path, events: Vec<RecordedEvent>) -> Result<Self, Failure> {
         let fail = |e: &dyn fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
@@ -121,6 +124,9 @@ impl Output {
     }
 
     /// Begins a stream, of which the description has to be known from the start.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
     pub fn stream(
         output: StandardOutput,
         events: &[RecordedEvent],
@@ -212,6 +218,9 @@ impl Output {
     }
 
     /// Completes the output; its length. A file that could not be written to its end keeps what is whole.
+    ///
+    /// # Errors
+    /// If it could not be written to its end.
     pub fn finish(self, mut features: Features) -> Result<u64, Failure> {
         let (name, len) = (self.destination.to_string(), self.len());
         features.compression = self.compressor.as_ref().map(Compressor::description);

@@ -211,7 +211,7 @@ impl<'a> Recorder<'a> {
             recording.samplers.iter().try_for_each(Sampler::enable)?;
         }
         if let Some(control) = &mut self.control {
-            while let Some(command) = control.next()? {
+            while let Some(command) = control.next_command()? {
                 match command {
                     Command::Enable => recording.samplers.iter().try_for_each(Sampler::enable)?,
                     Command::Disable => recording.samplers.iter().try_for_each(Sampler::disable)?,

@@ -99,7 +99,7 @@ impl Switch {
     /// Returns the name under which the file of now is kept: with the local time in hundredths of a second.
     pub(super) fn next_name(&self) -> PathBuf {
         loop {
-            let now = jiff::Zoned::now();
+            let now = jiff::ZonedDateTime::now();
             let hundredths = now.subsec_nanosecond() / 10_000_000;
             let mut name = self.path.as_os_str().to_owned();
             name.push(format!(".{}{hundredths:02}", now.strftime("%Y%m%d%H%M%S")));

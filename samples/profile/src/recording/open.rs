@@ -115,6 +115,9 @@ fn read_stdin() -> quipu_perf_data::Result<OpenRecording> {
 }
 
 /// Opens a file that the subcommand `maker` makes, or standard input, and reads its description.
+///
+/// # Errors
+/// If it cannot be read, is no recording, or belongs to another user.
 #[cfg(unix)]
 pub fn reader(path: &Path, force: bool, maker: &str) -> Result<Reader<impl Read + Seek>, Failure> {
     let fail = |e| Failure::new(format_args!("cannot read {}: {e}", name(path)));

@@ -23,11 +23,6 @@ use super::open::{Input, name};
 /// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
-/// As many address spaces are known without a look-up.
-const RECENT: usize = 8;
-/// The number of no address space of a process.
-const NO_SPACE: u64 = 0;
-
 /// Addresses from here on are the kernel's.
 const FIRST_OF_KERNEL: u64 = 1 << 63;
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
@@ -88,9 +83,6 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
-    /// Processes whose address spaces were asked for since the last record that may change one, each at its number modulo the
-    /// length, with the number of the space; 0 where there is none.
-    spaces: [(i32, u64); RECENT],
     pub(crate) has_kernel_symbols: bool,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Machine>,
@@ -194,7 +186,6 @@ impl Replay {
             begun: u64::MAX,
             processes: Processes::new(),
             told_apart: HashMap::default(),
-            spaces: [(0, NO_SPACE); RECENT],
             has_kernel_symbols,
             machine,
             not_unwound: NotUnwound::default(),
@@ -286,26 +277,15 @@ impl Replay {
 
     /// Returns the number of the address space of an owner: what is at an address in it stays, as another one has another number.
     /// Processes with the same functions have the same.
-    #[inline(always)]
     pub(crate) fn space(&mut self, owner: AddressOwner) -> u64 {
         let AddressOwner::Process(pid) = owner else {
             return space_of_no_process(owner);
         };
-        match self.spaces[pid.cast_unsigned() as usize % RECENT] {
-            (known, space) if known == pid && space != NO_SPACE => space,
-            _ => self.find_space(pid),
-        }
-    }
-
-    #[inline(never)]
-    fn find_space(&mut self, pid: i32) -> u64 {
         let is_told_apart = match self.told_apart.get(&pid) {
             Some(told_apart) => *told_apart,
             None => self.tell_apart(pid),
         };
-        let space = space_of_process(&self.processes, pid, is_told_apart);
-        self.spaces[pid.cast_unsigned() as usize % RECENT] = (pid, space);
-        space
+        space_of_process(&self.processes, pid, is_told_apart)
     }
 
     /// Finds out whether a process has functions that another one with the same mappings has not.
@@ -450,7 +430,6 @@ impl Replay {
         layout: &RecordLayout,
         visit: &mut impl Visit,
     ) -> Result<(), Error> {
-        self.spaces = [(0, NO_SPACE); RECENT];
         let decoded = record.decode(layout)?;
         visit.record(self, event, &record, &decoded)?;
         match &decoded {

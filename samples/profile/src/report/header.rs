@@ -89,7 +89,7 @@ pub(super) fn text(
         &mut out,
         "captured on    ",
         written.map(|written| {
-            let local = written.to_zoned(TimeZone::system());
+            let local = written.to_zoned_datetime(TimeZone::system());
             local.strftime("%a %b %e %H:%M:%S %Y").to_string()
         }),
     );

@@ -21,7 +21,7 @@ use quipu_shell::Failure;
 
 use super::header;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Profile, TakenBranch, Weight};
+use super::profile::{EventProfile, Profile, TakenBranch, Task, Weight};
 use super::sort::{Key, USUAL};
 use super::stacks::{
     Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
@@ -29,11 +29,6 @@ use super::stacks::{
 
 #[cfg(target_os = "linux")]
 pub(crate) use live::whole_samples;
-
-/// As many threads are known without a look-up.
-const RECENT: usize = 64;
-/// No thread among those.
-const NOBODY: (Option<i32>, u32) = (None, 0);
 
 impl Profile {
     /// Reads a recording of `quipu record`, `perf record` or simpleperf, with call chains and by process name,
@@ -108,8 +103,8 @@ pub(crate) struct Loading {
     events: Vec<OfEvent>,
     profile: Profile,
     tasks: Tasks,
-    /// The tasks of threads that were seen of late, each at its number modulo the length, until a thread is named.
-    recent: [(Option<i32>, u32); RECENT],
+    /// The tasks of threads, where tasks differ by their names alone, until a thread is named.
+    by_thread: HashMap<i32, u32>,
     lists: FrameLists,
     chains: KnownChains,
     /// The branches, where they are reported in place of instructions.
@@ -131,8 +126,6 @@ struct OfEvent {
     is_inherited: bool,
     /// True if its samples have read counters.
     reads: bool,
-    /// True if each of its samples is one of a function, with its own period and no more to tell it by than its thread's name.
-    is_plain: bool,
     /// True if it is there for records beside samples.
     is_dummy: bool,
     throttling: Throttling,
@@ -150,7 +143,6 @@ impl OfEvent {
         Self {
             is_inherited: attr.is_inherited(),
             reads: attr.layout().sample_type().contains(SampleType::READ),
-            is_plain: false,
             is_dummy: attr.is_dummy(),
             throttling: Throttling::default(),
             periods: Periods::new(attr),
@@ -161,14 +153,13 @@ impl OfEvent {
     }
 
     /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
-    #[inline(always)]
     fn count(&mut self, begun: u64, stack: Option<StackKey>, period: u64, excess: Option<Excess>) {
         let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
         self.jumped += u64::from(jumped);
         let weight = Weight::of_sample(if jumped { 0 } else { period });
         self.total.add(weight);
         if let Some(stack) = stack {
-            self.weights.add(stack, weight);
+            self.weights.entry(stack).or_default().add(weight);
         }
     }
 
@@ -189,7 +180,7 @@ impl Visit for Loading {
         record: &Record<'_>,
     ) -> Result<(), Error> {
         if let Record::Comm(_) | Record::Fork(_) = record {
-            self.recent = [NOBODY; RECENT];
+            self.by_thread.clear();
         }
         let layout = replay.layout(event);
         self.losses.note(raw, layout)?;
@@ -209,104 +200,7 @@ impl Visit for Loading {
         Ok(())
     }
 
-    #[inline(always)]
     fn sample(
-        &mut self,
-        replay: &mut Replay,
-        event: usize,
-        sample: &Sample<'_>,
-    ) -> ControlFlow<()> {
-        let told = (sample.thread(), sample.ip(), sample.period());
-        let of_event = &mut self.events[event];
-        let (true, (Some(thread), Some(ip), Some(period))) = (of_event.is_plain, told) else {
-            return self.any_sample(replay, event, sample);
-        };
-        of_event.throttling.note_sample(sample);
-        let excess = of_event.periods.check_sample(sample);
-        let own = owner(sample.misc().cpu_mode(), thread.pid);
-        let task = self.task_of(replay, sample, thread.tid);
-        let (leaf, callers) = self.frames(replay, (event, sample), (own, thread.pid), ip);
-        let stack = StackKey {
-            task,
-            leaf,
-            callers,
-        };
-        self.events[event].count(replay.begun, Some(stack), period, excess);
-        ControlFlow::Continue(())
-    }
-
-    fn needs_records(&self) -> bool {
-        !self.header_only
-    }
-}
-
-/// Why a sample is not in a report, as `perf report` has it (`tools/perf/builtin-report.c`).
-enum NotChosen {
-    /// Its CPU, its time or its function without a name: it is not counted at all.
-    LeftOut,
-    /// Its thread, its file or its function: shares are of it too, unless they are relative.
-    Filtered,
-}
-
-impl Loading {
-    /// Returns the state before the first sample.
-    pub(crate) fn new(
-        options: &Options,
-        (selection, keys): (Selection, &[Key]),
-        events: &[RecordedEvent],
-        names: &[String],
-    ) -> Self {
-        let named = names.iter().map(|name| EventProfile {
-            name: name.clone(),
-            ..EventProfile::default()
-        });
-        let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
-        let tells_tasks = keys.iter().any(tells_task);
-        let is_plain = selection.is_empty() && !tells_tasks && !options.reports_branches(keys);
-        let of_event = |event| {
-            let of_event = OfEvent::new(event);
-            OfEvent {
-                is_plain: is_plain && !of_event.reads,
-                ..of_event
-            }
-        };
-        Self {
-            header_only: options.header_only,
-            is_relative: options.shown.percentage == Percentage::Relative,
-            is_selection: !selection.is_empty(),
-            tells_tasks,
-            selection,
-            keys: keys.to_vec(),
-            inline: options.inline,
-            with_callers: options.with_children()
-                || options.call_graph.is_some()
-                || options.flamegraph.is_some(),
-            most_frames: options.max_stack.unwrap_or(usize::MAX),
-            losses: Losses::new(events),
-            deltas: ReadDeltas::default(),
-            without_period: false,
-            events: events.iter().map(of_event).collect(),
-            profile: Profile {
-                events: named.collect(),
-                ..Profile::default()
-            },
-            tasks: Tasks::default(),
-            recent: [NOBODY; RECENT],
-            lists: FrameLists::new(),
-            chains: KnownChains::default(),
-            branches: options.reports_branches(keys).then(Branches::default),
-            known: KnownAddresses::default(),
-            by_id: HashMap::default(),
-            nameless: "[unknown]".into(),
-            chain: Vec::new(),
-            found: Vec::new(),
-            callers: Vec::new(),
-        }
-    }
-
-    /// Takes a sample of any kind: of which some are chosen, with counts, with branches, or without what most tell.
-    #[inline(never)]
-    fn any_sample(
         &mut self,
         replay: &mut Replay,
         event: usize,
@@ -348,8 +242,68 @@ impl Loading {
         ControlFlow::Continue(())
     }
 
+    fn needs_records(&self) -> bool {
+        !self.header_only
+    }
+}
+
+/// Why a sample is not in a report, as `perf report` has it (`tools/perf/builtin-report.c`).
+enum NotChosen {
+    /// Its CPU, its time or its function without a name: it is not counted at all.
+    LeftOut,
+    /// Its thread, its file or its function: shares are of it too, unless they are relative.
+    Filtered,
+}
+
+impl Loading {
+    /// Returns the state before the first sample.
+    pub(crate) fn new(
+        options: &Options,
+        (selection, keys): (Selection, &[Key]),
+        events: &[RecordedEvent],
+        names: &[String],
+    ) -> Self {
+        let named = names.iter().map(|name| EventProfile {
+            name: name.clone(),
+            ..EventProfile::default()
+        });
+        let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
+        let tells_tasks = keys.iter().any(tells_task);
+        Self {
+            header_only: options.header_only,
+            is_relative: options.shown.percentage == Percentage::Relative,
+            is_selection: !selection.is_empty(),
+            tells_tasks,
+            selection,
+            keys: keys.to_vec(),
+            inline: options.inline,
+            with_callers: options.with_children()
+                || options.call_graph.is_some()
+                || options.flamegraph.is_some(),
+            most_frames: options.max_stack.unwrap_or(usize::MAX),
+            losses: Losses::new(events),
+            deltas: ReadDeltas::default(),
+            without_period: false,
+            events: events.iter().map(OfEvent::new).collect(),
+            profile: Profile {
+                events: named.collect(),
+                ..Profile::default()
+            },
+            tasks: Tasks::default(),
+            by_thread: HashMap::default(),
+            lists: FrameLists::new(),
+            chains: KnownChains::default(),
+            branches: options.reports_branches(keys).then(Branches::default),
+            known: KnownAddresses::default(),
+            by_id: HashMap::default(),
+            nameless: "[unknown]".into(),
+            chain: Vec::new(),
+            found: Vec::new(),
+            callers: Vec::new(),
+        }
+    }
+
     /// Returns the counts that a sample read, since those that it read before.
-    #[inline(never)]
     fn read(&mut self, event: usize, sample: &Sample<'_>) -> Vec<(u64, u64)> {
         let is_inherited = self.events[event].is_inherited;
         self.deltas.of_sample(sample, is_inherited).collect()
@@ -380,7 +334,6 @@ impl Loading {
     }
 
     /// Returns the stack of a sample that is chosen.
-    #[inline(never)]
     fn chosen_stack(
         &mut self,
         replay: &mut Replay,
@@ -445,32 +398,28 @@ impl Loading {
     }
 
     /// Returns the number of the task of a sample of a thread, where tasks differ by their names alone.
-    #[inline]
     fn task_of(&mut self, replay: &Replay, sample: &Sample<'_>, tid: i32) -> u32 {
-        let slot = tid.cast_unsigned() as usize % RECENT;
-        match self.recent[slot] {
-            (Some(known), task) if known == tid => task,
-            _ => {
-                let task = self.task(replay, sample);
-                self.recent[slot] = (Some(tid), task);
-                task
-            }
+        if let Some(task) = self.by_thread.get(&tid) {
+            return *task;
         }
+        let task = self.task(replay, sample);
+        self.by_thread.insert(tid, task);
+        task
     }
 
     /// Returns the number of the task of a sample.
-    #[inline(never)]
     fn task(&mut self, replay: &Replay, sample: &Sample<'_>) -> u32 {
         let thread = sample.thread();
         let tells = |key| self.tells_tasks && self.keys.contains(&key);
         let pid = thread.map_or(-1, |thread| thread.pid);
         let tid = thread.map(|thread| thread.tid);
-        self.tasks.number(
-            command_of(sample, replay, &self.nameless),
-            tells(Key::Pid).then_some(pid),
-            tid.filter(|_| tells(Key::Tid)),
-            sample.cpu().filter(|_| tells(Key::Cpu)),
-        )
+        let task = Task {
+            command: command_of(sample, replay, &self.nameless).clone(),
+            pid: tells(Key::Pid).then_some(pid),
+            tid: tid.filter(|_| tells(Key::Tid)),
+            cpu: sample.cpu().filter(|_| tells(Key::Cpu)),
+        };
+        self.tasks.number(task)
     }
 
     /// Returns true if the first function of a list has a name.

@@ -11,6 +11,7 @@ mod intervals;
 mod peer;
 mod presets;
 mod privileges;
+mod probes;
 mod programs;
 mod signals;
 mod sources;

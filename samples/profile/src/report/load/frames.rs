@@ -18,7 +18,6 @@ const FIRST_CONTEXT: u64 = -4095_i64 as u64;
 
 impl Loading {
     /// Returns the lists of the functions at the instruction of a sample and of its callers, the innermost first.
-    #[inline(always)]
     pub(super) fn frames(
         &mut self,
         replay: &mut Replay,
@@ -35,7 +34,6 @@ impl Loading {
     }
 
     /// Returns the lists of the functions of a sample that tells its instruction in its call chain alone.
-    #[inline(never)]
     pub(super) fn frames_of_chain(
         &mut self,
         replay: &mut Replay,
@@ -51,7 +49,6 @@ impl Loading {
     }
 
     /// Returns the list of the functions of the callers of a sample.
-    #[inline(never)]
     fn callers_of(
         &mut self,
         replay: &mut Replay,
@@ -130,7 +127,6 @@ impl Loading {
     }
 
     /// Returns the list of the functions at an address.
-    #[inline(always)]
     pub(super) fn functions_at(
         &mut self,
         replay: &mut Replay,
@@ -147,7 +143,6 @@ impl Loading {
         }
     }
 
-    #[inline(never)]
     fn find_functions(&mut self, replay: &mut Replay, owner: AddressOwner, key: AtAddress) -> u32 {
         let list = self.resolve(replay, owner, key.address);
         self.known.insert(key, list);

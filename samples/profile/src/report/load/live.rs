@@ -2,7 +2,7 @@
 
 use super::super::profile::Profile;
 use super::super::stacks::{FrameLists, KnownChains, Tasks, stacks_of};
-use super::{Loading, NOBODY, RECENT};
+use super::Loading;
 
 /// As many lists of functions have numbers at once.
 const MOST_LISTS: usize = 1 << 18;
@@ -23,7 +23,7 @@ impl Loading {
             self.lists = FrameLists::new();
             self.tasks = Tasks::default();
             self.chains = KnownChains::default();
-            self.recent = [NOBODY; RECENT];
+            self.by_thread.clear();
             self.known.clear();
             self.by_id.clear();
         }

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::all_printed;
 
 #[test]
-fn files_are_checked_searched_and_imported() {
+fn files_are_checked_and_searched() {
     let directory = TempDir::new().expect("a directory");
     let write = |name: &str, text: &str| {
         std::fs::write(directory.path().join(name), text).expect("writable");
@@ -23,11 +23,7 @@ fn files_are_checked_searched_and_imported() {
         "[[cpu]]\nid = \"amd-k7\"\n[cpu.events]\nMINE = { code = 0x99, umask = 1 }\n",
     );
     write("syntax.toml", "[[cpu\n");
-    write(
-        "events.json",
-        r#"[{ "EventName": "a.b", "EventCode": "0x29", "UMask": "0x01" }]"#,
-    );
-    let runs: [&[&str]; 9] = [
+    let runs: [&[&str]; 6] = [
         &["events", "check", "good.toml"],
         &["events", "check", "large.toml", "key.toml", "syntax.toml"],
         &["events", "check", "missing.toml"],
@@ -42,27 +38,12 @@ fn files_are_checked_searched_and_imported() {
         ],
         &["events", "which", "MINE", "--cpu", "amd-k7"],
         &[
-            "events",
-            "import",
-            "--from",
-            "linux-pmu-events",
-            "events.json",
-        ],
-        &["events", "import", "--from", "nothing", "events.json"],
-        &[
             "encode",
             "MINE",
             "--cpu",
             "amd-k7",
             "--events",
             "large.toml",
-        ],
-        &[
-            "events",
-            "import",
-            "--from",
-            "linux-pmu-events",
-            "syntax.toml",
         ],
     ];
     insta::assert_snapshot!(all_printed(&directory, &runs));

@@ -16,7 +16,7 @@ const FLAGS: u64 = if cfg!(target_endian = "big") {
 /// `PERF_CONTEXT_USER`.
 const USER: u64 = -512_i64 as u64;
 
-/// Where the code of the program is in its file, and in memory.
+/// The offset of the code of the program in its file, and its address in memory.
 const OFFSET: u64 = 0x1000;
 const START: u64 = 0x40_1000;
 
