@@ -82,7 +82,7 @@
 //! Left what may be written, right how the same is displayed:
 //!
 //! ```
-//! use quipu_hal::parse_list;
+//! use quipu_text::{NoNames, parse_list};
 //!
 //! for (text, displayed) in [
 //!     ("cycles", "cycles"),

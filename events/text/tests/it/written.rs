@@ -94,7 +94,7 @@ fn each_event_has_the_text_that_was_typed() {
                 ("L2_LD:I", "L2_LD:I:p", "'L2_LD:I':p"),
                 ("L2_LD:M:I:k", "L2_LD:M:I:kp", "'L2_LD:M:I':kp"),
                 ("L2_LD:u:I", "L2_LD:up:I", "'L2_LD:I':up"),
-                ("L2_LD:S:u", "L2_LD:S:u", "'L2_LD:S':u"),
+                ("L2_LD:S:u", "L2_LD:S:u", "L2_LD:S:u"),
             ],
         ),
         (
