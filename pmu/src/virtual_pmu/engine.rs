@@ -16,7 +16,7 @@ use super::schedule::{CpuContext, NEVER, Schedule, is_out_of_reach, written};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
 use crate::clock::nanoseconds;
-use crate::{Access, Clock, Pmu, Slot};
+use crate::{Access, Clock, Pmu};
 
 /// State shared by the groups of one virtual PMU. The last of them ends the threads.
 pub(super) struct Engine<P: Pmu> {

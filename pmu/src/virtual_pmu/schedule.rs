@@ -11,7 +11,7 @@ use super::scheduled_group::{Known, ScheduledGroup};
 use super::times::State;
 use crate::assign::Matching;
 use crate::clock::nanoseconds;
-use crate::{Clock, Gating, InUse, Pmu};
+use crate::{Clock, Gating, InUse, Pmu, Slot};
 
 /// Sentinel deadline: never.
 pub(super) const NEVER: u64 = u64::MAX;
