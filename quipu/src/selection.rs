@@ -197,7 +197,11 @@ mod tests {
             let used: Vec<&str> = used.iter().map(|backend| backend.name()).collect();
             assert_eq!(chosen, used, "{}", cpu.id);
             assert_eq!(selection.backends().len(), 4);
-            assert!(selection.backends().iter().all(|c| c.reasons.len() >= 2));
+            for choice in selection.backends() {
+                // The tables have no say on posix, which reaches no counters.
+                let least = if choice.backend == "posix" { 1 } else { 2 };
+                assert!(choice.reasons.len() >= least, "{choice:?}");
+            }
         }
     }
 

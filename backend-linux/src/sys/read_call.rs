@@ -11,17 +11,19 @@
 //! thread ends inside of a read, and a library that is loaded before the C library does not see it.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::path::Path;
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::OnceLock;
-
-use crate::kernel_file;
 
 /// Returns true if the kernel says that it leaves its own addresses in the return stack.
 pub(super) fn leaves_returns() -> bool {
     static LEAVES: OnceLock<bool> = OnceLock::new();
     let find = || {
+        // The first read must not allocate, so that the text has its place here.
         let path = "/sys/devices/system/cpu/vulnerabilities/spec_rstack_overflow";
-        kernel_file::read(Path::new(path)).is_ok_and(|text| text.contains("Safe RET"))
+        let mut text = [0; 128];
+        let read = File::open(path).and_then(|mut file| file.read(&mut text));
+        read.is_ok_and(|len| text[..len].windows(8).any(|words| words == b"Safe RET"))
     };
     cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) && *LEAVES.get_or_init(find)
 }

@@ -351,7 +351,7 @@ fn what_the_map_lets_through_and_the_registers_cannot_do_is_refused() {
     open("CLOCKS", Filter::all()).unwrap();
     let e = open("CLOCKS", Filter::USER_ONLY).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::UnsupportedFeature);
-    let reason = "it cannot leave out kernel mode and hypervisor mode";
+    let reason = "its counter cannot leave out kernel mode and hypervisor mode";
     assert_eq!(e.reason(), Some(reason));
     let e = open("FOREIGN", Filter::all()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);

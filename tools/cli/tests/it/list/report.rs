@@ -129,8 +129,7 @@ Hardware events: 2, none available here
 Software events: 2, 1 available here
   page-faults  faults  page faults (user mode
                        only)
-  cs                   switches (not permitted:
-                       kernel only)
+  cs                   switches (kernel only)
   hint: end kernel only
 
 Raw events: by pattern
