@@ -10,9 +10,9 @@
 //! Two things differ from the C library's read(2): it is no cancellation point (pthreads(7)), so that no
 //! thread ends inside of a read, and a library that is loaded before the C library does not see it.
 
-use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::OnceLock;
 
 /// Returns true if the kernel says that it leaves its own addresses in the return stack.

@@ -10,7 +10,7 @@ use quipu_msr::sim::{EventNames, Generation};
 use quipu_msr::{LinuxMsr, MsrBus, MsrPmu, Options};
 use quipu_pmu::{MonotonicClock, VirtualPmu};
 
-use crate::support::Rewritten;
+use crate::rewritten::Rewritten;
 
 /// The distance from its highest value at which a counter begins.
 const BELOW_THE_TOP: u64 = 1000;

@@ -8,7 +8,7 @@ use quipu_msr::sim::{EventNames, Generation, SimulatedMsrs};
 use quipu_msr::{MsrBus, MsrPmu, Options};
 use quipu_pmu::{MonotonicClock, VirtualPmu};
 
-use crate::support::Rewritten;
+use crate::rewritten::Rewritten;
 
 /// The status of a child that has got to its end: one that panics ends its only thread, and by that exits with 0.
 const DONE: i32 = 42;

@@ -1,4 +1,4 @@
-//! Simulated registers of which CPU 0 is acquired, and registers whose writes are changed on the way.
+//! Simulated registers of which CPU 0 is acquired.
 
 use quipu_hal::{Encoding, Result, X86Select};
 use quipu_msr::sim::{Generation, SimulatedMsrs};
@@ -28,40 +28,4 @@ pub(crate) fn accepts(pmu: &impl Pmu, slot: usize, encoding: &Encoding) -> bool 
     let prepared = pmu.prepare(encoding).unwrap();
     let slot = pmu.slots().get(slot);
     slot.is_some_and(|slot| prepared.contains(slot.class, slot.number))
-}
-
-/// Registers that are written by a function instead.
-pub(crate) struct Rewritten<B, W> {
-    pub(crate) bus: B,
-    /// Called with the registers, the CPU, the address and the value.
-    pub(crate) write: W,
-}
-
-impl<B: MsrBus, W> MsrBus for Rewritten<B, W>
-where
-    W: Fn(&B, u32, u32, u64) -> Result<()> + Send + Sync + 'static,
-{
-    fn cpus(&self) -> &[u32] {
-        self.bus.cpus()
-    }
-
-    fn current_cpu(&self) -> Result<u32> {
-        self.bus.current_cpu()
-    }
-
-    fn read(&self, cpu: u32, address: u32) -> Result<u64> {
-        self.bus.read(cpu, address)
-    }
-
-    fn write(&self, cpu: u32, address: u32, value: u64) -> Result<()> {
-        (self.write)(&self.bus, cpu, address, value)
-    }
-
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<[u32; 4]> {
-        self.bus.cpuid(leaf, subleaf)
-    }
-
-    fn exercise(&self, cpu: u32) -> Result<()> {
-        self.bus.exercise(cpu)
-    }
 }

@@ -1,4 +1,9 @@
 //! A process that is killed after any one of its writes leaves nothing that a restore does not repair.
+//!
+//! A process of its own: a program that another test starts holds the locks of all records until it executes.
+
+#[path = "../it/rewritten.rs"]
+mod rewritten;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +14,7 @@ use quipu_msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
 use quipu_pmu::Pmu;
 
-use crate::support::Rewritten;
+use rewritten::Rewritten;
 
 /// A process that is killed after so many writes: what it does later does not happen, and its record
 /// stays as it was then.
