@@ -1,6 +1,6 @@
 //! Simulated registers of which CPU 0 is acquired.
 
-use quipu_hal::{Encoding, Result, X86Select};
+use quipu_hal::{Encoding, X86Select};
 use quipu_msr::sim::{Generation, SimulatedMsrs};
 use quipu_msr::{MsrBus, MsrPmu, Options};
 use quipu_pmu::Pmu;
