@@ -80,10 +80,11 @@ impl EventSetBuilder {
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if a text is malformed.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        let groups = match &self.machine {
-            Some(machine) => events.into_groups(&*machine.native),
-            None => events.into_groups(&**NativeEvents::this()),
+        let native: &NativeEvents = match &self.machine {
+            Some(machine) => &machine.native,
+            None => NativeEvents::this(),
         };
+        let groups = events.into_groups(native);
         let first = self.requests.len();
         match first {
             0 => self.requests = groups?,

@@ -12,7 +12,7 @@ use crate::preset::{NoValue, Preset, term_refused};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MemberIndex {
-    /// The open group, for [`Counts::group`].
+    /// The open group, for [`Counts::buffer`].
     pub group: usize,
     /// The member of the group.
     pub member: usize,

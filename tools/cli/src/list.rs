@@ -228,7 +228,7 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
     }
     let native = Native::of(&options.choice, &ListFilter::of_texts(texts))?;
     if native.is_empty() && !texts.is_empty() {
-        let why = format_args!("no event of {} matches {}", native.ids(), texts.join(", "));
+        let why = format!("no event of {} matches {}", native.ids(), texts.join(", "));
         return Err(Failure::with_status(why, 1));
     }
     if options.raw_dump {
