@@ -186,25 +186,17 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
-        // Declared first, so that probes of a group that is refused are removed after its counters.
+        let (placements, mut infos) = self.resolve(spec)?;
+        // Before the counters, so that probes of a group that is refused are removed after them.
         #[cfg(feature = "names")]
-        let probes;
-        let (mut placements, mut infos) = self.resolve(spec)?;
-        #[cfg(feature = "names")]
-        {
-            probes = make_inheritable(
-                spec.members.iter(),
-                &mut placements,
-                spec.attributes,
-                target,
-            )?;
-        }
+        let (placements, probes) =
+            make_inheritable(spec.members.iter(), placements, spec.attributes, target)?;
         overflow::check(spec, targets::is_calling_thread(target))?;
         let request = self.request(spec, target, &placements, &mut infos);
         let (parts, kernel_groups) = request.open_everywhere()?.into_iter().unzip();
-        let mut group = LinuxGroup::new(infos, parts, kernel_groups);
+        let group = LinuxGroup::new(infos, parts, kernel_groups);
         #[cfg(feature = "names")]
-        group.keep(probes);
+        let group = group.with_probes(probes);
         if !spec.attributes.disabled {
             group.start()?;
         }
@@ -294,14 +286,15 @@ impl Backend for LinuxBackend {
             && group.only_kernel_group().is_some()
             && spec.attributes.disabled
         {
-            let (mut placements, mut infos) = self.resolve(spec)?;
+            let (placements, mut infos) = self.resolve(spec)?;
             #[cfg(feature = "names")]
-            group.keep(make_inheritable(
-                spec.members.iter(),
-                &mut placements,
-                spec.attributes,
-                target,
-            )?);
+            let placements = {
+                let members = spec.members.iter();
+                let (placements, probes) =
+                    make_inheritable(members, placements, spec.attributes, target)?;
+                group = Box::new(group.with_probes(probes));
+                placements
+            };
             overflow::check(spec, targets::is_calling_thread(target))?;
             let request = self.request(spec, target, &placements, &mut infos);
             if request.extend(&mut group).is_some() {

@@ -15,7 +15,6 @@ use quipu_hal::{
 
 use crate::arm_names::arm_names;
 use crate::event_bits::{BREAKPOINT_FILTER, EventBits, HARDWARE_FILTER, software_info};
-#[cfg(feature = "names")]
 use crate::parts::Placement;
 use crate::sys::event_type;
 use crate::sysfs::{CorePmu, SysfsPmus};

@@ -72,10 +72,11 @@ impl LinuxGroup {
         }
     }
 
-    /// Keeps the probes that its kernel groups count.
+    /// Returns the group with the probes that its kernel groups count.
     #[cfg(feature = "names")]
-    pub(crate) fn keep(&mut self, probes: Vec<TracedProbe>) {
+    pub(crate) fn with_probes(mut self, probes: Vec<TracedProbe>) -> Self {
         self.probes.extend(probes);
+        self
     }
 
     /// Takes all members of a group to whose kernel group counters were added.

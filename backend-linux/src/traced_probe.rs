@@ -42,36 +42,38 @@ pub(crate) struct TracedProbe {
     /// `SYSTEM/NAME`.
     name: String,
     /// The position of its event.
+    #[cfg(feature = "sampling")]
     member: usize,
     /// The event as one of the PMU `kprobe` or `uprobe`.
+    #[cfg(feature = "sampling")]
     of_pmu: EventBits,
 }
 
-/// Makes the probes among events that are to be inherited, and places those as tracepoints.
+/// Makes the probes among events that are to be inherited, and returns the placements with those as tracepoints.
 ///
 /// # Errors
 /// When a probe cannot be made. The error names its position, and none is left.
 pub(crate) fn make_inheritable<'a>(
     events: impl Iterator<Item = &'a EventSpec>,
-    placements: &mut [Placement],
+    mut placements: Vec<Placement>,
     attributes: Attributes,
     target: &Target,
-) -> Result<Vec<TracedProbe>> {
+) -> Result<(Vec<Placement>, Vec<TracedProbe>)> {
     let mut made = Vec::new();
     if !attributes.inherit || !targets::has_threads(target) {
-        return Ok(made);
+        return Ok((placements, made));
     }
-    for (member, (event, placement)) in events.zip(placements).enumerate() {
+    for (member, (event, placement)) in events.zip(&mut placements).enumerate() {
         if let Some(probe) = probes::of(&event.event)
             && let Some(of_pmu) = placement.first_bits()
         {
-            let (probe, id) =
-                TracedProbe::new(probe, member, of_pmu).map_err(|e| e.with_member(member))?;
+            let made_as = TracedProbe::new(probe, member, of_pmu);
+            let (probe, id) = made_as.map_err(|e| e.with_member(member))?;
             made.push(probe);
             *placement = Placement::Anywhere(EventBits::tracepoint(id));
         }
     }
-    Ok(made)
+    Ok((placements, made))
 }
 
 /// Returns the event of the PMU `kprobe` or `uprobe` that a member stands for, if it was made a tracepoint.
@@ -83,7 +85,7 @@ pub(crate) fn of_pmu(made: &[TracedProbe], member: usize) -> Option<EventBits> {
 
 impl TracedProbe {
     /// Makes a probe, whose place the bits of its PMU say; returns its number as a tracepoint, too.
-    fn new(probe: &Probe, member: usize, of_pmu: EventBits) -> Result<(Self, u64)> {
+    fn new(probe: &Probe, _member: usize, of_pmu: EventBits) -> Result<(Self, u64)> {
         let tracefs = Tracefs::find().map_err(|e| no_tracefs(probe, &e))?;
         static CLEAN: Once = Once::new();
         CLEAN.call_once(|| remove_stale(tracefs.root()));
@@ -96,7 +98,9 @@ impl TracedProbe {
         let made = Self {
             control,
             name,
-            member,
+            #[cfg(feature = "sampling")]
+            member: _member,
+            #[cfg(feature = "sampling")]
             of_pmu,
         };
         let id = tracefs.id(&system, &event)?;

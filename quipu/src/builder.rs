@@ -80,11 +80,11 @@ impl EventSetBuilder {
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if a text is malformed.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        let native: &NativeEvents = match &self.machine {
+        let native = match &self.machine {
             Some(machine) => &machine.native,
             None => NativeEvents::this(),
         };
-        let groups = events.into_groups(native);
+        let groups = events.into_groups(&**native);
         let first = self.requests.len();
         match first {
             0 => self.requests = groups?,

@@ -45,7 +45,7 @@ impl LinuxBackend {
             infos.push(resolved.info);
         }
         let events = spec.events.iter().map(|sampled| &sampled.event);
-        let probes = make_inheritable(events, &mut placements, spec.attributes, target)?;
+        let (placements, probes) = make_inheritable(events, placements, spec.attributes, target)?;
         let mut opener = Opener {
             backend: self,
             spec,
