@@ -100,6 +100,7 @@ impl KnownAddresses {
     }
 
     /// Forgets all of them.
+    #[cfg(target_os = "linux")]
     pub(super) fn clear(&mut self) {
         self.lists.clear();
     }
