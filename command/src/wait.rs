@@ -26,8 +26,8 @@ cfg_if::cfg_if! {
         /// returns `None` if this kernel has no pidfds.
         fn poll_exit(pid: i32, timeout: Duration) -> Option<()> {
             let pidfd = pidfd_open(pid).ok()?;
-            // Longer than a timespec holds is without end.
-            let fits = libc::time_t::try_from(timeout.as_secs()).is_ok();
+            // Longer than a timespec of 32 bits holds is without end.
+            let fits = i32::try_from(timeout.as_secs()).is_ok();
             let timeout = fits.then(|| TimeSpec::from(timeout));
             let mut polled = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
             // It fails only when a signal arrives, which ends the sleep as well.
