@@ -200,6 +200,14 @@ impl<'a> EventCount<'a> {
         self.event
     }
 
+    /// Refuses a count that jumped. Only then is the name needed, which allocates when it is first asked for.
+    fn checked(&self, count: Count) -> Result<Count> {
+        match count {
+            Count::Jumped => count.checked(self.name()),
+            count => Ok(count),
+        }
+    }
+
     /// Returns the total over all parts, each scaled by its own times.
     ///
     /// That of a preset of several events is the value of its formula;
@@ -212,13 +220,11 @@ impl<'a> EventCount<'a> {
     pub fn total(&self) -> Result<Count> {
         if let Some(preset) = self.event.preset() {
             let value = self.evaluate(preset)?;
-            return value
-                .unwrap_or_else(|none| none.count())
-                .checked(self.name());
+            return self.checked(value.unwrap_or_else(|none| none.count()));
         }
         let (buf, member) = self.read()?;
         if !self.event.is_gauge() {
-            return buf.total(member).checked(self.name());
+            return self.checked(buf.total(member));
         }
         match buf.parts().len() {
             1 => Ok(buf[0][member].level()),
