@@ -37,6 +37,7 @@ impl Running {
 }
 
 /// Returns true if the tests themselves were started with SIGHUP ignored, as by nohup(1): quipu ignores it then.
+#[cfg(target_os = "linux")]
 pub(crate) fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc(5)");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
