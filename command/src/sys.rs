@@ -10,7 +10,7 @@ pub(crate) fn exit_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Calls wait4(2), which tells of the resource usage too: returns the raw status and the usage, or `None` if the child
+/// Calls wait4(2), which reports the resource usage too: returns the raw status and the usage, or `None` if the child
 /// is still running.
 pub(crate) fn wait4(pid: i32, flags: libc::c_int) -> nix::Result<Option<(i32, libc::rusage)>> {
     let mut status = 0;

@@ -109,7 +109,7 @@ fn inherited() -> Attributes {
 /// Held by each test of inherited probes: they look for those that are left of this process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Mounts tracefs for the calling thread alone, where nobody else has it.
+/// Mounts tracefs in a mount namespace of the calling thread, which no other thread sees.
 fn mount_tracefs(test: &str) -> bool {
     if std::path::Path::new("/sys/kernel/tracing/events").exists() {
         return true;
