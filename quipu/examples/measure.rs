@@ -7,23 +7,25 @@ use std::collections::BTreeMap;
 use quipu::Count;
 
 fn main() -> quipu::Result<()> {
-    let events = "task-clock,page-faults,context-switches,{cycles,instructions}";
-    let measured = quipu::measure(events, || {
+    let measured = quipu::measure("{cycles:u,instructions:u},task-clock", || {
         let map: BTreeMap<u64, String> = (0..100_000).map(|i| (i, i.to_string())).collect();
         map.len()
     })?;
     println!("a map of {} entries:", measured.output);
-    for event in measured.counts.events() {
-        let name = event.event().spec();
-        match event.total() {
-            Ok(Count::Exact(value)) => println!("  {value:>14}  {name}"),
-            Ok(Count::Estimated(value)) => println!("  {value:>14}  {name} (estimated)"),
-            Ok(Count::Partial { value, missing, .. }) => {
-                println!("  {value:>14}  {name} (without {missing} parts)");
-            }
-            Ok(_) => println!("  {:>14}  {name}", "not counted"),
-            Err(why) => println!("  {:>14}  {name}: {why:#}", "-"),
+    let cycles = measured.total("cycles:u");
+    let instructions = measured.total("instructions:u");
+    if let (Ok(Count::Exact(cycles)), Ok(Count::Exact(instructions))) = (&cycles, &instructions) {
+        let per_cycle = *instructions as f64 / *cycles as f64;
+        println!("  {cycles} cycles, {instructions} instructions, {per_cycle:.2} per cycle");
+        return Ok(());
+    }
+    // Without a PMU, as in many virtual machines, or while others use its counters.
+    for (name, total) in [("cycles", cycles), ("instructions", instructions)] {
+        match total {
+            Ok(count) => println!("  {name}: {count:?}"),
+            Err(why) => println!("  {name}: {why:#}"),
         }
     }
+    println!("  {:?} ns of CPU time", measured.total("task-clock")?);
     Ok(())
 }

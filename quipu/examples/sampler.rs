@@ -1,10 +1,13 @@
-//! For a programmer: which of my functions are hot?
+//! For a programmer: which of my functions are hot, in which thread?
 //!
 //! Run with `cargo run --release -p quipu-counters --example sampler`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::thread;
 
-use quipu::Sampler;
+use quipu::{Sampler, Target};
 use quipu_symbols::{AddressOwner, Processes, Symbolizer};
 
 #[inline(never)]
@@ -18,19 +21,28 @@ fn add_up(numbers: &[u64]) -> u64 {
 }
 
 fn main() -> quipu::Result<()> {
-    let mut sampler = Sampler::builder().events("cpu-clock:u")?.open()?;
+    let mut sampler = Sampler::builder()
+        .events("cpu-clock:u")?
+        .target(Target::Process(std::process::id() as i32))
+        .inherit(true)
+        .open()?;
     sampler.enable()?;
-    let mut numbers: Vec<u64> = (0..1_000_000).collect();
-    let mut sum = 0;
-    for _ in 0..5 {
-        sort(&mut numbers);
-        sum ^= add_up(&numbers);
-    }
+    thread::scope(|scope| {
+        for rounds in 1..=3 {
+            scope.spawn(move || {
+                let mut numbers: Vec<u64> = (0..500_000).collect();
+                for _ in 0..rounds {
+                    sort(&mut numbers);
+                    black_box(add_up(&numbers));
+                }
+            });
+        }
+    });
     sampler.disable()?;
 
     let mut processes = Processes::new();
     let mut symbolizer = Symbolizer::new().of_this_machine(true);
-    let mut hot: BTreeMap<String, u64> = BTreeMap::new();
+    let mut hot: BTreeMap<(i32, String), u64> = BTreeMap::new();
     sampler.drain(|sample| {
         if !processes.contains(sample.pid) {
             processes.read(sample.pid);
@@ -44,14 +56,14 @@ fn main() -> quipu::Result<()> {
         );
         for function in functions {
             let name = function.name.unwrap_or(function.object);
-            *hot.entry(name.to_string()).or_default() += 1;
+            *hot.entry((sample.tid, name.to_string())).or_default() += 1;
         }
     })?;
     let mut hot: Vec<_> = hot.into_iter().collect();
-    hot.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
-    println!("{sum:x}; samples of cpu-clock:u, {} lost:", sampler.lost());
-    for (name, samples) in hot {
-        println!("{samples:>8}  {name}");
+    hot.sort_by_key(|((thread, _), samples)| (*thread, Reverse(*samples)));
+    println!("samples of cpu-clock:u, {} lost:", sampler.lost());
+    for ((thread, name), samples) in hot {
+        println!("{samples:>8}  thread {thread}  {name}");
     }
     Ok(())
 }
