@@ -410,6 +410,14 @@ impl CpuTable {
 }
 
 impl CpuTable {
+    /// Returns true if this is a written name of an event, with its masks and modifiers, or of a preset.
+    pub fn has_event(&self, name: &str) -> bool {
+        self.select(name).is_ok()
+            || self
+                .preset(name)
+                .is_some_and(|preset| preset.formula.is_ok())
+    }
+
     /// Looks up a written name: the CPU's own first, then its aliases.
     pub(crate) fn select(&self, name: &str) -> Result<Selection, NameError> {
         let error = match select(self, name) {

@@ -50,6 +50,8 @@ pub struct Database {
 pub(crate) struct Layer {
     pub(crate) table: Table,
     pub(crate) origin: LayerFile,
+    /// The backends that the file consents to.
+    pub(crate) allowed: Vec<String>,
 }
 
 /// The origin of a layer.
@@ -97,6 +99,7 @@ impl Database {
             layers: Arc::new(vec![Layer {
                 table: Table::new(EMBEDDED),
                 origin: LayerFile::Embedded,
+                allowed: Vec::new(),
             }]),
         }
     }
@@ -149,6 +152,12 @@ impl Database {
     pub fn has_user_files() -> bool {
         variable("QUIPU_EVENTS").is_some_and(|name| !name.is_empty())
             || standard_files().iter().any(|path| path.is_file())
+    }
+
+    /// Returns true if a file of root's consents to a backend that otherwise counts only if it is named (`allow`).
+    pub fn allows(&self, backend: &str) -> bool {
+        let mut allowed = self.layers.iter().flat_map(|layer| &layer.allowed);
+        allowed.any(|name| name == backend)
     }
 
     /// Returns the CPU entries, in the order in which they are tried.

@@ -21,20 +21,38 @@ impl Database {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is anything wrong with what
     /// it says, with the first finding as the reason.
     pub fn with_file(&self, path: &Path) -> Result<Self> {
-        let text = read(path)?;
+        let (text, is_roots) = read(path)?;
         let layer = self.check(path, &text)?;
         // Not both the text and the table at a time.
         drop(text);
-        Ok(self.with_layer(path, layer))
+        if is_roots {
+            return Ok(self.with_layer(path, layer));
+        }
+        self.without_consent(path, layer)
     }
 
     /// Returns the database with the text of a file on top; `path` is its name.
     ///
     /// # Errors
-    /// As [`with_file`](Self::with_file).
+    /// As [`with_file`](Self::with_file). A text is no file of root's: it cannot `allow` a backend.
     pub fn with_text(&self, path: &Path, text: &str) -> Result<Self> {
         let layer = self.check(path, text)?;
-        Ok(self.with_layer(path, layer))
+        self.without_consent(path, layer)
+    }
+
+    /// Adds a layer that somebody else than root may have written.
+    fn without_consent(&self, path: &Path, layer: FileLayer) -> Result<Self> {
+        match layer.allowed() {
+            [] => Ok(self.with_layer(path, layer)),
+            [backend, ..] => Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!("use the event file {}", path.display()),
+            )
+            .with_reason(format!(
+                "it allows {backend}, which only a file that root owns and nobody else may write can do"
+            ))
+            .with_hint("move `allow` to /etc/quipu/events.toml")),
+        }
     }
 
     /// Reads and checks the text of a file.
@@ -55,6 +73,7 @@ impl Database {
         let name = path.display().to_string();
         let mut layers = (*self.layers).clone();
         layers.push(Layer {
+            allowed: layer.allowed().to_vec(),
             table: Table::new(layer.write(&[&name])),
             origin: LayerFile::File(path.to_owned()),
         });
@@ -107,7 +126,8 @@ impl BaseLayer for Database {
     }
 }
 
-fn read(path: &Path) -> Result<String> {
+/// Returns the text of a file, and true if root alone may have written it.
+fn read(path: &Path) -> Result<(String, bool)> {
     let refuse = |kind| Error::new(kind, format!("read the event file {}", path.display()));
     let os = |error: std::io::Error| {
         let kind = match error.kind() {
@@ -124,7 +144,9 @@ fn read(path: &Path) -> Result<String> {
     };
     // A pipe or a device has no size to look at beforehand.
     let file = fs::File::open(path).map_err(os)?;
-    let size = file.metadata().map_or(0, |about| about.len() as usize);
+    let about = file.metadata().ok();
+    let is_roots = about.as_ref().is_some_and(is_roots);
+    let size = about.map_or(0, |about| about.len() as usize);
     // One more byte, so that the end is found without growing.
     let mut bytes = Vec::with_capacity(size.min(LARGEST_FILE) + 1);
     file.take(LARGEST_FILE as u64 + 1)
@@ -134,12 +156,25 @@ fn read(path: &Path) -> Result<String> {
         return Err(refuse(ErrorKind::InvalidConfiguration)
             .with_reason(format!("it is larger than {} MiB", LARGEST_FILE >> 20)));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         refuse(ErrorKind::InvalidConfiguration).with_reason(format!(
             "it is not UTF-8 from byte {} on",
             error.utf8_error().valid_up_to()
         ))
-    })
+    })?;
+    Ok((text, is_roots))
+}
+
+/// Returns true if a file is root's, and neither a group nor everybody may write it.
+#[cfg(unix)]
+fn is_roots(about: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    about.uid() == 0 && about.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_roots(_: &fs::Metadata) -> bool {
+    false
 }
 
 /// Returns every finding in an event file, read as a layer over `below`.
@@ -147,7 +182,7 @@ fn read(path: &Path) -> Result<String> {
 /// # Errors
 /// When the file cannot be read at all.
 pub fn check_file(path: &Path, below: &Database) -> Result<Vec<Diagnostic>> {
-    let text = read(path)?;
+    let (text, _) = read(path)?;
     Ok(check_text(&path.display().to_string(), &text, below))
 }
 

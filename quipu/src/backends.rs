@@ -7,13 +7,21 @@ use quipu_hal::{Backend, Error, ErrorKind, Result};
 
 use crate::{NativeEvents, SharedNativeEvents};
 
-/// The backends of this machine, in order of preference.
+/// The backends of this machine, and the choice among them.
+///
+/// Events of the CPU's counters (generalized ones, raw words, and names that the event database has) are counted by the
+/// backends that the database lists for this CPU and system (`backends`), in its order; a backend that is not listed is
+/// not used for them. All other events are counted by the first backend that can. [`msr`](crate::msr) writes registers
+/// past the kernel, and is used after consent alone: [`allow_registers`](Self::allow_registers), or a file of root's
+/// that says `allow = ["msr"]`. [`EventSetBuilder::backends`](crate::EventSetBuilder::backends) overrides all of it.
 pub struct Machine {
     pub(crate) native: SharedNativeEvents,
     backends: Vec<BackendStatus>,
     /// The backends that count together, or why there are none.
     counting: Result<Vec<Arc<dyn Backend>>>,
+    allows_registers: bool,
     on_request: OnceLock<Vec<BackendStatus>>,
+    pub(crate) counter_backends: OnceLock<Result<Vec<Arc<dyn Backend>>>>,
 }
 
 /// One backend: usable, or the reason why it is not.
@@ -42,8 +50,54 @@ impl Machine {
             counting: counting(&backends),
             backends,
             native,
+            allows_registers: false,
             on_request: OnceLock::new(),
+            counter_backends: OnceLock::new(),
         }
+    }
+
+    /// Adds a backend of the program's own, before those that count no hardware, or in the place of the one with its
+    /// name. Event files list it by that name.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use quipu::{EventSet, Machine, NativeEvents};
+    /// # let clock = quipu_posix::PosixBackend::new();
+    ///
+    /// let native = Arc::new(NativeEvents::new());
+    /// let machine = Machine::with_native_events(native).with_backend(Arc::new(clock));
+    /// let set = EventSet::builder().machine(Arc::new(machine)).events("task-clock")?.open()?;
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        let own = BackendStatus::new(backend.name(), Ok(backend));
+        match self
+            .backends
+            .iter_mut()
+            .find(|known| known.name == own.name)
+        {
+            Some(known) => *known = own,
+            None if own.name == "msr" => self.on_request = OnceLock::from(vec![own]),
+            None => {
+                let before_posix = self.backends.iter().position(|known| known.name == "posix");
+                let at = before_posix.unwrap_or(self.backends.len());
+                self.backends.insert(at, own);
+            }
+        }
+        self.counting = counting(&self.backends);
+        self.counter_backends = OnceLock::new();
+        self
+    }
+
+    /// Consents to backends that write registers past the kernel ([`msr`](crate::msr)), where the event database
+    /// prefers them. They count whole CPUs, and taint a Linux kernel.
+    #[must_use]
+    pub fn allow_registers(mut self) -> Self {
+        self.allows_registers = true;
+        self.counter_backends = OnceLock::new();
+        self
     }
 
     /// Returns the native events of this machine.
@@ -52,15 +106,21 @@ impl Machine {
         &self.native
     }
 
-    /// Returns every backend Quipu knows, with its state here.
+    /// Returns every backend that needs no consent, with its state here.
     pub fn backends(&self) -> &[BackendStatus] {
         &self.backends
     }
 
-    /// Returns the backends that are used only if they are asked for by name, with their state here. They
-    /// are looked at when this is first called.
+    /// Returns the backends that are used only after consent, or if they are asked for by name, with their state
+    /// here. They are looked at when this is first called.
     pub fn on_request(&self) -> &[BackendStatus] {
         self.on_request.get_or_init(|| vec![msr(&self.native)])
+    }
+
+    /// Returns true if the backends [on request](Self::on_request) are used where the event database prefers them: the
+    /// program consents ([`allow_registers`](Self::allow_registers)), or a file of root's does.
+    pub fn consents(&self) -> bool {
+        self.allows_registers || self.native.allows("msr")
     }
 
     /// Returns the backend of a name.
@@ -82,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// Returns the backends that can be used here, in order of preference.
+    /// Returns the backends that can be used here without consent, in order of preference.
     pub fn usable(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
         self.backends.iter().filter_map(|b| b.state.as_ref().ok())
     }
@@ -93,17 +153,7 @@ impl Machine {
         self.backends.iter().find(|b| b.is_of_this_system)?.error()
     }
 
-    /// Returns the reason why hardware events are not counted here unless a backend is named, on systems where
-    /// only such a backend reaches the counters.
-    pub(crate) fn counts_by_name_only(&self) -> Option<Error> {
-        if !cfg!(any(target_os = "freebsd", target_os = "dragonfly")) {
-            return None;
-        }
-        let msr = self.on_request().iter().find(|b| b.name == "msr")?;
-        Some(by_name_only(msr.error()))
-    }
-
-    /// Returns the backends that count together here.
+    /// Returns the backends that count together here what is not of the CPU's counters.
     ///
     /// If perf_event_open can be used, getrusage(2) is left out: it counts a command from its fork
     /// on, and would answer where perf_event_open has a reason not to.
@@ -145,29 +195,6 @@ fn counting(backends: &[BackendStatus]) -> Result<Vec<Arc<dyn Backend>>> {
     Err(Error::new(ErrorKind::NoSuchDevice, "find a backend for this machine").with_reason(reasons))
 }
 
-/// Returns the refusal of events that the registers of CPUs count, if they are asked for by name, or why these
-/// cannot either.
-fn by_name_only(obstacle: Option<&Error>) -> Error {
-    const COUNTS: &str = "quipu stat --backend msr -C LIST counts them, on CPUs";
-    let kind = obstacle.map_or(ErrorKind::NoSuchDevice, Error::kind);
-    let error = Error::new(kind, "count events of the CPU");
-    let Some(obstacle) = obstacle else {
-        return error
-            .with_reason("this system has no interface for them but registers, which are written by name only")
-            .with_hint(COUNTS);
-    };
-    let hint = match obstacle.hint() {
-        Some(hint) => format!("{hint}; then {COUNTS}"),
-        None => COUNTS.to_owned(),
-    };
-    error
-        .with_reason(format!(
-            "this system has no interface for them but registers, and these: {}",
-            obstacle.reason().unwrap_or(obstacle.attempted())
-        ))
-        .with_hint(hint)
-}
-
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.backends).finish()
@@ -195,6 +222,11 @@ impl BackendStatus {
             is_of_this_system: false,
             ..Self::new(name, Err(error))
         }
+    }
+
+    /// Returns false if it is a backend of another system, or was left out of this build.
+    pub(crate) fn is_of_this_system(&self) -> bool {
+        self.is_of_this_system
     }
 
     /// Returns the backend's name: `linux`.
@@ -301,36 +333,5 @@ fn posix() -> BackendStatus {
         } else {
             BackendStatus::missing("posix", "use getrusage", cfg!(unix))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_that_count_by_name_only_are_refused_with_that_name_and_what_is_in_its_way() {
-        let usable = by_name_only(None);
-        assert_eq!(usable.kind(), ErrorKind::NoSuchDevice);
-        assert!(
-            usable
-                .hint()
-                .is_some_and(|hint| hint.starts_with("quipu stat --backend msr -C LIST"))
-        );
-        let obstacle = Error::new(ErrorKind::NoPermission, "open /dev/cpuctl0")
-            .with_reason("registers are for root only")
-            .with_hint("run it as root");
-        let refused = by_name_only(Some(&obstacle));
-        assert_eq!(refused.kind(), ErrorKind::NoPermission);
-        assert!(
-            refused
-                .reason()
-                .is_some_and(|reason| reason.ends_with("registers are for root only"))
-        );
-        assert!(
-            refused.hint().is_some_and(
-                |hint| hint.starts_with("run it as root; then quipu stat --backend msr")
-            )
-        );
     }
 }

@@ -325,12 +325,14 @@ impl EventSetBuilder {
         let is_first = before.len() <= asked.members.len()
             && iter::zip(&*before, &asked.members).all(|(before, asked)| before.spec() == asked);
         let formulas = self.formulas(asked);
-        let mut backends = opener.backends.iter();
-        let backend = backends.find(|backend| backend.name() == open.backend);
-        let (true, Ok(formulas), Some(backend)) = (is_first, formulas, backend) else {
+        let (true, Ok(formulas)) = (is_first, formulas) else {
             return Ok(None);
         };
         let expanded = ExpandedGroup::new(asked, formulas);
+        let backends = opener.backends_for(expanded.spec()).unwrap_or_default();
+        let Some(backend) = backends.iter().find(|b| b.name() == open.backend) else {
+            return Ok(None);
+        };
         let Ok(group) = backend.extend(open.group, expanded.spec(), &self.target) else {
             return Ok(None);
         };

@@ -6,6 +6,7 @@
 mod backends;
 mod builder;
 mod calibration;
+mod counter_backends;
 mod counts;
 mod event_set;
 mod expansion;

@@ -1,4 +1,4 @@
-//! Raw model-specific registers, by name only: writing them taints a Linux kernel, so nothing
+//! Raw model-specific registers, by name or after consent: writing them taints a Linux kernel, so nothing
 //! counts with them unless it was asked to.
 
 use std::sync::Arc;

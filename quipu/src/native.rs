@@ -203,6 +203,38 @@ impl NativeEvents {
         Ok(Some(Arc::new(formula)))
     }
 
+    /// Returns the backends that the event database lists for this machine's CPU, in its order: those of the first
+    /// kind of core, then those that other kinds have beside them. Empty if it lists none for this system.
+    ///
+    /// # Errors
+    /// As [`tables`](Self::tables).
+    pub(crate) fn listed_backends(&self) -> Result<Vec<&str>> {
+        let mut listed = Vec::new();
+        for table in self.tables()? {
+            for name in table.backends(std::env::consts::OS) {
+                if !listed.contains(&name) {
+                    listed.push(name);
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Returns true if a file of root's consents to a backend that otherwise counts only if it is named.
+    pub(crate) fn allows(&self, backend: &str) -> bool {
+        // The embedded database consents to nothing.
+        self.has_files()
+            && self
+                .database()
+                .is_ok_and(|database| database.allows(backend))
+    }
+
+    /// Returns true if the event database has an event, or a preset, of a written name for this machine's CPU.
+    pub(crate) fn has_event(&self, name: &str) -> bool {
+        let tables = self.tables().unwrap_or_default();
+        tables.iter().any(|table| table.has_event(name))
+    }
+
     /// Returns true if any event file lies over the embedded database.
     fn has_files(&self) -> bool {
         self.file.is_some() || *self.system_files.get_or_init(Database::has_user_files)

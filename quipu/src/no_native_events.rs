@@ -21,6 +21,18 @@ impl NativeEvents {
         &Self
     }
 
+    pub(crate) fn listed_backends(&self) -> Result<Vec<&str>> {
+        Ok(Vec::new())
+    }
+
+    pub(crate) fn allows(&self, _: &str) -> bool {
+        false
+    }
+
+    pub(crate) fn has_event(&self, _: &str) -> bool {
+        false
+    }
+
     pub(crate) fn user_defined(&self, _: &Event) -> Result<Option<Arc<Formula>>> {
         Ok(None)
     }

@@ -90,73 +90,115 @@ impl Opener<'_> {
         Ok(groups)
     }
 
-    /// Opens a group on the first backend that can, in user mode if no more is permitted.
+    /// Returns the backends to try for a group: with events of the CPU's counters, those that the event database lists.
+    pub(crate) fn backends_for(&self, spec: &GroupSpec) -> Result<&[Arc<dyn Backend>]> {
+        match self.machine {
+            Some(machine)
+                if spec
+                    .members
+                    .iter()
+                    .any(|m| machine.is_of_counters(&m.event)) =>
+            {
+                machine.for_counters()
+            }
+            _ => Ok(self.backends),
+        }
+    }
+
+    /// Opens a group on the first backend that counts it on the target, else on the first that counts it in another
+    /// place instead, in user mode if no more is permitted.
     ///
     /// # Errors
     /// The first that says more than "no such event"; for software events, that of a backend that has
     /// some.
     fn group(&self, spec: &GroupSpec, user_mode_fallback: bool) -> Result<OpenGroup> {
-        let mut most_specific: Option<Error> = None;
-        for backend in self.backends {
-            let mut refusal = match self.open_on(backend, spec) {
+        let mut refusals = Vec::new();
+        let mut elsewhere = Vec::new();
+        for backend in self.backends_for(spec)? {
+            match self.count(backend, spec, None, user_mode_fallback) {
                 Ok(open) => return Ok(open),
-                Err(error) => error,
-            };
-            if user_mode_fallback && refusal.kind() == ErrorKind::NoPermission {
-                match self.open_in_user_mode(backend, spec, refusal) {
-                    Ok(open) => return Ok(open),
-                    Err(error) => refusal = error,
+                Err(refusal) => {
+                    if let Some(target) = self.instead(backend, &refusal) {
+                        elsewhere.push((refusals.len(), target));
+                    }
+                    refusals.push((backend, refusal));
                 }
             }
-            let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
-            let knows_best = says_more(&refusal) || counts_such_software(backend, spec);
-            if most_specific
-                .as_ref()
-                .is_none_or(|kept| knows_best && !says_more(kept))
-            {
-                most_specific = Some(refusal);
+        }
+        for (at, target) in elsewhere {
+            let (backend, refusal) = &mut refusals[at];
+            match self.count(backend, spec, Some(&target), user_mode_fallback) {
+                Ok(open) => return Ok(open),
+                Err(error) => *refusal = error,
             }
         }
-        Err(most_specific.unwrap_or_else(|| {
-            Error::new(ErrorKind::NoSuchDevice, "open a group without a backend")
-        }))
+        let says_more = |e: &Error| e.kind() != ErrorKind::UnsupportedEvent;
+        let most_specific = refusals.into_iter().reduce(|kept, next| {
+            let knows_best = says_more(&next.1) || counts_such_software(next.0, spec);
+            match knows_best && !says_more(&kept.1) {
+                true => next,
+                false => kept,
+            }
+        });
+        Err(most_specific.map_or_else(
+            || Error::new(ErrorKind::NoSuchDevice, "open a group without a backend"),
+            |(_, refusal)| refusal,
+        ))
     }
 
-    /// Opens a group on one backend, on CPUs if that is its fallback.
-    ///
-    /// Asks for the backend's abilities after a refusal only: to find them out, some open counters.
-    fn open_on(&self, backend: &Arc<dyn Backend>, spec: &GroupSpec) -> Result<OpenGroup> {
-        let refused = match backend.open(spec, self.target) {
-            Ok(group) => {
-                return Ok(OpenGroup {
-                    backend: backend.name(),
-                    on_cpus: None,
-                    in_user_mode: false,
-                    group,
-                });
+    /// Opens a group on one backend, in user mode if no more is permitted.
+    fn count(
+        &self,
+        backend: &Arc<dyn Backend>,
+        spec: &GroupSpec,
+        instead: Option<&Target>,
+        user_mode_fallback: bool,
+    ) -> Result<OpenGroup> {
+        match self.open_on(backend, spec, instead) {
+            Err(denied) if user_mode_fallback && denied.kind() == ErrorKind::NoPermission => {
+                self.open_in_user_mode(backend, spec, instead, denied)
             }
-            Err(error) => error,
-        };
-        if refused.kind() == ErrorKind::UnsupportedEvent {
-            // It has no such event on other targets either.
-            return Err(refused);
+            outcome => outcome,
         }
-        let is_on_cpus = self.falls_back_to_cpus(backend);
-        let instead = match (is_on_cpus, self.child_instead(backend)) {
-            (false, Some(child)) => Target::Process(child),
-            (false, None) => return Err(refused),
-            (true, _) => Target::AllCpus,
+    }
+
+    /// Opens a group on one backend, on the target or on another in its place.
+    fn open_on(
+        &self,
+        backend: &Arc<dyn Backend>,
+        spec: &GroupSpec,
+        instead: Option<&Target>,
+    ) -> Result<OpenGroup> {
+        let on_cpus = instead.filter(|target| **target == Target::AllCpus);
+        let group = match instead {
+            None => backend.open(spec, self.target),
+            Some(target) => {
+                let mut spec = spec.clone();
+                spec.attributes.inherit = on_cpus.is_none();
+                spec.attributes.enable_on_exec &= on_cpus.is_none();
+                backend.open(&spec, target)
+            }
         };
-        let mut spec = spec.clone();
-        spec.attributes.inherit = !is_on_cpus;
-        spec.attributes.enable_on_exec &= !is_on_cpus;
-        let group = backend.open(&spec, &instead)?;
         Ok(OpenGroup {
             backend: backend.name(),
-            on_cpus: is_on_cpus.then(|| Box::new(instead)),
+            on_cpus: on_cpus.cloned().map(Box::new),
             in_user_mode: false,
-            group,
+            group: group?,
         })
+    }
+
+    /// Returns the target that a backend counts in the place of the one it refused, if it has one.
+    ///
+    /// Asks for the backend's abilities after a refusal only: to find them out, some open counters.
+    fn instead(&self, backend: &Arc<dyn Backend>, refusal: &Error) -> Option<Target> {
+        if refusal.kind() == ErrorKind::UnsupportedEvent {
+            // It has no such event on other targets either.
+            return None;
+        }
+        match self.falls_back_to_cpus(backend) {
+            true => Some(Target::AllCpus),
+            false => self.child_instead(backend).map(Target::Process),
+        }
     }
 
     /// Returns the child to count if the backend does not reach CPUs, which are asked for.
@@ -188,12 +230,13 @@ impl Opener<'_> {
         &self,
         backend: &Arc<dyn Backend>,
         spec: &GroupSpec,
+        instead: Option<&Target>,
         denied: Error,
     ) -> Result<OpenGroup> {
         if !spec.members.iter().all(|m| m.filter.contains(Filter::USER)) {
             return Err(denied);
         }
-        let open = match self.open_on(backend, &restricted_to_user(spec)) {
+        let open = match self.open_on(backend, &restricted_to_user(spec), instead) {
             Ok(open) => open,
             // An event that is not there at all is the better reason, unless the first refusal told
             // already why user mode will not do.

@@ -276,8 +276,35 @@ impl SamplerBuilder {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("it counts and takes no samples"));
         }
+        self.check_listed()?;
         Ok(Sampler {
             open: Open::new(self)?,
         })
+    }
+
+    /// Refuses events of the CPU's counters if the event database does not list the backend that samples, unless it was
+    /// asked for.
+    fn check_listed(&self) -> Result<()> {
+        let machine = Machine::this();
+        let event = self
+            .events
+            .iter()
+            .find(|spec| machine.is_of_counters(&spec.event));
+        let (Some(event), None, false) = (event, &self.backend, Open::BACKEND.is_empty()) else {
+            return Ok(());
+        };
+        let backends = machine.for_counters()?;
+        if backends.iter().any(|b| b.name() == Open::BACKEND) {
+            return Ok(());
+        }
+        let listed: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
+        Err(
+            Error::new(ErrorKind::UnsupportedFeature, format!("sample {event}"))
+                .with_reason(format!(
+                    "the event database lists {} for this CPU, which takes no samples",
+                    listed.join(", ")
+                ))
+                .with_hint(format!("name the backend {}, which does", Open::BACKEND)),
+        )
     }
 }

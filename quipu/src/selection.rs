@@ -2,9 +2,10 @@
 //! state of the backends on this machine.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use quipu_events::CpuTable;
-use quipu_hal::{Error, Features, Result};
+use quipu_hal::{Backend, Error, Features, Result};
 
 use crate::{BackendStatus, Machine};
 
@@ -25,7 +26,7 @@ pub struct MatchedCpu {
     pub name: String,
     /// The rule that describes this CPU; `None` if the entry was chosen by its id.
     pub matched_by: Option<String>,
-    /// The backends that reach its counters on this system, in order of preference.
+    /// The backends that count with its counters on this system, in the order in which they are tried.
     pub prefers: Vec<String>,
 }
 
@@ -34,8 +35,8 @@ pub struct MatchedCpu {
 #[non_exhaustive]
 pub struct BackendChoice {
     /// The backend's name.
-    pub backend: &'static str,
-    /// True if event sets use it here by default.
+    pub backend: String,
+    /// True if event sets use it here by default: for events of the CPU's counters, or for others.
     pub chosen: bool,
     /// The reasons, a phrase each.
     pub reasons: Vec<String>,
@@ -66,22 +67,83 @@ impl Machine {
                 .map(|table| matched_cpu(table, std::env::consts::OS));
             matched.collect::<Vec<_>>()
         });
-        let used = self.require().unwrap_or_default();
-        let used: Vec<&str> = used.iter().map(|backend| backend.name()).collect();
+        let names = |backends: &[Arc<dyn Backend>]| -> Vec<&'static str> {
+            backends.iter().map(Backend::name).collect()
+        };
+        let context = Context {
+            of_counters: names(self.for_counters().unwrap_or_default()),
+            of_others: names(&self.require().unwrap_or_default()),
+            consents: self.consents(),
+            cpus: &cpus,
+        };
         let automatic = self.backends().iter().map(|status| (status, false));
         let on_request = self.on_request().iter().map(|status| (status, true));
-        let mut all: Vec<(&BackendStatus, bool)> = automatic.chain(on_request).collect();
-        let entries = cpus.as_deref().unwrap_or_default();
-        all.sort_by_key(|(status, _)| preference(entries, status.name()).unwrap_or(usize::MAX));
-        let backends = all
-            .into_iter()
-            .map(|(status, on_request)| BackendChoice {
-                backend: status.name(),
-                chosen: used.contains(&status.name()),
-                reasons: reasons(status, on_request, &cpus, &used),
-            })
+        let known = automatic.chain(on_request);
+        let mut backends: Vec<BackendChoice> = known
+            .map(|(status, on_request)| context.choice(status, on_request))
             .collect();
+        let entries = cpus.as_deref().unwrap_or_default();
+        for name in entries.iter().flat_map(|cpu| &cpu.prefers) {
+            if backends.iter().all(|choice| choice.backend != *name) {
+                backends.push(BackendChoice {
+                    backend: name.clone(),
+                    chosen: false,
+                    reasons: vec![
+                        by_the_tables(entries, name),
+                        "this program has no backend of that name".to_owned(),
+                    ],
+                });
+            }
+        }
+        backends.sort_by_key(|choice| preference(entries, &choice.backend).unwrap_or(usize::MAX));
         Selection { cpus, backends }
+    }
+}
+
+/// The choice that was made, from which the reasons are taken.
+struct Context<'a> {
+    /// The backends of events of the CPU's counters.
+    of_counters: Vec<&'static str>,
+    /// The backends of other events.
+    of_others: Vec<&'static str>,
+    consents: bool,
+    cpus: &'a Result<Vec<MatchedCpu>>,
+}
+
+impl Context<'_> {
+    fn choice(&self, status: &BackendStatus, on_request: bool) -> BackendChoice {
+        let name = status.name();
+        let counts = self.of_counters.contains(&name);
+        let counts_others = self.of_others.contains(&name);
+        let mut reasons = match self.cpus {
+            // It counts with no counters of a CPU.
+            _ if name == "posix" => Vec::new(),
+            Ok(cpus) => vec![by_the_tables(cpus, name)],
+            Err(_) => vec!["the event database does not know this CPU".to_owned()],
+        };
+        let hardware = counts_hardware(status);
+        reasons.push(match status.error() {
+            Some(error) => error.to_string(),
+            None if counts && !hardware && name != "posix" => {
+                "available here, but no CPU counters are visible".to_owned()
+            }
+            None if counts || counts_others && name == "posix" => "available here".to_owned(),
+            None if counts_others => "available here, and used for other events".to_owned(),
+            None if on_request && !self.consents => {
+                "available here, but only by name or after consent: it writes registers past the kernel"
+                    .to_owned()
+            }
+            None if on_request => "available here, and allowed".to_owned(),
+            None => {
+                let used = self.of_others.join(", ");
+                format!("not needed: {used} is available and more precise")
+            }
+        });
+        BackendChoice {
+            backend: name.to_owned(),
+            chosen: counts || counts_others,
+            reasons,
+        }
     }
 }
 
@@ -98,35 +160,6 @@ fn matched_cpu(table: &CpuTable, os: &str) -> MatchedCpu {
 fn preference(cpus: &[MatchedCpu], backend: &str) -> Option<usize> {
     let place = |cpu: &MatchedCpu| cpu.prefers.iter().position(|name| name == backend);
     cpus.iter().find_map(place)
-}
-
-fn reasons(
-    status: &BackendStatus,
-    on_request: bool,
-    cpus: &Result<Vec<MatchedCpu>>,
-    used: &[&str],
-) -> Vec<String> {
-    let name = status.name();
-    let mut reasons = match cpus {
-        _ if name == "posix" => Vec::new(),
-        Ok(cpus) => vec![by_the_tables(cpus, name)],
-        Err(_) => vec!["the event database does not know this CPU".to_owned()],
-    };
-    match status.error() {
-        Some(error) => reasons.push(error.to_string()),
-        None if used.contains(&name) => reasons.push(match counts_hardware(status) {
-            true => "available here".to_owned(),
-            false => "available here, but no CPU counters are visible".to_owned(),
-        }),
-        None if on_request => reasons.push(
-            "available here, but only by name: it writes registers past the kernel".to_owned(),
-        ),
-        None => reasons.push(format!(
-            "not needed: {} is available and more precise",
-            used.join(", ")
-        )),
-    }
-    reasons
 }
 
 fn counts_hardware(status: &BackendStatus) -> bool {
@@ -162,7 +195,7 @@ fn by_the_tables(cpus: &[MatchedCpu], backend: &str) -> String {
         .collect();
     if let Some(silent) = silent {
         said.push(format!(
-            "it does not reach the counters of {}",
+            "not listed for {}, whose counters it is not used for",
             names(&silent)
         ));
     }
@@ -172,7 +205,7 @@ fn by_the_tables(cpus: &[MatchedCpu], backend: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use std::collections::BTreeSet;
 
     use crate::NativeEvents;
 
@@ -187,14 +220,16 @@ mod tests {
         for cpu in native.database().unwrap().cpus() {
             let machine = machine(&cpu.id);
             let selection = machine.selection();
-            let chosen: Vec<&str> = selection
+            let chosen: BTreeSet<&str> = selection
                 .backends()
                 .iter()
                 .filter(|considered| considered.chosen)
-                .map(|considered| considered.backend)
+                .map(|considered| considered.backend.as_str())
                 .collect();
-            let used = machine.require().unwrap_or_default();
-            let used: Vec<&str> = used.iter().map(|backend| backend.name()).collect();
+            let others = machine.require().unwrap_or_default();
+            let counters = machine.for_counters().unwrap_or_default();
+            let used = others.iter().chain(counters);
+            let used: BTreeSet<&str> = used.map(Backend::name).collect();
             assert_eq!(chosen, used, "{}", cpu.id);
             assert_eq!(selection.backends().len(), 4);
             for choice in selection.backends() {
@@ -221,7 +256,7 @@ mod tests {
         assert_eq!(by_the_tables(&one, "msr"), "second choice of intel-skx");
         assert_eq!(
             by_the_tables(&one, "pctr"),
-            "it does not reach the counters of intel-skx"
+            "not listed for intel-skx, whose counters it is not used for"
         );
         let two = [
             entry("a-core", &["linux"]),
@@ -238,7 +273,7 @@ mod tests {
         );
         assert_eq!(
             by_the_tables(&two, "msr"),
-            "first choice of a-atom; it does not reach the counters of a-core"
+            "first choice of a-atom; not listed for a-core, whose counters it is not used for"
         );
     }
 
@@ -259,7 +294,7 @@ mod tests {
         let linux = considered.iter().find(|c| c.backend == "linux").unwrap();
         assert_eq!(
             linux.reasons[0],
-            "it does not reach the counters of intel-p5"
+            "not listed for intel-p5, whose counters it is not used for"
         );
     }
 
@@ -276,6 +311,6 @@ mod tests {
         let selection = machine.selection();
         assert_eq!(selection.cpus().unwrap()[0].prefers, ["msr", "linux"]);
         let first = &selection.backends()[0];
-        assert_eq!((first.backend, first.chosen), ("msr", false));
+        assert_eq!((first.backend.as_str(), first.chosen), ("msr", false));
     }
 }

@@ -85,8 +85,10 @@ struct AbsentKeys {
     absent: Checked<String>,
 }
 
-/// The backends that count with the counters of a CPU.
-const BACKENDS: [(&str, &str); 3] = [("linux", "linux"), ("msr", "msr"), ("pctr", "pctr")];
+/// The backends that Quipu has, or is to have. Programs register others, under any name that is not close to these.
+const BACKENDS: [&str; 5] = ["hwpmc", "linux", "msr", "pctr", "posix"];
+/// The backends that are used after consent only: they write registers past the kernel.
+const BY_CONSENT: [&str; 1] = ["msr"];
 
 pub(crate) fn read_aliases(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Aliases> {
     let keys: AliasKeys = reading.read(node)?;
@@ -192,11 +194,10 @@ fn read_backends(reading: &Reading<'_>, keys: BackendKeys) -> Vec<(String, Vec<S
         }
         let mut backends: Vec<String> = Vec::new();
         for name in given.items() {
-            if reading.one_of("backend", &name, &BACKENDS).is_none() {
-                continue;
-            }
             let (name, at) = name;
-            if backends.contains(&name) {
+            if let Some(fault) = fault_of_backend(&name) {
+                reading.note(&at, fault);
+            } else if backends.contains(&name) {
                 reading.note(&at, format!("`{name}` is there twice"));
             } else {
                 backends.push(name);
@@ -205,6 +206,53 @@ fn read_backends(reading: &Reading<'_>, keys: BackendKeys) -> Vec<(String, Vec<S
         systems.push((os.to_owned(), backends));
     }
     systems
+}
+
+/// Returns the reason why a text is not the name of a backend, of Quipu's or of a program's own.
+fn fault_of_backend(name: &str) -> Option<String> {
+    if BACKENDS.contains(&name) {
+        return None;
+    }
+    let shown = shortened(name);
+    if name.len() > 64 {
+        return Some(format!("`{shown}` is too long for the name of a backend"));
+    }
+    // Short words: two letters are most typos, and no other name.
+    let mut near = BACKENDS
+        .iter()
+        .map(|known| (strsim::osa_distance(name, known), known));
+    if let Some((_, nearest)) = near.find(|(distance, _)| *distance <= 2) {
+        return Some(format!(
+            "unknown backend `{shown}`; did you mean `{nearest}`?"
+        ));
+    }
+    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_name = !name.is_empty() && name.bytes().all(is_word);
+    (!is_name).then(|| {
+        let known = BACKENDS.join(", ");
+        format!("`{shown}` is no name of a backend; there are {known}, and those that programs register, in lower-case letters")
+    })
+}
+
+/// Reads the backends that a file consents to.
+pub(crate) fn read_allowed(reading: &Reading<'_>, node: Node<'_, '_>) -> Vec<String> {
+    let Some(names) = reading.read::<Vec<Checked<String>>>(node) else {
+        return Vec::new();
+    };
+    let mut allowed = Vec::new();
+    for (name, at) in names.into_iter().filter_map(Checked::spanned) {
+        match BY_CONSENT.contains(&name.as_str()) {
+            true => allowed.push(name),
+            false => {
+                let (shown, known) = (shortened(&name), BY_CONSENT.join(", "));
+                reading.note(
+                    &at,
+                    format!("`{shown}` needs no consent, or is no backend; {known} does"),
+                );
+            }
+        }
+    }
+    allowed
 }
 
 /// A key and the number it has.

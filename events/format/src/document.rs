@@ -7,7 +7,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::cpu::{read_aliases, read_cpu, read_mapping};
+use crate::cpu::{read_aliases, read_allowed, read_cpu, read_mapping};
 use crate::diagnostics::{Findings, Source};
 use crate::events::read_events;
 use crate::fields::Reading;
@@ -28,6 +28,8 @@ const MOST_CPUS: usize = 4096;
 /// The contents of one file.
 #[derive(Default)]
 pub(crate) struct Contents {
+    /// The backends that the file consents to.
+    pub(crate) allowed: Vec<String>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) aliases: Vec<Aliases>,
 }
@@ -181,7 +183,10 @@ impl<'r> Document<'r> {
     /// Reads tables that are whole.
     fn add_tables(&mut self, table: &Table<'_>) {
         let reading = self.reading;
-        reading.check_keys(table, &["cpu", "aliases"]);
+        reading.check_keys(table, &["allow", "aliases", "cpu"]);
+        if let Some(names) = table.get("allow") {
+            self.contents.allowed = read_allowed(reading, ("allow", names));
+        }
         let array = |key| {
             let value = table.get(key)?;
             reading.array((key, value))

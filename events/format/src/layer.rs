@@ -70,6 +70,7 @@ impl BaseLayer for NoBase {}
 /// The checked contents of the files of one layer.
 #[derive(Debug)]
 pub struct Layer {
+    allowed: Vec<String>,
     cpus: Vec<model::Cpu>,
     aliases: Vec<model::Aliases>,
     strings: Strings,
@@ -82,6 +83,7 @@ impl Layer {
     /// Every finding in every file, by location.
     pub fn read(files: &[(&str, &str)], base: &dyn BaseLayer) -> Result<Self, Vec<Diagnostic>> {
         let mut findings = Findings::default();
+        let mut allowed = Vec::new();
         let mut cpus = Vec::new();
         let mut aliases = Vec::new();
         let mut strings = Strings::new();
@@ -93,6 +95,7 @@ impl Layer {
             }
             let source = Source::new(file, text);
             let contents = document::read_file(&source, index as u32, &mut strings, &mut findings);
+            allowed.extend(contents.allowed);
             cpus.extend(contents.cpus);
             aliases.extend(contents.aliases);
         }
@@ -106,12 +109,18 @@ impl Layer {
         );
         match findings.is_empty() {
             true => Ok(Self {
+                allowed,
                 cpus,
                 aliases,
                 strings,
             }),
             false => Err(findings.into_sorted()),
         }
+    }
+
+    /// Returns the backends that the files consent to, which otherwise count only if they are named (`allow`).
+    pub fn allowed(&self) -> &[String] {
+        &self.allowed
     }
 
     /// Returns its binary table; `files` are the names of the files that were read.

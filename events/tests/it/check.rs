@@ -31,7 +31,7 @@ nmae = \"x\"
 id = \"x-a\"
 scheme = \"p6\"
 counters = { general = 2, general-width = 40 }
-backends = { linux = [\"linux\", \"perf\"], openbsd = [\"pctr\", \"pctr\"], plan9 = [] }
+backends = { linux = [\"linux\", \"lunix\"], openbsd = [\"pctr\", \"pctr\"], plan9 = [] }
 
 [cpu.events]
 A = 0x1ff
@@ -50,9 +50,9 @@ Q = \"A +\"
             "2:6: `Intel` is no id: lower-case letters and digits in words joined by hyphens, vendor first",
             "3:10: unknown encoding scheme `p7`; there are p5, p6, intel-core, amd-k7, amd-10h, armv8, perf",
             "4:1: unknown key `nmae`; did you mean `name`?",
-            "10:32: unknown backend `perf`; there are linux, msr, pctr",
-            "10:60: `pctr` is there twice",
-            "10:69: unknown key `plan9`; known here are linux, openbsd, freebsd, dragonfly, netbsd",
+            "10:32: unknown backend `lunix`; did you mean `linux`?",
+            "10:61: `pctr` is there twice",
+            "10:70: unknown key `plan9`; known here are linux, openbsd, freebsd, dragonfly, netbsd",
             "13:1: A: event number 0x1ff is larger than the scheme's 0xff",
             "14:1: B: `counters` names one beyond the 2 there are",
             "15:1: C has the same bits as B; say `same-as` if that is meant",
@@ -62,6 +62,28 @@ Q = \"A +\"
             "20:5: Q: at character 4: the formula ends where something is missing",
         ]
     );
+}
+
+#[test]
+fn backends_are_quipus_or_names_of_a_programs_own_and_consent_is_to_those_that_need_it() {
+    let text = "\
+allow = [\"msr\", \"linux\"]
+[[cpu]]
+id = \"amd-zen4\"
+backends = { linux = [\"acme-2\", \"posix\", \"Acme\", \"\"], freebsd = [\"hwpmc\", \"mrs\"] }
+";
+    assert_eq!(
+        findings(text),
+        [
+            "1:17: `linux` needs no consent, or is no backend; msr does",
+            "4:42: `Acme` is no name of a backend; there are hwpmc, linux, msr, pctr, posix, and those that programs \
+             register, in lower-case letters",
+            "4:50: `` is no name of a backend; there are hwpmc, linux, msr, pctr, posix, and those that programs \
+             register, in lower-case letters",
+            "4:75: unknown backend `mrs`; did you mean `msr`?",
+        ]
+    );
+    assert!(findings("allow = []\n[[cpu]]\nid = \"amd-zen4\"\n").is_empty());
 }
 
 #[test]

@@ -13,4 +13,6 @@ mod msr;
 mod presets;
 #[cfg(feature = "sampling")]
 mod sampler;
+#[cfg(all(unix, feature = "event-files", feature = "msr"))]
+mod selection;
 mod totals;

@@ -32,6 +32,10 @@ pub(crate) struct Options {
     #[arg(long)]
     test: bool,
 
+    /// Consent to raw counter registers (msr) where the event database prefers them, as with `quipu stat`
+    #[arg(long)]
+    allow_msr: bool,
+
     #[command(flatten)]
     choice: Choice,
 }
@@ -42,10 +46,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.choice.is_explicit() {
         native.tables()?;
     }
-    let facts = Facts::of(
-        &Machine::with_native_events(Arc::clone(&native)),
-        options.test,
-    );
+    let mut machine = Machine::with_native_events(Arc::clone(&native));
+    if options.allow_msr {
+        machine = machine.allow_registers();
+    }
+    let facts = Facts::of(&machine, options.test);
     warn_of_files_left_out(native.skipped_files());
     let text = if options.json {
         let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;

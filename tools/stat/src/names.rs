@@ -20,6 +20,10 @@ pub struct NameOptions {
     /// Use an event file on top of the database for this run; it may define events and presets
     #[arg(long, value_name = "FILE", help_heading = "What")]
     events: Option<PathBuf>,
+    /// Consent to raw counter registers (msr), which are written past the kernel and count whole CPUs,
+    /// where the event database prefers them
+    #[arg(long, conflicts_with_all = ["backend", "simulate"], help_heading = "Where")]
+    allow_msr: bool,
 }
 
 /// This machine with the chosen source of names.
@@ -35,7 +39,7 @@ impl NameOptions {
     /// # Errors
     /// When the file or the CPU cannot be used.
     pub(crate) fn choose(&self) -> Result<Option<Names>, Failure> {
-        if self.cpu.is_none() && self.events.is_none() {
+        if self.cpu.is_none() && self.events.is_none() && !self.allow_msr {
             return Ok(None);
         }
         self.check_usage()?;
@@ -52,8 +56,12 @@ impl NameOptions {
             native.maps(quipu_events::Interface::Linux)?;
         }
         let own = NativeEvents::this().tables().unwrap_or_default();
+        let mut machine = Machine::with_native_events(Arc::new(native));
+        if self.allow_msr {
+            machine = machine.allow_registers();
+        }
         Ok(Some(Names {
-            machine: Arc::new(Machine::with_native_events(Arc::new(native))),
+            machine: Arc::new(machine),
             assumed_cpu: self
                 .cpu
                 .clone()

@@ -196,11 +196,7 @@ impl Plan {
         }
         let failures: Vec<_> = match &backends.counting {
             Some(backends) => backends.iter().flat_map(|b| b.restore_failures()).collect(),
-            None => {
-                let used = self.machine().usable();
-                used.flat_map(|backend| backend.restore_failures())
-                    .collect()
-            }
+            None => self.machine().restore_failures(),
         };
         let mut lines: Vec<String> = failures.iter().map(|e| format!("{e:#}")).collect();
         if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose > 0) {

@@ -43,7 +43,7 @@ pub(super) struct CpuFacts {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ConsideredFacts {
-    pub(super) backend: &'static str,
+    pub(super) backend: String,
     pub(super) chosen: bool,
     pub(super) reasons: Vec<String>,
 }
@@ -160,7 +160,7 @@ fn selection(selection: &Selection) -> SelectionFacts {
         prefers: cpu.prefers.clone(),
     };
     let considered = |considered: &BackendChoice| ConsideredFacts {
-        backend: considered.backend,
+        backend: considered.backend.clone(),
         chosen: considered.chosen,
         reasons: considered.reasons.clone(),
     };

@@ -237,7 +237,7 @@ impl Report {
         for considered in &selection.considered {
             let verdict = if considered.chosen { "chosen: " } else { "" };
             let reasons = considered.reasons.join("; ");
-            self.row(considered.backend, &format!("{verdict}{reasons}"));
+            self.row(&considered.backend, &format!("{verdict}{reasons}"));
         }
     }
 
@@ -455,7 +455,7 @@ mod tests {
             ],
             refusal: None,
             considered: vec![ConsideredFacts {
-                backend: "linux",
+                backend: "linux".into(),
                 chosen: true,
                 reasons: words(&["first choice of intel-x", "available here"]),
             }],
