@@ -2,8 +2,7 @@
 
 use quipu_hal::{Error, ErrorKind, Event, Result, Software};
 
-use crate::event_bits::EventBits;
-use crate::open::idle_attr;
+use crate::events::EventBits;
 use crate::sys::{Attach, CounterFd, perf_event_open};
 
 /// Software counters that are open and count nothing, one for each kind of event.
@@ -58,7 +57,7 @@ impl Anchors {
 
 fn open(kind: Software) -> Result<CounterFd> {
     let bits = EventBits::software(kind);
-    perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
+    perf_event_open(&bits.idle_attr(), Attach::thread(0), None).map_err(|failure| {
         let errno = failure.errno();
         let error_kind = match errno {
             libc::EACCES | libc::EPERM => ErrorKind::NoPermission,

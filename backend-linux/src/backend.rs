@@ -1,7 +1,8 @@
 //! The backend: opening groups on targets.
 
+mod open_request;
+
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::fmt;
 #[cfg(feature = "names")]
 use std::sync::Arc;
@@ -11,30 +12,20 @@ use std::sync::OnceLock;
 use quipu_hal::EventMap;
 use quipu_hal::{
     Backend, Capabilities, Error, ErrorKind, EventInfo, EventSpec, Features, Group, GroupSpec,
-    MaxRate, Part, Result, Target,
+    Result, Target,
 };
 
-#[cfg(feature = "names")]
-use crate::condition;
+use self::open_request::OpenRequest;
+use crate::capabilities;
 use crate::counter_test::{self, CounterTest};
-use crate::event_source::{EventSource, Resolved};
-use crate::group::LinuxGroup;
-use crate::kernel_group::KernelGroup;
+use crate::events::{EventSource, Placement, Rates, Resolved, exclusions};
 #[cfg(feature = "names")]
-use crate::native::NativeNames;
-use crate::open::{event_attr, exclusions, extend_part, open_part};
-use crate::open_error;
-use crate::parts::{Attachment, Placement, PlannedPart, plan};
-use crate::rates::Rates;
+use crate::events::{NativeNames, make_inheritable};
+use crate::group::{LinuxGroup, overflow};
+use crate::machine::sysfs::SysfsPmus;
 use crate::read::{KnownPages, Obstacle};
-use crate::sys::{AttrFlags, OpenFailure, PerfEventAttr, ReadFormat, perf_event_open};
-use crate::sysfs::SysfsPmus;
-#[cfg(feature = "names")]
-use crate::traced_probe::make_inheritable;
-use crate::{capabilities, overflow, targets};
-
-/// The most listings of the threads of a process until no new one appears.
-const MOST_LISTINGS: usize = 100;
+use crate::sys::{AttrFlags, PerfEventAttr, ReadFormat};
+use crate::targets::is_calling_thread;
 
 /// Counting with perf_event_open(2).
 ///
@@ -100,32 +91,36 @@ impl LinuxBackend {
     /// switched off, and this process has no counters open.
     fn known_counters(&self) -> &'static [CounterTest] {
         if self.counter_test {
-            counter_test::known(|| self.events.core_pmus().to_vec())
+            counter_test::known(|| self.events.core_pmus().all().to_vec())
         } else {
             &[]
         }
     }
 
-    /// Returns the tests of core PMUs with counters that do not count, if a group needs any counter, and tells
-    /// of such a PMU what its events mean.
+    /// Returns the tests of core PMUs with counters that do not count, if a group needs any counter, and adds an erratum to
+    /// its events on such a PMU.
     fn dead_counters(
         &self,
         placements: &[Placement],
         infos: &mut [EventInfo],
     ) -> Vec<&'static CounterTest> {
-        let needs = |placement: &Placement| self.events.takes_core_counter(placement);
+        let needs = |placement: &Placement| self.events.core_pmus().give_counter(placement);
         if !placements.iter().any(needs) {
             return Vec::new();
         }
         #[cfg(not(feature = "counter-test"))]
         if self.counter_test {
-            counter_test::tell(&self.events, placements, infos);
+            counter_test::add_errata(&self.events, placements, infos);
         }
         let tests = self.known_counters().iter();
         let dead: Vec<_> = tests.filter(|test| test.has_dead_counters()).collect();
         for test in &dead {
             for (placement, info) in placements.iter().zip(&mut *infos) {
-                if self.events.takes_counter_of(placement, &test.pmu) {
+                if self
+                    .events
+                    .core_pmus()
+                    .one_gives_counter(&test.pmu, placement)
+                {
                     info.errata.push(test.erratum());
                 }
             }
@@ -167,7 +162,7 @@ impl LinuxBackend {
             sample_type: quipu_perf_data::SampleType::IDENTIFIER.bits(),
             read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
             flags: exclusions(event.filter) | AttrFlags::DISABLED,
-            ..event_attr(placement.first_bits().unwrap_or_default())
+            ..placement.first_bits().unwrap_or_default().attr()
         };
         Ok(attr.bytes())
     }
@@ -191,7 +186,7 @@ impl LinuxBackend {
         #[cfg(feature = "names")]
         let (placements, probes) =
             make_inheritable(spec.members.iter(), placements, spec.attributes, target)?;
-        overflow::check(spec, targets::is_calling_thread(target))?;
+        overflow::check(spec, is_calling_thread(target))?;
         let request = self.request(spec, target, &placements, &mut infos);
         let (parts, kernel_groups) = request.open_everywhere()?.into_iter().unzip();
         let group = LinuxGroup::new(infos, parts, kernel_groups);
@@ -235,7 +230,7 @@ impl LinuxBackend {
                 Err(Obstacle::SwitchedOff)
             } else if overflow::is_asked_for(spec) {
                 Err(Obstacle::Overflows)
-            } else if spec.attributes.inherit || !targets::is_calling_thread(target) {
+            } else if spec.attributes.inherit || !is_calling_thread(target) {
                 Err(Obstacle::Target)
             } else {
                 Ok(())
@@ -255,7 +250,7 @@ impl Backend for LinuxBackend {
             if capabilities.features.contains(Features::HARDWARE_EVENTS) {
                 let tests = self.known_counters();
                 // A group on every kind of core has the room of the smallest.
-                if tests.len() == self.events.cores().len().max(1) {
+                if tests.len() == self.events.core_pmus().several().len().max(1) {
                     capabilities.slots = tests.iter().map(|test| test.advertised).min();
                 }
                 // Unless others hold some.
@@ -295,14 +290,14 @@ impl Backend for LinuxBackend {
                 group = Box::new(group.with_probes(probes));
                 placements
             };
-            overflow::check(spec, targets::is_calling_thread(target))?;
+            overflow::check(spec, is_calling_thread(target))?;
             let request = self.request(spec, target, &placements, &mut infos);
             if request.extend(&mut group).is_some() {
                 group.set_members(infos);
                 return Ok(group);
             }
         }
-        // Where that is not possible, opening all anew tells why.
+        // Where that is not possible, the error of opening all of them says why.
         self.open(spec, target)
     }
 }
@@ -316,180 +311,3 @@ impl fmt::Debug for LinuxBackend {
             .finish_non_exhaustive()
     }
 }
-
-/// One call of [`LinuxBackend::open_group`], its members resolved.
-struct OpenRequest<'a> {
-    spec: &'a GroupSpec,
-    target: &'a Target,
-    events: &'a EventSource,
-    rates: &'a Rates,
-    placements: &'a [Placement],
-    /// The core PMUs that have counters which do not count.
-    dead_counters: Vec<&'static CounterTest>,
-    infos: &'a [EventInfo],
-    /// Why the counters may not be read in user space.
-    user_reads: Result<(), Obstacle>,
-    known_pages: &'a KnownPages,
-}
-
-impl OpenRequest<'_> {
-    /// Returns a kernel group for each part of the target.
-    fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
-        let attachments = targets::attachments(self.target)?;
-        let mut opened = Vec::with_capacity(attachments.list.len());
-        let mut planned = self.open_at(&attachments.list, &mut opened)?;
-        if let Target::Process(pid) = self.target
-            && !self.spec.attributes.inherit
-        {
-            let known = attachments
-                .list
-                .iter()
-                .filter_map(|attachment| attachment.part.thread);
-            planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
-        }
-        if !opened.is_empty() {
-            return Ok(opened);
-        }
-        let names: Vec<_> = self.spec.members.iter().map(EventSpec::to_string).collect();
-        let attempted = format!("open {} on {}", names.join(","), self.target);
-        Err(if planned == 0 {
-            Error::new(ErrorKind::UnsupportedFeature, attempted)
-                .with_reason("no CPU of the target can count all of these events")
-        } else {
-            Error::new(ErrorKind::NoSuchTarget, attempted).with_reason("it has ended")
-        })
-    }
-
-    /// Opens the group in the threads that have appeared since, until there are none. Returns the number of parts planned.
-    fn open_new_threads(
-        &self,
-        pid: i32,
-        mut known: BTreeSet<i32>,
-        opened: &mut Vec<(Part, KernelGroup)>,
-    ) -> Result<usize> {
-        let mut planned = 0;
-        for _ in 0..MOST_LISTINGS {
-            // The process may have ended; what was counted of it is still there to be read.
-            let mut threads = targets::threads_of(pid).unwrap_or_default();
-            threads.retain(|tid| known.insert(*tid));
-            if threads.is_empty() {
-                break;
-            }
-            let new: Vec<_> = threads.into_iter().map(targets::thread).collect();
-            planned += self.open_at(&new, opened)?;
-        }
-        Ok(planned)
-    }
-
-    /// Refuses a part that needs more counters than count on its core PMU.
-    fn check_counters(&self, part: &PlannedPart) -> Result<()> {
-        let core = part.part.core.as_deref();
-        let of_part = |test: &&&CounterTest| core.is_none_or(|core| core == test.pmu);
-        let Some(test) = self.dead_counters.iter().find(of_part) else {
-            return Ok(());
-        };
-        let takes = |placement: &&Placement| self.events.takes_core_counter(placement);
-        let needed = self.placements.iter().filter(takes).count();
-        if needed > test.counting {
-            return Err(test.refusal(needed));
-        }
-        Ok(())
-    }
-
-    /// Opens the group at each of these attachments, and adds what it opens; returns the number of parts planned.
-    fn open_at(
-        &self,
-        attachments: &[Attachment],
-        opened: &mut Vec<(Part, KernelGroup)>,
-    ) -> Result<usize> {
-        let cores = self.events.cores_of(self.placements);
-        let planned = plan(self.placements, cores, attachments);
-        let number = planned.len();
-        for mut part in planned {
-            self.check_counters(&part)?;
-            if self.user_reads.is_ok() {
-                part.request_user_reads();
-            }
-            match open_part(self.spec, &part, perf_event_open) {
-                Ok(source) => {
-                    let mut group = KernelGroup::new(source, part.has_live());
-                    self.set_up(&mut group, &part, 0)?;
-                    self.map_pages(&mut group, &part);
-                    opened.push((part.part, group));
-                }
-                Err(refused)
-                    if refused.failure == OpenFailure::Errno(libc::ESRCH)
-                        && matches!(self.target, Target::Process(_)) => {}
-                Err(refused) => {
-                    // The counters that did open may be what there was no room beside.
-                    opened.clear();
-                    let (spec, target) = (self.spec, self.target);
-                    return Err(open_error::explain(
-                        &refused,
-                        spec,
-                        target,
-                        &part,
-                        self.events,
-                    ));
-                }
-            }
-        }
-        Ok(number)
-    }
-
-    /// Maps the pages of a part that was just opened, where it may be read in user space.
-    fn map_pages(&self, group: &mut KernelGroup, part: &PlannedPart) {
-        let known = self
-            .user_reads
-            .and_then(|()| self.known_pages.of(&part.bits));
-        match known {
-            Ok(known) => {
-                let shown = group.read_in_user_space(known);
-                if known.is_none() {
-                    self.known_pages.remember(&part.bits, shown);
-                }
-            }
-            Err(obstacle) => group.read_by_calls(obstacle),
-        }
-    }
-
-    /// Sets up the counters of a part from this member on, which have just been opened.
-    fn set_up(&self, group: &mut KernelGroup, part: &PlannedPart, first: usize) -> Result<()> {
-        group.send_signals(self.spec, &part.bits)?;
-        for i in first..part.bits.len() {
-            #[cfg(feature = "names")]
-            if let Some(fd) = group.fds().of(i) {
-                condition::set(fd, &self.spec.members[i]).map_err(|e| e.with_member(i))?;
-            }
-            // What its map says itself, or else.
-            let rate = match self.infos[i].max_rate {
-                Some(rate) => MaxRate::per_second(rate),
-                None => self.rates.of(&part.bits[i], self.events),
-            };
-            group.set_max_rate(i, rate);
-        }
-        Ok(())
-    }
-
-    /// Opens the members that a group lacks, where all are in the one part that it has; it knows only its first ones then.
-    fn extend(&self, group: &mut LinuxGroup) -> Option<()> {
-        let attachments = targets::attachments(self.target).ok()?;
-        let cores = self.events.cores_of(self.placements);
-        let mut parts = plan(self.placements, cores, &attachments.list);
-        let mut part = parts.pop_if(|part| group.parts() == [part.part.clone()])?;
-        if !parts.is_empty() || overflow::is_asked_for(self.spec) {
-            return None;
-        }
-        self.check_counters(&part).ok()?;
-        if self.user_reads.is_ok() {
-            part.request_user_reads();
-        }
-        let first = group.members().len();
-        let kernel_group = group.only_kernel_group()?;
-        extend_part(kernel_group, self.spec, &part, perf_event_open).ok()?;
-        self.set_up(kernel_group, &part, first).ok()
-    }
-}
-
-#[cfg(all(test, feature = "counter-test"))]
-mod tests;

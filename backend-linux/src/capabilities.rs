@@ -8,15 +8,14 @@ use quipu_hal::{
     Result, Simultaneity, Software, TargetKinds,
 };
 
-use crate::event_bits::{EventBits, HARDWARE_FILTER};
-use crate::kernel_file;
-use crate::open::idle_attr;
-use crate::privileges::{Privileges, Seccomp};
-use crate::sys::{Attach, OpenFailure, perf_event_open};
-use crate::sysfs::SysfsPmus;
-use crate::topology::Topology;
+use crate::events::{EventBits, HARDWARE_FILTER};
+use crate::machine::kernel_file;
+use crate::machine::privileges::{Privileges, Seccomp};
+use crate::machine::sysfs::SysfsPmus;
+use crate::machine::topology::Topology;
 #[cfg(feature = "names")]
-use crate::tracefs::Tracefs;
+use crate::machine::tracefs::Tracefs;
+use crate::sys::{Attach, OpenFailure, perf_event_open};
 use crate::user_read;
 
 /// Checks that this process can count anything at all: its own user mode, without a PMU.
@@ -145,5 +144,5 @@ fn knows_cgroups(bits: EventBits) -> bool {
 
 /// Opens a counter of user mode that does not count, and closes it again.
 fn try_open(bits: EventBits, attach: Attach) -> Result<(), OpenFailure> {
-    perf_event_open(&idle_attr(bits), attach, None).map(drop)
+    perf_event_open(&bits.idle_attr(), attach, None).map(drop)
 }

@@ -10,7 +10,7 @@
 //! `$XDG_RUNTIME_DIR`, else `/run/user/UID`, `$XDG_CACHE_HOME` or `~/.cache`, with the boot and the CPU that
 //! it is true of. A file that another user owns or may write to is not read.
 //!
-//! [`LinuxBackend`](crate::LinuxBackend) makes it before it opens its first hardware event or tells its
+//! [`LinuxBackend`](crate::LinuxBackend) makes it before it opens its first hardware event or returns its
 //! capabilities, unless this process has counters open, which would count the test. The environment variable
 //! `QUIPU_COUNTER_TEST=off` switches it off, and so does
 //! [`LinuxBackend::without_counter_test`](crate::LinuxBackend::without_counter_test).
@@ -20,14 +20,14 @@ mod rounds;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::unistd::{geteuid, getuid};
 use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
 use self::kept::{Kept, Stamp};
-use crate::privileges::Privileges;
-use crate::sysfs::{CorePmu, SysfsPmus};
+use crate::group::CountersOpen;
+use crate::machine::privileges::Privileges;
+use crate::machine::sysfs::{CorePmu, SysfsPmus};
 
 /// The environment variable that switches the test off.
 const SWITCH: &str = "QUIPU_COUNTER_TEST";
@@ -175,7 +175,7 @@ pub(crate) fn known(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> &'static [Count
     if let Some(made) = MADE.get() {
         return made;
     }
-    if OPEN.load(Ordering::Relaxed) > 0 {
+    if CountersOpen::any() {
         return &[];
     }
     MADE.get_or_init(|| good(CounterTest::run()))
@@ -188,26 +188,6 @@ fn good(tests: Vec<Result<CounterTest>>) -> Vec<CounterTest> {
         good.extend(test);
     }
     good
-}
-
-/// Number of groups and sampled counters that are open in this process.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-
-/// A mark that counters are open, as long as it lives.
-#[derive(Debug)]
-pub(crate) struct CountersOpen(());
-
-impl CountersOpen {
-    pub(crate) fn new() -> Self {
-        OPEN.fetch_add(1, Ordering::Relaxed);
-        Self(())
-    }
-}
-
-impl Drop for CountersOpen {
-    fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Returns the place where results are kept.
@@ -234,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_told_in_a_clause() {
+    fn what_was_found_is_said_in_a_clause() {
         let test = |event, advertised, tested, counting| CounterTest {
             pmu: "cpu_atom".into(),
             event,

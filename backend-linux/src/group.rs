@@ -1,5 +1,18 @@
 //! An open group: its kernel groups, one for each part of the target.
 
+mod counters_open;
+pub(crate) mod kernel_group;
+#[cfg(not(feature = "sampling"))]
+pub(crate) mod no_overflow;
+pub(crate) mod open_error;
+pub(crate) mod open_part;
+#[cfg(feature = "sampling")]
+pub(crate) mod overflow;
+pub(crate) mod own_counters;
+
+#[cfg(not(feature = "sampling"))]
+pub(crate) use self::no_overflow as overflow;
+
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -8,11 +21,12 @@ use quipu_hal::{
     UserReads, ValueKind,
 };
 
-use crate::counter_test::CountersOpen;
-use crate::kernel_group::KernelGroup;
-use crate::read::{ReadFailure, ReadPlan};
+use self::kernel_group::KernelGroup;
 #[cfg(feature = "names")]
-use crate::traced_probe::TracedProbe;
+use crate::events::TracedProbe;
+use crate::read::{ReadFailure, ReadPlan};
+
+pub(crate) use self::counters_open::CountersOpen;
 
 /// A group of counters opened by [`LinuxBackend`](crate::LinuxBackend). Dropping it closes them.
 ///

@@ -4,10 +4,10 @@ use quipu_hal::{Error, EventInfo};
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
-use crate::event_source::EventSource;
-use crate::parts::Placement;
-use crate::privileges;
-use crate::sysfs::CorePmu;
+use crate::events::EventSource;
+use crate::events::Placement;
+use crate::machine::privileges;
+use crate::machine::sysfs::CorePmu;
 
 const ERRATUM: &str = "Quipu was built without the test that finds counters which a hypervisor shows and does not run";
 
@@ -38,8 +38,8 @@ pub(crate) fn known(_: impl FnOnce() -> Vec<CorePmu>) -> &'static [CounterTest] 
     &[]
 }
 
-/// Tells of each event that takes a counter of a core PMU that these were not tested, where a hypervisor may hold some.
-pub(crate) fn tell(events: &EventSource, placements: &[Placement], infos: &mut [EventInfo]) {
+/// Adds to each event that takes a counter of a core PMU that these were not tested, where a hypervisor may hold some.
+pub(crate) fn add_errata(events: &EventSource, placements: &[Placement], infos: &mut [EventInfo]) {
     static VIRTUAL: OnceLock<bool> = OnceLock::new();
     if *VIRTUAL.get_or_init(privileges::may_be_virtual) {
         add_erratum(events, placements, infos);
@@ -48,19 +48,9 @@ pub(crate) fn tell(events: &EventSource, placements: &[Placement], infos: &mut [
 
 fn add_erratum(events: &EventSource, placements: &[Placement], infos: &mut [EventInfo]) {
     for (placement, info) in placements.iter().zip(infos) {
-        if events.takes_core_counter(placement) {
+        if events.core_pmus().give_counter(placement) {
             info.errata.push(ERRATUM.into());
         }
-    }
-}
-
-/// A mark that counters are open, which a test would ask for.
-#[derive(Debug)]
-pub(crate) struct CountersOpen(());
-
-impl CountersOpen {
-    pub(crate) fn new() -> Self {
-        Self(())
     }
 }
 
@@ -69,7 +59,7 @@ mod tests {
     use quipu_hal::{EventSpec, Hardware, Software};
 
     use super::*;
-    use crate::event_source::tests::machine;
+    use crate::events::tests::machine;
 
     #[test]
     fn events_that_take_counters_say_that_these_were_not_tested() {

@@ -2,7 +2,7 @@
 //!
 //! read(2) is one source ([`call`]), and mapped pages with their registers are the other ([`pages`]); [`source`] chooses
 //! between them. Both give each member's value and times to a visitor, and
-//! [`KernelGroup`](crate::kernel_group::KernelGroup) makes the readings of them.
+//! [`KernelGroup`](crate::group::kernel_group::KernelGroup) makes the readings of them.
 
 mod call;
 mod call_times;

@@ -47,12 +47,12 @@ pub use quipu_perf_data::{
 
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
-        mod attr;
+        mod sampled_attr;
         mod aux_area;
         mod batch;
         mod counter;
         mod notices;
-        mod open;
+        mod open_sampler;
         mod ring;
         mod sampler;
         mod sampler_error;

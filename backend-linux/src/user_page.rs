@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
 
 use bitflags::bitflags;
 
-use crate::registers::Registers;
+pub(crate) mod registers;
+
+use self::registers::Registers;
 
 /// The most reads of a page that changes while it is read. The kernel changes the pages of
 /// the running thread when it is scheduled and when a counter overflows, so twice is rare.
@@ -219,7 +221,7 @@ impl UserPage {
     /// they are read again. Within it they go on counting, so they are read one after the other.
     ///
     /// `None` when one of them is not on the PMU, its page does not allow it, or the pages do not
-    /// come to rest; what `found` was told does not count then. Such a group has to be read with
+    /// come to rest; what was passed to `found` does not count then. Such a group has to be read with
     /// read(2).
     pub fn read_group<'a>(
         &self,
@@ -251,7 +253,7 @@ impl UserPage {
     }
 
     /// The time of perf_event's clock, which is that of samples: ns since some moment before the
-    /// machine was up. `None` where the page does not tell (`cap_user_time_zero`).
+    /// machine was up. `None` where the page does not say (`cap_user_time_zero`).
     pub fn clock(&self, registers: &impl Registers) -> Option<u64> {
         self.settled(|| {
             let capabilities = self.capabilities();
@@ -348,7 +350,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the page of a counter in this register, which tells no times up to now.
+    /// Returns the page of a counter in this register, which has no times up to now.
     pub(crate) fn fields(index: u32, offset: i64) -> PageFields {
         PageFields {
             index,

@@ -6,8 +6,8 @@
 //! wherever it may: [`Group::read`](quipu_hal::Group::read) falls back to read(2) on any other thread
 //! than the measured one, in a forked process, and while a member is not on the PMU.
 //!
-//! In virtual machines, where the page tells no times, they are those of the last system call and
-//! the clock since, for as long as the group has not left the PMU; after that a system call tells them again.
+//! In virtual machines, where the page has no times, they are those of the last system call and
+//! the clock since, for as long as the group has not left the PMU; after that a system call returns them again.
 //! The first reads of a group are made both ways, and the quicker one is used from then on: a hypervisor
 //! may intercept the instruction.
 //!
@@ -66,12 +66,11 @@
 
 use quipu_hal::{Error, ErrorKind, Hardware, Result};
 
-use crate::event_bits::EventBits;
-use crate::open::idle_attr;
+use crate::events::EventBits;
 use crate::read::{ATTEMPTED, Fds, UserCounters, explain, on_this_thread};
 use crate::sys::{Attach, OpenFailure, perf_event_open};
 
-pub use crate::registers::Registers;
+pub use crate::user_page::registers::Registers;
 pub use crate::user_page::{PageCapabilities, PageFields, Times, UserPage};
 
 /// Checks, by opening a counter of cycles, that a thread can read its own counters without a system
@@ -84,7 +83,7 @@ pub use crate::user_page::{PageCapabilities, PageFields, Times, UserPage};
 pub fn available() -> Result<()> {
     let bits = EventBits::hardware(Hardware::Cycles).readable_in_user_space(false);
     let counter =
-        perf_event_open(&idle_attr(bits), Attach::thread(0), None).map_err(|failure| {
+        perf_event_open(&bits.idle_attr(), Attach::thread(0), None).map_err(|failure| {
             let (kind, errno, reason) = match failure {
                 OpenFailure::Errno(errno @ (libc::EACCES | libc::EPERM)) => {
                     (ErrorKind::NoPermission, Some(errno), None)

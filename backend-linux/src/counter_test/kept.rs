@@ -10,8 +10,8 @@ use nix::unistd::geteuid;
 use quipu_hal::Hardware;
 
 use super::CounterTest;
-use crate::kernel_file;
-use crate::privileges;
+use crate::machine::kernel_file;
+use crate::machine::privileges;
 
 /// The first line of the file; another one is of another version.
 const FORM: &str = "quipu counters 2";
@@ -29,7 +29,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Returns the stamp of now; `None` where the kernel tells no boot or CPU.
+    /// Returns the stamp of now; `None` where the kernel reports no boot or CPU.
     pub(super) fn of_this_machine() -> Option<Self> {
         let boot = kernel_file::read(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
         let cpu = privileges::cpu()?;

@@ -9,15 +9,14 @@ use quipu_hal::{
 };
 
 use super::CounterTest;
-use crate::event_bits::EventBits;
-use crate::event_source::EventSource;
-use crate::kernel_group::KernelGroup;
-use crate::open::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits, idle_attr};
-use crate::open_error;
-use crate::parts::{Placement, PlannedPart};
+use crate::events::{EventBits, EventSource, Placement};
+use crate::group::kernel_group::KernelGroup;
+use crate::group::open_error;
+use crate::group::open_part::{LEADERS_ARE_OVERLOOKED, RefusedMember, fits};
+use crate::machine::sysfs::{CorePmu, SysfsPmus};
 use crate::read::{Fds, ReadPlan, Source};
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
-use crate::sysfs::{CorePmu, SysfsPmus};
+use crate::targets::PlannedPart;
 
 /// More counters than any PMU has.
 const MOST: usize = 64;
@@ -37,7 +36,7 @@ const MOST_PER_NANOSECOND: u64 = 64;
 /// Tests each core PMU of this machine.
 pub(super) fn of_this_machine() -> Vec<Result<CounterTest>> {
     let events = EventSource::new(SysfsPmus::new());
-    let pmus = or_stand_in(events.core_pmus().to_vec());
+    let pmus = or_stand_in(events.core_pmus().all().to_vec());
     test_all(&ThisMachine { events }, &pmus)
 }
 
@@ -231,7 +230,7 @@ struct ThisMachine {
 impl ThisMachine {
     /// Returns the bits of the event on a core PMU.
     fn bits(&self, pmu: usize, event: Hardware) -> EventBits {
-        match self.events.hardware(event) {
+        match self.events.core_pmus().place_hardware(event) {
             Placement::Anywhere(bits) => Some(bits),
             placement => placement.on_core(pmu),
         }
@@ -295,7 +294,7 @@ fn open(
     let attach = Attach::thread(0);
     let member = PerfEventAttr {
         read_format: ReadPlan::Snapshot.format(),
-        ..idle_attr(bits)
+        ..bits.idle_attr()
     };
     let mut leader = member;
     leader.flags |= AttrFlags::PINNED;

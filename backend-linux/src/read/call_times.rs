@@ -7,11 +7,11 @@
 //! unchanged page says that it stayed. On another page than at the last system call, times are not known,
 //! and the group is read by a system call again.
 
-use crate::registers::Registers;
 use crate::sys;
+use crate::user_page::registers::Registers;
 use crate::user_page::{Times, UserPage};
 
-/// A moment at which a system call told the times, during a stay on the PMU.
+/// A moment at which a system call returned the times, during a stay on the PMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Anchor {
     /// The state of the leader's page.
@@ -71,16 +71,16 @@ impl CallTimes {
 
     /// Takes the times of a system call, of a page that was in state `before` then, or of another thread's if there is
     /// none, and returns those to give out. The clocks differ by a little: times that would go back stay.
-    pub(super) fn told(
+    pub(super) fn noted(
         &mut self,
         leader: &UserPage,
         before: Option<u32>,
         now: impl Fn() -> u64,
-        told: Times,
+        returned: Times,
     ) -> Times {
         self.given = Times {
-            enabled: told.enabled.max(self.given.enabled),
-            running: told.running.max(self.given.running),
+            enabled: returned.enabled.max(self.given.enabled),
+            running: returned.running.max(self.given.running),
         };
         if let Some(before) = before {
             self.anchor = (leader.state() == before && before & 1 == 0).then(|| Anchor {
@@ -145,21 +145,21 @@ mod tests {
     fn times_go_on_with_the_clock_while_the_group_stays() {
         let page = UserPage::recorded(&fields(1));
         let mut times = CallTimes::new();
-        assert_eq!(read(&mut times, &page, 0), None, "no call has told any");
-        let told = times.told(&page, Some(page.state()), || 100, at(800, 600));
-        assert_eq!(told, at(800, 600));
+        assert_eq!(read(&mut times, &page, 0), None, "no call has returned any");
+        let noted = times.noted(&page, Some(page.state()), || 100, at(800, 600));
+        assert_eq!(noted, at(800, 600));
         assert_eq!(read(&mut times, &page, 130), Some((1007, 830, 630)));
-        // Scheduled out and in again: a call has to tell the times.
+        // Scheduled out and in again: a call has to return the times.
         page.publish(&fields(0));
         page.publish(&fields(1));
         assert_eq!(read(&mut times, &page, 140), None);
-        let told = times.told(&page, Some(page.state()), || 150, at(800, 600));
+        let noted = times.noted(&page, Some(page.state()), || 150, at(800, 600));
         // It was a little late; nothing goes back.
-        assert_eq!(told, at(830, 630));
+        assert_eq!(noted, at(830, 630));
         assert_eq!(read(&mut times, &page, 151), Some((1007, 831, 631)));
         // Off the PMU.
         page.publish(&fields(0));
-        times.told(&page, Some(page.state()), || 160, at(831, 631));
+        times.noted(&page, Some(page.state()), || 160, at(831, 631));
         assert_eq!(read(&mut times, &page, 161), None);
     }
 
@@ -169,9 +169,9 @@ mod tests {
         let mut times = CallTimes::new();
         let before = page.state();
         page.publish(&fields(1));
-        times.told(&page, Some(before), || 100, at(800, 800));
+        times.noted(&page, Some(before), || 100, at(800, 800));
         assert_eq!(read(&mut times, &page, 130), None);
-        times.told(&page, Some(page.state()), || 100, at(800, 800));
+        times.noted(&page, Some(page.state()), || 100, at(800, 800));
         let moved = Cell::new(false);
         let clock = || {
             if !moved.replace(true) {
@@ -194,8 +194,8 @@ mod tests {
     fn a_call_of_another_thread_leaves_the_moment_as_it_is() {
         let page = UserPage::recorded(&fields(1));
         let mut times = CallTimes::new();
-        times.told(&page, Some(page.state()), || 100, at(800, 800));
-        times.told(&page, None, || 201, at(900, 900));
+        times.noted(&page, Some(page.state()), || 100, at(800, 800));
+        times.noted(&page, None, || 201, at(900, 900));
         assert_eq!(read(&mut times, &page, 210), Some((1007, 910, 910)));
     }
 

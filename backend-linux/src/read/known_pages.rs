@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::obstacle::Obstacle;
 use super::pages::Pages;
-use crate::event_bits::EventBits;
+use crate::events::EventBits;
 
 /// The pages that counters have shown, or what was in the way, by PMU. Either may change later (the PMU's file `rdpmc`): a
 /// page that does not allow it any more is not read; where it is permitted meanwhile, a backend that is made then finds out.
@@ -12,19 +12,19 @@ use crate::event_bits::EventBits;
 pub(crate) struct KnownPages(Mutex<Vec<(u64, Result<Pages, Obstacle>)>>);
 
 impl KnownPages {
-    /// Returns what the pages of a group tell, if counters of the PMU of each member have shown it; `None` if not.
+    /// Returns what the pages of a group have, if counters of the PMU of each member have shown it; `None` if not.
     ///
     /// # Errors
     /// An obstacle that a counter of the PMU of a member has shown.
     pub(crate) fn of(&self, members: &[EventBits]) -> Result<Option<Pages>, Obstacle> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Some(Pages { tell_times: true });
+        let mut all = Some(Pages { have_times: true });
         for member in members {
             let pmu = member.pmu();
             let shown = known.iter().find(|(known, _)| *known == pmu);
             let shown = shown.map(|(_, shown)| *shown).transpose()?;
             all = all.zip(shown).map(|(all, pages)| Pages {
-                tell_times: all.tell_times && pages.tell_times,
+                have_times: all.have_times && pages.have_times,
             });
         }
         Ok(all)
@@ -96,11 +96,11 @@ mod tests {
     fn pages_are_known_where_the_pmu_of_each_member_has_shown_some() {
         let [efficient, other, third] = [10, 8, 4].map(of_core);
         let pages = KnownPages::default();
-        let known = |tell_times| OF_THE_PMU.then_some(Pages { tell_times });
-        pages.remember(&[efficient], Ok(Pages { tell_times: true }));
+        let known = |have_times| OF_THE_PMU.then_some(Pages { have_times });
+        pages.remember(&[efficient], Ok(Pages { have_times: true }));
         assert_eq!(pages.of(&[efficient, efficient]), Ok(known(true)));
         assert_eq!(pages.of(&[efficient, other]), Ok(None));
-        pages.remember(&[other], Ok(Pages { tell_times: false }));
+        pages.remember(&[other], Ok(Pages { have_times: false }));
         assert_eq!(pages.of(&[efficient, other]), Ok(known(false)));
         pages.remember(&[third], Err(Obstacle::AmbiguousCapabilities));
         let expected = Err(Obstacle::AmbiguousCapabilities);

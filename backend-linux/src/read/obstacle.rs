@@ -4,10 +4,10 @@ use std::path::Path;
 
 use quipu_hal::{Error, ErrorKind};
 
-use crate::kernel_file;
-use crate::registers::CpuRegisters;
-use crate::sysfs::SysfsPmus;
+use crate::machine::kernel_file;
+use crate::machine::sysfs::SysfsPmus;
 use crate::user_page::PageCapabilities;
+use crate::user_page::registers::CpuRegisters;
 
 /// The setting that lets user mode read the counters of 64-bit ARM
 /// (`Documentation/admin-guide/sysctl/kernel.rst`).
@@ -22,7 +22,7 @@ pub(crate) enum Obstacle {
     Setting,
     /// The process may not read the time stamp counter (prctl(2), `PR_SET_TSC`).
     NoTimeStamps,
-    /// A forked process could not be told from its parent.
+    /// A forked process could not be distinguished from its parent.
     NoMarkOfForks,
     /// The kernel refused to map the page, with this errno.
     Mapping(i32),
@@ -30,7 +30,7 @@ pub(crate) enum Obstacle {
     AmbiguousCapabilities,
     /// The counter may not be read.
     NotReadable,
-    /// The backend was told to make system calls.
+    /// The backend makes system calls only.
     SwitchedOff,
     /// The group counts more than the calling thread, or is inherited.
     Target,
@@ -115,7 +115,7 @@ pub(crate) fn explain(obstacle: Obstacle) -> Error {
             }
             _ => "the kernel does not allow it for this counter",
         },
-        Obstacle::SwitchedOff => "the backend was told not to",
+        Obstacle::SwitchedOff => "the backend was asked not to",
         Obstacle::Target => {
             "only a group of the calling thread alone, which no child inherits, has them"
         }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_page_lacks_is_told_apart() {
+    fn each_lack_of_a_page_has_its_obstacle() {
         use PageCapabilities as C;
         for (bits, expected) in [
             (C::empty(), Err(Obstacle::AmbiguousCapabilities)),

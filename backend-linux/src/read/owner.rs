@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::MarkedProcess;
 
-/// A thread of this process, told from every other without a system call.
+/// A thread of this process, distinguished from every other without a system call.
 ///
 /// Threads get a number of ours when they first ask, and no number twice: unlike ids and addresses
 /// of threads it is not used again after one has ended. A process that was forked has none of its
 /// parent's threads, though its memory says otherwise; the mark, in a page that the kernel clears
-/// in the child (madvise(2), `MADV_WIPEONFORK`), tells.
+/// in the child (madvise(2), `MADV_WIPEONFORK`), shows that.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
     thread: u64,
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 impl Owner {
-    /// The calling thread. `None` where the kernel cannot tell forked processes apart (before 4.14).
+    /// The calling thread. `None` where the kernel cannot distinguish forked processes (before 4.14).
     pub(super) fn this_thread() -> Option<Self> {
         static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
         let process = MarkedProcess::this()?;
@@ -49,6 +49,9 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, fork};
+
     use super::*;
 
     /// A forked process has the memory of its parent's thread, and is another.
@@ -57,21 +60,20 @@ mod tests {
         let Some(parent) = Owner::this_thread() else {
             return;
         };
-        // SAFETY: the child reads memory, makes no call that needs a lock, and ends at once, without
-        // anything of the parent's being run; waitpid writes an int, which the status is.
-        let (child, waited, status) = unsafe {
-            let child = libc::fork();
-            if child == 0 {
+        // SAFETY: the child reads memory, makes no call that needs a lock, and ends at once.
+        match unsafe { fork() }.expect("a child") {
+            ForkResult::Child => {
                 let denies = !parent.is_this_thread() && !parent.is_this_process();
                 let knows_itself = Owner::this_thread().is_some_and(|own| own.is_this_thread());
                 let denies_still = !parent.is_this_thread();
-                libc::_exit(i32::from(!(denies && knows_itself && denies_still)));
+                let status = i32::from(!(denies && knows_itself && denies_still));
+                // SAFETY: it ends the child without anything of the parent's being run.
+                unsafe { libc::_exit(status) }
             }
-            let mut status = -1;
-            let waited = libc::waitpid(child, &raw mut status, 0);
-            (child, waited, status)
-        };
-        assert_eq!((waited, status), (child, 0));
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+            }
+        }
         assert!(parent.is_this_thread());
     }
 

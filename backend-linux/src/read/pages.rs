@@ -7,8 +7,8 @@ use super::cost::{Cost, Way};
 use super::fds::Fds;
 use super::obstacle::{self, ATTEMPTED, Obstacle, explain};
 use super::owner::Owner;
-use crate::registers::CpuRegisters;
 use crate::sys::CounterPage;
+use crate::user_page::registers::CpuRegisters;
 use crate::user_page::{PageCapabilities, Times, UserPage};
 
 /// The pages of a kernel group, in member order.
@@ -26,7 +26,7 @@ pub(crate) struct UserCounters {
 /// The pages of counters that may be read in user space, and whether they have times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pages {
-    pub(crate) tell_times: bool,
+    pub(crate) have_times: bool,
 }
 
 impl UserCounters {
@@ -56,20 +56,20 @@ impl UserCounters {
             Some(pages) => pages,
             None => self.look()?,
         };
-        self.call_times = (!pages.tell_times).then(CallTimes::new);
+        self.call_times = (!pages.have_times).then(CallTimes::new);
         self.cost = Cost::new();
         Ok(pages)
     }
 
     /// Looks at the pages, in the process that mapped them.
     fn look(&self) -> Result<Pages, Obstacle> {
-        let mut tell_times = true;
+        let mut have_times = true;
         for page in here(&self.pages, &self.owner) {
             let capabilities = page.capabilities();
             obstacle::of_page(capabilities)?;
-            tell_times &= capabilities.contains(PageCapabilities::USER_TIME);
+            have_times &= capabilities.contains(PageCapabilities::USER_TIME);
         }
-        Ok(Pages { tell_times })
+        Ok(Pages { have_times })
     }
 
     /// Returns true on the thread they count. Asks the first time if that may read its time stamps: most that are opened
@@ -118,7 +118,7 @@ impl UserCounters {
         )))
     }
 
-    /// Returns the state of the leader's page, for [`told`](Self::told): `None` on another thread, and where
+    /// Returns the state of the leader's page, for [`noted`](Self::noted): `None` on another thread, and where
     /// pages have times.
     pub(super) fn state(&self) -> Option<u32> {
         if self.call_times.is_none() || !self.owner.is_this_thread() {
@@ -128,10 +128,10 @@ impl UserCounters {
     }
 
     /// Takes the times of a system call, which was made in this [`state`](Self::state), and returns those to give out.
-    pub(super) fn told(&mut self, before: Option<u32>, times: Times) -> Times {
+    pub(super) fn noted(&mut self, before: Option<u32>, times: Times) -> Times {
         let leader = here(&self.pages, &self.owner).next();
         match (&mut self.call_times, leader) {
-            (Some(call_times), Some(leader)) => call_times.told(leader, before, now, times),
+            (Some(call_times), Some(leader)) => call_times.noted(leader, before, now, times),
             _ => times,
         }
     }

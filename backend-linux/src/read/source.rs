@@ -66,7 +66,7 @@ impl Source {
     }
 
     /// Maps the pages of the counters, which are those of the calling thread alone, and reads them from now on whenever
-    /// that is possible and quicker. Returns what the pages tell, which may be `known`.
+    /// that is possible and quicker. Returns what the pages have, which may be `known`.
     ///
     /// # Errors
     /// The reason why that is not possible, for which system calls are made.
@@ -130,7 +130,7 @@ impl Source {
         let before = self.pages.as_ref().ok().and_then(UserCounters::state);
         let pages = &mut self.pages;
         let adjusted = |times| match pages {
-            Ok(pages) => pages.told(before, times),
+            Ok(pages) => pages.noted(before, times),
             Err(_) => times,
         };
         self.call.read(adjusted, found)

@@ -3,9 +3,9 @@
 use quipu_hal::{Error, ErrorKind, Result};
 
 use super::notices::Notices;
-use super::record::{RawRecord, no_record};
 use super::spec::WhenFull;
 use crate::sys::{Mapping, page_size};
+use quipu_perf_data::record::{RawRecord, no_record};
 
 /// Offsets in the first page (`struct perf_event_mmap_page`, `include/uapi/linux/perf_event.h`).
 const DATA_HEAD: usize = 1024;
@@ -29,7 +29,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Returns the memory of a ring as it was mapped: a page that tells positions, then the records.
+    /// Returns the memory of a ring as it was mapped: a page that has the positions, then the records.
     pub(super) fn new(mapping: Mapping, when_full: WhenFull) -> Self {
         let data = page_size();
         let size = mapping.len() - data;
@@ -60,7 +60,7 @@ impl Memory {
         self.size
     }
 
-    /// Returns the records that there are now; takes note of what they tell.
+    /// Returns the records that there are now; takes note of what they say.
     pub(super) fn records<'r>(&'r mut self, notices: &'r mut Notices) -> Batch<'r> {
         let is_here = self.mapping.is_here();
         let (at, end) = match self.when_full {
@@ -134,7 +134,7 @@ pub struct Batch<'r> {
     notices: &'r mut Notices,
     at: u64,
     end: u64,
-    /// Set in a process that does not have the ring, until it was told so.
+    /// Set in a process that does not have the ring, until it got an error for that.
     is_elsewhere: bool,
 }
 
@@ -296,9 +296,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    use super::super::Words;
     use super::super::notices::Losses;
-    use super::super::record::kind;
+    use quipu_perf_data::Words;
+    use quipu_perf_data::record::kind;
 
     /// A ring of one page whose next record is `tail` bytes from its start.
     fn ring(tail: u64, when_full: WhenFull) -> Memory {

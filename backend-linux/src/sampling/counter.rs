@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use quipu_hal::{Breakpoint, Error, ErrorKind, Reading, Result};
 
-use super::{Rate, ReadFormat, ReadValues};
-use crate::counter_test::CountersOpen;
-use crate::event_bits::EventBits;
-use crate::open::event_attr;
+use quipu_perf_data::{ReadFormat, ReadValues};
+
+use super::spec::Rate;
+use crate::events::{EventBits, TracedProbe};
+use crate::group::CountersOpen;
 use crate::sys::{AttrFlags, CounterFd, PerfEventAttr, attr_size, event_type};
-use crate::traced_probe::{TracedProbe, of_pmu};
 
 /// Words of the longest read: a group of more counters than any machine schedules at once.
 const WORDS: usize = 256;
@@ -33,19 +33,20 @@ impl SampledCounter {
         fd: CounterFd,
         event: usize,
         attr: PerfEventAttr,
+        probe: Option<EventBits>,
         probes: &Arc<[TracedProbe]>,
     ) -> Result<Self, i32> {
         let mut attr = PerfEventAttr {
             size: attr_size(),
             ..attr
         };
-        if let Some(bits) = of_pmu(probes, event) {
+        if let Some(bits) = probe {
             let PerfEventAttr {
                 type_,
                 config,
                 config2,
                 ..
-            } = event_attr(bits);
+            } = bits.attr();
             (attr.type_, attr.config, attr.config2) = (type_, config, config2);
         }
         Ok(Self {
@@ -182,7 +183,7 @@ impl SampledCounter {
         self.done("have no signal sent", self.fd.stop_signals())
     }
 
-    /// Its value and times, and how many of its samples were lost, where the kernel tells that
+    /// Its value and times, and how many of its samples were lost, where the kernel reports that
     /// ([`ReadFormat::LOST`]).
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The kernel's notices among the records: what was lost, and when it stopped a counter that interrupted too
 //! often.
 
-use super::Words;
-use super::record::{RawRecord, kind};
+use quipu_perf_data::Words;
+use quipu_perf_data::record::{RawRecord, kind};
 
 /// The losses of a ring so far, by its own records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_from_stop_to_start_is_told_by_counter() {
+    fn the_time_from_stop_to_start_is_known_by_counter() {
         let mut notices = Notices::new();
         let throttled = |notices: &Notices, id| {
             let throttled = notices.throttled(id);

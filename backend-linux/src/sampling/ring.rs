@@ -15,7 +15,7 @@ use crate::sys::{Access, Mapping, page_size};
 /// The ring of one part of a sampled target: of a thread, or of a CPU.
 ///
 /// The descriptor it lends ([`AsFd`]) becomes readable when as much has been written as the sampler
-/// was told to wait for, and is for poll(2) and epoll(7) only.
+/// was to wait for, and is for poll(2) and epoll(7) only.
 ///
 /// ```no_run
 /// # use quipu_linux::sampling::{RecordLayout, Ring};
@@ -38,7 +38,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Maps the ring of a counter: one page that tells what is where, and room for at least `bytes`
+    /// Maps the ring of a counter: one page that says what is where, and room for at least `bytes`
     /// of records.
     pub(super) fn map(
         part: Part,

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, EventInfo, Result};
+use quipu_perf_data::RecordLayout;
 
-use super::{RecordLayout, Ring, SampledCounter, SamplerSpec, Throttled};
+use super::counter::SampledCounter;
+use super::notices::Throttled;
+use super::ring::Ring;
+use super::spec::SamplerSpec;
 use crate::sys::{Readiness, poll};
 
 /// Samples being taken. Dropping it closes everything.
@@ -128,7 +132,7 @@ impl Sampler {
         self.rings
     }
 
-    /// Returns how an event was throttled, by its position, as far as the records read from all rings tell.
+    /// Returns how an event was throttled, by its position, as far as the records read from all rings say.
     pub fn throttled(&self, event: usize) -> Throttled {
         let mut all = Throttled::default();
         for counter in self

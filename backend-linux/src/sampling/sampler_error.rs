@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
+use quipu_perf_data::SampleType;
 
-use super::{Rate, SampleType, SamplerSpec};
-use crate::event_source::EventSource;
-use crate::kernel_file;
-use crate::open::RefusedMember;
-use crate::parts::PlannedPart;
+use super::spec::{Rate, SamplerSpec};
+use crate::events::EventSource;
+use crate::group::open_part::RefusedMember;
+use crate::machine::kernel_file;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
+use crate::targets::PlannedPart;
 
 /// A kind of error and the reason.
 type Meaning = (ErrorKind, String);
@@ -72,7 +73,7 @@ pub(super) fn explain(
 ) -> Error {
     let opens = |attr: &PerfEventAttr, attach| perf_event_open(attr, attach, None).is_ok();
     let Some((kind, reason)) = unsupported_field(refused, spec, opens) else {
-        return crate::open_error::explain(refused, group, target, planned, events);
+        return crate::group::open_error::explain(refused, group, target, planned, events);
     };
     let event = &group.members[refused.member];
     let place = match planned.part == Part::whole() {

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use bitflags::bitflags;
 use quipu_hal::{Attributes, EventSpec};
+use quipu_perf_data::{BranchSampleType, ReadFormat, SampleType};
 
-use crate::kernel_file;
-
-use super::{BranchSampleType, ReadFormat, SampleType};
+use crate::machine::kernel_file;
 
 /// The kernel's behaviour when a ring is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -151,7 +150,7 @@ pub struct SamplerSpec {
     /// The attributes with which the counters are opened and scheduled.
     pub attributes: Attributes,
     /// The fields of a sample. With several events [`IDENTIFIER`](SampleType::IDENTIFIER) is added,
-    /// to tell them apart.
+    /// to distinguish them.
     pub sample_type: SampleType,
     /// The values in samples, and of [reads](super::SampledCounter::read).
     /// [`LOST`](ReadFormat::LOST) is left out where the kernel does not have it (before 6.0).
@@ -171,7 +170,7 @@ pub struct SamplerSpec {
     pub aux_bytes: u32,
     /// The records beside samples. Those of the first event are enough, so only it writes them.
     pub extra_records: ExtraRecords,
-    /// True if these records tell thread, time and CPU (`sample_id_all`).
+    /// True if these records have thread, time and CPU (`sample_id_all`).
     pub sample_id_all: bool,
     /// Options that are off by default.
     pub flags: SamplerFlags,

@@ -5,6 +5,17 @@ use std::mem::offset_of;
 use bitflags::bitflags;
 use quipu_perf_data::ReadFormat;
 
+/// `PERF_TYPE_*`: the kinds of event the kernel numbers itself
+/// (`enum perf_type_id`, `include/uapi/linux/perf_event.h`).
+pub(crate) mod event_type {
+    pub(crate) const HARDWARE: u32 = 0;
+    pub(crate) const SOFTWARE: u32 = 1;
+    pub(crate) const TRACEPOINT: u32 = 2;
+    pub(crate) const HW_CACHE: u32 = 3;
+    pub(crate) const RAW: u32 = 4;
+    pub(crate) const BREAKPOINT: u32 = 5;
+}
+
 /// `struct perf_event_attr`, in the layout of `PERF_ATTR_SIZE_VER9` (144 bytes, with `config4`).
 ///
 /// Unions appear under the name that counting uses; `sample_period` is also the frequency, and

@@ -10,7 +10,7 @@ use nix::sched::sched_getcpu;
 use nix::sys::prctl::{task_perf_events_disable, task_perf_events_enable};
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::last_errno;
+use super::errno::last_errno;
 
 /// Returns the CPU that the calling thread runs on.
 pub(crate) fn current_cpu() -> u32 {

@@ -7,7 +7,9 @@ use libc::Ioctl;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::again::again;
-use super::{PerfEventAttr, last_errno, read_call};
+use super::attr::PerfEventAttr;
+use super::errno::last_errno;
+use super::read_call;
 
 /// `PERF_EVENT_IOC_*`: `_IO('$', n)`, `_IOW('$', n, type)` and `_IOR('$', n, type)` in the kernel's header.
 mod request {

@@ -1,13 +1,15 @@
-//! Memory shared with the kernel: the pages of a counter that are mapped, and a page that forked
-//! processes find cleared.
+//! Memory shared with the kernel: the pages of a counter that are mapped.
 
 use std::num::NonZero;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::{CounterFd, Process, last_errno, page_size};
+use super::calls::page_size;
+use super::counter_fd::CounterFd;
+use super::errno::last_errno;
+use super::process::Process;
 use crate::user_page::UserPage;
 
 /// The access to mapped pages.
@@ -28,8 +30,8 @@ pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
     access: Access,
-    /// The process that has mapped them; `None` if its children have them too.
-    owner: Option<Process>,
+    /// The process that has mapped them.
+    owner: Process,
 }
 
 // SAFETY: the pages belong to this value alone and are not tied to a thread; what the kernel shares
@@ -46,39 +48,28 @@ impl Mapping {
         len: usize,
         access: Access,
     ) -> Result<Self, i32> {
-        let mut mapping = Self::map(Some((fd, offset)), len, access)?;
-        mapping.owner = Some(Process::this());
-        Ok(mapping)
-    }
-
-    /// Zeroed memory instead of a counter's.
-    pub(crate) fn anonymous(len: usize) -> Result<Self, i32> {
-        Self::map(None, len, Access::ReadWrite)
-    }
-
-    fn map(counter: Option<(&CounterFd, usize)>, len: usize, access: Access) -> Result<Self, i32> {
         let protection = match access {
             Access::Read => ProtFlags::PROT_READ,
             Access::ReadWrite => ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
         };
         let size = NonZero::new(len).ok_or(libc::EINVAL)?;
-        let mapped = match counter {
-            Some((counter, offset)) => {
-                let offset = libc::off_t::try_from(offset).map_err(|_| libc::EOVERFLOW)?;
-                let flags = MapFlags::MAP_SHARED;
-                // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-                unsafe { mmap(None, size, protection, flags, counter, offset) }
-            }
-            // SAFETY: as above.
-            None => unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) },
-        };
-        let start = mapped.map_err(|_| last_errno())?.cast();
+        let offset = libc::off_t::try_from(offset).map_err(|_| libc::EOVERFLOW)?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let mapped = unsafe { mmap(None, size, protection, MapFlags::MAP_SHARED, fd, offset) };
         Ok(Self {
-            start,
+            start: mapped.map_err(|_| last_errno())?.cast(),
             len,
             access,
-            owner: None,
+            owner: Process::this(),
         })
+    }
+
+    /// Zeroed memory instead of a counter's.
+    #[cfg(test)]
+    pub(crate) fn anonymous(len: usize) -> Result<Self, i32> {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(len as u64).expect("zeros");
+        Self::new(&CounterFd::new(file.into()), 0, len, Access::ReadWrite)
     }
 
     /// Returns the length in bytes.
@@ -93,18 +84,19 @@ impl Mapping {
 
     /// Returns true if the pages are mapped in the calling process.
     pub(crate) fn is_here(&self) -> bool {
-        self.owner.is_none_or(|owner| owner.is_this())
+        self.owner.is_this()
     }
 
     /// The word at a byte offset.
     ///
     /// # Panics
     /// When the offset is not that of a word in the mapping.
-    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
+    fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset < self.len && self.len - offset >= 8);
+        let word = self.start.as_ptr().wrapping_add(offset);
         // SAFETY: the word lies within the mapping and is aligned, as a page is and by the assertion;
-        // whoever else writes it (the kernel) does so as a whole, and we only through atomics.
-        unsafe { &*self.start.as_ptr().add(offset).cast::<AtomicU64>() }
+        // the kernel, if it writes it, does so as a whole, and we only through atomics.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 
     /// Loads a word; what the kernel wrote before it stored that value is seen by later reads.
@@ -143,12 +135,13 @@ impl Mapping {
     /// When they are not in the mapping.
     ///
     /// # Safety
-    /// Nobody may write these bytes as long as the slice lives.
+    /// These bytes are not written, by the kernel or otherwise, as long as the slice lives.
     pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset <= self.len && len <= self.len - offset);
+        let bytes = self.start.as_ptr().wrapping_add(offset);
         // SAFETY: the bytes lie within the mapping, which lives as long as `self`, and by the
         // caller's promise they do not change.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), len) }
+        unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 }
 
@@ -185,16 +178,6 @@ impl CounterPage {
         // kernel may write while we read.
         unsafe { self.0.start.cast().as_ref() }
     }
-}
-
-/// Returns a page of zeros that a forked process finds zero again whatever was written to it (madvise(2),
-/// `MADV_WIPEONFORK`); `None` where the kernel has no such page (before 4.14) or no memory.
-pub(super) fn wiped_on_fork() -> Option<Mapping> {
-    let page = Mapping::anonymous(page_size()).ok()?;
-    let advice = MmapAdvise::MADV_WIPEONFORK;
-    // SAFETY: the mapping was just made and nothing refers to it; a forked process has it too.
-    let advised = unsafe { madvise(page.start.cast(), page.len, advice) };
-    advised.is_ok().then_some(page)
 }
 
 #[cfg(test)]

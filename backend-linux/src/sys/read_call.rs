@@ -36,9 +36,7 @@ pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [u64], leaves_returns: bool) 
 
     let returned: isize;
     // SAFETY: the system call writes to the words, of which any bytes are valid, and changes no
-    // registers but these (syscall(2), "Architecture calling conventions"). Each call of the second block goes to what
-    // comes after it, and what they leave on the stack is taken off again; it is not `nostack`, so that nothing is kept
-    // below the stack pointer.
+    // registers but these (syscall(2), "Architecture calling conventions").
     unsafe {
         asm!(
             "syscall",
@@ -50,11 +48,16 @@ pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [u64], leaves_returns: bool) 
             lateout("r11") _,
             options(nostack),
         );
-        if leaves_returns {
-            // PERF: a read of one counter takes 467 ns and not 614, of five 705 and not 895 (an AMD EPYC with Safe RET,
-            // `cargo bench -p quipu-linux --bench peers`). Eight returns are more than there are from here to a tool's own loop. A shadow stack keeps
-            // account of every call, so that where the thread has one (`Documentation/arch/x86/shstk.rst`)
-            // there are none: RDSSPQ tells, and leaves the register alone where there is not.
+    }
+    if leaves_returns {
+        // PERF: a read of one counter takes 467 ns and not 614, of five 705 and not 895 (an AMD EPYC with Safe RET,
+        // `cargo bench -p quipu-linux --bench peers`). Eight returns are more than there are from here to a tool's own
+        // loop. A shadow stack keeps account of every call, so that where the thread has one
+        // (`Documentation/arch/x86/shstk.rst`) there are none: RDSSPQ reads it, and leaves the register alone where there
+        // is not.
+        // SAFETY: each call goes to what comes after it, and what they leave on the stack is taken off again; it is not
+        // `nostack`, so that nothing is kept below the stack pointer.
+        unsafe {
             asm!(
                 "xor {shadow:e}, {shadow:e}",
                 "rdsspq {shadow}",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use super::last_errno;
+use super::errno::last_errno;
 
 /// The end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -393,5 +393,5 @@ fn a_group_that_is_never_read_in_user_space_says_why() {
     inherited.attributes.inherit = true;
     assert!(reason(&backend, &inherited, &own).contains("calling thread alone"));
     let calls = backend.without_user_reads();
-    assert!(reason(&calls, &clock, &own).contains("told not to"));
+    assert!(reason(&calls, &clock, &own).contains("asked not to"));
 }
