@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{backend, named, open, two_events, with_counters};
-use quipu_hal::{Backend, Count, ErrorKind, Group, GroupSpec, Target};
+use quipu_hal::{Count, ErrorKind, Group, GroupSpec, Target};
 use quipu_pctr::abi::Layout;
 use quipu_pctr::simulation::{Era, Processor, SimMachine};
 
