@@ -18,6 +18,9 @@ use crate::journal::{Journal, Record};
 use crate::layout::{Counter, Gate, Layout, unusable};
 use crate::{MsrBus, address};
 
+/// The slot after those of the counters. Its register is read, and never written.
+const TIME_STAMP: Slot = Slot::free_running(0, 64);
+
 /// Options of acquiring counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -60,6 +63,8 @@ impl Options {
 
 /// The counters of x86 CPUs by way of their model-specific registers: a
 /// [`Pmu`](quipu_pmu::Pmu) for [`VirtualPmu`](quipu_pmu::VirtualPmu).
+///
+/// Its slots are the counters, then the time stamp counter.
 ///
 /// Nothing is written before a group is opened on a CPU. Then its registers are saved, and restored
 /// when the last group there is dropped.
@@ -163,7 +168,11 @@ impl<B: MsrBus> MsrPmu<B> {
             return Err(busy(guard.bus(), cpu, "every counter is enabled already"));
         }
         Ok(Self {
-            slots: counters.iter().map(|counter| counter.slot).collect(),
+            slots: counters
+                .iter()
+                .map(|counter| counter.slot)
+                .chain([TIME_STAMP])
+                .collect(),
             counters: counters.into(),
             in_use,
             cpus: numbers

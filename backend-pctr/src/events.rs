@@ -1,4 +1,4 @@
-//! The events of a pctr(4) device: those of an event map, and the time stamp counter.
+//! The events of a pctr(4) device: those of an event map, and the passes of the idle loop.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,25 @@ use quipu_hal::{
 
 use crate::device::PctrDevice;
 use crate::function::CounterKind;
-use crate::pmu::{PctrPmu, Unavailable};
+use crate::pmu::{IDLE as IDLE_SLOT, PctrPmu, Unavailable};
 
-/// The name of the time stamp counter as an event.
-const TIME_STAMP: &str = "tsc";
+/// The name of the passes of the idle loop as an event.
+const IDLE: &str = "idle";
 
-/// An event map for the counters behind a device, with the time stamp counter as the event `tsc`.
+/// The passes of the idle loop, which need no bits.
+pub(crate) const IDLE_PASSES: Encoding = Encoding::Other {
+    scheme: "pctr-idle",
+    words: [0; 4],
+};
+
+/// An event map for the counters behind a device, with the passes of the kernel's idle loop as the event `idle` where
+/// the kernel reports them.
 pub struct PctrEvents {
     map: Option<Arc<dyn EventMap>>,
     cpu: CpuModel,
     kind: Option<CounterKind>,
     unavailable: Option<Unavailable>,
+    counts_idle: bool,
 }
 
 impl PctrEvents {
@@ -30,6 +38,7 @@ impl PctrEvents {
             cpu: map.as_ref().map_or_else(unknown_cpu, |m| m.cpu().clone()),
             kind: pmu.kind(),
             unavailable: pmu.unavailable(),
+            counts_idle: pmu.counts_idle(),
             map,
         }
     }
@@ -50,12 +59,15 @@ impl EventMap for PctrEvents {
     }
 
     fn resolve(&self, event: &Event, filter: Filter) -> Result<ResolvedEvent> {
-        if matches!(event, Event::Named(name) if name.eq_ignore_ascii_case(TIME_STAMP)) {
-            return Ok(ResolvedEvent::new(
-                Encoding::TimeStamp,
-                SlotSet::one(SlotClass::TimeStamp, 0),
-                EventInfo::counter(TIME_STAMP).honouring(Filter::empty()),
-            ));
+        if matches!(event, Event::Named(name) if name.eq_ignore_ascii_case(IDLE)) {
+            if !self.counts_idle {
+                let error = Error::new(ErrorKind::UnsupportedEvent, "count idle");
+                let reason = "this kernel does not report the passes of its idle loop";
+                return Err(error.with_reason(reason));
+            }
+            let slots = SlotSet::one(SlotClass::FreeRunning, IDLE_SLOT);
+            let info = EventInfo::counter(IDLE).honouring(Filter::empty());
+            return Ok(ResolvedEvent::new(IDLE_PASSES, slots, info));
         }
         if !filter.intersects(Filter::USER | Filter::KERNEL) {
             let error = Error::new(ErrorKind::UnsupportedFeature, format!("count {event}"));

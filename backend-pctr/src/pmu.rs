@@ -17,7 +17,7 @@ use self::cpu::CpuState;
 use self::looks::{Looks, Sets};
 pub(crate) use self::unavailable::Unavailable;
 pub use self::unrestored::{LostValue, UnrestoredCounter};
-use crate::abi::{MAX_COUNTERS, Status};
+use crate::abi::{Layout, MAX_COUNTERS, Status};
 use crate::control::{Control, Discovery};
 use crate::device::{PctrDevice, SetScope};
 use crate::function::{CounterKind, ENABLE};
@@ -31,10 +31,16 @@ const LAST_CPU: u32 = 255;
 /// In so many cycles counters are read in user mode, or else the thread was interrupted in between.
 const UNINTERRUPTED: u64 = 10_000;
 
+/// The number of the time stamp counter among the free-running slots.
+const TIME_STAMP: u8 = 0;
+
+/// The number of the count of the idle loop among them.
+pub(crate) const IDLE: u8 = 1;
+
 /// The counters behind a pctr(4) device, for [`VirtualPmu`](quipu_pmu::VirtualPmu).
 ///
 /// CPUs are numbered by their APIC ids, as CPUID has them. Slots are the counters, then the time
-/// stamp counter.
+/// stamp counter, and the count of the idle loop where the kernel has one.
 ///
 /// Several CPUs on which a function is set at once ([`SetScope::AllCpus`]) are scheduled as one
 /// ([`Pmu::sets_all_cpus`](quipu_pmu::Pmu::sets_all_cpus)), and threads that get to every CPU read them
@@ -114,11 +120,10 @@ impl<D: PctrDevice> PctrPmu<D> {
         let counters = slots.len();
         // Whatever it says: each CPU with counters has one.
         if counters > 0 || control.read()?.time_stamp != 0 {
-            slots.push(Slot {
-                class: SlotClass::TimeStamp,
-                number: 0,
-                width: 64,
-            });
+            slots.push(Slot::free_running(TIME_STAMP, 64));
+        }
+        if !slots.is_empty() && control.layout() == Layout::Legacy {
+            slots.push(Slot::free_running(IDLE, 64));
         }
         if slots.is_empty() {
             let attempted = "use the performance counters".to_owned();
@@ -197,6 +202,12 @@ impl<D: PctrDevice> PctrPmu<D> {
     /// Returns the values that counters had which another process had set, and that were needed.
     pub fn lost_values(&self) -> Vec<LostValue> {
         lock(&self.lost_values).clone()
+    }
+
+    /// Returns true if the kernel reports the passes of its idle loop.
+    pub(crate) fn counts_idle(&self) -> bool {
+        let is_idle = |slot: &Slot| (slot.class, slot.number) == (SlotClass::FreeRunning, IDLE);
+        self.slots.iter().any(is_idle)
     }
 
     pub(crate) fn unavailable(&self) -> Option<Unavailable> {
@@ -343,10 +354,17 @@ impl<D: PctrDevice> PctrPmu<D> {
 
     fn values(&self, status: &Status, slots: &[usize], raw: &mut [u64]) {
         for (slot, raw) in slots.iter().zip(raw) {
-            *raw = if *slot < self.counters {
-                status.counters[*slot]
-            } else {
-                status.time_stamp
+            *raw = match self.slots[*slot] {
+                Slot {
+                    class: SlotClass::FreeRunning,
+                    number: IDLE,
+                    ..
+                } => status.idle.unwrap_or_default(),
+                Slot {
+                    class: SlotClass::FreeRunning,
+                    ..
+                } => status.time_stamp,
+                _ => status.counters[*slot],
             };
         }
     }

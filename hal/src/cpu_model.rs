@@ -109,6 +109,6 @@ pub enum SlotClass {
     General,
     /// One event each.
     Fixed,
-    /// The time stamp counter.
-    TimeStamp,
+    /// A counter that always counts, and always the same: the time stamp counter. Any number of events can be on it.
+    FreeRunning,
 }

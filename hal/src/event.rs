@@ -55,6 +55,9 @@ pub enum Event {
 }
 
 impl Event {
+    /// The [name](Self::Named) of the time stamp counter of x86, with every backend that reaches it.
+    pub const TIME_STAMP: &str = "tsc";
+
     /// A tracepoint by system and name.
     pub fn tracepoint(system: impl Into<String>, name: impl Into<String>) -> Self {
         Self::Tracepoint {

@@ -137,7 +137,7 @@ impl ResolvedEvent {
 pub struct SlotSet {
     general: u64,
     fixed: u64,
-    time_stamp: u64,
+    free_running: u64,
 }
 
 impl SlotSet {
@@ -145,14 +145,14 @@ impl SlotSet {
     pub const EMPTY: Self = Self {
         general: 0,
         fixed: 0,
-        time_stamp: 0,
+        free_running: 0,
     };
 
     /// Every general counter, however many the CPU has.
     pub const ANY_GENERAL: Self = Self {
         general: u64::MAX,
         fixed: 0,
-        time_stamp: 0,
+        free_running: 0,
     };
 
     /// One counter.
@@ -165,7 +165,7 @@ impl SlotSet {
         Self {
             general: mask,
             fixed: 0,
-            time_stamp: 0,
+            free_running: 0,
         }
     }
 
@@ -177,7 +177,7 @@ impl SlotSet {
             match class {
                 SlotClass::General => self.general |= bit,
                 SlotClass::Fixed => self.fixed |= bit,
-                SlotClass::TimeStamp => self.time_stamp |= bit,
+                SlotClass::FreeRunning => self.free_running |= bit,
             }
         }
         self
@@ -188,7 +188,7 @@ impl SlotSet {
         let mask = match class {
             SlotClass::General => self.general,
             SlotClass::Fixed => self.fixed,
-            SlotClass::TimeStamp => self.time_stamp,
+            SlotClass::FreeRunning => self.free_running,
         };
         number < 64 && mask >> number & 1 == 1
     }
@@ -199,7 +199,7 @@ impl SlotSet {
         Self {
             general: self.general | other.general,
             fixed: self.fixed | other.fixed,
-            time_stamp: self.time_stamp | other.time_stamp,
+            free_running: self.free_running | other.free_running,
         }
     }
 
@@ -209,13 +209,13 @@ impl SlotSet {
         Self {
             general: self.general & other.general,
             fixed: self.fixed & other.fixed,
-            time_stamp: self.time_stamp & other.time_stamp,
+            free_running: self.free_running & other.free_running,
         }
     }
 
     /// Returns true if the set holds no counter.
     pub const fn is_empty(&self) -> bool {
-        self.general | self.fixed | self.time_stamp == 0
+        self.general | self.fixed | self.free_running == 0
     }
 }
 

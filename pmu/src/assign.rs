@@ -31,6 +31,8 @@ const FREE: u8 = u8::MAX;
 /// A matching of events, numbered in the order they were added, with slots.
 #[derive(Debug, Clone, Copy)]
 pub struct Matching {
+    last_choice: u64,
+    shared: u64,
     events: usize,
     allowed: [u64; MAX_SLOTS],
     slot_of: [u8; MAX_SLOTS],
@@ -79,11 +81,28 @@ impl Matching {
     /// Returns a matching without events.
     pub const fn new() -> Self {
         Self {
+            last_choice: 0,
+            shared: 0,
             events: 0,
             allowed: [0; MAX_SLOTS],
             slot_of: [FREE; MAX_SLOTS],
             event_on: [FREE; MAX_SLOTS],
         }
+    }
+
+    /// Sets slots that are used only where an assignment needs them: of all assignments one that uses the fewest
+    /// of these is found.
+    #[must_use]
+    pub const fn with_last_choice(mut self, slots: u64) -> Self {
+        self.last_choice = slots;
+        self
+    }
+
+    /// Sets slots that any number of events can be on. An event that can use one is put there.
+    #[must_use]
+    pub const fn with_shared(mut self, slots: u64) -> Self {
+        self.shared = slots;
+        self
     }
 
     /// Returns the number of events that were added.
@@ -128,13 +147,21 @@ impl Matching {
             });
         }
         self.allowed[event] = allowed;
+        if let Some(slot) = bits(allowed & self.shared).next() {
+            self.slot_of[event] = slot as u8;
+            self.events += 1;
+            return Ok(());
+        }
+        // A slot that has an event keeps one, so the last choices that are used are the fewest if each event that
+        // is added uses another only where it has to.
+        let preferred = preferred.map_or(0, |slot| allowed & bit(slot));
+        let first_choice = !self.last_choice;
         let mut visited = 0;
-        if let Some(slot) = preferred.filter(|slot| *slot < MAX_SLOTS)
-            && allowed >> slot & 1 == 1
-            && self.event_on[slot] == FREE
-        {
-            self.put(event, slot);
-        } else if !self.augment(event, &mut visited) {
+        let added = self.put_on_free(event, preferred & first_choice)
+            || self.augment(event, first_choice, &mut 0)
+            || self.put_on_free(event, preferred)
+            || self.augment(event, u64::MAX, &mut visited);
+        if !added {
             let holders = bits(visited).map(|slot| self.event_on[slot]);
             return Err(Shortage {
                 events: holders.fold(1 << event, |all, holder| all | 1 << holder),
@@ -145,18 +172,18 @@ impl Matching {
         Ok(())
     }
 
-    fn augment(&mut self, event: usize, visited: &mut u64) -> bool {
+    /// Finds a slot for an event, such that the last of the events that move for it gets a free slot of `wanted`.
+    fn augment(&mut self, event: usize, wanted: u64, visited: &mut u64) -> bool {
         let allowed = self.allowed[event];
-        if let Some(slot) = bits(allowed).find(|&slot| self.event_on[slot] == FREE) {
-            self.put(event, slot);
+        if self.put_on_free(event, allowed & wanted) {
             return true;
         }
         for slot in bits(allowed) {
-            if *visited >> slot & 1 == 1 {
+            if self.event_on[slot] == FREE || *visited >> slot & 1 == 1 {
                 continue;
             }
             *visited |= 1 << slot;
-            if self.augment(usize::from(self.event_on[slot]), visited) {
+            if self.augment(usize::from(self.event_on[slot]), wanted, visited) {
                 self.put(event, slot);
                 return true;
             }
@@ -164,11 +191,28 @@ impl Matching {
         false
     }
 
+    /// Puts an event on the first of these slots that is free; returns false if none is.
+    fn put_on_free(&mut self, event: usize, slots: u64) -> bool {
+        let free = bits(slots).find(|&slot| self.event_on[slot] == FREE);
+        if let Some(slot) = free {
+            self.put(event, slot);
+        }
+        free.is_some()
+    }
+
     fn put(&mut self, event: usize, slot: usize) {
         // Both fit: there are at most 64 of each.
         self.slot_of[event] = slot as u8;
         self.event_on[slot] = event as u8;
     }
+}
+
+/// The bit of a slot; none from [`MAX_SLOTS`] on.
+fn bit(slot: usize) -> u64 {
+    u32::try_from(slot)
+        .ok()
+        .and_then(|slot| 1u64.checked_shl(slot))
+        .unwrap_or(0)
 }
 
 /// The positions of the bits that are set, from the lowest.
@@ -227,6 +271,23 @@ mod tests {
         }
 
         #[test]
+        fn the_fewest_last_choices_are_used(
+            events in prop::collection::vec((1..1u64 << 5, prop::option::of(0..5usize)), 0..6),
+            last_choice in 0..1u64 << 5,
+        ) {
+            let allowed: Vec<u64> = events.iter().map(|event| event.0).collect();
+            let mut got = Matching::new().with_last_choice(last_choice);
+            let found = got.add_all(events).is_ok();
+            prop_assert_eq!(found, exists(&allowed, 0));
+            if found {
+                let used = (0..allowed.len()).fold(0, |all, event| all | 1 << got.slot_of(event));
+                let possible = (0..1u64 << 5).filter(|slots| exists(&allowed, !slots));
+                let fewest = possible.map(|slots| (slots & last_choice).count_ones()).min();
+                prop_assert_eq!(Some((used & last_choice).count_ones()), fewest);
+            }
+        }
+
+        #[test]
         fn what_was_added_stays_whatever_is_refused_later(
             groups in prop::collection::vec(prop::collection::vec(1..1u64 << 4, 1..4), 1..6),
         ) {
@@ -262,8 +323,37 @@ mod tests {
 
     #[test]
     fn a_preference_is_granted_where_it_can_be() {
-        let mut got = Matching::new();
-        got.add_all([(0b11, Some(1)), (0b11, Some(1))]).unwrap();
-        assert_eq!((got.slot_of(0), got.slot_of(1)), (1, 0));
+        let slots = |last_choice, events: [(u64, Option<usize>); 2]| {
+            let mut got = Matching::new().with_last_choice(last_choice);
+            got.add_all(events).unwrap();
+            [got.slot_of(0), got.slot_of(1)]
+        };
+        assert_eq!(slots(0, [(0b11, Some(1)), (0b11, Some(1))]), [1, 0]);
+        assert_eq!(slots(0b10, [(0b1, None), (0b110, Some(1))]), [0, 2]);
+        assert_eq!(slots(0b110, [(0b1, None), (0b110, Some(2))]), [0, 2]);
+        assert_eq!(slots(0, [(0b1, None), (0b11, Some(64))]), [0, 1]);
+    }
+
+    #[test]
+    fn an_event_moves_to_a_last_choice_for_one_that_can_go_nowhere_else() {
+        let mut got = Matching::new().with_last_choice(0b10);
+        got.add_all([(0b11, Some(0))]).unwrap();
+        assert_eq!(got.slot_of(0), 0);
+        got.add_all([(0b01, None)]).unwrap();
+        assert_eq!([got.slot_of(0), got.slot_of(1)], [1, 0]);
+    }
+
+    #[test]
+    fn a_shared_slot_holds_any_number_of_events() {
+        let mut got = Matching::new().with_shared(0b100);
+        got.add_all([
+            (0b100, None),
+            (0b001, None),
+            (0b110, Some(1)),
+            (0b100, None),
+        ])
+        .unwrap();
+        assert_eq!([0, 1, 2, 3].map(|event| got.slot_of(event)), [2, 0, 2, 2]);
+        assert!(got.add_all([(0b001, None)]).is_err());
     }
 }

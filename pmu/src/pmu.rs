@@ -190,7 +190,7 @@ pub trait Pmu: Send + Sync + 'static {
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()>;
 
     /// Sets a slot that does not count to zero, or to another value that leaves most of its width before it; a
-    /// counter that cannot be written (a time stamp counter) is left as it is. From a value that is not zero the
+    /// counter that cannot be written (a free-running one) is left as it is. From a value that is not zero the
     /// virtual PMU notices that another process zeroes the counter: it has gone back.
     ///
     /// # Errors
@@ -199,14 +199,15 @@ pub trait Pmu: Send + Sync + 'static {
 
     /// Starts programmed slots, simultaneously where the hardware can, and stores the raw value each
     /// starts from. With [`Gating::Shared`] `slots` is everything that is to count on the CPU, and
-    /// what else was started here must not count; a slot that was never programmed is left to others.
+    /// what else was started here must not count; a slot that was never programmed is left to others. Free-running
+    /// slots are not gated: where there are only such in `slots`, the others go on as they are.
     ///
     /// # Errors
     /// When the system refuses; some of the slots may count then, and are stopped.
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
 
     /// Stops slots and stores the raw value each stopped at. With [`Gating::Shared`] `slots` is
-    /// everything that counts on the CPU.
+    /// everything that counts on the CPU, or free-running slots alone, and the others go on.
     ///
     /// # Errors
     /// When the system refuses, or [`Interference`](quipu_hal::ErrorKind::Interference); the raw values
@@ -294,6 +295,15 @@ impl Slot {
         }
     }
 
+    /// Returns a free-running counter.
+    pub const fn free_running(number: u8, width: u8) -> Self {
+        Self {
+            class: SlotClass::FreeRunning,
+            number,
+            width,
+        }
+    }
+
     /// Returns the bits of a raw value that count.
     pub const fn mask(self) -> u64 {
         if self.width >= 64 {
@@ -302,6 +312,13 @@ impl Slot {
             (1 << self.width) - 1
         }
     }
+}
+
+/// Returns the free-running ones of these slots, a bit each.
+pub(crate) fn free_running(slots: &[Slot]) -> u64 {
+    let slots = slots.iter().enumerate();
+    let free_running = slots.filter(|(_, slot)| slot.class == SlotClass::FreeRunning);
+    free_running.fold(0, |set, (i, _)| set | 1 << i)
 }
 
 /// Slots that other processes use, a bit each in the order of [`Pmu::slots`].
@@ -326,7 +343,7 @@ impl fmt::Display for Slot {
         match self.class {
             SlotClass::General => write!(f, "counter {}", self.number),
             SlotClass::Fixed => write!(f, "fixed counter {}", self.number),
-            SlotClass::TimeStamp => f.write_str("the time stamp counter"),
+            SlotClass::FreeRunning => write!(f, "free-running counter {}", self.number),
             other => write!(f, "{other:?} counter {}", self.number),
         }
     }
@@ -338,8 +355,8 @@ impl fmt::Display for Slot {
 pub enum Gating {
     /// Each slot has its own enable.
     PerSlot,
-    /// One enable gates all slots of a CPU, as that of counter 0 does on the P6 (pctr(4)). To
-    /// change one slot the virtual PMU stops all and starts all again.
+    /// One enable gates all slots of a CPU but the free-running ones, as that of counter 0 does on the P6
+    /// (pctr(4)). To change one slot the virtual PMU stops all and starts all again.
     Shared,
 }
 
@@ -370,5 +387,9 @@ mod tests {
     fn slots_are_called_what_manuals_call_them() {
         assert_eq!(Slot::general(0, 48).to_string(), "counter 0");
         assert_eq!(Slot::fixed(2, 48).to_string(), "fixed counter 2");
+        assert_eq!(
+            Slot::free_running(0, 64).to_string(),
+            "free-running counter 0"
+        );
     }
 }

@@ -17,7 +17,7 @@ pub use register::SimRegister;
 pub use script::{Rate, Script};
 pub use select::SimSelect;
 
-use quipu_hal::{CounterBank, CpuModel, Error, ErrorKind, EventMap, Filter, Result};
+use quipu_hal::{CounterBank, CpuModel, Error, ErrorKind, EventMap, Filter, Result, SlotClass};
 
 use self::fault::Faults;
 use self::register::Register;
@@ -29,7 +29,7 @@ use crate::{Access, Clock, Gating, ManualClock, Slot, TableMap};
 /// Exhaustive, to be written with `..SimModel::default()`.
 #[derive(Debug, Clone)]
 pub struct SimModel {
-    /// The counters of each CPU.
+    /// The counters of each CPU. A free-running one counts the first event that can be on it, in every mode.
     pub slots: Vec<Slot>,
     /// The numbers of the CPUs.
     pub cpus: Vec<u32>,
@@ -97,6 +97,8 @@ struct Cpu {
     /// Changes whenever a register does.
     sequence: Sequence,
     registers: Box<[Register]>,
+    /// The slots that were programmed since they were acquired, a bit each.
+    programmed: AtomicU64,
     /// Number of times each event was made to happen, in user and kernel mode.
     happened: Box<[[AtomicU64; 2]]>,
     /// Contents of the registers when they were acquired; `None` while they are not. Locked to change
@@ -115,7 +117,12 @@ impl SimPmu {
         let cpu = |&number: &u32| Cpu {
             number,
             sequence: Sequence::default(),
-            registers: model.slots.iter().map(|_| Register::default()).collect(),
+            registers: model
+                .slots
+                .iter()
+                .map(|&slot| model.register(slot))
+                .collect(),
+            programmed: AtomicU64::new(0),
             happened: model.events.iter().map(|_| Default::default()).collect(),
             found: Mutex::default(),
         };
@@ -214,11 +221,12 @@ impl SimPmu {
     }
 
     /// Writes a register without the driver, as another tool would. Does
-    /// nothing where there is no such register.
+    /// nothing where there is no such register, and to a free-running one.
     pub fn overwrite(&self, cpu: u32, slot: usize, content: SimRegister) {
         let machine = &self.machine;
         if let Ok(cpu) = machine.cpu(cpu)
             && slot < cpu.registers.len()
+            && !machine.is_free_running(slot)
         {
             let _one_at_a_time = cpu.lock();
             machine.change(cpu, |now| machine.write(cpu, slot, content, now));
@@ -248,6 +256,22 @@ impl SimPmu {
     /// Returns the number of calls of an operation.
     pub fn calls(&self, operation: SimOperation) -> u64 {
         self.machine.faults.calls(operation)
+    }
+}
+
+impl SimModel {
+    /// Returns a register of a slot as the machine starts with it.
+    fn register(&self, slot: Slot) -> Register {
+        let register = Register::default();
+        let can_be_there = |event: &&SimEvent| event.slots.contains(slot.class, slot.number);
+        let event = self.events.iter().find(can_be_there);
+        if let Some(event) = event.filter(|_| slot.class == SlotClass::FreeRunning) {
+            let position = self.events.iter().position(|e| e.number == event.number);
+            register.set_event(SimSelect::new(event.number).bits(), position);
+            register.set_counting(true);
+            register.note();
+        }
+        register
     }
 }
 
@@ -328,6 +352,11 @@ impl Machine {
             raw = raw.wrapping_add(self.total(cpu, register, now));
         }
         raw & self.model.slots[slot].mask()
+    }
+
+    /// Returns true for a slot that cannot be set.
+    fn is_free_running(&self, slot: usize) -> bool {
+        self.model.slots[slot].class == SlotClass::FreeRunning
     }
 
     fn stop(&self, cpu: &Cpu, slot: usize, now: u64) {

@@ -36,7 +36,9 @@ use crate::{Access, Clock, Pmu};
 ///   other groups' events. A group that fits on no empty PMU is refused when it is opened.
 /// - **Turns.** Pinned groups go first and stay; one that does not fit goes into the error state.
 ///   Then come the others in a ring, up to the first that does not fit; each
-///   [interval](Scheduling::interval) the ring turns by one group. An exclusive group counts alone.
+///   [interval](Scheduling::interval) the ring turns by one group. An exclusive group counts alone. A group of
+///   [free-running](quipu_hal::SlotClass::FreeRunning) counters alone waits for nothing, as software events of
+///   Linux do not.
 /// - **Widening.** Counters of any width are followed through their wraps, provided they are read
 ///   once a wrap. Where a background thread may run, it does so in time. Where they went unread for longer
 ///   than the event's [maximum rate](quipu_hal::EventInfo::max_rate) allows, reading is an error until
@@ -240,7 +242,7 @@ fn capabilities<P: Pmu>(pmu: &P) -> Capabilities {
     capabilities.filters = Filter::LEVELS;
     capabilities.simultaneity = pmu.simultaneity();
     let counters = pmu.slots().iter();
-    let counters = counters.filter(|slot| slot.class != SlotClass::TimeStamp);
+    let counters = counters.filter(|slot| slot.class != SlotClass::FreeRunning);
     capabilities.slots = Some(counters.count());
     capabilities
 }

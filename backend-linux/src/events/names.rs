@@ -90,7 +90,7 @@ impl Names<'_> {
         })
     }
 
-    /// Resolves an event of a unit outside of the cores, by the name that a map has for it.
+    /// Resolves an event of a unit outside of the cores, by the name that there is for it.
     fn uncore(self, name: &str, uncore: UncoreEvent) -> Result<Resolved> {
         let mut resolved = self.pmu_event(&uncore.event).map_err(|error| {
             let attempted = format!("open {name}, which is {}", uncore.event);
@@ -108,9 +108,13 @@ impl Names<'_> {
         Ok(resolved)
     }
 
-    /// Resolves a name: in the event maps, then, if it reads `a:b`, as a tracepoint, else among the events that the
-    /// core PMUs name in sysfs.
+    /// Resolves a name: the time stamp counter's, one in the event maps, then, if it reads `a:b`, as a tracepoint, else
+    /// among the events that the core PMUs name in sysfs.
     fn named(self, name: &str, filter: Filter) -> Result<Resolved> {
+        if name.eq_ignore_ascii_case(Event::TIME_STAMP) {
+            let counter = UncoreEvent::new(PmuEvent::new("msr").with("tsc"));
+            return self.uncore(Event::TIME_STAMP, counter);
+        }
         let event = Event::Named(name.to_owned());
         let from_maps = match self
             .native

@@ -418,6 +418,37 @@ mod tests {
     }
 
     #[test]
+    fn the_time_stamp_counter_is_an_event_of_the_pmu_msr() {
+        let msr: Pmu<'_> = (
+            "msr",
+            9,
+            &[
+                ("events/tsc", "event=0x00"),
+                ("format/event", "config:0-63"),
+            ],
+        );
+        for native in [true, false] {
+            let mut machine = machine(&[msr]);
+            if native {
+                machine = with(&[msr], vec![map("", 0, [("tsc", select(1, 1))])]);
+            }
+            for name in ["tsc", "TSC"] {
+                let spec = EventSpec::new(Event::Named(name.into()));
+                let resolved = machine.source.resolve(&spec).expect("the PMU has it");
+                assert_eq!(resolved.placement, Placement::Anywhere(config(9, 0)));
+                assert_eq!(resolved.info.name, "tsc");
+            }
+        }
+        let error = with(&[], vec![]).named("tsc").expect_err("no such PMU");
+        assert_eq!(error.kind(), ErrorKind::UnsupportedEvent);
+        let text = error.to_string();
+        assert!(
+            text.starts_with("cannot open tsc, which is msr/tsc/: "),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_native_event_goes_to_the_core_types_that_have_it() {
         let core = [("BOTH", select(0xc0, 1)), ("CORE", select(0xa4, 1))];
         let atom = [("BOTH", select(0xc0, 0)), ("ATOM", select(0x71, 0))];

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
+use quipu_pmu::assign::MAX_SLOTS;
 use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
 
-use super::{Acquired, CpuCounters, MsrPmu};
-use crate::MsrBus;
+use super::{Acquired, CpuCounters, MsrPmu, TIME_STAMP};
 use crate::layout::{Counter, Gate};
+use crate::{MsrBus, address};
 
 /// The interval at which registers are verified that are not read. It takes about twice as long as
 /// reading, so that once a second is negligible.
@@ -35,10 +36,43 @@ impl<B: MsrBus> MsrPmu<B> {
         work(&self.registers(cpu), holding)
     }
 
-    fn check(&self, slots: &[usize]) -> Result<()> {
-        slots
-            .iter()
-            .try_for_each(|&slot| self.counter(slot).map(drop))
+    /// Returns true for the slot of the time stamp counter, which is not set.
+    fn is_time_stamp(&self, slot: usize) -> bool {
+        slot == self.counters.len()
+    }
+
+    /// Copies those of these slots that are counters into `room`.
+    fn counters_of<'r>(&self, slots: &[usize], room: &'r mut [usize]) -> Result<&'r [usize]> {
+        let mut number = 0;
+        let counters = slots.iter().filter(|slot| !self.is_time_stamp(**slot));
+        for (&slot, room) in counters.zip(&mut *room) {
+            self.counter(slot)?;
+            *room = slot;
+            number += 1;
+        }
+        Ok(&room[..number])
+    }
+
+    /// Returns the register that a slot is read from.
+    fn address(&self, slot: usize) -> Result<u32> {
+        if self.is_time_stamp(slot) {
+            return Ok(address::TIME_STAMP);
+        }
+        Ok(self.counter(slot)?.address)
+    }
+
+    /// Calls `work` with the counters among `slots`, if there are any.
+    fn with_counters(
+        &self,
+        cpu: u32,
+        slots: &[usize],
+        work: impl FnOnce(&CpuCounters<'_, B>, &mut Acquired, &[usize]) -> Result<()>,
+    ) -> Result<()> {
+        let mut room = [0; MAX_SLOTS];
+        match self.counters_of(slots, &mut room)? {
+            [] => Ok(()),
+            counters => self.with(cpu, |registers, holding| work(registers, holding, counters)),
+        }
     }
 
     fn counter(&self, slot: usize) -> Result<&Counter> {
@@ -86,6 +120,9 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
     }
 
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
+        if *encoding == Encoding::TimeStamp {
+            return Ok(SlotSet::one(TIME_STAMP.class, TIME_STAMP.number));
+        }
         let able = self.counters.iter().filter(|c| c.word(encoding).is_some());
         Ok(able.fold(SlotSet::EMPTY, |set, counter| {
             set.with(counter.slot.class, counter.slot.number)
@@ -117,6 +154,9 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
     }
 
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
+        if self.is_time_stamp(slot) && *encoding == Encoding::TimeStamp {
+            return Ok(());
+        }
         let word = self.counter(slot)?.word(encoding).ok_or_else(|| {
             Error::new(
                 ErrorKind::UnsupportedEvent,
@@ -130,39 +170,41 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
     }
 
     fn clear(&self, cpu: u32, slot: usize) -> Result<()> {
-        self.check(&[slot])?;
-        self.with(cpu, |registers, holding| {
+        self.with_counters(cpu, &[slot], |registers, holding, _| {
             registers.clear(&mut holding.taken, slot)
         })
     }
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        self.check(slots)?;
-        self.with(cpu, |registers, holding| {
-            registers.start(&mut holding.taken, slots, raw)
+        self.read(cpu, slots, raw)?;
+        self.with_counters(cpu, slots, |registers, holding, counters| {
+            registers.start(&mut holding.taken, counters)
         })
     }
 
     fn stop(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        self.check(slots)?;
-        self.with(cpu, |registers, holding| {
-            registers.stop(&mut holding.taken, slots, raw)
-        })
+        self.with_counters(cpu, slots, |registers, holding, counters| {
+            registers.stop(&mut holding.taken, counters)
+        })?;
+        self.read(cpu, slots, raw)
     }
 
     #[inline]
     fn read(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         for (&slot, raw) in slots.iter().zip(raw) {
-            *raw = self.bus().read(cpu, self.counter(slot)?.address)?;
+            *raw = self.bus().read(cpu, self.address(slot)?)?;
         }
         Ok(())
     }
 
     /// Takes registers that are just being written for intact: whoever writes them verifies them.
     fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
-        self.check(slots)?;
+        let mut room = [0; MAX_SLOTS];
+        let counters = self.counters_of(slots, &mut room)?;
         match self.cpu(cpu)?.holding.try_lock().as_deref_mut() {
-            Ok(Some(holding)) => self.registers(cpu).verify(&mut holding.taken, slots),
+            Ok(Some(holding)) if !counters.is_empty() => {
+                self.registers(cpu).verify(&mut holding.taken, counters)
+            }
             _ => Ok(()),
         }
     }

@@ -126,21 +126,12 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         self.guard.put(self.cpu, counter.writing, counter.origin)
     }
 
-    pub(crate) fn read(&self, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        for (&slot, raw) in slots.iter().zip(raw) {
-            *raw = self.guard.read(self.cpu, self.counters[slot].address)?;
-        }
-        Ok(())
+    pub(crate) fn read(&self, slot: usize) -> Result<u64> {
+        self.guard.read(self.cpu, self.counters[slot].address)
     }
 
     /// Starts programmed counters from the values they have.
-    pub(crate) fn start(
-        &self,
-        taken: &mut SavedRegisters,
-        slots: &[usize],
-        raw: &mut [u64],
-    ) -> Result<()> {
-        self.read(slots, raw)?;
+    pub(crate) fn start(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<()> {
         match self.gate {
             Gate::Global(global) => {
                 let bits = self.bits_of(slots);
@@ -189,13 +180,8 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         self.set(taken, first, word | X86Select::ENABLE)
     }
 
-    /// Stops counters and reads them, or fails with interference if another program changed them.
-    pub(crate) fn stop(
-        &self,
-        taken: &mut SavedRegisters,
-        slots: &[usize],
-        raw: &mut [u64],
-    ) -> Result<()> {
+    /// Stops counters, or fails with interference if another program changed them.
+    pub(crate) fn stop(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<()> {
         let intact = match self.gate {
             Gate::Global(global) => self.stop_global(global, taken, slots),
             Gate::Each => self.stop_each(taken, slots),
@@ -206,7 +192,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
             taken.counting[slot] = false;
         }
         match intact? {
-            None => self.read(slots, raw),
+            None => Ok(()),
             Some(slot) => Err(self.interference(taken, slots, slot)),
         }
     }

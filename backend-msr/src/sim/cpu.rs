@@ -79,10 +79,7 @@ impl SimCpu {
     /// Reads a register; returns `None` if there is none that can be read.
     pub(super) fn read(&mut self, address: u32) -> Option<u64> {
         Some(match *self.registers.get(&address)? {
-            Register::TimeStamp => {
-                self.time_stamp += 1;
-                self.time_stamp
-            }
+            Register::TimeStamp => self.time_stamp,
             Register::Cesr => self.cesr,
             Register::Select(n) => self.selects[n],
             Register::Counter(n) | Register::FullCounter(n) => self.general[n].value,

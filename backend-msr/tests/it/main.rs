@@ -6,6 +6,7 @@ mod device;
 #[cfg(unix)]
 mod forks;
 mod others;
+mod places;
 mod registers;
 mod rewritten;
 mod safety;

@@ -7,8 +7,8 @@ use quipu_hal::MaxRate;
 
 use crate::abi::MAX_COUNTERS;
 
-/// The counters, and the time stamp counter.
-const SLOTS: usize = MAX_COUNTERS + 1;
+/// The counters, the time stamp counter, and the count of the idle loop.
+const SLOTS: usize = MAX_COUNTERS + 2;
 /// Stands for no reading.
 const NONE: u64 = u64::MAX;
 

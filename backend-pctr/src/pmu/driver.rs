@@ -6,9 +6,12 @@ use quipu_hal::{Encoding, Error, ErrorKind, MaxRate, Result, Simultaneity, SlotC
 use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
 
 use super::looks::{Looks, Seen};
-use super::{LostValue, PctrPmu, UnrestoredCounter, disturbed, lock, out_of_reach};
+use super::{
+    IDLE, LostValue, PctrPmu, TIME_STAMP, UnrestoredCounter, disturbed, lock, out_of_reach,
+};
 use crate::abi::{MAX_COUNTERS, Status};
 use crate::device::{PctrDevice, SetScope};
+use crate::events;
 use crate::function::{self, ENABLE};
 
 /// The interval after which a read in user mode is followed by one of the driver, which takes about a
@@ -72,8 +75,12 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     /// Knows no events: which counters can count one is the event map's to say.
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
-        if *encoding == Encoding::TimeStamp {
-            return Ok(SlotSet::one(SlotClass::TimeStamp, 0));
+        match encoding {
+            Encoding::TimeStamp => return Ok(SlotSet::one(SlotClass::FreeRunning, TIME_STAMP)),
+            encoding if *encoding == events::IDLE_PASSES => {
+                return Ok(SlotSet::one(SlotClass::FreeRunning, IDLE));
+            }
+            _ => {}
         }
         let kind = self.known_kind()?;
         function::check(kind, 0, kind.word(encoding)?, ENABLE)?;
@@ -194,7 +201,8 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let words: [u32; MAX_COUNTERS] = std::array::from_fn(|counter| state.word(counter));
         let touched: [bool; MAX_COUNTERS] = std::array::from_fn(|c| state.is_touched(c));
         let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
-        let gate = self.is_p6() && !slots.contains(&0) && state.is_touched(0);
+        let gates = self.is_p6() && self.counters_of(slots).next().is_some();
+        let gate = gates && !slots.contains(&0) && state.is_touched(0);
         for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
             // A function that another program has set is left alone.
             let ours = |s: &Status| self.function(s, counter) == words[counter];

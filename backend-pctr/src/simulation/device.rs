@@ -27,6 +27,9 @@ pub struct SimDevice {
     writable: bool,
 }
 
+/// The nanoseconds that a pass of the idle loop takes.
+const IDLE_PASS: u64 = 1_000;
+
 impl SimDevice {
     pub(super) fn new(machine: SimMachine, readable: bool, writable: bool) -> Self {
         Self {
@@ -46,6 +49,7 @@ impl SimDevice {
         let cpu = &state.cpus[state.current];
         let mut status = Status {
             time_stamp: cpu.time_stamp,
+            idle: Some(state.elapsed / IDLE_PASS),
             ..Status::default()
         };
         for i in 0..self.machine.era.counters(self.machine.processor) {

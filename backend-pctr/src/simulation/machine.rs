@@ -91,7 +91,7 @@ pub(super) struct State {
     pub(super) log: Vec<(u8, u32)>,
     steady: Vec<Steady>,
     occurred: Vec<(u8, Level, u64)>,
-    elapsed: u64,
+    pub(super) elapsed: u64,
 }
 
 /// An event that occurs all the time.

@@ -4,6 +4,7 @@
 mod conformance;
 mod driver;
 mod events_of_pctr4;
+mod free_running;
 mod measuring;
 mod several_cpus;
 mod sharing;

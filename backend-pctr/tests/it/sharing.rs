@@ -2,7 +2,7 @@
 //! is put back where.
 
 use crate::support::{backend, named, open, two_events, values, with_counters};
-use quipu_hal::{Attributes, Backend, ErrorKind, Group, GroupSpec, Target};
+use quipu_hal::{Attributes, Backend, Count, ErrorKind, Group, GroupSpec, Target};
 use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 use quipu_pmu::Pmu;
 
@@ -268,5 +268,41 @@ fn a_gate_is_looked_at_when_counting_starts() {
         assert_eq!(values(&mut group), [5], "{set_meanwhile:#x}");
         drop(group);
         assert_eq!(machine.functions(0), [set_meanwhile, 0, 0, 0]);
+    }
+}
+
+/// Counters that another program has left set are the last choice, and a choice.
+#[test]
+fn an_event_of_one_counter_counts_beside_one_of_any_whatever_was_found_set() {
+    let p6 = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let core = SimMachine::new(Era::Amd64Of2019, Processor::Core, 1);
+    for (machine, any) in [(p6, 0xc0), (core, 0xc0)] {
+        for found in 0..1 << 2 {
+            for order in [
+                ["INST_RETIRED", "FP_COMP_OPS_EXE"],
+                ["FP_COMP_OPS_EXE", "INST_RETIRED"],
+            ] {
+                for counter in (0..2).filter(|counter| found >> counter & 1 == 1) {
+                    machine.overwrite(0, counter, 0x41_0079);
+                }
+                let before = machine.functions(0);
+                let backend = backend(&machine);
+                let mut groups = order.map(|event| open(&backend, &[event]));
+                machine.pass(std::time::Duration::from_millis(1));
+                machine.occur(any, 0, Level::User, 30);
+                machine.occur(0x10, 0, Level::User, 7);
+                for (group, event) in groups.iter_mut().zip(order) {
+                    let mut buf = group.read_buf();
+                    group.read(&mut buf).unwrap();
+                    let expected = if event == "INST_RETIRED" { 30 } else { 7 };
+                    let said = format!("{order:?}, {found:02b} set, {:?}", buf[0][0]);
+                    assert_eq!(buf[0][0].count(), Count::Exact(expected), "{said}");
+                }
+                drop(groups);
+                assert_eq!(machine.functions(0), before);
+                machine.overwrite(0, 0, 0);
+                machine.overwrite(0, 1, 0);
+            }
+        }
     }
 }

@@ -81,7 +81,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "multiplexing.no-slot-is-idle",
-        requires: "While groups wait for any slot, every slot is in use.",
+        requires: "While groups wait for any slot, every slot is in use, and none waits that fits beside the others, \
+                   in whatever order they came and whatever was left in the counters.",
         source: "kernel/events/core.c, merge_sched_in",
         run: no_slot_is_idle,
     },
@@ -429,12 +430,39 @@ fn no_slot_counts_twice(context: &Context<'_>) -> Outcome {
 }
 
 fn no_slot_is_idle(context: &Context<'_>) -> Outcome {
+    if let Some(mut events) = context.fixture().needs_backtracking() {
+        all_run(context, &events)?;
+        events.reverse();
+        all_run(context, &events)?;
+    }
+    context.fixture().dirty_registers();
     let (ran, had) = running_times(context)?;
     let sum: u64 = ran.iter().sum();
     ensure!(
         sum >= had,
         "slots had {had} ns, of which {sum} ns were used: {ran:?}"
     );
+    Ok(())
+}
+
+/// Fails unless groups of one, which fit together, all run all the time beside counters that others have left set.
+fn all_run(context: &Context<'_>, events: &[EventSpec]) -> Outcome {
+    context.fixture().dirty_registers();
+    let open = |event: &EventSpec| context.open(&GroupSpec::single(event.clone()));
+    let mut groups = events.iter().map(open).collect::<Outcome<Vec<_>>>()?;
+    let mut before = Vec::new();
+    for group in &mut groups {
+        before.push(context.reading(&mut **group)?);
+    }
+    context.pass_turns(10)?;
+    for ((group, event), before) in groups.iter_mut().zip(events).zip(before) {
+        let since = context.reading(&mut **group)?.since(&before);
+        ensure!(
+            since.count().exact().is_some(),
+            "{} waited, and there was room for all: {since:?}",
+            event.event
+        );
+    }
     Ok(())
 }
 

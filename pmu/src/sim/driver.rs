@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
 
 use super::{Cpu, Machine, SimOperation, SimPmu, SimRegister, SimSelect};
-use crate::{Access, Gating, Pmu, Slot};
+use crate::{Access, Gating, InUse, Pmu, Slot};
 
 impl Pmu for SimPmu {
     fn name(&self) -> &'static str {
@@ -64,7 +64,7 @@ impl Pmu for SimPmu {
         let now = machine.clock.now();
         let mut content = Vec::with_capacity(cpu.registers.len());
         for (slot, register) in cpu.registers.iter().enumerate() {
-            if register.is_counting() {
+            if register.is_counting() && !machine.is_free_running(slot) {
                 let slot = machine.model.slots[slot];
                 return busy(format!("{slot} counts for another user"));
             }
@@ -75,7 +75,21 @@ impl Pmu for SimPmu {
             });
         }
         *found = Some(content);
+        cpu.programmed.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// A slot is in use if an event was selected there when it was acquired.
+    fn in_use(&self, cpu: u32) -> InUse {
+        let Ok(cpu) = self.machine.cpu(cpu) else {
+            return InUse::default();
+        };
+        let programmed = cpu.programmed.load(Ordering::Relaxed);
+        let selected = |slot: &usize| cpu.registers[*slot].select() != 0;
+        let found = (0..cpu.registers.len())
+            .filter(|slot| selected(slot) && !self.machine.is_free_running(*slot))
+            .fold(0, |slots, slot| slots | 1 << slot);
+        InUse::new(found & !programmed, 0)
     }
 
     fn program(&self, cpu: u32, slot: usize, encoding: &Encoding) -> Result<()> {
@@ -87,7 +101,11 @@ impl Pmu for SimPmu {
             return Err(Error::new(ErrorKind::UnsupportedEvent, attempted)
                 .with_reason("the encoding is not a simulated one"));
         };
+        if machine.is_free_running(slot) {
+            return Ok(());
+        }
         let _one_at_a_time = cpu.lock();
+        cpu.programmed.fetch_or(1 << slot, Ordering::Relaxed);
         machine.change(cpu, |now| {
             machine.stop(cpu, slot, now);
             let event = machine.event(SimSelect::from_bits(bits).event);
@@ -101,6 +119,9 @@ impl Pmu for SimPmu {
         let machine = &self.machine;
         let cpu = machine.begin(SimOperation::Clear, cpu)?;
         machine.check_slots(&[slot])?;
+        if machine.is_free_running(slot) {
+            return Ok(());
+        }
         let _one_at_a_time = cpu.lock();
         machine.change(cpu, |_| cpu.registers[slot].set_value(0));
         Ok(())
@@ -112,13 +133,13 @@ impl Pmu for SimPmu {
         machine.check_slots(slots)?;
         let _one_at_a_time = cpu.lock();
         machine.change(cpu, |now| {
-            if machine.model.gating == Gating::Shared {
-                machine.stop_all(cpu, now);
-            }
+            machine.stop_others(cpu, slots, now);
             for (&slot, raw) in slots.iter().zip(raw) {
-                machine.stop(cpu, slot, now);
-                machine.start(cpu, slot, now);
-                cpu.registers[slot].note();
+                if !machine.is_free_running(slot) {
+                    machine.stop(cpu, slot, now);
+                    machine.start(cpu, slot, now);
+                    cpu.registers[slot].note();
+                }
                 *raw = machine.raw(cpu, slot, now);
             }
         });
@@ -133,13 +154,13 @@ impl Pmu for SimPmu {
         let disturbed = machine.disturbed(cpu, slots);
         machine.change(cpu, |now| {
             for (&slot, raw) in slots.iter().zip(raw) {
-                machine.stop(cpu, slot, now);
-                cpu.registers[slot].note();
-                *raw = cpu.registers[slot].value();
+                if !machine.is_free_running(slot) {
+                    machine.stop(cpu, slot, now);
+                    cpu.registers[slot].note();
+                }
+                *raw = machine.raw(cpu, slot, now);
             }
-            if machine.model.gating == Gating::Shared {
-                machine.stop_all(cpu, now);
-            }
+            machine.stop_others(cpu, slots, now);
         });
         disturbed.map_or(Ok(()), Err)
     }
@@ -168,7 +189,8 @@ impl Pmu for SimPmu {
         let mut found = cpu.lock();
         if let Some(content) = found.take() {
             machine.change(cpu, |now| {
-                for (slot, content) in content.into_iter().enumerate() {
+                let content = content.into_iter().enumerate();
+                for (slot, content) in content.filter(|(slot, _)| !machine.is_free_running(*slot)) {
                     machine.write(cpu, slot, content, now);
                     cpu.registers[slot].note();
                 }
@@ -206,10 +228,14 @@ impl Machine {
         }
     }
 
-    fn stop_all(&self, cpu: &Cpu, now: u64) {
-        for (slot, register) in cpu.registers.iter().enumerate() {
-            self.stop(cpu, slot, now);
-            register.note();
+    /// Stops every gated slot, if there is one gate for all and one of `slots` is gated.
+    fn stop_others(&self, cpu: &Cpu, slots: &[usize], now: u64) {
+        let gated = |slot: &usize| !self.is_free_running(*slot);
+        if self.model.gating == Gating::Shared && slots.iter().any(gated) {
+            for slot in (0..cpu.registers.len()).filter(gated) {
+                self.stop(cpu, slot, now);
+                cpu.registers[slot].note();
+            }
         }
     }
 

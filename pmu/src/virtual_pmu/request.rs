@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, EventMap, EventSpec, Filter, GroupSpec, MaxRate, Precision,
-    Result, Target, TargetKinds, ValueKind,
+    Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter, GroupSpec, MaxRate,
+    Precision, ResolvedEvent, Result, Target, TargetKinds, ValueKind,
 };
 
 use super::engine::Core;
 use super::scheduled_group::Member;
 use crate::assign::{Matching, Shortage, bits};
+use crate::pmu::free_running;
 use crate::{Access, Pmu, Slot};
 
 const TAKE_TURNS: &str = "put them into different groups, which take turns";
@@ -103,7 +104,8 @@ pub(super) fn members<P: Pmu>(
         }
     }
     let events = members.iter().map(|member| (member.allowed, None));
-    if let Err(shortage) = Matching::new().add_all(events) {
+    let mut matching = Matching::new().with_shared(free_running(pmu.slots()));
+    if let Err(shortage) = matching.add_all(events) {
         let culprit = shortage.events().last().unwrap_or_default();
         return Err(Error::new(ErrorKind::TooManyEvents, "open a group")
             .with_reason(explain(&shortage, &infos, pmu.slots()))
@@ -114,7 +116,10 @@ pub(super) fn members<P: Pmu>(
 }
 
 fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(EventInfo, Member)> {
-    let resolved = map.resolve(&asked.event, asked.filter)?;
+    let resolved = match time_stamp_counter(pmu, &asked.event) {
+        Some(resolved) => resolved,
+        None => map.resolve(&asked.event, asked.filter)?,
+    };
     let name = &resolved.info.name;
     // `Best` equals `Any` for counting.
     if !matches!(asked.precision, Precision::Any | Precision::Best) {
@@ -162,6 +167,16 @@ fn member<P: Pmu>(pmu: &P, map: &dyn EventMap, asked: &EventSpec) -> Result<(Eve
         gauge,
     };
     Ok((resolved.info, member))
+}
+
+/// Returns the time stamp counter, if that is the event and the PMU has it. No event map has it: it needs no bits.
+fn time_stamp_counter<P: Pmu>(pmu: &P, event: &Event) -> Option<ResolvedEvent> {
+    if !matches!(event, Event::Named(name) if name.eq_ignore_ascii_case(Event::TIME_STAMP)) {
+        return None;
+    }
+    let slots = pmu.prepare(&Encoding::TimeStamp).ok()?;
+    let info = EventInfo::counter(Event::TIME_STAMP).honouring(Filter::empty());
+    (!slots.is_empty()).then(|| ResolvedEvent::new(Encoding::TimeStamp, slots, info))
 }
 
 /// Explains a shortage of slots: `FLOPS and CYCLES_DIV_BUSY both need counter 0`.

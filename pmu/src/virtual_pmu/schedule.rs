@@ -11,7 +11,8 @@ use super::scheduled_group::{Known, ScheduledGroup};
 use super::times::State;
 use crate::assign::Matching;
 use crate::clock::nanoseconds;
-use crate::{Clock, Gating, InUse, Pmu, Slot};
+use crate::pmu::free_running;
+use crate::{Clock, Gating, Pmu, Slot};
 
 /// Sentinel deadline: never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -25,6 +26,13 @@ pub(super) struct CpuContext<'a, P> {
     pub(super) interval: u64,
 }
 
+impl<P: Pmu> CpuContext<'_, P> {
+    /// Returns the slots that any number of groups can use, since they always count.
+    fn shared(&self) -> u64 {
+        free_running(self.pmu.slots())
+    }
+}
+
 /// The groups of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
@@ -34,6 +42,8 @@ pub(super) struct Schedule {
     held: bool,
     /// Enabled pinned groups that are not in error, in the order they were enabled.
     pinned: Vec<Arc<ScheduledGroup>>,
+    /// Other enabled groups that need no counter: they never wait.
+    unlimited: Vec<Arc<ScheduledGroup>>,
     /// Other enabled groups; the one at the front has the first choice.
     ring: Ring,
     /// Groups that count.
@@ -99,6 +109,8 @@ impl Schedule {
         group.change_times(|times| times.enable(now));
         if group.pinned {
             self.pinned.push(Arc::clone(group));
+        } else if !group.needs_counters(at.shared()) {
+            self.unlimited.push(Arc::clone(group));
         } else {
             self.ring.push_back(Arc::clone(group));
         }
@@ -110,6 +122,7 @@ impl Schedule {
     pub(super) fn disable<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
         let counted = group.is_active();
         self.pinned.retain(|s| !Arc::ptr_eq(s, group));
+        self.unlimited.retain(|s| !Arc::ptr_eq(s, group));
         self.ring.remove(group);
         self.reschedule(at, None);
         let now = at.clock.now();
@@ -213,8 +226,8 @@ impl Schedule {
     /// Schedules the planned groups in and all others out.
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let matching = self.plan(at.pmu.in_use(at.cpu), &mut scratch.next);
-        self.compare(&mut scratch, &matching, at.pmu.gating());
+        let matching = self.plan(at, &mut scratch.next);
+        self.compare(at, &mut scratch, &matching);
         let all_at_once = at.pmu.gating() == Gating::Shared;
         let leaving = std::mem::take(&mut scratch.leaving);
         for groups in batches(&leaving, all_at_once) {
@@ -245,7 +258,8 @@ impl Schedule {
             }
             group.is_active()
         });
-        let waiting = self.placed.len() < self.pinned.len() + self.ring.len();
+        let enabled = self.pinned.len() + self.unlimited.len() + self.ring.len();
+        let waiting = self.placed.len() < enabled;
         if !waiting {
             self.rotate_at = None;
         } else if self.rotate_at.is_none() {
@@ -257,42 +271,47 @@ impl Schedule {
         self.scratch = scratch;
     }
 
-    /// Selects the groups to be on: every pinned group that fits, and the ring from its front up to the
-    /// first that does not. Slots that are in use are the last choice, or none. So the work depends on the slots, not on the number of waiting groups.
-    fn plan(&self, in_use: InUse, next: &mut Vec<Arc<ScheduledGroup>>) -> Matching {
-        let mut matching = Matching::new();
-        let mut alone = false;
+    /// Selects the groups to be on: every pinned group that fits, every one that needs no counter, and the ring from
+    /// its front up to the first that does not fit. Slots that are in use are the last choice, or none. So the work
+    /// depends on the slots, not on the number of waiting groups.
+    fn plan<P: Pmu>(
+        &self,
+        at: &CpuContext<'_, P>,
+        next: &mut Vec<Arc<ScheduledGroup>>,
+    ) -> Matching {
+        let (in_use, shared) = (at.pmu.in_use(at.cpu), at.shared());
+        let matching = Matching::new().with_last_choice(in_use.found);
+        let mut matching = matching.with_shared(shared);
+        let (mut first, mut alone) = (true, false);
         let mut take = |group: &Arc<ScheduledGroup>| {
-            if alone
-                || (group.exclusive && !next.is_empty())
-                || next.iter().any(|other| group.conflicts(other))
-            {
+            let needs_counters = group.needs_counters(shared);
+            let shut_out = alone || group.exclusive && !first;
+            if needs_counters && shut_out || next.iter().any(|other| group.conflicts(other)) {
                 return false;
             }
             let counts = group.is_active();
-            let mut fits = |usable: u64| {
-                let members = group.members.iter();
-                let events = members.map(|member| member.allowed & usable);
-                let preferred = group.slots().map(|slot| counts.then_some(slot));
-                matching.add_all(events.zip(preferred)).is_ok()
-            };
-            let fits = fits(!(in_use.found | in_use.taken)) || fits(!in_use.taken);
+            let members = group.members.iter();
+            let events = members.map(|member| member.allowed & !in_use.taken);
+            let preferred = group.slots().map(|slot| counts.then_some(slot));
+            let fits = matching.add_all(events.zip(preferred)).is_ok();
             if fits {
-                alone = group.exclusive;
+                if needs_counters {
+                    (first, alone) = (false, group.exclusive);
+                }
                 next.push(Arc::clone(group));
             }
             fits
         };
-        for group in &self.pinned {
+        for group in self.pinned.iter().chain(&self.unlimited) {
             take(group);
         }
         let _first_that_waits = self.ring.iter().find(|group| !take(group));
         matching
     }
 
-    /// Sorts groups into those that stay, leave and arrive. With one enable for all slots, any change
-    /// stops all.
-    fn compare(&self, scratch: &mut Scratch, matching: &Matching, gating: Gating) {
+    /// Sorts groups into those that stay, leave and arrive. With one enable for all counters, any change stops all
+    /// groups that need some.
+    fn compare<P: Pmu>(&self, at: &CpuContext<'_, P>, scratch: &mut Scratch, matching: &Matching) {
         let mut event = 0;
         for group in &scratch.next {
             let first = event;
@@ -306,18 +325,28 @@ impl Schedule {
                 scratch.arriving.push(Arc::clone(group));
             }
         }
-        let kept = &scratch.kept;
-        let stays = |group: &&Arc<ScheduledGroup>| kept.iter().any(|k| Arc::ptr_eq(k, group));
         // A group whose interval was discarded is on the list, but does not count any more.
         let on = self.placed.iter().filter(|group| group.is_active());
-        scratch.leaving.extend(on.filter(|s| !stays(s)).cloned());
-        let changed = !scratch.leaving.is_empty() || !scratch.arriving.is_empty();
-        if gating == Gating::Shared && changed {
-            scratch.leaving.append(&mut scratch.kept);
+        let kept = &scratch.kept;
+        scratch
+            .leaving
+            .extend(on.filter(|s| !is_among(kept, s)).cloned());
+        let shared = at.shared();
+        let gated = |group: &Arc<ScheduledGroup>| group.needs_counters(shared);
+        let mut changing = scratch.leaving.iter().chain(&scratch.arriving);
+        if at.pmu.gating() == Gating::Shared && changing.any(gated) {
+            let stopped = scratch.kept.extract_if(.., |group| gated(group));
+            scratch.leaving.extend(stopped);
+            let (kept, next) = (&scratch.kept, &scratch.next);
             scratch.arriving.clear();
-            scratch.arriving.extend_from_slice(&scratch.next);
+            let arriving = next.iter().filter(|group| !is_among(kept, group));
+            scratch.arriving.extend(arriving.cloned());
         }
     }
+}
+
+fn is_among(groups: &[Arc<ScheduledGroup>], group: &Arc<ScheduledGroup>) -> bool {
+    groups.iter().any(|other| Arc::ptr_eq(other, group))
 }
 
 impl Scratch {

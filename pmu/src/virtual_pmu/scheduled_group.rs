@@ -73,6 +73,14 @@ impl ScheduledGroup {
         &self.states[0]
     }
 
+    /// Returns false if all its events can be on slots of the set `shared`, which any number of groups can use.
+    pub(super) fn needs_counters(&self, shared: u64) -> bool {
+        !self
+            .members
+            .iter()
+            .all(|member| member.allowed & shared != 0)
+    }
+
     /// Returns true if an event of each group need different values in a shared register.
     pub(super) fn conflicts(&self, other: &Self) -> bool {
         let mut members = self.members.iter();

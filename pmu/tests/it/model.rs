@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quipu_hal::{Attributes, ErrorKind, Event, Group, GroupSpec, SlotSet, Target};
+use quipu_hal::{Attributes, ErrorKind, Event, Group, GroupSpec, SlotClass, SlotSet, Target};
 use quipu_pmu::{
-    Gating, ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, VirtualGroup, VirtualPmu,
+    Gating, ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, SimRegister, SimSelect, Slot,
+    VirtualGroup, VirtualPmu,
 };
 
-/// The events: how many a microsecond, and on which of the four slots.
-const EVENTS: [(&str, u64, u64); 4] = [
+/// The events: how many a microsecond, and on which of the four slots; on none of them, the free-running one.
+const EVENTS: [(&str, u64, u64); 5] = [
     ("ANYWHERE", 3000, 0b1111),
     ("FIRST", 1600, 0b0001),
     ("LOW", 7, 0b0011),
     ("HIGH", 41, 0b1100),
+    ("FREE", 500, 0),
 ];
 
 #[derive(Debug, Clone)]
@@ -87,6 +89,7 @@ struct Modelled {
 struct Model {
     groups: [Option<Modelled>; GROUPS],
     pinned: Vec<usize>,
+    free: Vec<usize>,
     ring: Vec<usize>,
 }
 
@@ -101,6 +104,8 @@ impl Model {
             group.state = State::Inactive;
             if group.shape.pinned {
                 self.pinned.push(index);
+            } else if self.is_free(index) {
+                self.free.push(index);
             } else {
                 self.ring.push(index);
             }
@@ -110,6 +115,7 @@ impl Model {
 
     fn disable(&mut self, index: usize) {
         self.pinned.retain(|&i| i != index);
+        self.free.retain(|&i| i != index);
         self.ring.retain(|&i| i != index);
         let group = self.group(index);
         if group.state != State::Error {
@@ -137,13 +143,14 @@ impl Model {
                 self.group(index).state = State::Error;
             }
         }
+        on.extend(&self.free);
         for &index in &self.ring {
             if !self.fits(&on, index) {
                 break;
             }
             on.push(index);
         }
-        for index in self.pinned.clone().into_iter().chain(self.ring.clone()) {
+        for index in [&self.pinned[..], &self.free, &self.ring].concat() {
             let state = if on.contains(&index) {
                 State::Active
             } else {
@@ -153,8 +160,18 @@ impl Model {
         }
     }
 
+    /// Groups that need no counter are never in another's way.
+    fn is_free(&self, index: usize) -> bool {
+        let events = &self.groups[index].as_ref().unwrap().shape.events;
+        events.iter().all(|&event| EVENTS[event].2 == 0)
+    }
+
     fn fits(&self, on: &[usize], index: usize) -> bool {
         let shape = |i: usize| &self.groups[i].as_ref().unwrap().shape;
+        if self.is_free(index) {
+            return true;
+        }
+        let on: Vec<usize> = on.iter().copied().filter(|&i| !self.is_free(i)).collect();
         let alone = on.iter().any(|&i| shape(i).exclusive);
         if alone || (shape(index).exclusive && !on.is_empty()) {
             return false;
@@ -184,6 +201,9 @@ fn assignable(events: &[usize], taken: u64) -> bool {
     let Some((&first, rest)) = events.split_first() else {
         return true;
     };
+    if EVENTS[first].2 == 0 {
+        return assignable(rest, taken);
+    }
     (0..4)
         .map(|slot| 1 << slot)
         .any(|bit| EVENTS[first].2 & !taken & bit != 0 && assignable(rest, taken | bit))
@@ -212,25 +232,41 @@ fn check(groups: &mut Groups, model: &Model, index: usize) -> Result<(), TestCas
     Ok(())
 }
 
-fn follow(steps: &[Step], gating: Gating, width: u8) -> Result<(), TestCaseError> {
+/// `found` are the counters that another program has left set.
+fn follow(steps: &[Step], found: u64, gating: Gating, width: u8) -> Result<(), TestCaseError> {
     let events = EVENTS
         .iter()
         .zip(1..)
         .map(|(&(name, rate, slots), number)| {
-            SimEvent::new(number, name, Script::steady(Rate::new(rate, 0)))
-                .on_slots(SlotSet::general(slots))
+            let slots = match slots {
+                0 => SlotSet::one(SlotClass::FreeRunning, 0),
+                slots => SlotSet::general(slots),
+            };
+            SimEvent::new(number, name, Script::steady(Rate::new(rate, 0))).on_slots(slots)
         });
     let clock = ManualClock::new();
     let pmu = SimPmu::with_model(
         SimModel {
-            slots: (0..4).map(|n| Slot::general(n, width)).collect(),
+            slots: (0..4)
+                .map(|n| Slot::general(n, width))
+                .chain([Slot::free_running(0, 64)])
+                .collect(),
             gating,
             events: events.collect(),
             ..SimModel::default()
         },
         clock.clone(),
     );
-    let before = pmu.registers(0);
+    for slot in (0..4).filter(|slot| found >> slot & 1 == 1) {
+        let left = SimRegister {
+            select: SimSelect::new(1).bits(),
+            counting: false,
+            raw: 99,
+        };
+        pmu.overwrite(0, slot, left);
+    }
+    let registers = || pmu.registers(0)[..4].to_vec();
+    let before = registers();
     let map = Arc::new(pmu.event_map());
     let backend = VirtualPmu::new(pmu.clone(), clock.clone(), map).unwrap();
     let mut groups: Groups = Default::default();
@@ -306,7 +342,7 @@ fn follow(steps: &[Step], gating: Gating, width: u8) -> Result<(), TestCaseError
         check(&mut groups, &model, index)?;
     }
     drop(groups);
-    prop_assert_eq!(pmu.registers(0), before);
+    prop_assert_eq!(registers(), before);
     Ok(())
 }
 
@@ -314,14 +350,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn values_and_times_are_the_models(steps in prop::collection::vec(step(), 1..80)) {
-        follow(&steps, Gating::PerSlot, 48)?;
+    fn values_and_times_are_the_models(
+        steps in prop::collection::vec(step(), 1..80),
+        found in 0..1u64 << 4,
+    ) {
+        follow(&steps, found, Gating::PerSlot, 48)?;
     }
 
     #[test]
     fn they_are_with_one_gate_for_all_and_narrow_counters(
-        steps in prop::collection::vec(step(), 1..80)
+        steps in prop::collection::vec(step(), 1..80),
+        found in 0..1u64 << 4,
     ) {
-        follow(&steps, Gating::Shared, 32)?;
+        follow(&steps, found, Gating::Shared, 32)?;
     }
 }

@@ -8,7 +8,7 @@ use quipu_hal::{
     Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventMap, Filter, Group, GroupSpec,
     ResolvedEvent, Result, Simultaneity, SlotClass, SlotSet, Target,
 };
-use quipu_pmu::{Access, Gating, Pmu, SimPmu, SimRegister, Slot};
+use quipu_pmu::{Access, Gating, InUse, Pmu, SimPmu, SimRegister, Slot};
 
 use super::tamper::{Defect, Mutant};
 
@@ -40,6 +40,13 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "the device is used without taking it",
             |driver| {
                 driver.take = false;
+            },
+        ),
+        driver(
+            "found-set-shunned",
+            "counters that were found set are left to others, though they may be used",
+            |driver| {
+                driver.shun_found = true;
             },
         ),
         driver("device-kept", "the device is never given back", |driver| {
@@ -138,6 +145,7 @@ pub(crate) struct Driver {
     give_back: bool,
     put_back: bool,
     keep_errno: bool,
+    shun_found: bool,
     swallow: fn(&Error) -> bool,
 }
 
@@ -162,6 +170,7 @@ pub(crate) fn broken(break_it: fn(&mut Driver)) -> SimFixture {
                 give_back: true,
                 put_back: true,
                 keep_errno: true,
+                shun_found: false,
                 swallow: |_| false,
             };
             break_it(&mut driver);
@@ -235,6 +244,15 @@ impl Pmu for Driver {
 
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
         self.pmu.prepare(encoding)
+    }
+
+    fn in_use(&self, cpu: u32) -> InUse {
+        let in_use = self.pmu.in_use(cpu);
+        if self.shun_found {
+            // One is left, so that single counters count.
+            return InUse::new(0, in_use.found & !1);
+        }
+        in_use
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {

@@ -147,6 +147,29 @@ fn a_cpu_without_counters_says_so() {
     assert_eq!(count(&report, "tsc"), "2,000,000");
 }
 
+/// The time stamp counter needs none of the counters that three events want two of.
+#[test]
+fn the_time_stamp_counter_waits_for_no_counter() {
+    let events = "INST_RETIRED:u,L2_LD:MESI:uk,FLOPS:u,tsc";
+    let arguments = ["--simulate", "i386-2003:p6", "-e", events, "true"];
+    let (status, report) = report(stat(&arguments).output().expect("it starts"));
+    assert_eq!(status, Some(0), "{report}");
+    assert_eq!(count(&report, "tsc"), "2,000,000", "{report}");
+}
+
+/// Counters are found set by another program, and one event can be on one of them only.
+#[test]
+fn an_event_of_one_counter_is_counted_beside_one_of_any_in_either_order() {
+    for events in ["INST_RETIRED:u,FLOPS:u", "FLOPS:u,INST_RETIRED:u"] {
+        let arguments = ["--simulate", "i386-2003:p6", "-e", events, "true"];
+        let (_, report) = report(stat(&arguments).output().expect("it starts"));
+        // The second starts when all is arranged.
+        let last = events.rsplit(',').next().expect("an event");
+        assert_eq!(count(&report, last), "1,000", "{report}");
+        assert!(!report.contains("<not counted>"), "{report}");
+    }
+}
+
 /// An event that neither of them counts is refused by the one that is for it.
 #[test]
 fn a_software_event_is_refused_by_what_counts_software_events() {
