@@ -7,8 +7,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::slice;
 
+use crate::failure::Failure;
 use crate::handle::{Borrowed, Shared, Table};
-use crate::last_error::Failure;
 use crate::quipu_status::{self, QUIPU_OK};
 
 /// Runs what a function does: a failure becomes the thread's last error, and so does a panic.
@@ -249,6 +249,16 @@ fn unusable(address: usize, name: &str) -> Failure {
         _ => "it is not aligned as such an object has to be",
     };
     Failure::invalid(&format!("use the argument {name}"), reason)
+}
+
+/// Returns an element of a list by the caller's number.
+pub(crate) fn one_of<'l, T>(list: &'l [T], index: usize, what: &str) -> Result<&'l T, Failure> {
+    list.get(index).ok_or_else(|| {
+        Failure::invalid(
+            &format!("look at {what} {index}"),
+            format!("there are {}, numbered from 0", list.len()),
+        )
+    })
 }
 
 /// Borrows the object of a handle, for this call alone.

@@ -7,7 +7,7 @@ use quipu::{Attributes, Machine, Target};
 use quipu_hal::Backend;
 
 use crate::boundary::{self, Versioned};
-use crate::last_error::Failure;
+use crate::failure::Failure;
 use crate::sim::{self, quipu_sim};
 
 /// Targets: the threads, processes, control groups or CPUs that are measured.

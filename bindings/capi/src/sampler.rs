@@ -7,8 +7,8 @@ use quipu::{Error, ErrorKind, SampleRate, Sampler};
 
 use crate::boundary::{self, Versioned, borrow, guarded};
 use crate::config::{Config, quipu_config};
+use crate::failure::Failure;
 use crate::handle::Table;
-use crate::last_error::Failure;
 use crate::quipu_status;
 
 /// Samples being taken of events on a target. A handle, not an address. One thread at a time may use it,

@@ -10,8 +10,8 @@ use quipu::{EventSet, GroupSpec, IntoGroups, NativeEvents, SetEvent};
 
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
+use crate::failure::Failure;
 use crate::handle::Table;
-use crate::last_error::Failure;
 use crate::quipu_status;
 
 pub use events::*;

@@ -8,8 +8,8 @@ use quipu_hal::{Backend, SlotSet};
 use quipu_pmu::{ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, VirtualPmu};
 
 use crate::boundary::{self, Versioned, guarded, share};
+use crate::failure::Failure;
 use crate::handle::Table;
-use crate::last_error::Failure;
 use crate::quipu_status;
 
 /// A simulated PMU: its events happen by a script and its clock stands still until it is advanced, so
