@@ -1475,7 +1475,7 @@ typedef struct quipu_sim_event {
      */
     const struct quipu_sim_phase *phases;
     /**
-     * The number of phases; without any it happens only when it is told to.
+     * The number of phases; without any it happens only when a program causes it.
      */
     size_t phase_count;
 } quipu_sim_event;
@@ -1590,7 +1590,7 @@ quipu_status quipu_set_define(struct quipu_set *set,
  * Opens the set: every group on the first backend that can count it. Nothing counts yet.
  *
  * A group that cannot be counted does not sink the others: its events keep their error, which
- * quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
+ * quipu_set_event_error() returns, and the call still returns QUIPU_OK as long as any event is open.
  * When there is none, it returns the status of the first; the set is open all the same. One that nothing was
  * added to is QUIPU_EINVAL, and is not open.
  */
@@ -1599,14 +1599,14 @@ quipu_status quipu_set_open(struct quipu_set *set);
 /**
  * Starts counting, group by group. Values and times go on from where they are.
  *
- * Returns the first refusal of a backend; the groups after it are still told to start.
+ * Returns the first refusal of a backend; the groups after it are still started.
  */
 quipu_status quipu_set_start(struct quipu_set *set);
 
 /**
  * Stops counting, group by group. Values and times are kept.
  *
- * Returns the first refusal of a backend; the groups after it are still told to stop.
+ * Returns the first refusal of a backend; the groups after it are still stopped.
  */
 quipu_status quipu_set_stop(struct quipu_set *set);
 
@@ -1917,7 +1917,7 @@ quipu_status quipu_sim_happen(struct quipu_sim *sim,
 quipu_status quipu_sim_truth(struct quipu_sim *sim, const char *event, uint32_t cpu, uint64_t *out);
 
 /**
- * Closes a simulated PMU. Sets that count on it go on; they only cannot be told to any more. A null
+ * Closes a simulated PMU. Sets that count on it go on; programs can no longer cause events of it. A null
  * `sim` is nothing to close.
  */
 quipu_status quipu_sim_close(struct quipu_sim *sim);

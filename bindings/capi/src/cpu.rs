@@ -9,7 +9,7 @@ use crate::boundary::{self, guarded, one_of, share};
 use crate::cpu_info::{Described, quipu_cpu_info};
 use crate::database::{DATABASES, quipu_database};
 use crate::failure::Failure;
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::names::{Listed, Lists, quipu_name_info};
 use crate::quipu_status;
 
@@ -18,15 +18,15 @@ pub struct quipu_cpu {
     _opaque: (),
 }
 
-static CPUS: Table<Cpu> = Table::new(7, "CPU");
+static CPUS: HandleTable<OpenCpu> = HandleTable::new(7, "CPU");
 
-pub(crate) struct Cpu {
+pub(crate) struct OpenCpu {
     pub(crate) table: CpuTable,
     described: Described,
     lists: Lists,
 }
 
-impl Cpu {
+impl OpenCpu {
     fn list(&self, kind: u32) -> Result<&[Listed], Failure> {
         self.lists.list(kind, &self.table)
     }
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn quipu_cpu_open(
                 open.database.identify(core)?
             }
         };
-        let cpu = Cpu {
+        let cpu = OpenCpu {
             described: Described::new(&table),
             lists: Lists::default(),
             table,
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn quipu_cpu_get_info(
 
 pub(crate) fn with_cpu(
     cpu: *mut quipu_cpu,
-    call: impl FnOnce(&Cpu) -> Result<(), Failure>,
+    call: impl FnOnce(&OpenCpu) -> Result<(), Failure>,
 ) -> quipu_status {
     guarded(|| call(&*share(&CPUS, cpu)?))
 }

@@ -7,7 +7,7 @@ use quipu_events::Database;
 
 use crate::boundary::{self, guarded, one_of, share};
 use crate::cpu_info::{Described, quipu_cpu_info};
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 /// An open event database. A handle, not an address; any threads may use it.
@@ -15,7 +15,7 @@ pub struct quipu_database {
     _opaque: (),
 }
 
-pub(crate) static DATABASES: Table<OpenDatabase> = Table::new(5, "event database");
+pub(crate) static DATABASES: HandleTable<OpenDatabase> = HandleTable::new(5, "event database");
 
 pub(crate) struct OpenDatabase {
     pub(crate) database: Database,

@@ -8,7 +8,7 @@ use quipu::{Error, ErrorKind, SampleRate, Sampler};
 use crate::boundary::{self, Versioned, borrow, guarded};
 use crate::config::{Config, quipu_config};
 use crate::failure::Failure;
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 /// Samples being taken of events on a target. A handle, not an address. One thread at a time may use it,
@@ -17,7 +17,7 @@ pub struct quipu_sampler {
     _opaque: (),
 }
 
-static SAMPLERS: Table<Sampling> = Table::new(9, "sampler");
+static SAMPLERS: HandleTable<Sampling> = HandleTable::new(9, "sampler");
 
 /// An open sampler, and the callers of the sample that is being handed out.
 struct Sampling {

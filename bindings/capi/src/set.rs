@@ -11,7 +11,7 @@ use quipu::{EventSet, GroupSpec, IntoGroups, NativeEvents, SetEvent};
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
 use crate::failure::Failure;
-use crate::handle::Table;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 pub use events::*;
@@ -24,7 +24,7 @@ pub struct quipu_set {
     _opaque: (),
 }
 
-pub(crate) static SETS: Table<Set> = Table::new(1, "event set");
+pub(crate) static SETS: HandleTable<Set> = HandleTable::new(1, "event set");
 
 /// A set before it is opened, and after.
 pub(crate) enum Set {
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn quipu_set_define(
 /// Opens the set: every group on the first backend that can count it. Nothing counts yet.
 ///
 /// A group that cannot be counted does not sink the others: its events keep their error, which
-/// quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
+/// quipu_set_event_error() returns, and the call still returns QUIPU_OK as long as any event is open.
 /// When there is none, it returns the status of the first; the set is open all the same. One that nothing was
 /// added to is QUIPU_EINVAL, and is not open.
 #[unsafe(no_mangle)]
@@ -173,7 +173,7 @@ fn is_open(attempted: &str) -> Failure {
 
 /// Starts counting, group by group. Values and times go on from where they are.
 ///
-/// Returns the first refusal of a backend; the groups after it are still told to start.
+/// Returns the first refusal of a backend; the groups after it are still started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_start(set: *mut quipu_set) -> quipu_status {
     with_open(set, "start counting", |open| Ok(open.set.enable()?))
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn quipu_set_start(set: *mut quipu_set) -> quipu_status {
 
 /// Stops counting, group by group. Values and times are kept.
 ///
-/// Returns the first refusal of a backend; the groups after it are still told to stop.
+/// Returns the first refusal of a backend; the groups after it are still stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_stop(set: *mut quipu_set) -> quipu_status {
     with_open(set, "stop counting", |open| Ok(open.set.disable()?))
