@@ -904,9 +904,20 @@ typedef struct quipu_config {
      */
     const char *cgroup;
     /**
-     * The one backend to use, by name, or null for those of this machine.
+     * The backends to use, by name, with commas between them, those that are preferred first ("linux,posix"); null
+     * for those of this machine.
      */
-    const char *backend;
+    const char *backends;
+    /**
+     * A file of events (TOML) on top of those of this system and user, or null. Unlike $QUIPU_EVENTS, programs with
+     * more rights than their users (set-user-ID) read it too.
+     */
+    const char *events_file;
+    /**
+     * The CPU of the event database whose events are used, by its id, or null for that of this machine. To be
+     * counted with, it has to take the same bits as this machine's.
+     */
+    const char *cpu_model;
     /**
      * The simulated PMU to count on instead of this machine's, or null.
      */
@@ -1558,7 +1569,7 @@ quipu_status quipu_backend_get(size_t index,
  * Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
  * backends of this machine. quipu_set_close() closes it.
  *
- * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
+ * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why a backend, file or CPU
  * that `config` names cannot be used here.
  */
 quipu_status quipu_set_create(const struct quipu_config *config,
@@ -1740,7 +1751,7 @@ quipu_status quipu_set_calibrate(struct quipu_set *set,
  * groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
  * event. quipu_sampler_close() closes it.
  *
- * Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
+ * Returns QUIPU_EFEATURE where no backend samples, or those of `config` do not; else why the backend
  * refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
  */
 quipu_status quipu_sampler_open(const struct quipu_config *config,

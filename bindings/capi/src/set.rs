@@ -6,7 +6,7 @@ mod overhead;
 
 use std::ffi::c_char;
 
-use quipu::{EventSet, GroupSpec, IntoGroups, NativeEvents, SetEvent};
+use quipu::{EventSet, GroupSpec, IntoGroups, SetEvent};
 
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
@@ -52,7 +52,7 @@ impl Set {
 /// Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
 /// backends of this machine. quipu_set_close() closes it.
 ///
-/// Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
+/// Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why a backend, file or CPU
 /// that `config` names cannot be used here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_create(
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
         // SAFETY: the caller's promise.
         let events = unsafe { boundary::text(events, "events") }?;
         match &mut *borrow(&SETS, set)? {
-            Set::Described { groups, .. } => {
-                groups.extend(events.into_groups(&**NativeEvents::this())?);
+            Set::Described { config, groups, .. } => {
+                groups.extend(events.into_groups(config.native_events())?);
             }
             Set::Open(_) => return Err(is_open("add events")),
         }
@@ -155,8 +155,11 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
         for (name, formula) in presets {
             builder.preset(name, formula)?;
         }
-        if let Some(backend) = &config.backend {
-            builder.backends([backend.clone()]);
+        if let Some(machine) = &config.machine {
+            builder.machine(machine.clone());
+        }
+        if let Some(backends) = &config.backends {
+            builder.backends(backends.iter().cloned());
         }
         let open = OpenSet::new(builder.open()?);
         let errors = open.set.events().iter().map(SetEvent::error);
