@@ -268,7 +268,7 @@ fn linux(native: &SharedNativeEvents) -> BackendStatus {
 }
 
 #[cfg(all(feature = "linux", target_os = "linux"))]
-fn linux_with(native: &SharedNativeEvents) -> Result<quipu_linux::LinuxBackend> {
+pub(crate) fn linux_with(native: &SharedNativeEvents) -> Result<quipu_linux::LinuxBackend> {
     cfg_if::cfg_if! {
         if #[cfg(feature = "events")] {
             let native = Arc::clone(native);

@@ -2,10 +2,11 @@
 
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
 
-use crate::{IntoGroups, Machine, NativeEvents};
+use crate::{IntoGroups, Machine, NativeEvents, SharedNativeEvents};
 
 cfg_if::cfg_if! {
     if #[cfg(all(feature = "linux", target_os = "linux"))] {
@@ -102,6 +103,7 @@ impl Sampler {
             room: 512 << 10,
             wake_after: None,
             backend: None,
+            machine: None,
         }
     }
 
@@ -163,6 +165,7 @@ pub struct SamplerBuilder {
     room: usize,
     wake_after: Option<u32>,
     backend: Option<String>,
+    machine: Option<Arc<Machine>>,
 }
 
 impl SamplerBuilder {
@@ -172,7 +175,7 @@ impl SamplerBuilder {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when a text is malformed, or names a
     /// group: events are sampled one by one.
     pub fn events(&mut self, events: impl IntoGroups) -> Result<&mut Self> {
-        for group in events.into_groups(&**NativeEvents::this())? {
+        for group in events.into_groups(&**native_events(self.machine.as_deref()))? {
             let [event] = group.members.as_slice() else {
                 let attempted = format!("sample {group}");
                 return Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
@@ -256,6 +259,13 @@ impl SamplerBuilder {
         self
     }
 
+    /// Sets the machine whose native events are sampled; by default [`Machine::this`]. Text that is
+    /// [added](Self::events) later is read with its names.
+    pub fn machine(&mut self, machine: Arc<Machine>) -> &mut Self {
+        self.machine = Some(machine);
+        self
+    }
+
     /// Opens a sampler.
     ///
     /// # Errors
@@ -307,4 +317,9 @@ impl SamplerBuilder {
                 .with_hint(format!("name the backend {}, which does", Open::BACKEND)),
         )
     }
+}
+
+/// Returns the native events of a machine, or of this one.
+fn native_events(machine: Option<&Machine>) -> &SharedNativeEvents {
+    machine.map_or_else(|| NativeEvents::this(), |machine| &machine.native)
 }

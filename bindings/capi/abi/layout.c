@@ -35,7 +35,7 @@ FIELD(quipu_backend_info, simultaneity, 52);
 FIELD(quipu_backend_info, counters, 56);
 FIELD(quipu_backend_info, counting_counters, 60);
 
-SIZE(quipu_config, 56);
+SIZE(quipu_config, 72);
 FIELD(quipu_config, size, 0);
 FIELD(quipu_config, target, 8);
 FIELD(quipu_config, flags, 12);
@@ -43,8 +43,10 @@ FIELD(quipu_config, id, 16);
 FIELD(quipu_config, cpu_count, 20);
 FIELD(quipu_config, cpus, 24);
 FIELD(quipu_config, cgroup, 32);
-FIELD(quipu_config, backend, 40);
-FIELD(quipu_config, sim, 48);
+FIELD(quipu_config, backends, 40);
+FIELD(quipu_config, events_file, 48);
+FIELD(quipu_config, cpu_model, 56);
+FIELD(quipu_config, sim, 64);
 
 SIZE(quipu_spread, 24);
 FIELD(quipu_spread, lowest, 0);

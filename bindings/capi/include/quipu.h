@@ -904,9 +904,20 @@ typedef struct quipu_config {
      */
     const char *cgroup;
     /**
-     * The one backend to use, by name, or null for those of this machine.
+     * The backends to use, by name, with commas between them, those that are preferred first ("linux,posix"); null
+     * for those of this machine.
      */
-    const char *backend;
+    const char *backends;
+    /**
+     * A file of events (TOML) on top of those of this system and user, or null. Unlike $QUIPU_EVENTS, programs with
+     * more rights than their users (set-user-ID) read it too.
+     */
+    const char *events_file;
+    /**
+     * The CPU of the event database whose events are used, by its id, or null for that of this machine. To be
+     * counted with, it has to take the same bits as this machine's.
+     */
+    const char *cpu_model;
     /**
      * The simulated PMU to count on instead of this machine's, or null.
      */
@@ -1475,7 +1486,7 @@ typedef struct quipu_sim_event {
      */
     const struct quipu_sim_phase *phases;
     /**
-     * The number of phases; without any it happens only when it is told to.
+     * The number of phases; without any it happens only when a program causes it.
      */
     size_t phase_count;
 } quipu_sim_event;
@@ -1558,7 +1569,7 @@ quipu_status quipu_backend_get(size_t index,
  * Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
  * backends of this machine. quipu_set_close() closes it.
  *
- * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
+ * Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why a backend, file or CPU
  * that `config` names cannot be used here.
  */
 quipu_status quipu_set_create(const struct quipu_config *config,
@@ -1590,7 +1601,7 @@ quipu_status quipu_set_define(struct quipu_set *set,
  * Opens the set: every group on the first backend that can count it. Nothing counts yet.
  *
  * A group that cannot be counted does not sink the others: its events keep their error, which
- * quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
+ * quipu_set_event_error() returns, and the call still returns QUIPU_OK as long as any event is open.
  * When there is none, it returns the status of the first; the set is open all the same. One that nothing was
  * added to is QUIPU_EINVAL, and is not open.
  */
@@ -1599,14 +1610,14 @@ quipu_status quipu_set_open(struct quipu_set *set);
 /**
  * Starts counting, group by group. Values and times go on from where they are.
  *
- * Returns the first refusal of a backend; the groups after it are still told to start.
+ * Returns the first refusal of a backend; the groups after it are still started.
  */
 quipu_status quipu_set_start(struct quipu_set *set);
 
 /**
  * Stops counting, group by group. Values and times are kept.
  *
- * Returns the first refusal of a backend; the groups after it are still told to stop.
+ * Returns the first refusal of a backend; the groups after it are still stopped.
  */
 quipu_status quipu_set_stop(struct quipu_set *set);
 
@@ -1740,7 +1751,7 @@ quipu_status quipu_set_calibrate(struct quipu_set *set,
  * groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
  * event. quipu_sampler_close() closes it.
  *
- * Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
+ * Returns QUIPU_EFEATURE where no backend samples, or those of `config` do not; else why the backend
  * refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
  */
 quipu_status quipu_sampler_open(const struct quipu_config *config,
@@ -1917,7 +1928,7 @@ quipu_status quipu_sim_happen(struct quipu_sim *sim,
 quipu_status quipu_sim_truth(struct quipu_sim *sim, const char *event, uint32_t cpu, uint64_t *out);
 
 /**
- * Closes a simulated PMU. Sets that count on it go on; they only cannot be told to any more. A null
+ * Closes a simulated PMU. Sets that count on it go on; programs can no longer cause events of it. A null
  * `sim` is nothing to close.
  */
 quipu_status quipu_sim_close(struct quipu_sim *sim);

@@ -7,8 +7,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::slice;
 
-use crate::handle::{Borrowed, Shared, Table};
-use crate::last_error::Failure;
+use crate::failure::Failure;
+use crate::handle::{Borrowed, HandleTable, Shared};
 use crate::quipu_status::{self, QUIPU_OK};
 
 /// Runs what a function does: a failure becomes the thread's last error, and so does a panic.
@@ -251,9 +251,19 @@ fn unusable(address: usize, name: &str) -> Failure {
     Failure::invalid(&format!("use the argument {name}"), reason)
 }
 
+/// Returns an element of a list by the caller's number.
+pub(crate) fn one_of<'l, T>(list: &'l [T], index: usize, what: &str) -> Result<&'l T, Failure> {
+    list.get(index).ok_or_else(|| {
+        Failure::invalid(
+            &format!("look at {what} {index}"),
+            format!("there are {}, numbered from 0", list.len()),
+        )
+    })
+}
+
 /// Borrows the object of a handle, for this call alone.
 pub(crate) fn borrow<'t, T, H>(
-    table: &'t Table<T>,
+    table: &'t HandleTable<T>,
     handle: *const H,
 ) -> Result<Borrowed<'t, T>, Failure> {
     table
@@ -263,7 +273,7 @@ pub(crate) fn borrow<'t, T, H>(
 
 /// Shares the object of a handle, which other threads may share too.
 pub(crate) fn share<'t, T: Sync, H>(
-    table: &'t Table<T>,
+    table: &'t HandleTable<T>,
     handle: *const H,
 ) -> Result<Shared<'t, T>, Failure> {
     table
@@ -276,7 +286,7 @@ pub(crate) fn share<'t, T: Sync, H>(
 /// # Safety
 /// `out` is null or may be written.
 pub(crate) unsafe fn export<T, H>(
-    table: &Table<T>,
+    table: &HandleTable<T>,
     object: T,
     out: *mut *mut H,
 ) -> Result<(), Failure> {
@@ -293,7 +303,7 @@ pub(crate) unsafe fn export<T, H>(
 }
 
 /// Closes a handle and drops its object; null is nothing to close.
-pub(crate) fn close<T, H>(table: &Table<T>, handle: *mut H) -> quipu_status {
+pub(crate) fn close<T, H>(table: &HandleTable<T>, handle: *mut H) -> quipu_status {
     guarded(|| {
         if handle.is_null() {
             return Ok(());

@@ -3,11 +3,11 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use quipu::{Attributes, Machine, Target};
+use quipu::{Attributes, Machine, NativeEvents, Target};
 use quipu_hal::Backend;
 
 use crate::boundary::{self, Versioned};
-use crate::last_error::Failure;
+use crate::failure::Failure;
 use crate::sim::{self, quipu_sim};
 
 /// Targets: the threads, processes, control groups or CPUs that are measured.
@@ -69,8 +69,15 @@ pub struct quipu_config {
     pub cpus: *const u32,
     /// The directory of QUIPU_CGROUP: absolute, or relative to where the cgroup file system is mounted.
     pub cgroup: *const c_char,
-    /// The one backend to use, by name, or null for those of this machine.
-    pub backend: *const c_char,
+    /// The backends to use, by name, with commas between them, those that are preferred first ("linux,posix"); null
+    /// for those of this machine.
+    pub backends: *const c_char,
+    /// A file of events (TOML) on top of those of this system and user, or null. Unlike $QUIPU_EVENTS, programs with
+    /// more rights than their users (set-user-ID) read it too.
+    pub events_file: *const c_char,
+    /// The CPU of the event database whose events are used, by its id, or null for that of this machine. To be
+    /// counted with, it has to take the same bits as this machine's.
+    pub cpu_model: *const c_char,
     /// The simulated PMU to count on instead of this machine's, or null.
     pub sim: *mut quipu_sim,
 }
@@ -90,7 +97,9 @@ pub(crate) struct Config {
     pub(crate) target: Target,
     pub(crate) attributes: Attributes,
     pub(crate) user_mode_fallback: bool,
-    pub(crate) backend: Option<Arc<dyn Backend>>,
+    /// The machine with events of its own, if there are such.
+    pub(crate) machine: Option<Arc<Machine>>,
+    pub(crate) backends: Option<Vec<Arc<dyn Backend>>>,
     /// True if that is a simulated PMU.
     pub(crate) is_simulated: bool,
 }
@@ -106,15 +115,26 @@ impl Config {
             // SAFETY: the caller's promise.
             false => unsafe { boundary::read_versioned(config, "config") }?,
         };
+        // SAFETY: the caller's promise.
+        let machine = unsafe { machine(&config) }?;
         Ok(Self {
             // SAFETY: the caller's promise.
             target: unsafe { target(&config) }?,
             attributes: attributes(config.flags)?,
             user_mode_fallback: config.flags & quipu_set_flag::QUIPU_USER_FALLBACK as u32 != 0,
             // SAFETY: the caller's promise.
-            backend: unsafe { backend(&config) }?,
+            backends: unsafe { backends(&config, machine.as_deref()) }?,
+            machine,
             is_simulated: !config.sim.is_null(),
         })
+    }
+
+    /// Returns the native events that names are looked up in.
+    pub(crate) fn native_events(&self) -> &NativeEvents {
+        match &self.machine {
+            Some(machine) => machine.native_events(),
+            None => NativeEvents::this(),
+        }
     }
 }
 
@@ -161,18 +181,60 @@ fn attributes(flags: u32) -> Result<Attributes, Failure> {
         .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC)))
 }
 
+/// Returns the machine with the events that a configuration asks for; `None` for those of this machine.
+///
 /// # Safety
 /// As [`Config::read`].
-unsafe fn backend(config: &quipu_config) -> Result<Option<Arc<dyn Backend>>, Failure> {
+unsafe fn machine(config: &quipu_config) -> Result<Option<Arc<Machine>>, Failure> {
     // SAFETY: the caller's promise.
-    let name = unsafe { boundary::optional_text(config.backend, "config.backend") }?;
-    match (name, config.sim.is_null()) {
+    let cpu = unsafe { boundary::optional_text(config.cpu_model, "config.cpu_model") }?;
+    if cpu.is_none() && config.events_file.is_null() {
+        return Ok(None);
+    }
+    if !config.sim.is_null() {
+        return Err(Failure::invalid(
+            ATTEMPTED,
+            "both a simulated PMU, which has events of its own, and events of a file or a CPU are named",
+        ));
+    }
+    let mut native = NativeEvents::new();
+    if let Some(cpu) = cpu {
+        native = native.for_cpu(cpu);
+    }
+    if !config.events_file.is_null() {
+        // SAFETY: the caller's promise.
+        native =
+            native.with_file(unsafe { boundary::path(config.events_file, "config.events_file") }?);
+    }
+    // What is wrong with either is found out now.
+    native.tables()?;
+    Ok(Some(Arc::new(Machine::with_native_events(Arc::new(
+        native,
+    )))))
+}
+
+/// Returns the backends that a configuration names, if it does.
+///
+/// # Safety
+/// As [`Config::read`].
+unsafe fn backends(
+    config: &quipu_config,
+    machine: Option<&Machine>,
+) -> Result<Option<Vec<Arc<dyn Backend>>>, Failure> {
+    // SAFETY: the caller's promise.
+    let names = unsafe { boundary::optional_text(config.backends, "config.backends") }?;
+    match (names, config.sim.is_null()) {
         (None, true) => Ok(None),
-        (None, false) => sim::backend(config.sim).map(Some),
-        (Some(name), true) => Ok(Some(Machine::this().named(name)?)),
+        (None, false) => Ok(Some(vec![sim::backend(config.sim)?])),
+        (Some(names), true) => {
+            let machine = machine.unwrap_or_else(|| Machine::this());
+            let named = |name: &str| machine.named(name.trim());
+            let backends: Result<_, _> = names.split(',').map(named).collect();
+            Ok(Some(backends?))
+        }
         (Some(_), false) => Err(Failure::invalid(
             ATTEMPTED,
-            "both a backend of this machine and a simulated PMU are named",
+            "both backends of this machine and a simulated PMU are named",
         )),
     }
 }

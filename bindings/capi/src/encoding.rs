@@ -8,8 +8,8 @@ use quipu_hal::{
 };
 
 use crate::boundary::{self, Versioned, check_array};
-use crate::database::{quipu_cpu, with_cpu};
-use crate::last_error::Failure;
+use crate::cpu::{quipu_cpu, with_cpu};
+use crate::failure::Failure;
 use crate::names::counters;
 use crate::quipu_status;
 

@@ -31,7 +31,7 @@ const CHUNKS: usize = 1 << (INDEX_BITS - CHUNK_BITS);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// All objects of one kind.
-pub(crate) struct Table<T> {
+pub(crate) struct HandleTable<T> {
     tag: usize,
     kind: &'static str,
     /// Null before the first slot of the chunk was taken. What they point to is never freed.
@@ -50,7 +50,7 @@ struct Vacancies {
 #[repr(align(64))]
 struct Slot<T> {
     /// The handle of the object, but in place of its index how many share the object, or [`ALONE`], or [`VACANT`]: one
-    /// comparison tells that a handle is of this kind, of this generation, and of an object that is not used.
+    /// comparison shows that a handle is of this kind, of this generation, and of an object that is not used.
     state: AtomicUsize,
     object: UnsafeCell<MaybeUninit<T>>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Shared<'t, T> {
     slot: &'t Slot<T>,
 }
 
-impl<T> Table<T> {
+impl<T> HandleTable<T> {
     /// An empty table of objects that are called `kind`; each table has another odd `tag`.
     pub(crate) const fn new(tag: usize, kind: &'static str) -> Self {
         assert!(
@@ -205,7 +205,7 @@ impl<T> Table<T> {
     }
 }
 
-impl<T: Sync> Table<T> {
+impl<T: Sync> HandleTable<T> {
     /// Shares the object of a handle, which other threads may share too.
     pub(crate) fn share(&self, handle: usize) -> Result<Shared<'_, T>, LookupError> {
         let (slot, unused) = self.find(handle)?;
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_handle_is_good_until_it_is_closed() {
-        let table = Table::new(3, "number");
+        let table = HandleTable::new(3, "number");
         let (one, two) = (table.insert(1).unwrap(), table.insert(2).unwrap());
         *table.borrow(one).unwrap() += 10;
         assert_eq!(
@@ -305,10 +305,10 @@ mod tests {
         assert_eq!(*table.borrow(again).unwrap(), 3);
     }
 
-    /// As in a process forked while another thread had the lock: nobody gives it back.
+    /// As in a process forked while another thread had the lock: it is never given back.
     #[test]
     fn closing_does_not_wait_for_a_thread_that_is_not_there() {
-        let table = Table::new(3, "number");
+        let table = HandleTable::new(3, "number");
         let handle = table.insert(1).unwrap();
         let locked = table.vacancies();
         assert_eq!(table.remove(handle), Ok(1));
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_is_no_handle_is_found_out() {
-        let (table, other) = (Table::new(3, "number"), Table::new(5, "number"));
+        let (table, other) = (HandleTable::new(3, "number"), HandleTable::new(5, "number"));
         let handle = table.insert(1).unwrap();
         other.insert(1).unwrap();
         assert_eq!(other.borrow(handle).err(), Some(LookupError::Stale));
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn one_alone_or_many_together() {
-        let table = Table::new(3, "number");
+        let table = HandleTable::new(3, "number");
         let handle = table.insert(1).unwrap();
         let borrowed = table.borrow(handle).unwrap();
         assert_eq!(table.borrow(handle).err(), Some(LookupError::Busy));
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn there_are_as_many_objects_as_slots() {
         const MOST: usize = 1 << INDEX_BITS;
-        let table = Box::new(Table::new(3, "number"));
+        let table = Box::new(HandleTable::new(3, "number"));
         let handles: Vec<usize> = (0..MOST).map(|i| table.insert(i).unwrap()).collect();
         assert_eq!(table.insert(MOST), None);
         for (i, handle) in handles.iter().enumerate() {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let table = Table::new(3, "number");
+        let table = HandleTable::new(3, "number");
         let handle = table.insert(0u32).unwrap();
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -399,7 +399,7 @@ mod tests {
     /// One thread sits on the only lock there is; objects are found all the same.
     #[test]
     fn looking_up_takes_no_lock() {
-        let table = Table::new(3, "number");
+        let table = HandleTable::new(3, "number");
         let handle = table.insert(1).unwrap();
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let (locked, is_locked) = std::sync::mpsc::channel();

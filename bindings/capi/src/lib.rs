@@ -11,8 +11,11 @@
 
 mod boundary;
 mod config;
+mod cpu;
+mod cpu_info;
 mod database;
 mod encoding;
+mod failure;
 mod handle;
 mod last_error;
 mod machine;
@@ -24,6 +27,8 @@ mod sim;
 mod status;
 
 pub use config::*;
+pub use cpu::*;
+pub use cpu_info::*;
 pub use database::*;
 pub use encoding::*;
 pub use last_error::{quipu_error, quipu_last_error, quipu_perror};

@@ -7,7 +7,8 @@ use quipu::{BackendStatus, Machine};
 use quipu_hal::{Features, Filter, TargetKinds};
 
 use crate::boundary::{self, Versioned, guarded};
-use crate::last_error::{Failure, Texts, text};
+use crate::failure::{Failure, Texts, text};
+use crate::last_error::as_struct;
 use crate::quipu_status;
 use crate::set::simultaneity;
 
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn quipu_backend_get(
             let reason = format!("there are {}, numbered from 0", backends.len());
             Failure::invalid(&attempted, reason)
         })?;
-        let error = backend.texts.as_struct();
+        let error = as_struct(&backend.texts);
         let mut info = quipu_backend_info {
             name: backend.name.as_ptr(),
             status: error.status,

@@ -1,17 +1,15 @@
-//! The events of a CPU by name: native, generalized, presets.
+//! The events of a CPU by name, described for C: native, generalized, presets.
 
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use quipu::{Error, ErrorKind, Event, Filter};
+use quipu::{Event, Filter};
 use quipu_events::{CpuTable, EventDetails, Interface};
 use quipu_hal::{EventMap, SlotClass, SlotSet};
 use quipu_text::{Generalized, generalized};
 
 use crate::boundary::{self, Versioned};
-use crate::database::{Cpu, one_of, quipu_cpu, with_cpu};
-use crate::last_error::{Failure, pointer, text};
-use crate::quipu_status;
+use crate::failure::{Failure, pointer, text};
 
 /// Which list of a CPU's events.
 #[repr(u32)]
@@ -115,8 +113,8 @@ unsafe impl Versioned for quipu_name_info {
 
 /// An event of a list, with its texts: name, event, mask, description, unit, stands_for, reason,
 /// instead, errata.
-struct Listed {
-    info: quipu_name_info,
+pub(crate) struct Listed {
+    pub(crate) info: quipu_name_info,
     texts: [Option<CString>; 9],
 }
 
@@ -204,7 +202,8 @@ impl Listed {
         Self::new(info, texts)
     }
 
-    fn is_named(&self, name: &str) -> bool {
+    /// Returns true if this is its name, in any letter case.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         let own = self.texts[0].as_ref().and_then(|own| own.to_str().ok());
         own.is_some_and(|own| own.eq_ignore_ascii_case(name))
     }
@@ -240,9 +239,10 @@ pub(crate) fn counters(slots: SlotSet) -> (u64, u64) {
 #[derive(Default)]
 pub(crate) struct Lists([OnceLock<Vec<Listed>>; 3]);
 
-impl Cpu {
-    fn list(&self, kind: u32) -> Result<&[Listed], Failure> {
-        let [natives, portable, formulas] = &self.lists.0;
+impl Lists {
+    /// Returns the events of a kind on a CPU.
+    pub(crate) fn list(&self, kind: u32, cpu: &CpuTable) -> Result<&[Listed], Failure> {
+        let [natives, portable, formulas] = &self.0;
         let (make, list): (fn(&CpuTable) -> Vec<Listed>, _) = match kind {
             0 => (native, natives),
             1 => (generalized_of, portable),
@@ -252,7 +252,7 @@ impl Cpu {
                 return Err(Failure::invalid("list events", reason));
             }
         };
-        Ok(list.get_or_init(|| make(&self.table)))
+        Ok(list.get_or_init(|| make(cpu)))
     }
 }
 
@@ -300,56 +300,4 @@ fn presets(table: &CpuTable) -> Vec<Listed> {
         )
     };
     presets.iter().map(one).collect()
-}
-
-/// Says how many events of a quipu_event_kind a CPU has.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn quipu_cpu_name_count(
-    cpu: *mut quipu_cpu,
-    kind: u32,
-    out: *mut usize,
-) -> quipu_status {
-    with_cpu(cpu, |cpu| {
-        // SAFETY: the caller's promise.
-        unsafe { boundary::write(out, cpu.list(kind)?.len(), "out") }
-    })
-}
-
-/// Describes an event of a quipu_event_kind, numbered from 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn quipu_cpu_name(
-    cpu: *mut quipu_cpu,
-    kind: u32,
-    index: usize,
-    out: *mut quipu_name_info,
-) -> quipu_status {
-    with_cpu(cpu, |cpu| {
-        let event = one_of(cpu.list(kind)?, index, "event")?;
-        // SAFETY: the caller's promise.
-        unsafe { boundary::write_versioned(out, event.info, "out") }
-    })
-}
-
-/// Describes the event of a quipu_event_kind that has this name, in any letter case.
-///
-/// Returns QUIPU_EEVENT when there is none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn quipu_cpu_find(
-    cpu: *mut quipu_cpu,
-    kind: u32,
-    name: *const c_char,
-    out: *mut quipu_name_info,
-) -> quipu_status {
-    with_cpu(cpu, |cpu| {
-        // SAFETY: the caller's promise.
-        let name = unsafe { boundary::text(name, "name") }?;
-        let found = cpu.list(kind)?.iter().find(|event| event.is_named(name));
-        let event = found.ok_or_else(|| {
-            let attempted = format!("find {name} on {}", cpu.table.id());
-            Error::new(ErrorKind::UnsupportedEvent, attempted)
-                .with_reason("the CPU has no event of this kind and name")
-        })?;
-        // SAFETY: the caller's promise.
-        unsafe { boundary::write_versioned(out, event.info, "out") }
-    })
 }

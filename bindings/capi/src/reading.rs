@@ -6,7 +6,7 @@ use quipu::{Error, ErrorKind};
 use quipu_hal::{Count, MaxRate, Reading, total};
 
 use crate::boundary::{check_array, guarded};
-use crate::last_error::Failure;
+use crate::failure::Failure;
 use crate::quipu_status::{self, *};
 use crate::set::{Form, OpenEvent, OpenSet, Run, quipu_set, with_open};
 

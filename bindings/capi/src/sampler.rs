@@ -7,8 +7,8 @@ use quipu::{Error, ErrorKind, SampleRate, Sampler};
 
 use crate::boundary::{self, Versioned, borrow, guarded};
 use crate::config::{Config, quipu_config};
-use crate::handle::Table;
-use crate::last_error::Failure;
+use crate::failure::Failure;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 /// Samples being taken of events on a target. A handle, not an address. One thread at a time may use it,
@@ -17,7 +17,7 @@ pub struct quipu_sampler {
     _opaque: (),
 }
 
-static SAMPLERS: Table<Sampling> = Table::new(9, "sampler");
+static SAMPLERS: HandleTable<Sampling> = HandleTable::new(9, "sampler");
 
 /// An open sampler, and the callers of the sample that is being handed out.
 struct Sampling {
@@ -176,6 +176,9 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
         return Err(error.into());
     }
     let mut builder = Sampler::builder();
+    if let Some(machine) = config.machine {
+        builder.machine(machine);
+    }
     builder
         .events(events)?
         .target(config.target)
@@ -194,17 +197,24 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
     if how.wake_after != 0 {
         builder.wake_after(how.wake_after);
     }
-    if let Some(backend) = config.backend {
-        builder.backend(backend.name());
+    let Some(backends) = config.backends else {
+        return Ok(builder.open()?);
+    };
+    let mut refused = None;
+    for backend in backends {
+        match builder.backend(backend.name()).open() {
+            Ok(sampler) => return Ok(sampler),
+            Err(error) => refused = refused.or(Some(error)),
+        }
     }
-    Ok(builder.open()?)
+    refused.map_or_else(|| Ok(builder.open()?), |error| Err(error.into()))
 }
 
 /// Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without
 /// groups; a null `config` is the calling thread, a null `how` 1000 samples a second of each
 /// event. quipu_sampler_close() closes it.
 ///
-/// Returns QUIPU_EFEATURE where no backend samples, or that of `config` does not; else why the backend
+/// Returns QUIPU_EFEATURE where no backend samples, or those of `config` do not; else why the backend
 /// refuses. QUIPU_USER_FALLBACK is QUIPU_EINVAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sampler_open(

@@ -6,12 +6,12 @@ mod overhead;
 
 use std::ffi::c_char;
 
-use quipu::{EventSet, GroupSpec, IntoGroups, NativeEvents, SetEvent};
+use quipu::{EventSet, GroupSpec, IntoGroups, SetEvent};
 
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
-use crate::handle::Table;
-use crate::last_error::Failure;
+use crate::failure::Failure;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 pub use events::*;
@@ -24,7 +24,7 @@ pub struct quipu_set {
     _opaque: (),
 }
 
-pub(crate) static SETS: Table<Set> = Table::new(1, "event set");
+pub(crate) static SETS: HandleTable<Set> = HandleTable::new(1, "event set");
 
 /// A set before it is opened, and after.
 pub(crate) enum Set {
@@ -52,7 +52,7 @@ impl Set {
 /// Makes an event set that has no events yet; a null `config` is the calling thread, counted by the
 /// backends of this machine. quipu_set_close() closes it.
 ///
-/// Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why the backend
+/// Returns QUIPU_OK and the handle in `out`, or QUIPU_EINVAL for a wrong argument, or why a backend, file or CPU
 /// that `config` names cannot be used here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_create(
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn quipu_set_add(set: *mut quipu_set, events: *const c_cha
         // SAFETY: the caller's promise.
         let events = unsafe { boundary::text(events, "events") }?;
         match &mut *borrow(&SETS, set)? {
-            Set::Described { groups, .. } => {
-                groups.extend(events.into_groups(&**NativeEvents::this())?);
+            Set::Described { config, groups, .. } => {
+                groups.extend(events.into_groups(config.native_events())?);
             }
             Set::Open(_) => return Err(is_open("add events")),
         }
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn quipu_set_define(
 /// Opens the set: every group on the first backend that can count it. Nothing counts yet.
 ///
 /// A group that cannot be counted does not sink the others: its events keep their error, which
-/// quipu_set_event_error() tells, and the call still returns QUIPU_OK as long as any event is open.
+/// quipu_set_event_error() returns, and the call still returns QUIPU_OK as long as any event is open.
 /// When there is none, it returns the status of the first; the set is open all the same. One that nothing was
 /// added to is QUIPU_EINVAL, and is not open.
 #[unsafe(no_mangle)]
@@ -155,8 +155,11 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
         for (name, formula) in presets {
             builder.preset(name, formula)?;
         }
-        if let Some(backend) = &config.backend {
-            builder.backends([backend.clone()]);
+        if let Some(machine) = &config.machine {
+            builder.machine(machine.clone());
+        }
+        if let Some(backends) = &config.backends {
+            builder.backends(backends.iter().cloned());
         }
         let open = OpenSet::new(builder.open()?);
         let errors = open.set.events().iter().map(SetEvent::error);
@@ -173,7 +176,7 @@ fn is_open(attempted: &str) -> Failure {
 
 /// Starts counting, group by group. Values and times go on from where they are.
 ///
-/// Returns the first refusal of a backend; the groups after it are still told to start.
+/// Returns the first refusal of a backend; the groups after it are still started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_start(set: *mut quipu_set) -> quipu_status {
     with_open(set, "start counting", |open| Ok(open.set.enable()?))
@@ -181,7 +184,7 @@ pub unsafe extern "C" fn quipu_set_start(set: *mut quipu_set) -> quipu_status {
 
 /// Stops counting, group by group. Values and times are kept.
 ///
-/// Returns the first refusal of a backend; the groups after it are still told to stop.
+/// Returns the first refusal of a backend; the groups after it are still stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_set_stop(set: *mut quipu_set) -> quipu_status {
     with_open(set, "stop counting", |open| Ok(open.set.disable()?))

@@ -8,8 +8,8 @@ use quipu_hal::{Backend, SlotSet};
 use quipu_pmu::{ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, Slot, VirtualPmu};
 
 use crate::boundary::{self, Versioned, guarded, share};
-use crate::handle::Table;
-use crate::last_error::Failure;
+use crate::failure::Failure;
+use crate::handle::HandleTable;
 use crate::quipu_status;
 
 /// A simulated PMU: its events happen by a script and its clock stands still until it is advanced, so
@@ -18,7 +18,7 @@ pub struct quipu_sim {
     _opaque: (),
 }
 
-static SIMS: Table<Sim> = Table::new(3, "simulated PMU");
+static SIMS: HandleTable<Sim> = HandleTable::new(3, "simulated PMU");
 
 type Simulated = VirtualPmu<SimPmu>;
 
@@ -52,7 +52,7 @@ pub struct quipu_sim_event {
     pub counters: u64,
     /// When it happens, besides quipu_sim_happen().
     pub phases: *const quipu_sim_phase,
-    /// The number of phases; without any it happens only when it is told to.
+    /// The number of phases; without any it happens only when a program causes it.
     pub phase_count: usize,
 }
 
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn quipu_sim_truth(
     })
 }
 
-/// Closes a simulated PMU. Sets that count on it go on; they only cannot be told to any more. A null
+/// Closes a simulated PMU. Sets that count on it go on; programs can no longer cause events of it. A null
 /// `sim` is nothing to close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_sim_close(sim: *mut quipu_sim) -> quipu_status {

@@ -4,16 +4,17 @@
 mod c_build;
 mod commands;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 7] = [
+const EXAMPLES: [&str; 8] = [
     "calibrated",
     "count_function",
     "multiplexed",
+    "own_events",
     "sampled",
     "simulated",
     "threads",
@@ -24,8 +25,12 @@ fn source(example: &str) -> PathBuf {
     root().join("examples").join(format!("{example}.c"))
 }
 
+/// A file of events for two CPUs: one of its own, and one that the database has.
+const OWN_EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/acme.toml");
+
 fn arguments(example: &str) -> &'static [&'static str] {
     match example {
+        "own_events" => &[OWN_EVENTS, "acme-one", "ACME_FAULTS:u,NO_SUCH"],
         "why_not" => &["page-faults:u", "no-such-event"],
         _ => &[],
     }
@@ -71,6 +76,7 @@ fn examples_do_the_same_in_c_and_in_cpp() {
                 assert!(refusal.starts_with("event not supported\n"), "{refusal}");
                 assert_eq!(of("sampled"), SAMPLED);
                 assert_calibrated(&of("calibrated"));
+                assert_own_events(&of("own_events"));
             }
             false => skip("the examples of the kernel's counters", &why_not),
         }
@@ -107,6 +113,45 @@ fn assert_calibrated(said: &str) {
     let own = clock.split(", less ").nth(1).expect("an overhead");
     assert!(
         clock.starts_with("task-clock:u: ") && !own.starts_with("0 "),
+        "{said}"
+    );
+}
+
+/// The pages of an array are counted under a name that only the file has.
+fn assert_own_events(said: &str) {
+    let [faults, none] = said.lines().collect::<Vec<_>>()[..] else {
+        panic!("{said}");
+    };
+    let faults = faults.strip_prefix("ACME_FAULTS:u: ");
+    let faults: u64 = faults.and_then(|faults| faults.parse().ok()).expect(said);
+    assert!((256..264).contains(&faults), "{said}");
+    assert_eq!(none, "NO_SUCH: event not supported");
+}
+
+/// A file adds names to the entry of this machine's CPU, too.
+#[test]
+fn events_of_a_file_are_counted_on_this_cpu() {
+    const TEST: &str = "events of a file on this CPU";
+    let tables = quipu::NativeEvents::this().tables();
+    let Some(table) = tables.ok().and_then(|tables| tables.first()) else {
+        return skip(TEST, "the event database does not know this CPU");
+    };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let text = format!(
+        "[[cpu]]\nid = \"{}\"\n[cpu.presets]\nMY_FAULTS = \"minor-faults\"\n",
+        table.id()
+    );
+    std::fs::write(file.path(), text).expect("it is written");
+    let library = Library::lay_out();
+    let program = library.build(&source("own_events"), Language::C11);
+    let events = |path: &Path| printed(Command::new(&program).arg(path).args(["", "MY_FAULTS:u"]));
+    let said = events(file.path());
+    if said.contains("not supported") {
+        panic!("{said}");
+    }
+    let faults = said.trim().strip_prefix("MY_FAULTS:u: ");
+    assert!(
+        faults.is_some_and(|faults| faults.parse::<u64>().is_ok_and(|faults| faults >= 256)),
         "{said}"
     );
 }
@@ -175,7 +220,7 @@ fn examples_have_no_error_under_valgrind() {
     for example in EXAMPLES {
         if matches!(
             example,
-            "calibrated" | "count_function" | "sampled" | "threads"
+            "calibrated" | "count_function" | "own_events" | "sampled" | "threads"
         ) && !has_perf_events(&why_not)
         {
             // getrusage(2) is of the calling thread, whose handle Rust's library never gives back.

@@ -1,6 +1,13 @@
 //! The structs and unions of `papi.h`, as C has them, in the versions that differ.
 
-use std::ffi::{c_char, c_float, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
+use std::ffi::c_char;
+use std::ffi::c_float;
+use std::ffi::c_int;
+use std::ffi::c_long;
+use std::ffi::c_longlong;
+use std::ffi::c_uint;
+use std::ffi::c_ulong;
+use std::ffi::c_void;
 
 /// The interface of PAPI 7.0, which programs have that ask for none; 7.1 has the same.
 pub(crate) const V7_0: c_int = version(0);
@@ -314,3 +321,6 @@ pub(crate) union PapiOption {
 }
 
 const _: () = assert!(size_of::<c_long>() == size_of::<usize>());
+
+/// The program's handler: it gets the set, the address of the code, the events as bits, and the context.
+pub(crate) type OverflowHandler = extern "C" fn(c_int, *mut c_void, c_longlong, *mut c_void);

@@ -6,18 +6,21 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::{EventInfo, InheritOption, MAX_STR_LEN, NULL, PapiOption, ScopeOption};
-use crate::clock::*;
-use crate::code::{EINVAL, OK, PAPI_perror, c_text, read, write};
-use crate::component::{PAPI_num_cmp_hwctrs, PAPI_num_hwctrs};
-use crate::device::{PAPI_enum_dev_type, PAPI_get_dev_attr, PAPI_get_dev_type_attr};
-use crate::enumerate::PAPI_enum_event;
-use crate::event_info::PAPI_get_event_info;
+use crate::boundary::call::PAPI_perror;
+use crate::boundary::pointer::{c_text, read, write};
+use crate::code::{EINVAL, OK};
+use crate::component::info::{PAPI_num_cmp_hwctrs, PAPI_num_hwctrs};
+use crate::event::enumerate::PAPI_enum_event;
+use crate::event::info::PAPI_get_event_info;
+use crate::event::lookup::*;
 use crate::event_set::functions::*;
-use crate::hardware::PAPI_get_hardware_info;
 use crate::high_level::{PAPI_hl_read, PAPI_hl_region_begin, PAPI_hl_region_end, PAPI_hl_stop};
-use crate::library::{PAPI_is_initialized, PAPI_library_init, PAPI_shutdown};
-use crate::memory::PAPI_get_dmem_info;
-use crate::native::*;
+use crate::initialize::{PAPI_is_initialized, PAPI_library_init, PAPI_shutdown};
+use crate::machine::clock::*;
+use crate::machine::device::{PAPI_enum_dev_type, PAPI_get_dev_attr, PAPI_get_dev_type_attr};
+use crate::machine::hardware::PAPI_get_hardware_info;
+use crate::machine::memory::PAPI_get_dmem_info;
+use crate::option::number::*;
 use crate::option::*;
 use crate::rate::*;
 use crate::thread::*;
@@ -42,13 +45,13 @@ macro_rules! spelled {
 }
 
 /// Defines functions whose last argument is written: with a number, behind which only lengths follow.
-macro_rules! telling {
+macro_rules! with_result {
     ($(
         $name:ident $capitals:ident($($argument:ident: $type:ty),*)
-            -> $told:ty = $value:expr $(, with $length:ident)?;
+            -> $out:ty = $value:expr $(, with $length:ident)?;
     )*) => {
         spelled! {$(
-            $name $capitals($($argument: $type,)* told: *mut $told $(, $length: c_int)?) { put(told, $value) }
+            $name $capitals($($argument: $type,)* out: *mut $out $(, $length: c_int)?) { put(out, $value) }
         )*}
     };
 }
@@ -60,7 +63,7 @@ fn of(address: *const c_int) -> c_int {
 }
 
 fn put<T>(address: *mut T, value: T) {
-    // SAFETY: null, which is nobody's to be written, or the caller's variable.
+    // SAFETY: null, or the caller's variable.
     let _ = unsafe { write(address, value) };
 }
 
@@ -92,7 +95,7 @@ fn fill(variable: *mut c_char, length: c_int, text: *const c_char) {
     }
 }
 
-telling! {
+with_result! {
     papif_accum PAPIF_ACCUM(set: *const c_int, values: *mut c_longlong) -> c_int
         = PAPI_accum(of(set), values);
     papif_add_event PAPIF_ADD_EVENT(set: *const c_int, event: *const c_int) -> c_int
@@ -303,12 +306,12 @@ spelled! {
     }
     papif_get_event_info PAPIF_GET_EVENT_INFO(
         event: *const c_int, symbol: *mut c_char, long: *mut c_char, short: *mut c_char, count: *mut c_int,
-        note: *mut c_char, _flags: *mut c_int, told: *mut c_int,
+        note: *mut c_char, _flags: *mut c_int, out: *mut c_int,
         symbol_length: c_int, long_length: c_int, short_length: c_int, note_length: c_int
     ) {
         let mut info = EventInfo::zeroed();
         let code = PAPI_get_event_info(of(event), &mut info);
-        put(told, code);
+        put(out, code);
         if code == OK {
             fill(symbol, symbol_length, info.symbol.as_ptr());
             fill(long, long_length, info.long_descr.as_ptr());
@@ -320,11 +323,11 @@ spelled! {
     papif_get_exe_info PAPIF_GET_EXE_INFO(
         path: *mut c_char, name: *mut c_char, text_start: *mut c_longlong, text_end: *mut c_longlong,
         data_start: *mut c_longlong, data_end: *mut c_longlong, bss_start: *mut c_longlong, bss_end: *mut c_longlong,
-        told: *mut c_int, path_length: c_int, name_length: c_int
+        out: *mut c_int, path_length: c_int, name_length: c_int
     ) {
         let mut option = PapiOption { exe_info: std::ptr::null() };
         let code = PAPI_get_opt(EXEINFO, &mut option);
-        put(told, code);
+        put(out, code);
         if code != OK {
             return;
         }

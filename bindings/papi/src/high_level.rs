@@ -1,48 +1,22 @@
 //! The high level: regions of a program, counted in each thread, and a report in JSON when the process ends.
 
-mod report;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_longlong};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::code::{EINVAL, EMISC, ENOEVNT, Outcome, caller_text, done};
-use crate::event_set::{MULTIPLEXING, Set};
+use crate::boundary::call::done;
+use crate::boundary::pointer::caller_text;
+use crate::code::{EINVAL, EMISC, Outcome};
+use crate::event_set::set::{MULTIPLEXING, Set};
 use crate::library::{HIGH_LEVEL, LIBRARY, THREAD_LEVEL, lock};
-use crate::{clock, native, rate};
+use crate::machine::clock;
+use crate::rate;
+use regions::{REGIONS, Region, Regions, Values, events};
 
-/// An event of the regions.
-struct Counted {
-    name: String,
-    code: c_int,
-    component: usize,
-    /// True if the report has the value itself, not the difference to the begin of the region.
-    is_instant: bool,
-}
-
-/// The values of one moment: cycles, nanoseconds, then the events.
-type Values = Vec<c_longlong>;
-
-/// One run through a region.
-struct Region {
-    id: usize,
-    name: String,
-    parent: Option<usize>,
-    begin: Values,
-    /// The counts from the begin to the end.
-    total: Option<Values>,
-    /// The counts from the begin to each read.
-    reads: Vec<Values>,
-}
-
-/// The regions of a thread: those that ended in their order, and those that are open.
-#[derive(Default)]
-struct Regions {
-    all: Vec<Region>,
-    open: Vec<usize>,
-}
+mod regions;
+mod report;
 
 /// The event sets of a thread, by component.
 struct Running {
@@ -54,49 +28,8 @@ thread_local! {
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
-/// The threads that had regions, in the order of their first.
-static THREADS: Mutex<Vec<Arc<Mutex<Regions>>>> = Mutex::new(Vec::new());
-
 /// False after `PAPI_hl_stop`, until a region begins.
 static COUNTS: AtomicBool = AtomicBool::new(false);
-
-/// Returns the events that `PAPI_EVENTS` names; without any that can be counted, cycles, or the time of the task.
-fn events() -> Outcome<&'static [Counted]> {
-    static EVENTS: OnceLock<Vec<Counted>> = OnceLock::new();
-    let events = EVENTS.get_or_init(|| {
-        let asked = std::env::var("PAPI_EVENTS").unwrap_or_default();
-        let mut all: Vec<Counted> = asked.split(',').filter_map(counted).collect();
-        if all.is_empty() {
-            let usual = ["PAPI_TOT_CYC", "perf::TASK-CLOCK"];
-            all.extend(usual.into_iter().find_map(counted));
-        }
-        all
-    });
-    match events.is_empty() {
-        true => Err(ENOEVNT),
-        false => Ok(events),
-    }
-}
-
-/// Returns an event of the list if it can be counted alone.
-fn counted(text: &str) -> Option<Counted> {
-    let text = text.trim();
-    let (name, is_instant) = match text.strip_suffix("=instant") {
-        Some(name) => (name, true),
-        None => (text.strip_suffix("=delta").unwrap_or(text), false),
-    };
-    let code = native::any_code_of(name)
-        .ok()
-        .filter(|_| !name.is_empty())?;
-    let mut alone = Set::for_this_thread().ok()?;
-    alone.add(code).ok()?;
-    Some(Counted {
-        name: name.to_owned(),
-        code,
-        component: alone.component?,
-        is_instant,
-    })
-}
 
 extern "C" fn thread_id() -> std::ffi::c_ulong {
     #[cfg(target_os = "linux")]
@@ -146,7 +79,7 @@ impl Running {
             set.start(crate::abi::NULL)?;
         }
         let regions = Arc::new(Mutex::new(Regions::default()));
-        lock(&THREADS).push(Arc::clone(&regions));
+        lock(&REGIONS).push(Arc::clone(&regions));
         Ok(Self { sets, regions })
     }
 

@@ -5,31 +5,21 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod abi;
-mod clock;
+mod boundary;
 mod code;
 mod component;
-mod device;
-mod enumerate;
-mod event_info;
+mod event;
 mod event_set;
-mod executable;
 mod fortran;
-mod generalized;
-mod hardware;
 mod high_level;
+mod initialize;
 mod library;
-mod memory;
-mod native;
+mod machine;
 mod option;
 mod overflow;
-mod pmu_names;
-mod preset;
 // What looks for overflows is a timer of Linux: elsewhere every profile is refused.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod profile;
 mod rate;
-mod sets;
-mod standard;
 mod sys;
 mod thread;
-mod user_events;

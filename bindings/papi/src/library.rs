@@ -1,41 +1,39 @@
-//! The state of the library: initialized or not, its threads, event sets and natively named events.
+//! The state of the library: initialized or not, and for which version of the interface.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::abi::{V7_0, VERSIONS};
-use crate::code::{EINVAL, ENOINIT, Outcome, call, call_or};
-use crate::event_set::Set;
-use crate::native::Natives;
-use crate::sets::Sets;
-use crate::thread::Threads;
+use crate::abi::V7_0;
+use crate::code::{ENOINIT, Outcome};
 
-const NOT_INITED: c_int = 0;
-const LOW_LEVEL: c_int = 1;
+pub(crate) const NOT_INITED: c_int = 0;
+pub(crate) const LOW_LEVEL: c_int = 1;
 pub(crate) const HIGH_LEVEL: c_int = 2;
 pub(crate) const THREAD_LEVEL: c_int = 4;
 
-/// Everything that the library remembers between calls.
+/// What is initialized, in which process, and for which version of the interface.
 pub(crate) struct Library {
-    level: AtomicI32,
+    /// The levels that are initialized, as bits.
+    pub(crate) level: AtomicI32,
     /// The version of the interface that the program asked for; 0 before.
-    version: AtomicI32,
+    pub(crate) version: AtomicI32,
     /// The process that initialized it; a forked child has to do that again.
-    process: AtomicU32,
-    pub(crate) threads: Threads,
-    pub(crate) natives: RwLock<Natives>,
-    pub(crate) sets: Sets,
+    pub(crate) process: AtomicU32,
 }
 
 pub(crate) static LIBRARY: Library = Library {
     level: AtomicI32::new(NOT_INITED),
     version: AtomicI32::new(0),
     process: AtomicU32::new(0),
-    threads: Threads::new(),
-    natives: RwLock::new(Natives::new()),
-    sets: Sets::new(),
 };
+
+/// The interval timer that software uses: its number, signal and nanoseconds.
+pub(crate) static ITIMER: [AtomicI32; 3] = [
+    AtomicI32::new(libc::ITIMER_PROF as c_int),
+    AtomicI32::new(libc::SIGPROF),
+    AtomicI32::new(10_000_000),
+];
 
 /// Locks what a panic elsewhere may have poisoned: nothing is kept there that it could have left half done.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,32 +62,6 @@ impl Library {
         }
     }
 
-    /// Initializes what is not in this process, for a program that asks for a version, or for none.
-    ///
-    /// # Errors
-    /// The structs of a version are written into the program's memory: it has one.
-    pub(crate) fn initialize(&self, version: Option<c_int>) -> Outcome {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _one = lock(&ONE_AT_A_TIME);
-        let process = std::process::id();
-        let is_initialized =
-            self.is_initialized() && self.process.load(Ordering::Relaxed) == process;
-        let before = self.version.load(Ordering::Relaxed);
-        let version = version.unwrap_or(before);
-        if is_initialized && before != 0 && before != version {
-            return Err(EINVAL);
-        }
-        self.version.store(version, Ordering::Relaxed);
-        if !is_initialized {
-            self.clear();
-            self.threads.start();
-            self.process.store(process, Ordering::Relaxed);
-            crate::user_events::read();
-            self.level.store(LOW_LEVEL, Ordering::Release);
-        }
-        Ok(())
-    }
-
     /// Notes that another level is initialized.
     pub(crate) fn add_level(&self, level: c_int) {
         self.level.fetch_or(level, Ordering::AcqRel);
@@ -99,52 +71,12 @@ impl Library {
     pub(crate) fn has_level(&self, level: c_int) -> bool {
         self.level.load(Ordering::Acquire) & level != 0
     }
-
-    /// Runs something on an event set.
-    pub(crate) fn with<T>(
-        &self,
-        number: c_int,
-        body: impl FnOnce(&mut Set) -> Outcome<T>,
-    ) -> Outcome<T> {
-        self.sets.with(number, body)
-    }
-
-    fn clear(&self) {
-        self.sets.clear();
-        self.threads.clear();
-        self.level.store(NOT_INITED, Ordering::Release);
-    }
 }
 
-/// Returns what the initialized library tells; else nothing.
-pub(crate) fn if_initialized<T>(tell: impl FnOnce() -> *const T) -> *const T {
+/// Returns the pointer that a function of the initialized library makes; else null.
+pub(crate) fn if_initialized<T>(make: impl FnOnce() -> *const T) -> *const T {
     match LIBRARY.is_initialized() {
-        true => tell(),
+        true => make(),
         false => std::ptr::null(),
     }
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_library_init(version: c_int) -> c_int {
-    call(|| {
-        if !VERSIONS.contains(&version) {
-            return Err(EINVAL);
-        }
-        LIBRARY.initialize(Some(version))?;
-        Ok(version)
-    })
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_is_initialized() -> c_int {
-    call_or(NOT_INITED, || LIBRARY.level.load(Ordering::Acquire))
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_shutdown() {
-    call(|| {
-        LIBRARY.require()?;
-        LIBRARY.clear();
-        Ok(0)
-    });
 }

@@ -1,89 +1,31 @@
-//! Overflow: a handler is called when an event passes a threshold. The kernel tells of that with a signal; where software
+//! Overflow: a handler is called when an event passes a threshold. The kernel reports that with a signal; where software
 //! is asked to find it out, a timer of the thread's time looks for it.
 
-use std::ffi::{c_int, c_longlong, c_void};
+use std::ffi::{c_int, c_longlong};
 
-use crate::code::{ECNFLCT, EINVAL, ENOEVNT, Outcome, done, read, write};
 use quipu::EventSpec;
 #[cfg(target_os = "linux")]
 use quipu::OverflowSignal;
 
+use crate::abi::OverflowHandler;
+use crate::boundary::call::done;
+#[cfg(target_os = "linux")]
+use crate::boundary::inside::overflow_signal;
+use crate::boundary::pointer::{read, write};
+use crate::code::{ECNFLCT, EINVAL, ENOEVNT, Outcome};
 use crate::component::CPU;
-use crate::event_set::{ATTACHED, CPU_ATTACHED, Set};
-use crate::library::LIBRARY;
-use crate::preset::is_preset;
+use crate::event::preset::is_preset;
+use crate::event_set::set::{ATTACHED, CPU_ATTACHED, Set};
+use crate::event_set::sets::SETS;
+use watched::{FORCE_SW, Watched};
 
 #[cfg(target_os = "linux")]
 mod handling;
 #[cfg(target_os = "linux")]
-pub(crate) mod signal;
+mod signal;
 #[cfg(target_os = "linux")]
 mod timer;
-
-#[cfg(target_os = "linux")]
-pub(crate) use signal::again as handle_again;
-
-/// Software finds the overflow, whatever the hardware offers.
-pub(crate) const FORCE_SW: c_int = 0x40;
-
-/// The program's handler: it gets the set, the address of the code, the events as bits, and the context.
-pub(crate) type Handler = extern "C" fn(c_int, *mut c_void, c_longlong, *mut c_void);
-
-/// An event whose overflow is looked for.
-#[derive(Clone, Copy, PartialEq)]
-struct Watched {
-    code: c_int,
-    threshold: c_longlong,
-    /// The value that is reached next.
-    deadline: c_longlong,
-}
-
-/// The events that a set looks for.
-#[derive(Default)]
-pub(crate) struct Overflow {
-    watched: Vec<Watched>,
-    handler: Option<Handler>,
-    flags: c_int,
-    #[cfg(target_os = "linux")]
-    timer: Option<crate::sys::Timer>,
-    #[cfg(target_os = "linux")]
-    listening: Vec<signal::Listening>,
-}
-
-/// An event that passed its threshold, by its position in the set, and by how much.
-#[cfg(target_os = "linux")]
-struct Passed {
-    index: usize,
-    code: c_int,
-    excess: c_longlong,
-}
-
-impl Overflow {
-    /// Returns true if nothing is looked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.watched.is_empty()
-    }
-
-    /// Looks no longer for an event.
-    pub(crate) fn forget(&mut self, code: c_int) {
-        self.watched.retain(|watched| watched.code != code);
-    }
-
-    /// Looks no longer for overflows. What the kernel has told of is still handled.
-    pub(crate) fn disarm(&mut self) {
-        #[cfg(target_os = "linux")]
-        {
-            self.timer = None;
-            self.listening.iter().for_each(signal::Listening::stop);
-        }
-    }
-
-    /// Listens to no counter any more, as they are closed.
-    pub(crate) fn forget_counters(&mut self) {
-        #[cfg(target_os = "linux")]
-        self.listening.clear();
-    }
-}
+pub(crate) mod watched;
 
 impl Set {
     /// Sets the threshold of an event; 0 ends looking for it.
@@ -92,7 +34,7 @@ impl Set {
         code: c_int,
         threshold: c_int,
         flags: c_int,
-        handler: Option<Handler>,
+        handler: Option<OverflowHandler>,
     ) -> Outcome {
         if cfg!(not(target_os = "linux")) {
             return Err(crate::code::ECMP);
@@ -137,9 +79,9 @@ impl Set {
                 }
             }
         }
-        // The kernel is told of a threshold when a counter is opened.
+        // The kernel gets a threshold when a counter is opened.
         if before.0 != self.overflow.watched
-            && self.is_told_by_kernel()
+            && self.is_reported_by_kernel()
             && let Err(code) = self.reopen_with_signals()
         {
             (self.overflow.watched, self.overflow.flags) = before;
@@ -155,60 +97,30 @@ impl Set {
         Ok(())
     }
 
-    /// Opens the counters anew. Where it is tried out whether they count together, they may overflow already.
+    /// Opens the counters again. Where it is tried out whether they count together, they may overflow already.
     fn reopen_with_signals(&mut self) -> Outcome {
         #[cfg(target_os = "linux")]
         signal::install_handler()?;
         self.open()
     }
 
-    /// Returns true if the kernel tells of overflows of the set.
-    fn is_told_by_kernel(&self) -> bool {
+    /// Returns true if the kernel reports overflows of the set.
+    fn is_reported_by_kernel(&self) -> bool {
         self.overflow.flags & FORCE_SW == 0 && self.component == Some(CPU)
     }
 
-    /// Returns an event with a signal for its overflows, if they are looked for and the kernel tells of them.
+    /// Returns an event with a signal for its overflows, if they are looked for and the kernel reports them.
     pub(crate) fn with_signal(&self, code: c_int, spec: EventSpec) -> EventSpec {
         #[cfg(target_os = "linux")]
-        if self.is_told_by_kernel() {
+        if self.is_reported_by_kernel() {
             let mut watched = self.overflow.watched.iter();
             if let Some(watched) = watched.find(|watched| watched.code == code) {
                 let period = watched.threshold.unsigned_abs();
-                return spec.with_overflow(OverflowSignal::new(period, signal::number()));
+                return spec.with_overflow(OverflowSignal::new(period, overflow_signal()));
             }
         }
         let _ = code;
         spec
-    }
-
-    /// Returns the events that passed their thresholds since the last look, one after the other.
-    #[cfg(target_os = "linux")]
-    fn next_passed(&mut self, from: usize) -> Option<(usize, Passed)> {
-        for at in from..self.overflow.watched.len() {
-            let Watched {
-                code,
-                threshold,
-                deadline,
-            } = self.overflow.watched[at];
-            let Some(index) = self.index(code) else {
-                continue;
-            };
-            let value = self.last_values().get(index).copied().unwrap_or(0);
-            if value >= deadline {
-                let excess = value - deadline;
-                let next = deadline + threshold * (excess / threshold + 1);
-                self.overflow.watched[at].deadline = next;
-                return Some((
-                    at + 1,
-                    Passed {
-                        index,
-                        code,
-                        excess,
-                    },
-                ));
-            }
-        }
-        None
     }
 }
 
@@ -221,7 +133,7 @@ pub(crate) fn arm(set: &mut Set, number: c_int) -> Outcome {
         watched.deadline = watched.threshold;
     }
     #[cfg(target_os = "linux")]
-    if set.is_told_by_kernel() {
+    if set.is_reported_by_kernel() {
         listen(set, number)?;
     } else {
         set.overflow.timer = Some(timer::start(number)?);
@@ -244,7 +156,7 @@ fn listen(set: &mut Set, number: c_int) -> Outcome {
         let Some(overflows) = set.overflows(index) else {
             continue;
         };
-        let call = signal::Call {
+        let call = signal::HandlerCall {
             set: number,
             vector: 1_i64.checked_shl(index as u32).unwrap_or(0),
             handler,
@@ -262,9 +174,9 @@ pub(crate) extern "C" fn PAPI_overflow(
     code: c_int,
     threshold: c_int,
     flags: c_int,
-    handler: Option<Handler>,
+    handler: Option<OverflowHandler>,
 ) -> c_int {
-    done(|| LIBRARY.with(number, |set| set.watch(code, threshold, flags, handler)))
+    done(|| SETS.with(number, |set| set.watch(code, threshold, flags, handler)))
 }
 
 #[unsafe(no_mangle)]
@@ -283,7 +195,7 @@ pub(crate) extern "C" fn PAPI_get_overflow_event_index(
         if room < 1 {
             return Err(EINVAL);
         }
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             if set.events.is_empty() {
                 return Err(EINVAL);
             }

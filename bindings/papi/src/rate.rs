@@ -3,32 +3,35 @@
 use std::cell::RefCell;
 use std::ffi::{c_float, c_int, c_longlong};
 
-use crate::code::{EINVAL, ENOCMP, ENOEVNT, Outcome, done, write};
-use crate::event_set::Set;
+use crate::boundary::call::done;
+use crate::boundary::pointer::write;
+use crate::code::{EINVAL, ENOCMP, ENOEVNT, Outcome};
+use crate::event::{lookup, native, preset};
+use crate::event_set::set::Set;
 use crate::library::LIBRARY;
-use crate::{clock, native, preset};
+use crate::machine::clock;
 
 /// The denominator of a rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rate {
+enum Denominator {
     /// Millions of events in a second of the thread.
-    ForTime,
+    ThreadTime,
     /// Events in a cycle.
-    ForCycle,
+    Cycles,
 }
 
 /// A rate that is being measured in this thread.
 struct Measured {
     set: Set,
     events: Vec<c_int>,
-    rate: Rate,
+    denominator: Denominator,
     real: f64,
     of_thread: f64,
 }
 
 /// The results of a call.
 #[derive(Default)]
-struct Told {
+struct Rates {
     real: f64,
     of_thread: f64,
     values: [c_longlong; 3],
@@ -40,13 +43,13 @@ thread_local! {
 }
 
 /// Returns what happened since the last call, or begins to measure.
-fn measure(events: &[c_int], rate: Rate) -> Outcome<Told> {
+fn measure(events: &[c_int], denominator: Denominator) -> Outcome<Rates> {
     MEASURED.with_borrow_mut(|measured| {
         if let Some(known) = measured
             && known.events == events
-            && known.rate == rate
+            && known.denominator == denominator
         {
-            return known.tell();
+            return known.rates();
         }
         if let Some(mut other) = measured.take() {
             other.set.stop()?;
@@ -60,43 +63,43 @@ fn measure(events: &[c_int], rate: Rate) -> Outcome<Told> {
         *measured = Some(Measured {
             set,
             events: events.to_vec(),
-            rate,
+            denominator,
             real,
             of_thread,
         });
-        Ok(Told::default())
+        Ok(Rates::default())
     })
 }
 
 impl Measured {
-    fn tell(&mut self) -> Outcome<Told> {
+    fn rates(&mut self) -> Outcome<Rates> {
         let (real, of_thread) = clock::seconds();
-        let mut told = Told {
+        let mut rates = Rates {
             real: real - self.real,
             of_thread: of_thread - self.of_thread,
-            ..Told::default()
+            ..Rates::default()
         };
-        for (to, value) in told.values.iter_mut().zip(self.set.values()?) {
+        for (to, value) in rates.values.iter_mut().zip(self.set.values()?) {
             *to = *value;
         }
         self.set.reset()?;
         (self.real, self.of_thread) = (real, of_thread);
-        let events = told.values[0] as f64;
-        told.rate = match self.rate {
-            Rate::ForTime => events / (told.of_thread * 1e6),
-            Rate::ForCycle => events / told.values[1] as f64,
+        let events = rates.values[0] as f64;
+        rates.rate = match self.denominator {
+            Denominator::ThreadTime => events / (rates.of_thread * 1e6),
+            Denominator::Cycles => events / rates.values[1] as f64,
         };
-        if !told.rate.is_finite() {
-            told.rate = 0.0;
+        if !rates.rate.is_finite() {
+            rates.rate = 0.0;
         }
-        Ok(told)
+        Ok(rates)
     }
 }
 
 /// Initializes the library for a program that has not.
 pub(crate) fn initialize() -> Outcome {
     if !LIBRARY.is_initialized() {
-        LIBRARY.initialize(None)?;
+        crate::initialize::initialize(None)?;
     }
     LIBRARY.require()
 }
@@ -123,14 +126,14 @@ fn for_time(
             return Err(EINVAL);
         }
         initialize()?;
-        native::query(event)?;
-        let told = measure(&[event], Rate::ForTime)?;
+        lookup::query(event)?;
+        let rates = measure(&[event], Denominator::ThreadTime)?;
         // SAFETY: not null, and the caller's to be written.
         unsafe {
-            write(real, told.real as c_float)?;
-            write(of_thread, told.of_thread as c_float)?;
-            write(events, told.values[0])?;
-            write(rate, told.rate as c_float)
+            write(real, rates.real as c_float)?;
+            write(of_thread, rates.of_thread as c_float)?;
+            write(events, rates.values[0])?;
+            write(rate, rates.rate as c_float)
         }
     })
 }
@@ -171,16 +174,16 @@ pub(crate) extern "C" fn PAPI_ipc(
             return Err(EINVAL);
         }
         initialize()?;
-        let told = measure(
+        let rates = measure(
             &[code("PAPI_TOT_INS"), code("PAPI_TOT_CYC")],
-            Rate::ForCycle,
+            Denominator::Cycles,
         )?;
         // SAFETY: not null, and the caller's to be written.
         unsafe {
-            write(real, told.real as c_float)?;
-            write(of_thread, told.of_thread as c_float)?;
-            write(instructions, told.values[0])?;
-            write(rate, told.rate as c_float)
+            write(real, rates.real as c_float)?;
+            write(of_thread, rates.of_thread as c_float)?;
+            write(instructions, rates.values[0])?;
+            write(rate, rates.rate as c_float)
         }
     })
 }
@@ -208,25 +211,25 @@ pub(crate) extern "C" fn PAPI_epc(
         } else {
             event
         };
-        native::query(first).map_err(|code| match native::is_native(first) {
+        lookup::query(first).map_err(|code| match native::is_native(first) {
             true => ENOCMP,
             false => code,
         })?;
         let mut measured = vec![first, code("PAPI_TOT_CYC"), code("PAPI_REF_CYC")];
-        measured.truncate(if native::query(measured[2]).is_ok() {
+        measured.truncate(if lookup::query(measured[2]).is_ok() {
             3
         } else {
             2
         });
-        let told = measure(&measured, Rate::ForCycle)?;
+        let rates = measure(&measured, Denominator::Cycles)?;
         // SAFETY: not null, and the caller's to be written.
         unsafe {
-            write(real, told.real as c_float)?;
-            write(of_thread, told.of_thread as c_float)?;
-            write(reference, told.values[2])?;
-            write(cycles, told.values[1])?;
-            write(events, told.values[0])?;
-            write(rate, told.rate as c_float)
+            write(real, rates.real as c_float)?;
+            write(of_thread, rates.of_thread as c_float)?;
+            write(reference, rates.values[2])?;
+            write(cycles, rates.values[1])?;
+            write(events, rates.values[0])?;
+            write(rate, rates.rate as c_float)
         }
     })
 }

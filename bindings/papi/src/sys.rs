@@ -1,12 +1,20 @@
-//! The system calls that nix has no function for. Its signals are those with names, and overflows are told by real-time
+//! The system calls that nix has no function for. Its signals are those with names, and overflows are reported by real-time
 //! signals and by those that the program asks for; its timer panics when a forked process drops it, which has none.
 
-use std::ffi::c_int;
-
-use nix::sys::signal::SigSet;
-
 #[cfg(target_os = "linux")]
-pub(crate) use self::linux::{OnSignal, Timer, is_default, owner, raise, set_handler};
+pub(crate) use self::linux::OnSignal;
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::Timer;
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::is_default;
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::owner;
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::raise;
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::set_handler;
+use nix::sys::signal::SigSet;
+use std::ffi::c_int;
 
 /// Returns true if a signal is in a set.
 pub(crate) fn contains(set: &SigSet, signal: c_int) -> bool {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::abi::AllThreads;
-use crate::code::{EINVAL, EMISC, Outcome, done, read};
+use crate::boundary::call::done;
+use crate::boundary::pointer::read;
+use crate::code::{EINVAL, EMISC, Outcome};
 use crate::component::COMPONENTS;
 use crate::library::{LIBRARY, THREAD_LEVEL, lock};
 
@@ -42,13 +44,15 @@ pub(crate) struct Threads {
     generation: AtomicUsize,
 }
 
+pub(crate) static THREADS: Threads = Threads::new();
+
 thread_local! {
     /// The calling thread, and the generation it was known in.
     static CURRENT: RefCell<Option<(usize, Arc<Thread>)>> = const { RefCell::new(None) };
 }
 
 impl Threads {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             known: Mutex::new(Vec::new()),
             id_function: AtomicUsize::new(0),
@@ -170,29 +174,29 @@ pub(crate) extern "C" fn PAPI_thread_init(function: Option<IdFunction>) -> c_int
     done(|| {
         LIBRARY.require()?;
         static INITIALIZED_IN: AtomicUsize = AtomicUsize::new(usize::MAX);
-        let generation = LIBRARY.threads.generation.load(Ordering::Relaxed);
+        let generation = THREADS.generation.load(Ordering::Relaxed);
         if INITIALIZED_IN.swap(generation, Ordering::Relaxed) == generation {
             return Ok(());
         }
         LIBRARY.add_level(THREAD_LEVEL);
-        LIBRARY.threads.name_by(function)
+        THREADS.name_by(function)
     })
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_thread_id() -> c_ulong {
     let unknown = EMISC.number() as c_ulong;
-    crate::code::call_or(unknown, || LIBRARY.threads.id().unwrap_or(unknown))
+    crate::boundary::call::call_or(unknown, || THREADS.id().unwrap_or(unknown))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_register_thread() -> c_int {
-    done(|| LIBRARY.threads.current().map(drop))
+    done(|| THREADS.current().map(drop))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_unregister_thread() -> c_int {
-    done(|| LIBRARY.threads.forget_current())
+    done(|| THREADS.forget_current())
 }
 
 #[unsafe(no_mangle)]
@@ -209,9 +213,9 @@ pub(crate) extern "C" fn PAPI_list_threads(ids: *mut c_ulong, number: *mut c_int
             data: std::ptr::null_mut(),
         };
         // SAFETY: the caller's array is as long as it says.
-        unsafe { LIBRARY.threads.gather(0, &mut all) }?;
+        unsafe { THREADS.gather(0, &mut all) }?;
         // SAFETY: not null, and the caller's to be written.
-        unsafe { crate::code::write(number, all.num) }
+        unsafe { crate::boundary::pointer::write(number, all.num) }
     })
 }
 
@@ -228,14 +232,14 @@ pub(crate) extern "C" fn PAPI_get_thr_specific(tag: c_int, pointer: *mut *mut c_
             // SAFETY: with this tag the pointer is to such a struct.
             let mut gathered = unsafe { read(all) }?;
             // SAFETY: the caller's arrays are as long as the struct says.
-            unsafe { LIBRARY.threads.gather(index, &mut gathered) }?;
+            unsafe { THREADS.gather(index, &mut gathered) }?;
             // SAFETY: as it was read.
-            return unsafe { crate::code::write(all, gathered) };
+            return unsafe { crate::boundary::pointer::write(all, gathered) };
         }
-        let thread = LIBRARY.threads.current()?;
+        let thread = THREADS.current()?;
         let stored = lock(&thread.stored)[index] as *mut c_void;
         // SAFETY: not null, and the caller's to be written.
-        unsafe { crate::code::write(pointer, stored) }
+        unsafe { crate::boundary::pointer::write(pointer, stored) }
     })
 }
 
@@ -244,7 +248,7 @@ pub(crate) extern "C" fn PAPI_set_thr_specific(tag: c_int, pointer: *mut c_void)
     done(|| {
         LIBRARY.require()?;
         let index = usize::try_from(tag).map_err(|_| EINVAL)?;
-        let thread = LIBRARY.threads.current()?;
+        let thread = THREADS.current()?;
         let mut stored = lock(&thread.stored);
         *stored.get_mut(index).ok_or(EINVAL)? = pointer as usize;
         Ok(())

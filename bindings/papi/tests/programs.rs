@@ -274,7 +274,7 @@ fn children_have_the_codes_of_papi() {
 }
 
 /// Names of libpfm4 for PMUs, of which one is that of this CPU.
-const PMU_NAMES: &str = include_str!("../src/pmu_names.rs");
+const PMU_NAMES: &str = include_str!("../src/event/pmu_names.rs");
 
 #[test]
 fn events_of_a_file_of_the_user_are_told_and_counted_as_by_papi() {

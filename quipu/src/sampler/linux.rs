@@ -7,8 +7,8 @@ use quipu_linux::sampling::{
     self, Context, CpuMode, EventAttr, Periods, Rate, Record, SampleType, SamplerSpec, Wakeup,
 };
 
-use super::{Caller, Sample, SampleRate, SamplerBuilder};
-use crate::backends::linux_backend;
+use super::{Caller, Sample, SampleRate, SamplerBuilder, native_events};
+use crate::backends::linux_with;
 
 /// Samples in a second where no rate is set.
 const USUAL_FREQUENCY: u64 = 1000;
@@ -50,7 +50,8 @@ impl Open {
         spec.sample_type
             .set(SampleType::STREAM_ID, builder.attributes.inherit);
         spec.sample_type.set(SampleType::ADDR, builder.addresses);
-        let sampler = linux_backend()?.open_sampler(&spec, &builder.target)?;
+        let sampler = linux_with(native_events(builder.machine.as_deref()))?
+            .open_sampler(&spec, &builder.target)?;
         let counters = sampler.counters().iter();
         let mut events: Vec<_> = counters.map(|c| (c.id(), c.event())).collect();
         events.sort_unstable();

@@ -53,7 +53,8 @@ fn described(backend: Arc<dyn Backend>, target: Target) -> *mut quipu_set {
         target,
         attributes: Attributes::default(),
         user_mode_fallback: false,
-        backend: Some(backend),
+        machine: None,
+        backends: Some(vec![backend]),
         is_simulated: true,
     };
     let set = Set::Described {

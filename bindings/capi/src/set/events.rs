@@ -6,7 +6,8 @@ use quipu_hal::Simultaneity;
 
 use super::{Form, quipu_set, with_open};
 use crate::boundary::{self, Versioned};
-use crate::last_error::{self, Failure, pointer, quipu_error};
+use crate::failure::{Failure, pointer};
+use crate::last_error::{self, quipu_error};
 use crate::quipu_status;
 
 /// Returns the numbers of events and readings of an open set: for each event that could be opened one

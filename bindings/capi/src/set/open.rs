@@ -7,7 +7,7 @@ use std::slice;
 use quipu::{Counts, EventCount, EventSet, MemberIndex, Part, SetEvent};
 use quipu_hal::ValueKind;
 
-use crate::last_error::{Failure, text};
+use crate::failure::{Failure, text};
 use crate::quipu_status;
 
 /// A set that counts, what it was last read into, and what C asks of its events.

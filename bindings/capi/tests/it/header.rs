@@ -6,7 +6,7 @@ use std::{env, fs};
 use cbindgen::{Builder, Config};
 
 /// The modules with something public, in the order in which a reader of the header wants them.
-const MODULES: [&str; 13] = [
+const MODULES: [&str; 15] = [
     "status",
     "last_error",
     "machine",
@@ -16,8 +16,10 @@ const MODULES: [&str; 13] = [
     "reading",
     "set/overhead",
     "sampler",
+    "cpu_info",
     "database",
     "names",
+    "cpu",
     "encoding",
     "sim",
 ];

@@ -232,11 +232,36 @@ fn numbers_that_are_none_of_an_enumeration_are_refused() {
         config.flags = 1 << 31;
         assert_eq!(quipu_set_create(&config, &mut set), QUIPU_EINVAL);
         config.flags = 0;
-        config.backend = c"no-such-backend".as_ptr();
-        assert_eq!(quipu_set_create(&config, &mut set), QUIPU_EINVAL);
-        assert!(said(error().hint).starts_with("the backends are "));
+        for names in [c"no-such-backend", c"posix,no-such-backend", c"posix,"] {
+            config.backends = names.as_ptr();
+            assert_eq!(quipu_set_create(&config, &mut set), QUIPU_EINVAL);
+            assert!(said(error().hint).starts_with("the backends are "));
+        }
     }
     assert_eq!(said(quipu_strerror(99)), "unknown status");
+}
+
+#[test]
+fn files_and_cpus_that_cannot_be_used_are_refused_before_a_set_is_made() {
+    let mut set = null_mut();
+    let mut config = init!(quipu_config);
+    let sim = simulated();
+    // SAFETY: good arguments but for their meaning.
+    unsafe {
+        config.events_file = c"/nowhere/events.toml".as_ptr();
+        assert_ne!(quipu_set_create(&config, &mut set), QUIPU_OK);
+        assert!(said(error().message).contains("/nowhere/events.toml"));
+        config.events_file = null();
+        config.cpu_model = c"no-such-cpu".as_ptr();
+        assert_eq!(quipu_set_create(&config, &mut set), QUIPU_EINVAL);
+        assert!(said(error().message).contains("no-such-cpu"));
+        // A simulated PMU has events of its own.
+        config.cpu_model = c"amd-zen4".as_ptr();
+        config.sim = sim;
+        assert_eq!(quipu_set_create(&config, &mut set), QUIPU_EINVAL);
+        assert_eq!(quipu_sim_close(sim), QUIPU_OK);
+    }
+    assert!(set.is_null());
 }
 
 #[test]

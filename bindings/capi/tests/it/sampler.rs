@@ -198,7 +198,7 @@ fn what_cannot_be_sampled_is_refused() {
     );
 
     let (mut posix, mut simulated, mut sim) = (config, config, null_mut());
-    posix.backend = c"posix".as_ptr();
+    posix.backends = c"posix".as_ptr();
     // SAFETY: null is the ready-made one.
     let made = unsafe { quipu_sim_create(std::ptr::null(), &mut sim) };
     assert_eq!(made, QUIPU_OK);

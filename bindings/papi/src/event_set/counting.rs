@@ -1,75 +1,24 @@
 //! Counting: the counters of a set, opened when its events or options change.
 
 use std::ffi::{c_int, c_longlong};
-#[cfg(target_os = "linux")]
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quipu::{
-    Count, Counts, Event, EventCount, EventSet, EventSetBuilder, GroupSpec, Part, Reading, Target,
+    Count, Counts, Event, EventCount, EventSet, EventSpec, Filter, GroupSpec, Part, Reading, Target,
 };
 
-use super::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set, cpus};
-use crate::code::{ECLOST, ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome, refused};
-use crate::component::{CPU, UNCORE};
-use crate::native::Together;
+use crate::boundary::call::refused;
+use crate::code::{ECNFLCT, EINVAL, EISRUN, ENOSUPP, ENOTRUN, Outcome};
+use crate::component::{CPU, DOM_USER, UNCORE};
+use crate::event::native::{Together, is_native, native};
+use crate::event::{preset, user_events};
+use crate::event_set::builder;
+use crate::event_set::builder::counted_here;
+use crate::event_set::counters::Counters;
+use crate::event_set::set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, RUNNING, STOPPED, Set};
 use crate::overflow;
-use crate::user_events;
-
-/// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
-/// those of CPUs, which are counted in the place of the thread.
-pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
-    let mut builder = EventSet::builder();
-    cpus::reach(&mut builder, &target);
-    builder.target(target).user_mode_fallback(true);
-    builder.cpu_fallback(cfg!(not(target_os = "linux")));
-    builder
-}
-
-/// The counters of a set, and the buffer they are read into.
-pub(super) struct Counting {
-    set: EventSet,
-    counts: Counts,
-    /// The factor from counts to values, event by event: presets with fractions count in millionths.
-    scales: Vec<f64>,
-    /// True if a thread is counted on one CPU, and values are not scaled up for the time on others.
-    on_one_cpu: bool,
-}
-
-impl Counting {
-    /// Reads the counters into values.
-    fn read(&mut self, values: &mut [c_longlong]) -> Outcome {
-        self.set
-            .read(&mut self.counts)
-            .map_err(|error| refused(&error))?;
-        let mut lost = Ok(());
-        for ((event, scale), value) in self.counts.events().zip(&self.scales).zip(values) {
-            let count = match self.on_one_cpu {
-                true => event.parts().map(|parts| {
-                    let counted = parts.map(|(_, reading)| u128::from(reading.value));
-                    Count::Exact(counted.sum())
-                }),
-                false => event.total(),
-            };
-            let count = count.map_err(|error| refused(&error))?;
-            let number = match count {
-                Count::Exact(number) | Count::Estimated(number) => number,
-                Count::Partial { value, .. } => value,
-                // What was never on a counter has no value, and 0 would look like one.
-                _ => {
-                    lost = Err(ECLOST);
-                    0
-                }
-            };
-            *value = match *scale == 1.0 {
-                true => c_longlong::try_from(number).unwrap_or(c_longlong::MAX),
-                false => (number as f64 * scale).round() as c_longlong,
-            };
-        }
-        lost
-    }
-}
 
 /// Returns true if an event, or a term of it, was never on a counter. A rate of no cycles has no value, either.
 fn was_never_on(event: &EventCount<'_>) -> bool {
@@ -84,32 +33,60 @@ fn was_never_on(event: &EventCount<'_>) -> bool {
 }
 
 impl Set {
+    /// Returns what to count for an event, with a signal if its overflows are looked for.
+    fn spec(&self, code: c_int) -> Outcome<EventSpec> {
+        let spec = self.counted(code)?;
+        Ok(self.with_signal(code, spec))
+    }
+
+    fn counted(&self, code: c_int) -> Outcome<EventSpec> {
+        if !is_native(code) {
+            let name = match user_events::by_code(code) {
+                Some(event) => &event.name,
+                None => preset::by_code(code)?.1,
+            };
+            let event = Event::Named(name.to_owned());
+            return Ok(EventSpec::new(event).with_filter(self.filter()));
+        }
+        let (spec, has_levels) = native(code, |native| (native.spec.clone(), native.has_levels))?;
+        // getrusage(2) of the BSDs has one number for all modes.
+        let in_all_modes = cfg!(not(target_os = "linux"))
+            && self.domain & DOM_USER != 0
+            && matches!(spec.event, Event::Software(_));
+        if has_levels || in_all_modes || self.component == Some(UNCORE) {
+            return Ok(spec);
+        }
+        let levels = self.filter().intersection(Filter::LEVELS);
+        let filter = spec.filter.with_levels(levels);
+        Ok(spec.with_filter(filter))
+    }
+
     /// Opens the counters of the set as it is now; a set of no events has none.
     pub(crate) fn open(&mut self) -> Outcome {
-        self.counting = None;
+        self.counters = None;
         self.open_added()
     }
 
     /// Opens the counters of the set as it is now; those of its first events may be open.
     pub(crate) fn open_added(&mut self) -> Outcome {
         self.overflow.forget_counters();
-        let before = self.counting.take();
+        let before = self.counters.take();
         self.values.resize(self.events.len(), 0);
         if self.events.is_empty() {
             return Ok(());
         }
-        self.counting = Some(self.opened(before)?);
+        self.counters = Some(self.opened(before)?);
         Ok(())
     }
 
-    fn opened(&self, before: Option<Counting>) -> Outcome<Counting> {
+    fn opened(&self, before: Option<Counters>) -> Outcome<Counters> {
         let mut specs = Vec::with_capacity(self.events.len());
         for code in &self.events {
             specs.push(self.spec(*code)?);
         }
         let together = Together::of(&self.events);
         let target = self.target();
-        // It is told from waiting for a counter that a thread is on other CPUs by never having to wait.
+        // A pinned group never waits for a counter: the time it does not run is time on other CPUs.
         let on_one_cpu = matches!(target, Target::ThreadOnCpu { .. });
         let mut builder = counted_here(target);
         for own in self
@@ -162,7 +139,7 @@ impl Set {
             .iter()
             .map(|event| event.info().map_or(1.0, |info| info.scale));
         let scales: Vec<f64> = scales.collect();
-        Ok(Counting {
+        Ok(Counters {
             set,
             counts,
             scales,
@@ -170,10 +147,10 @@ impl Set {
         })
     }
 
-    /// Returns the overflows of an event, if the kernel tells of them.
+    /// Returns the overflows of an event, if the kernel reports them.
     #[cfg(target_os = "linux")]
     pub(crate) fn overflows(&self, index: usize) -> Option<Arc<dyn quipu::Overflows>> {
-        self.counting.as_ref()?.set.overflows(index)
+        self.counters.as_ref()?.set.overflows(index)
     }
 
     /// Starts counting from zero; the set has this number.
@@ -186,17 +163,17 @@ impl Set {
         if self.events.is_empty() {
             return Err(EINVAL);
         }
-        if self.counting.is_none() {
+        if self.counters.is_none() {
             self.open()?;
         }
         overflow::arm(self, number)?;
-        let Some(counting) = &mut self.counting else {
+        let Some(counters) = &mut self.counters else {
             return Err(EINVAL);
         };
-        counting
+        counters
             .set
             .reset()
-            .and_then(|()| counting.set.enable())
+            .and_then(|()| counters.set.enable())
             .map_err(|error| {
                 self.overflow.disarm();
                 refused(&error)
@@ -225,9 +202,9 @@ impl Set {
         if !self.is_running() {
             return Err(ENOTRUN);
         }
-        let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
-        counting.set.disable().map_err(|error| refused(&error))?;
-        let read = counting.read(&mut self.values);
+        let counters = self.counters.as_mut().ok_or(ENOTRUN)?;
+        counters.set.disable().map_err(|error| refused(&error))?;
+        let read = counters.read(&mut self.values);
         self.state = (self.state & !RUNNING) | STOPPED;
         self.mark_master(false);
         read
@@ -237,8 +214,8 @@ impl Set {
     pub(crate) fn values(&mut self) -> Outcome<&[c_longlong]> {
         self.component()?;
         if self.is_running() {
-            let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
-            counting.read(&mut self.values)?;
+            let counters = self.counters.as_mut().ok_or(ENOTRUN)?;
+            counters.read(&mut self.values)?;
         }
         Ok(&self.values)
     }
@@ -263,8 +240,8 @@ impl Set {
     pub(crate) fn reset(&mut self) -> Outcome {
         self.component()?;
         if self.is_running() {
-            let counting = self.counting.as_mut().ok_or(ENOTRUN)?;
-            counting.set.reset().map_err(|error| refused(&error))?;
+            let counters = self.counters.as_mut().ok_or(ENOTRUN)?;
+            counters.set.reset().map_err(|error| refused(&error))?;
         }
         self.values.fill(0);
         Ok(())
@@ -285,10 +262,10 @@ impl Set {
             return Ok(());
         }
         let target = self.target();
-        if cfg!(not(target_os = "linux")) && cpus::are_counted(&target) {
-            return cpus::check(&target);
+        if cfg!(not(target_os = "linux")) && builder::are_counted(&target) {
+            return builder::check(&target);
         }
-        let clock = quipu::EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
+        let clock = EventSpec::new(quipu::Software::TaskClock).with_filter(self.filter());
         let mut builder = counted_here(target);
         builder.inherit(self.inherit != 0);
         builder.events(clock).map_err(|error| refused(&error))?;
@@ -299,7 +276,7 @@ impl Set {
         }
     }
 
-    /// Changes options, and opens the counters anew; where they cannot be, the options are as before.
+    /// Changes options, and opens the counters again; where they cannot be, the options are as before.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Outcome {
         let before = (
             self.domain,
@@ -327,95 +304,5 @@ impl Set {
             return Err(code);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use quipu_hal::{
-        Backend, Capabilities, EventInfo, Group, ReadBuf, Reading, Result, Simultaneity, Target,
-    };
-
-    use super::*;
-
-    /// Counts 7 of the first member in the whole time, 5 of the second in half of it, and was never able to count others.
-    struct Busy(Capabilities);
-
-    struct Turns(Vec<EventInfo>);
-
-    impl Backend for Busy {
-        fn name(&self) -> &'static str {
-            "busy"
-        }
-
-        fn capabilities(&self) -> &Capabilities {
-            &self.0
-        }
-
-        fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
-            let info = |_| EventInfo::counter("event");
-            Ok(Box::new(Turns(spec.members.iter().map(info).collect())))
-        }
-    }
-
-    impl Group for Turns {
-        fn members(&self) -> &[EventInfo] {
-            &self.0
-        }
-
-        fn simultaneity(&self) -> Simultaneity {
-            Simultaneity::Sequential
-        }
-
-        fn enable(&mut self) -> Result<()> {
-            Ok(())
-        }
-
-        fn disable(&mut self) -> Result<()> {
-            Ok(())
-        }
-
-        fn reset(&mut self) -> Result<()> {
-            Ok(())
-        }
-
-        fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-            let readings = [
-                Reading::new(7, 100, 100),
-                Reading::new(5, 100, 50),
-                Reading::new(0, 100, 0),
-            ];
-            for (to, reading) in out[0].iter_mut().zip(readings) {
-                *to = reading;
-            }
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn an_event_that_was_never_counted_is_lost_and_the_others_have_their_values() {
-        let values_of = |events: usize| {
-            let backend: Arc<dyn Backend> = Arc::new(Busy(Capabilities::none()));
-            let event = quipu::Software::PageFaults;
-            let mut builder = EventSet::builder();
-            let group = GroupSpec::new(std::iter::repeat_n(event, events));
-            let set = builder
-                .backends([backend])
-                .events(group)
-                .and_then(|builder| builder.open())
-                .expect("it opens everything");
-            let mut counting = Counting {
-                counts: set.counts(),
-                scales: vec![1.0; events],
-                on_one_cpu: false,
-                set,
-            };
-            let mut values = vec![-1; events];
-            (counting.read(&mut values), values)
-        };
-        assert_eq!(values_of(2), (Ok(()), vec![7, 10]));
-        assert_eq!(values_of(3), (Err(ECLOST), vec![7, 10, 0]));
     }
 }

@@ -2,11 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_longlong};
 
-use super::Set;
-use crate::code::{EINVAL, EISRUN, Outcome, call, caller_text, done, is_handling, read, write};
+use crate::boundary::call::{call, done};
+use crate::boundary::inside::is_handling;
+use crate::boundary::pointer::{caller_text, read, write};
+use crate::code::{EINVAL, EISRUN, Outcome};
 use crate::component::valid;
+use crate::event::lookup::any_code_of;
+use crate::event_set::set::Set;
+use crate::event_set::sets::SETS;
 use crate::library::LIBRARY;
-use crate::native::any_code_of;
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
@@ -21,7 +25,7 @@ pub(crate) extern "C" fn PAPI_create_eventset(number: *mut c_int) -> c_int {
         }
         let set = Set::for_this_thread()?;
         // SAFETY: as it was read.
-        unsafe { write(number, LIBRARY.sets.insert(set)?) }
+        unsafe { write(number, SETS.insert(set)?) }
     })
 }
 
@@ -30,14 +34,14 @@ pub(crate) extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
     done(|| {
         // SAFETY: null, or the caller's number.
         let at = unsafe { read(number) }?;
-        LIBRARY.with(at, |set| {
+        SETS.with(at, |set| {
             set.require_stopped()?;
             match set.events.is_empty() {
                 true => Ok(()),
                 false => Err(EINVAL),
             }
         })?;
-        LIBRARY.sets.remove(at);
+        SETS.remove(at);
         // SAFETY: as it was read.
         unsafe { write(number, crate::abi::NULL) }
     })
@@ -46,7 +50,7 @@ pub(crate) extern "C" fn PAPI_destroy_eventset(number: *mut c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_assign_eventset_component(number: c_int, component: c_int) -> c_int {
     done(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             let component = valid(component)?;
             if set.component.is_some() {
                 return Err(EINVAL);
@@ -60,7 +64,7 @@ pub(crate) extern "C" fn PAPI_assign_eventset_component(number: c_int, component
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
     call(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             set.component().map(|component| component as c_int)
         })
     })
@@ -68,12 +72,12 @@ pub(crate) extern "C" fn PAPI_get_eventset_component(number: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_add_event(number: c_int, code: c_int) -> c_int {
-    done(|| LIBRARY.with(number, |set| set.add(code)))
+    done(|| SETS.with(number, |set| set.add(code)))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_remove_event(number: c_int, code: c_int) -> c_int {
-    done(|| LIBRARY.with(number, |set| set.remove(code)))
+    done(|| SETS.with(number, |set| set.remove(code)))
 }
 
 #[unsafe(no_mangle)]
@@ -83,7 +87,7 @@ pub(crate) extern "C" fn PAPI_add_named_event(number: c_int, name: *const c_char
         let name = unsafe { caller_text(name) }?;
         LIBRARY.require()?;
         let code = any_code_of(&name)?;
-        LIBRARY.with(number, |set| set.add(code))
+        SETS.with(number, |set| set.add(code))
     })
 }
 
@@ -94,7 +98,7 @@ pub(crate) extern "C" fn PAPI_remove_named_event(number: c_int, name: *const c_c
         let name = unsafe { caller_text(name) }?;
         LIBRARY.require()?;
         let code = any_code_of(&name)?;
-        LIBRARY.with(number, |set| set.remove(code))
+        SETS.with(number, |set| set.remove(code))
     })
 }
 
@@ -131,7 +135,7 @@ pub(crate) extern "C" fn PAPI_add_events(
     call(|| {
         // SAFETY: the caller's array is as long as it says.
         let codes = unsafe { codes(events, length) }?;
-        LIBRARY.with(number, |set| how_many(set.add_all(codes)))
+        SETS.with(number, |set| how_many(set.add_all(codes)))
     })
 }
 
@@ -144,18 +148,18 @@ pub(crate) extern "C" fn PAPI_remove_events(
     call(|| {
         // SAFETY: the caller's array is as long as it says.
         let codes = unsafe { codes(events, length) }?;
-        LIBRARY.with(number, |set| how_many(set.remove_all(codes)))
+        SETS.with(number, |set| how_many(set.remove_all(codes)))
     })
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_cleanup_eventset(number: c_int) -> c_int {
-    done(|| LIBRARY.with(number, Set::clean_up))
+    done(|| SETS.with(number, Set::clean_up))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_num_events(number: c_int) -> c_int {
-    call(|| LIBRARY.with(number, |set| Ok(set.events.len() as c_int)))
+    call(|| SETS.with(number, |set| Ok(set.events.len() as c_int)))
 }
 
 #[unsafe(no_mangle)]
@@ -170,7 +174,7 @@ pub(crate) extern "C" fn PAPI_list_events(
         if room < 0 || (events.is_null() && room > 0) {
             return Err(EINVAL);
         }
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             let mut written = set.events.len();
             if !events.is_null() && room > 0 {
                 written = written.min(room as usize);
@@ -185,13 +189,13 @@ pub(crate) extern "C" fn PAPI_list_events(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_start(number: c_int) -> c_int {
-    done(|| LIBRARY.with(number, |set| set.start(number)))
+    done(|| SETS.with(number, |set| set.start(number)))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_stop(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             set.overflow.disarm();
             let stopped = set.stop();
             if !values.is_null() && !set.is_running() {
@@ -220,7 +224,7 @@ unsafe fn read_into(set: &mut Set, values: *mut c_longlong) -> Outcome {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_read(number: c_int, values: *mut c_longlong) -> c_int {
     // SAFETY: the caller's array has an element for each event of the set.
-    done(|| LIBRARY.with(number, |set| unsafe { read_into(set, values) }))
+    done(|| SETS.with(number, |set| unsafe { read_into(set, values) }))
 }
 
 #[unsafe(no_mangle)]
@@ -230,11 +234,11 @@ pub(crate) extern "C" fn PAPI_read_ts(
     cycles: *mut c_longlong,
 ) -> c_int {
     done(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             // SAFETY: the caller's array has an element for each event of the set.
             unsafe { read_into(set, values) }?;
             // SAFETY: null, or the caller's to be written.
-            unsafe { write(cycles, crate::clock::real_cycles()) }
+            unsafe { write(cycles, crate::machine::clock::real_cycles()) }
         })
     })
 }
@@ -242,7 +246,7 @@ pub(crate) extern "C" fn PAPI_read_ts(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             set.component()?;
             if values.is_null() {
                 return Err(EINVAL);
@@ -259,13 +263,13 @@ pub(crate) extern "C" fn PAPI_accum(number: c_int, values: *mut c_longlong) -> c
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_reset(number: c_int) -> c_int {
-    done(|| LIBRARY.with(number, Set::reset))
+    done(|| SETS.with(number, Set::reset))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_write(number: c_int, values: *mut c_longlong) -> c_int {
     done(|| {
-        LIBRARY.with(number, |set| {
+        SETS.with(number, |set| {
             set.component()?;
             match values.is_null() {
                 true => Err(EINVAL),
@@ -281,7 +285,7 @@ pub(crate) extern "C" fn PAPI_state(number: c_int, state: *mut c_int) -> c_int {
         if state.is_null() {
             return Err(EINVAL);
         }
-        let now = LIBRARY.with(number, |set| Ok(set.state))?;
+        let now = SETS.with(number, |set| Ok(set.state))?;
         // SAFETY: not null, and the caller's to be written.
         unsafe { write(state, now) }
     })

@@ -7,18 +7,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::{Counted, Region, Regions, THREADS, events};
+use super::regions::{REGIONS, Region, RegionEvent, Regions, events};
 use crate::component;
-use crate::hardware::{info, max_mhz};
 use crate::library::lock;
+use crate::machine::hardware::{info, max_mhz};
 
-/// Writes the report when the process ends; there is nobody to tell where that fails.
+/// Writes the report when the process ends; a failure cannot be reported.
 pub(super) extern "C" fn at_exit() {
     let written = std::panic::catch_unwind(|| {
         let Ok(events) = events() else {
             return;
         };
-        let threads = lock(&THREADS);
+        let threads = lock(&REGIONS);
         let threads: Vec<_> = threads.iter().map(|regions| lock(regions)).collect();
         if threads.iter().all(|regions| regions.all.is_empty()) {
             return;
@@ -86,7 +86,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-fn json(events: &[Counted], threads: &[&Regions]) -> String {
+fn json(events: &[RegionEvent], threads: &[&Regions]) -> String {
     let definitions: Vec<String> = events.iter().map(definition).collect();
     let threads: Vec<String> = threads
         .iter()
@@ -119,7 +119,7 @@ fn json(events: &[Counted], threads: &[&Regions]) -> String {
     )
 }
 
-fn definition(event: &Counted) -> String {
+fn definition(event: &RegionEvent) -> String {
     let kind = if event.is_instant { "instant" } else { "delta" };
     format!(
         "    {}: {{\n      \"component\": {},\n      \"type\": \"{kind}\"\n    }}",
@@ -128,7 +128,7 @@ fn definition(event: &Counted) -> String {
     )
 }
 
-fn region(events: &[Counted], region: &Region) -> String {
+fn region(events: &[RegionEvent], region: &Region) -> String {
     let names = ["cycles", "real_time_nsec"].into_iter();
     let names = names.chain(events.iter().map(|event| &*event.name));
     let values = names.enumerate().map(|(at, name)| {

@@ -3,17 +3,21 @@
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{
-    ATTACH, CLOCKRATE, COMPONENTINFO, CPU_ATTACH, DEBUG, DEF_ITIMER, DEF_ITIMER_NS, DEF_MPX_NS,
-    DEFDOM, DEFGRN, DETACH, DOMAIN, EXEINFO, GRANUL, HWINFO, INHERIT, ITIMER, LIB_VERSION,
-    MAX_CPUS, MAX_HWCTRS, MAX_MPX_CTRS, MULTIPLEX, PRELOAD, SHLIBINFO,
-};
 use crate::abi::{DebugOption, ItimerOption, PapiOption, PreloadInfo};
-use crate::code::{DEBUG_HANDLER, DEBUG_LEVEL, ECMP, EINVAL, OK, Outcome, put, read, write};
-use crate::component::{self, CPU, DEFAULTS};
-use crate::event_set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Set};
-use crate::library::LIBRARY;
-use crate::{executable, hardware};
+use crate::boundary::call::{DEBUG_HANDLER, DEBUG_LEVEL};
+use crate::boundary::pointer::{put, read, write};
+use crate::code::{ECMP, EINVAL, OK, Outcome};
+use crate::component;
+use crate::component::{CPU, DEFAULTS};
+use crate::event_set::set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Set};
+use crate::event_set::sets::SETS;
+use crate::library::{ITIMER, LIBRARY};
+use crate::machine::{executable, hardware};
+use crate::option::number::{
+    ATTACH, CLOCKRATE, COMPONENTINFO, CPU_ATTACH, DEBUG, DEF_ITIMER, DEF_ITIMER_NS, DEF_MPX_NS,
+    DEFDOM, DEFGRN, DETACH, DOMAIN, EXEINFO, GRANUL, HWINFO, INHERIT, LIB_VERSION, MAX_CPUS,
+    MAX_HWCTRS, MAX_MPX_CTRS, MULTIPLEX, PRELOAD, SHLIBINFO,
+};
 
 /// Gets an option: writes it, or returns it.
 ///
@@ -92,7 +96,7 @@ unsafe fn of_set(option: c_int, pointer: *mut PapiOption) -> Outcome<c_int> {
         _ => unsafe { read(&raw const (*pointer).attach.eventset) }?,
     };
     let is = |set: &Set, state: c_int| c_int::from(set.state & state != 0);
-    LIBRARY.with(number, |set| {
+    SETS.with(number, |set| {
         // SAFETY: the caller's promise.
         unsafe {
             match option {
@@ -142,7 +146,7 @@ pub(super) unsafe fn of_component(
 ) -> Outcome<c_int> {
     let component = component::valid(index).map_err(|_| ECMP)?;
     match option {
-        MAX_HWCTRS => return Ok(component::counters(component)),
+        MAX_HWCTRS => return Ok(component::info::counters(component)),
         MAX_MPX_CTRS => return Ok(component::multiplexed(component)),
         DEFDOM => return Ok(DEFAULTS[component].domain.load(Relaxed)),
         DEFGRN => return Ok(DEFAULTS[component].granularity.load(Relaxed)),
@@ -158,7 +162,10 @@ pub(super) unsafe fn of_component(
                 &raw mut (*pointer).shlib_info,
                 executable::shared_libraries(),
             )?,
-            COMPONENTINFO => write(&raw mut (*pointer).cmp_info, component::info(component))?,
+            COMPONENTINFO => write(
+                &raw mut (*pointer).cmp_info,
+                component::info::info(component),
+            )?,
             _ => return Err(EINVAL),
         }
     }

@@ -3,15 +3,18 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{
-    ATTACH, CPU_ATTACH, DATA_ADDRESS, DEBUG, DEF_ITIMER, DEF_ITIMER_NS, DEF_MPX_NS, DEFDOM, DEFGRN,
-    DETACH, DOMAIN, GRANUL, INHERIT, INSTR_ADDRESS, ITIMER, MULTIPLEX, USER_EVENTS_FILE,
-};
 use crate::abi::PapiOption;
-use crate::code::{DEBUG_HANDLER, DEBUG_LEVEL, ECMP, EINVAL, EINVAL_DOM, ENOSUPP, Outcome, read};
+use crate::boundary::call::{DEBUG_HANDLER, DEBUG_LEVEL};
+use crate::boundary::pointer::read;
+use crate::code::{ECMP, EINVAL, EINVAL_DOM, ENOSUPP, Outcome};
 use crate::component::{DEFAULTS, DOM_ALL, GRN_SYS, GRN_THR, domains, granularities, valid};
-use crate::event_set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Multiplexing, Set};
-use crate::library::LIBRARY;
+use crate::event_set::set::{ATTACHED, CPU_ATTACHED, MULTIPLEXING, Multiplexing, Set};
+use crate::event_set::sets::SETS;
+use crate::library::{ITIMER, LIBRARY};
+use crate::option::number::{
+    ATTACH, CPU_ATTACH, DATA_ADDRESS, DEBUG, DEF_ITIMER, DEF_ITIMER_NS, DEF_MPX_NS, DEFDOM, DEFGRN,
+    DETACH, DOMAIN, GRANUL, INHERIT, INSTR_ADDRESS, MULTIPLEX, USER_EVENTS_FILE,
+};
 
 const GRN_MAX: c_int = 0x10;
 
@@ -36,7 +39,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
     match option {
         DETACH => {
             let attach = member!(attach);
-            LIBRARY.with(attach.eventset, |set| {
+            SETS.with(attach.eventset, |set| {
                 changeable(set, CPU_ATTACHED)?;
                 if set.state & ATTACHED == 0 {
                     return Err(EINVAL);
@@ -49,7 +52,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         }
         ATTACH => {
             let attach = member!(attach);
-            LIBRARY.with(attach.eventset, |set| {
+            SETS.with(attach.eventset, |set| {
                 set.component()?;
                 set.require_stopped()?;
                 if set.state & ATTACHED != 0 {
@@ -64,7 +67,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         }
         CPU_ATTACH => {
             let cpu = member!(cpu);
-            LIBRARY.with(cpu.eventset, |set| {
+            SETS.with(cpu.eventset, |set| {
                 set.component()?;
                 if set.state & ATTACHED != 0 {
                     return Err(EINVAL);
@@ -97,7 +100,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         }
         MULTIPLEX => {
             let multiplex = member!(multiplex);
-            LIBRARY.with(multiplex.eventset, |set| {
+            SETS.with(multiplex.eventset, |set| {
                 set.component()?;
                 set.require_stopped()?;
                 if set.state & MULTIPLEXING != 0 || multiplex.ns < 0 {
@@ -132,7 +135,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         DOMAIN => {
             let domain = member!(scope);
             check_range(domain.scope, DOM_ALL, EINVAL_DOM)?;
-            LIBRARY.with(domain.eventset, |set| {
+            SETS.with(domain.eventset, |set| {
                 let component = set.component()?;
                 let domain = domain_of(component, domain.scope).ok_or(EINVAL_DOM)?;
                 set.require_stopped()?;
@@ -152,7 +155,7 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         GRANUL => {
             let granularity = member!(scope);
             check_range(granularity.scope, GRN_MAX, EINVAL)?;
-            LIBRARY.with(granularity.eventset, |set| {
+            SETS.with(granularity.eventset, |set| {
                 one_granularity(set.component()?, granularity.scope)?;
                 set.require_stopped()?;
                 match granularity.scope {
@@ -163,14 +166,14 @@ pub(super) unsafe fn set(option: c_int, pointer: *mut PapiOption) -> Outcome {
         }
         INHERIT => {
             let inherit = member!(inherit);
-            LIBRARY.with(inherit.eventset, |set| {
+            SETS.with(inherit.eventset, |set| {
                 changeable(set, CPU_ATTACHED)?;
                 set.change(|set| set.inherit = inherit.inherit)
             })
         }
         DATA_ADDRESS | INSTR_ADDRESS => {
             let range = member!(addr);
-            LIBRARY.with(range.eventset, |set| {
+            SETS.with(range.eventset, |set| {
                 set.component()?;
                 set.require_stopped()
             })?;
@@ -191,7 +194,7 @@ fn changeable(set: &Set, state: c_int) -> Outcome {
     set.require_stopped()
 }
 
-fn check_range(value: c_int, most: c_int, code: crate::code::Code) -> Outcome {
+fn check_range(value: c_int, most: c_int, code: crate::code::ErrorCode) -> Outcome {
     match (1..=most).contains(&value) {
         true => Ok(()),
         false => Err(code),

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use nix::errno::Errno;
 
-use super::signal;
+use crate::boundary::inside::overflow_signal;
 use crate::code::{ESYS, Outcome};
-use crate::option::ITIMER;
+use crate::library::ITIMER;
 use crate::sys::{OnSignal, set_handler};
 
 /// Installs the handler of a signal. While it runs, no other handler of overflows is called on its thread.
 pub(super) fn install(signal: c_int, handler: OnSignal) -> Outcome {
     let timer = ITIMER[1].load(Ordering::Relaxed);
-    let blocked = [signal::number(), libc::SIGIO, timer];
+    let blocked = [overflow_signal(), libc::SIGIO, timer];
     set_handler(signal, handler, &blocked).map_err(|_| ESYS)
 }
 

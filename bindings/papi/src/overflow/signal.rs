@@ -1,4 +1,4 @@
-//! Overflows that the kernel tells of with a signal, and the handler of that.
+//! Overflows that the kernel reports with a signal, and the handler of that.
 
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -7,37 +7,33 @@ use std::sync::{Arc, Mutex};
 use nix::unistd::gettid;
 use quipu::Overflows;
 
-use super::Handler;
-use super::handling::{install, keeping_errno};
-use crate::code::{ENOMEM, Outcome, defer, handling};
+use crate::abi::OverflowHandler;
+use crate::boundary::inside::{defer, handling, overflow_signal};
+use crate::code::{ENOMEM, Outcome};
 use crate::library::lock;
-use crate::profile::Profiled;
-use crate::sys::{is_default, owner, raise};
-
-/// Returns the signal of overflows, PAPI's.
-pub(crate) fn number() -> c_int {
-    libc::SIGRTMIN() + 2
-}
+use crate::overflow::handling::{install, keeping_errno};
+use crate::profile::buckets::Profiled;
+use crate::sys::{is_default, owner};
 
 /// An event whose overflows are handled.
 struct Listener {
     overflows: Arc<dyn Overflows>,
-    call: Call,
+    call: HandlerCall,
 }
 
 /// The calls that an overflow makes.
-pub(super) struct Call {
+pub(super) struct HandlerCall {
     pub(super) set: c_int,
     pub(super) vector: c_longlong,
-    pub(super) handler: Handler,
+    pub(super) handler: OverflowHandler,
     /// The profile and its flags, which is counted up in place of the call.
     pub(super) profile: Option<(Arc<Profiled>, c_int)>,
 }
 
-/// A place for a listener, which handlers find by the descriptor. Its lock is held for moments only, and never while the
+/// A slot for a listener, which handlers find by the descriptor. Its lock is held for moments only, and never while the
 /// program's handler runs.
-struct Place {
-    /// The descriptor that signals name; -1 where the place is vacant.
+struct ListenerSlot {
+    /// The descriptor that signals name; -1 where the slot is vacant.
     descriptor: AtomicI32,
     /// The thread that handles what came while it was inside of the library; else 0.
     deferred_by: AtomicI32,
@@ -47,8 +43,8 @@ struct Place {
 }
 
 /// As many events may overflow at a time.
-static PLACES: [Place; 1024] = [const {
-    Place {
+static SLOTS: [ListenerSlot; 1024] = [const {
+    ListenerSlot {
         descriptor: AtomicI32::new(-1),
         deferred_by: AtomicI32::new(0),
         runs: AtomicBool::new(false),
@@ -57,28 +53,28 @@ static PLACES: [Place; 1024] = [const {
 }; 1024];
 
 /// An event that is listened to until this is dropped.
-pub(super) struct Listening(&'static Place);
+pub(crate) struct Listening(&'static ListenerSlot);
 
 impl Listening {
     /// Listens to an event from now on; the counter does not run yet.
-    pub(super) fn start(overflows: Arc<dyn Overflows>, call: Call) -> Outcome<Self> {
+    pub(super) fn start(overflows: Arc<dyn Overflows>, call: HandlerCall) -> Outcome<Self> {
         overflows
             .restart()
-            .map_err(|error| crate::code::refused(&error))?;
-        for place in &PLACES {
-            let mut listener = lock(&place.listener);
+            .map_err(|error| crate::boundary::call::refused(&error))?;
+        for slot in &SLOTS {
+            let mut listener = lock(&slot.listener);
             if listener.is_none() {
-                place.runs.store(true, Ordering::Relaxed);
+                slot.runs.store(true, Ordering::Relaxed);
                 let descriptor = overflows.descriptor();
-                place.descriptor.store(descriptor, Ordering::Relaxed);
+                slot.descriptor.store(descriptor, Ordering::Relaxed);
                 *listener = Some(Listener { overflows, call });
-                return Ok(Self(place));
+                return Ok(Self(slot));
             }
         }
         Err(ENOMEM)
     }
 
-    /// Leaves the counter stopped from now on. What it has told of is still handled.
+    /// Leaves the counter stopped from now on. What it has reported is still handled.
     pub(super) fn stop(&self) {
         let _listener = lock(&self.0.listener);
         self.0.runs.store(false, Ordering::Relaxed);
@@ -102,15 +98,7 @@ pub(super) fn install_handler() -> Outcome {
     if is_default(libc::SIGIO) {
         install(libc::SIGIO, on_plain_signal)?;
     }
-    install(number(), on_signal)
-}
-
-/// Sends the signal that came while the thread was inside of the library once more, to be handled outside.
-pub(crate) fn again() {
-    // Handlers of both signals are installed, as one came before. Where too many are pending, only the plain one is sent.
-    if raise(number()).is_err() {
-        let _ = raise(libc::SIGIO);
-    }
+    install(overflow_signal(), on_signal)
 }
 
 /// Handles overflows. It allocates nothing and waits for no lock; while the thread is inside of the library, it is put off.
@@ -119,26 +107,26 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
         // SAFETY: the kernel gave it to the handler.
         let code = unsafe { (*info).si_code };
         if code == libc::SI_TKILL && !defer() {
-            let own = PLACES.iter().filter(|place| place.take_deferred());
-            own.for_each(|place| handle(place, signal, context));
+            let own = SLOTS.iter().filter(|slot| slot.take_deferred());
+            own.for_each(|slot| handle(slot, signal, context));
         }
         if code <= 0 {
             return;
         }
         // SAFETY: signals of descriptors have one.
         let descriptor = unsafe { descriptor(info) };
-        let is_of = |place: &&Place| place.descriptor.load(Ordering::Relaxed) == descriptor;
-        if let Some(place) = PLACES.iter().find(is_of) {
-            place.told(signal, context);
+        let is_of = |slot: &&ListenerSlot| slot.descriptor.load(Ordering::Relaxed) == descriptor;
+        if let Some(slot) = SLOTS.iter().find(is_of) {
+            slot.on_overflow(signal, context);
         }
     });
 }
 
-/// Looks at all counters that tell this thread, as the signal names none.
+/// Looks at all counters that signal this thread, as the signal names none.
 extern "C" fn on_plain_signal(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     keeping_errno(|| {
-        let own = PLACES.iter().filter(|place| place.tells_this_thread());
-        own.for_each(|place| place.told(signal, context));
+        let own = SLOTS.iter().filter(|slot| slot.signals_this_thread());
+        own.for_each(|slot| slot.on_overflow(signal, context));
     });
 }
 
@@ -162,20 +150,20 @@ unsafe fn descriptor(info: *const libc::siginfo_t) -> c_int {
     unsafe { (*info.cast::<OfDescriptor>()).descriptor }
 }
 
-/// Makes the calls for the overflows of a place, and starts its counter again. The program's handler may never return, and
+/// Makes the calls for the overflows of a slot, and starts its counter again. The program's handler may never return, and
 /// nothing is held while it runs.
-fn handle(place: &Place, signal: c_int, context: *mut c_void) {
+fn handle(slot: &ListenerSlot, signal: c_int, context: *mut c_void) {
     // Of several signals, the first one's handling may have taken all that there was, and has started the counter again.
-    let mut taken = place.take(None);
+    let mut taken = slot.take(None);
     let listener = taken.as_ref().map(|taken| taken.listener);
     while let Some(Taken { call, address, .. }) = taken {
         if let Some((set, vector, handler)) = call {
             handling(signal, || handler(set, address, vector, context));
         }
-        taken = place.take(listener);
+        taken = slot.take(listener);
     }
     if let Some(listener) = listener {
-        place.resume(listener);
+        slot.resume(listener);
     }
 }
 
@@ -185,12 +173,12 @@ struct Taken {
     listener: usize,
     address: *mut c_void,
     /// The set, the event as a bit, and the handler to be called, unless a profile was counted up.
-    call: Option<(c_int, c_longlong, Handler)>,
+    call: Option<(c_int, c_longlong, OverflowHandler)>,
 }
 
-impl Place {
-    /// Handles what the kernel told of this place, or puts it off.
-    fn told(&self, signal: c_int, context: *mut c_void) {
+impl ListenerSlot {
+    /// Handles the overflows of this slot, or puts them off.
+    fn on_overflow(&self, signal: c_int, context: *mut c_void) {
         match defer() {
             true => self.deferred_by.store(tid(), Ordering::Relaxed),
             false => handle(self, signal, context),
@@ -205,8 +193,8 @@ impl Place {
             .is_ok()
     }
 
-    /// Returns true if the kernel tells the calling thread of this place's overflows (fcntl(2), `F_GETOWN_EX`).
-    fn tells_this_thread(&self) -> bool {
+    /// Returns true if the calling thread gets the signals of this slot's overflows (fcntl(2), `F_GETOWN_EX`).
+    fn signals_this_thread(&self) -> bool {
         let descriptor = self.descriptor.load(Ordering::Relaxed);
         descriptor >= 0 && owner(descriptor) == Some(tid())
     }

@@ -3,13 +3,17 @@
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::atomic::Ordering;
 
-use nix::sys::time::{TimeSpec, TimeValLike as _};
+use nix::sys::time::TimeSpec;
+use nix::sys::time::TimeValLike as _;
 
-use super::Handler;
-use super::handling::{install, keeping_errno};
-use crate::code::{ESYS, Outcome, handling, is_inside};
-use crate::library::LIBRARY;
-use crate::option::ITIMER;
+use crate::abi::OverflowHandler;
+use crate::boundary::inside::{handling, is_inside};
+use crate::code::{ESYS, Outcome};
+use crate::event_set::set::Set;
+use crate::event_set::sets::SETS;
+use crate::library::ITIMER;
+use crate::overflow::handling::{install, keeping_errno};
+use crate::overflow::watched::Watched;
 use crate::sys::Timer;
 
 /// Starts a timer of the calling thread's CPU time for an event set.
@@ -66,8 +70,8 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
 }
 
 /// Returns the handler and the events that passed their thresholds, as bits; profiles are counted up here.
-fn look(number: c_int, address: usize) -> Option<(Handler, c_longlong)> {
-    let mut place = LIBRARY.sets.now(number)?;
+fn look(number: c_int, address: usize) -> Option<(OverflowHandler, c_longlong)> {
+    let mut place = SETS.now(number)?;
     let set = place.as_mut()?;
     if !set.is_running() || set.values().is_err() {
         return None;
@@ -81,4 +85,42 @@ fn look(number: c_int, address: usize) -> Option<(Handler, c_longlong)> {
         }
     }
     Some((set.overflow.handler?, vector))
+}
+
+/// An event that passed its threshold, by its position in the set, and by how much.
+struct Passed {
+    index: usize,
+    code: c_int,
+    excess: c_longlong,
+}
+
+impl Set {
+    /// Returns the events that passed their thresholds since the last look, one after the other.
+    fn next_passed(&mut self, from: usize) -> Option<(usize, Passed)> {
+        for at in from..self.overflow.watched.len() {
+            let Watched {
+                code,
+                threshold,
+                deadline,
+            } = self.overflow.watched[at];
+            let Some(index) = self.index(code) else {
+                continue;
+            };
+            let value = self.last_values().get(index).copied().unwrap_or(0);
+            if value >= deadline {
+                let excess = value - deadline;
+                let next = deadline + threshold * (excess / threshold + 1);
+                self.overflow.watched[at].deadline = next;
+                return Some((
+                    at + 1,
+                    Passed {
+                        index,
+                        code,
+                        excess,
+                    },
+                ));
+            }
+        }
+        None
+    }
 }

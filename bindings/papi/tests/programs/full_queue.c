@@ -36,19 +36,22 @@ int main(void)
     CHECK(PAPI_add_named_event(set, "perf::PAGE-FAULTS:u=1"), PAPI_OK);
     int faults = code_of("perf::PAGE-FAULTS:u=1");
     CHECK(PAPI_overflow(set, faults, 1, 0, handler), PAPI_OK);
-    long long told = count(set, 100);
-    CHECK(calls, told);
+    long long reported = count(set, 100);
+    CHECK(calls, reported);
     CHECK(setrlimit(RLIMIT_SIGPENDING, &none), 0);
-    told = count(set, 100);
-    CHECK(calls, told);
+    reported = count(set, 100);
+    CHECK(calls, reported);
 
-    /* A page is missing first inside of the library: the handler is called when it returns. */
-    long long *value = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    calls = 0;
-    CHECK(PAPI_start(set), PAPI_OK);
-    CHECK(PAPI_read(set, value), PAPI_OK);
-    CHECK(calls, 1);
-    CHECK(PAPI_stop(set, NULL), PAPI_OK);
+    /* A page is missing first inside of the library: the handler is called when it returns. The first time, pages of the
+       library's code may be missing too. */
+    for (int time = 0; time < 2; time++) {
+        long long *value = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        calls = 0;
+        CHECK(PAPI_start(set), PAPI_OK);
+        CHECK(PAPI_read(set, value), PAPI_OK);
+        CHECK(time == 0 ? calls > 0 : calls == 1, 1);
+        CHECK(PAPI_stop(set, NULL), PAPI_OK);
+    }
     CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
 
     /* A program that handles SIGIO keeps its handler. */

@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use quipu::{Error, Formula, Hardware, NativeEvents, Target};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK, V7_3};
-use crate::code::{ENOEVNT, ENOTPRESET, Outcome, refused_as};
-use crate::event_set::counted_here;
-use crate::event_set::cpus::{are_counted, registers};
+use crate::boundary::call::refused_as;
+use crate::code::{ENOEVNT, ENOTPRESET, Outcome};
+use crate::event::standard::{PRESETS, SINCE_7_3};
+use crate::event_set::builder::{are_counted, counted_here, registers};
 use crate::library::LIBRARY;
-use crate::standard::{PRESETS, SINCE_7_3};
 
 /// The number of codes that presets may have, whether there is a preset or not.
 pub(crate) const CODES: usize = 128;

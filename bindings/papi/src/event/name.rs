@@ -1,159 +1,22 @@
-//! Native events: names to codes and back. A code is given to a name when it is first used, and stays.
+//! Names of native events: libpfm4's, Quipu's and perf's.
 
-use std::ffi::{c_char, c_int};
-use std::sync::PoisonError;
+use std::ffi::c_int;
 
 use quipu::text::{EventNames, parse_event};
 use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
 use quipu_events::{CpuTable, Interface};
 use quipu_hal::EventMap as _;
 
-use crate::abi::{MAX_STR_LEN, NATIVE_MASK, PRESET_MASK};
-use crate::code::{EINVAL, ENOEVNT, Outcome, caller_text, done, write};
+use crate::code::{ENOEVNT, Outcome};
 use crate::component::{CPU, UNCORE, component_of_prefix};
-use crate::enumerate::Place;
-use crate::event_set::counted_here;
-use crate::event_set::cpus::registers;
-use crate::library::LIBRARY;
-use crate::pmu_names::pmu_names;
-use crate::{generalized, preset, user_events};
-
-/// An event with a code.
-#[derive(Clone, Debug)]
-pub(crate) struct Native {
-    /// The name as it was first written.
-    pub(crate) name: String,
-    pub(crate) component: usize,
-    pub(crate) spec: EventSpec,
-    /// True if its name says where it counts, so that the set's domain does not.
-    pub(crate) has_levels: bool,
-    /// True if it is to be on a counter always, or alone on the PMU; the kernel does so with all of its group.
-    pub(crate) pinned: bool,
-    pub(crate) exclusive: bool,
-    /// The CPU it is counted on, where its name says so.
-    pub(crate) cpu: Option<u32>,
-    pub(crate) description: String,
-    /// Its place in the list of its component, if it was enumerated.
-    pub(crate) place: Option<Place>,
-}
-
-impl Native {
-    /// Returns an event of the CPU without a name, counted where its set says.
-    pub(crate) fn new(event: Event) -> Self {
-        Self {
-            name: String::new(),
-            component: CPU,
-            spec: EventSpec::new(event),
-            has_levels: false,
-            pinned: false,
-            exclusive: false,
-            cpu: None,
-            description: String::new(),
-            place: None,
-        }
-    }
-}
-
-/// All native events with a code.
-pub(crate) struct Natives {
-    known: Vec<Native>,
-}
-
-impl Natives {
-    pub(crate) const fn new() -> Self {
-        Self { known: Vec::new() }
-    }
-
-    /// Returns an event by its code.
-    pub(crate) fn get(&self, code: c_int) -> Option<&Native> {
-        self.known.get((code & !NATIVE_MASK) as usize)
-    }
-
-    fn code_at(at: usize) -> c_int {
-        c_int::try_from(at).unwrap_or(c_int::MAX) | NATIVE_MASK
-    }
-
-    fn find(&self, name: &str) -> Option<c_int> {
-        let same = |native: &Native| native.name.eq_ignore_ascii_case(name);
-        self.known.iter().position(same).map(Self::code_at)
-    }
-
-    fn insert(&mut self, native: Native) -> c_int {
-        if let Some(code) = self.find(&native.name) {
-            let known = &mut self.known[(code & !NATIVE_MASK) as usize];
-            if known.place.is_none() && native.place.is_some() {
-                known.place = native.place;
-                known.description = native.description;
-            }
-            return code;
-        }
-        self.known.push(native);
-        Self::code_at(self.known.len() - 1)
-    }
-}
-
-/// Returns true if a code is that of a native event.
-pub(crate) fn is_native(code: c_int) -> bool {
-    code & NATIVE_MASK != 0 && code & PRESET_MASK == 0
-}
-
-/// Returns what is asked of a native event by its code.
-pub(crate) fn native<T>(code: c_int, tell: impl FnOnce(&Native) -> T) -> Outcome<T> {
-    let natives = LIBRARY
-        .natives
-        .read()
-        .unwrap_or_else(PoisonError::into_inner);
-    natives.get(code).map(tell).ok_or(ENOEVNT)
-}
-
-/// The words of names that hold for all events which are counted together.
-#[derive(Default)]
-pub(crate) struct Together {
-    /// True if they are to be on counters always.
-    pub(crate) pinned: bool,
-    /// True if they are to be alone on the PMU.
-    pub(crate) exclusive: bool,
-    /// The CPU they are counted on.
-    pub(crate) cpu: Option<u32>,
-}
-
-impl Together {
-    /// Returns what the names of these events say.
-    pub(crate) fn of(codes: &[c_int]) -> Self {
-        let natives = LIBRARY
-            .natives
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let codes = codes.iter().filter(|code| is_native(**code));
-        codes
-            .filter_map(|code| natives.get(*code))
-            .fold(Self::default(), |all, native| Self {
-                pinned: all.pinned || native.pinned,
-                exclusive: all.exclusive || native.exclusive,
-                cpu: all.cpu.or(native.cpu),
-            })
-    }
-}
-
-/// Gives an event a code.
-pub(crate) fn register(native: Native) -> c_int {
-    let mut natives = LIBRARY
-        .natives
-        .write()
-        .unwrap_or_else(PoisonError::into_inner);
-    natives.insert(native)
-}
+use crate::event::generalized;
+use crate::event::native::{Native, known_code_of, register};
+use crate::event::pmu_names::pmu_names;
+use crate::event_set::builder::{counted_here, registers};
 
 /// Returns the code of a native event by its name: libpfm4's, Quipu's or perf's.
 pub(crate) fn code_of(name: &str) -> Outcome<c_int> {
-    let known = {
-        let natives = LIBRARY
-            .natives
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        natives.find(name)
-    };
-    if let Some(code) = known {
+    if let Some(code) = known_code_of(name) {
         return Ok(code);
     }
     let native = parse(name)?;
@@ -360,92 +223,4 @@ fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
         Some(_) => None,
         None => Some((parse_event(name).ok()?, String::new(), CPU)),
     }
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_event_name_to_code(name: *const c_char, code: *mut c_int) -> c_int {
-    done(|| {
-        // SAFETY: null, or a text that ends with a NUL.
-        let name = unsafe { caller_text(name) }?;
-        if code.is_null() {
-            return Err(EINVAL);
-        }
-        LIBRARY.require()?;
-        let found = any_code_of(&name)?;
-        // SAFETY: not null, and the caller's to be written.
-        unsafe { write(code, found) }
-    })
-}
-
-/// Returns the code of a preset, an event of the user's own or a native event by its name.
-pub(crate) fn any_code_of(name: &str) -> Outcome<c_int> {
-    match preset::code_of(name).or_else(|| user_events::code_of(name)) {
-        Some(code) => Ok(code),
-        None => code_of(name),
-    }
-}
-
-/// Returns the name of an event by its code.
-pub(crate) fn name_of(code: c_int) -> Outcome<String> {
-    match is_native(code) {
-        true => native(code, |native| native.name.clone()),
-        false => match user_events::by_code(code) {
-            Some(event) => Ok(event.name.clone()),
-            None => preset::by_code(code).map(|(_, preset)| preset.to_owned()),
-        },
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_event_code_to_name(code: c_int, out: *mut c_char) -> c_int {
-    done(|| {
-        if out.is_null() {
-            return Err(EINVAL);
-        }
-        let name = name_of(code)?;
-        let mut text = [0; MAX_STR_LEN];
-        crate::code::put(&mut text, &name);
-        let length = text.iter().position(|c| *c == 0).unwrap_or(MAX_STR_LEN - 1) + 1;
-        // SAFETY: the caller's buffer takes a name and its NUL, of `PAPI_MAX_STR_LEN` at most.
-        unsafe { out.copy_from_nonoverlapping(text.as_ptr(), length) };
-        Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_get_event_component(code: c_int) -> c_int {
-    crate::code::call(|| {
-        let component = match preset::is_preset(code) || preset::is_user_defined(code) {
-            true => CPU,
-            false => native(code, |native| native.component)?,
-        };
-        Ok(component as c_int)
-    })
-}
-
-/// Returns a code if there is no such event here.
-pub(crate) fn query(code: c_int) -> Outcome {
-    match is_native(code) {
-        true => native(code, |_| ()),
-        false if user_events::by_code(code).is_some() => Ok(()),
-        false => match preset::by_code(code) {
-            Ok((index, _)) => preset::query(index),
-            Err(code) => Err(code),
-        },
-    }
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_query_event(code: c_int) -> c_int {
-    done(|| query(code))
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn PAPI_query_named_event(name: *const c_char) -> c_int {
-    done(|| {
-        // SAFETY: null, or a text that ends with a NUL.
-        let name = unsafe { caller_text(name) }?;
-        LIBRARY.require()?;
-        query(any_code_of(&name)?)
-    })
 }

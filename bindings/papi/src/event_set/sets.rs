@@ -4,26 +4,28 @@ use std::ffi::c_int;
 use std::sync::{Mutex, OnceLock};
 
 use crate::code::{ENOEVST, ENOMEM, Outcome};
-use crate::event_set::Set;
+use crate::event_set::set::Set;
 use crate::library::lock;
 
-/// Places are allocated so many at a time, and stay where they are.
+/// Slots are allocated so many at a time, and stay where they are.
 const CHUNK: usize = 64;
 const CHUNKS: usize = 256;
 
-/// The place of a set, which there may be or not. Its lock is one without poison, which takes fewer instructions; a set
+/// The slot of a set, which there may be or not. Its lock is one without poison, which takes fewer instructions; a set
 /// that a call panicked with is as it was left.
-type Place = parking_lot::Mutex<Option<Set>>;
+type Slot = parking_lot::Mutex<Option<Set>>;
 
-/// The places of all sets.
+/// The slots of all sets.
 pub(crate) struct Sets {
-    chunks: [OnceLock<Box<[Place; CHUNK]>>; CHUNKS],
+    chunks: [OnceLock<Box<[Slot; CHUNK]>>; CHUNKS],
     /// The numbers that are taken, of the first on.
     taken: Mutex<Vec<bool>>,
 }
 
+pub(crate) static SETS: Sets = Sets::new();
+
 impl Sets {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
             taken: Mutex::new(Vec::new()),
@@ -36,8 +38,8 @@ impl Sets {
         let free = taken.iter().position(|taken| !taken);
         let number = free.unwrap_or(taken.len());
         let chunk = self.chunks.get(number / CHUNK).ok_or(ENOMEM)?;
-        let places = chunk.get_or_init(|| Box::new([const { Place::new(None) }; CHUNK]));
-        *places[number % CHUNK].lock() = Some(set);
+        let slots = chunk.get_or_init(|| Box::new([const { Slot::new(None) }; CHUNK]));
+        *slots[number % CHUNK].lock() = Some(set);
         match free {
             Some(free) => taken[free] = true,
             None => taken.push(true),
@@ -51,23 +53,23 @@ impl Sets {
         number: c_int,
         body: impl FnOnce(&mut Set) -> Outcome<T>,
     ) -> Outcome<T> {
-        let place = self.place(number).ok_or(ENOEVST)?;
-        body(place.lock().as_mut().ok_or(ENOEVST)?)
+        let slot = self.slot(number).ok_or(ENOEVST)?;
+        body(slot.lock().as_mut().ok_or(ENOEVST)?)
     }
 
-    /// Returns the place of a set if no thread is at it, for handlers of signals.
+    /// Returns the slot of a set if no thread is at it, for handlers of signals.
     #[cfg(target_os = "linux")]
     pub(crate) fn now(&self, number: c_int) -> Option<parking_lot::MutexGuard<'_, Option<Set>>> {
-        self.place(number)?.try_lock()
+        self.slot(number)?.try_lock()
     }
 
     /// Forgets a set.
     pub(crate) fn remove(&self, number: c_int) {
-        let Some(place) = self.place(number) else {
+        let Some(slot) = self.slot(number) else {
             return;
         };
         // It is dropped where nothing is locked any longer.
-        let removed = place.lock().take();
+        let removed = slot.lock().take();
         if let (Some(_), Ok(number)) = (&removed, usize::try_from(number)) {
             lock(&self.taken)[number] = false;
         }
@@ -78,13 +80,13 @@ impl Sets {
     pub(crate) fn clear(&self) {
         let numbers = 0..lock(&self.taken).len();
         for number in numbers.filter_map(|number| c_int::try_from(number).ok()) {
-            if self.place(number).and_then(Place::try_lock).is_some() {
+            if self.slot(number).and_then(Slot::try_lock).is_some() {
                 self.remove(number);
             }
         }
     }
 
-    fn place(&self, number: c_int) -> Option<&Place> {
+    fn slot(&self, number: c_int) -> Option<&Slot> {
         let number = usize::try_from(number).ok()?;
         Some(&self.chunks.get(number / CHUNK)?.get()?[number % CHUNK])
     }

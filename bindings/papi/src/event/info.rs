@@ -3,15 +3,19 @@
 use std::ffi::{c_int, c_uint};
 
 use crate::abi::{EventInfo, MAX_INFO_TERMS, QualifiedEventInfo, V7_2};
-use crate::code::{EINVAL, ENOEVNT, ENOTPRESET, Outcome, done, put, write};
+use crate::boundary::call::done;
+use crate::boundary::pointer::{put, write};
+use crate::code::{EINVAL, ENOEVNT, ENOTPRESET, Outcome};
 use crate::component::CPU;
+use crate::event::name::code_of;
+use crate::event::native::{Native, is_native, native};
+use crate::event::preset::{is_preset, is_user_defined};
+use crate::event::standard::PRESETS;
+use crate::event::user_events::UserEvent;
+use crate::event::{preset, user_events};
 use crate::library::LIBRARY;
-use crate::native::{Native, code_of, is_native, native};
-use crate::preset::{self, is_preset, is_user_defined};
-use crate::standard::PRESETS;
-use crate::user_events::{self, UserEvent};
 
-/// The longest text of `long_descr` that is told as `short_descr` too, with its NUL.
+/// The longest text of `long_descr` that is also `short_descr`, with its NUL.
 const SHORT: usize = 64;
 
 fn describe(info: &mut EventInfo, description: &str) {
@@ -110,7 +114,7 @@ pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) 
         if info.is_null() {
             return Err(EINVAL);
         }
-        let told = match (is_native(code), is_preset(code)) {
+        let event_info = match (is_native(code), is_preset(code)) {
             (false, false) if is_user_defined(code) => {
                 let event = user_events::by_code(code).ok_or(ENOEVNT)?;
                 of_user(code, event)
@@ -126,17 +130,17 @@ pub(crate) extern "C" fn PAPI_get_event_info(code: c_int, info: *mut EventInfo) 
         };
         if LIBRARY.version() < V7_2 {
             // SAFETY: not null, and the caller's to be written.
-            return unsafe { write(info, told) };
+            return unsafe { write(info, event_info) };
         }
-        let told = QualifiedEventInfo {
+        let event_info = QualifiedEventInfo {
             event: EventInfo {
                 // The bits of kinds are one further up.
-                event_type: told.event_type << 1,
-                ..told
+                event_type: event_info.event_type << 1,
+                ..event_info
             },
             ..QualifiedEventInfo::zeroed()
         };
         // SAFETY: not null, and the caller's to be written; its struct is that of the version it asked for.
-        unsafe { write(info.cast::<QualifiedEventInfo>(), told) }
+        unsafe { write(info.cast::<QualifiedEventInfo>(), event_info) }
     })
 }

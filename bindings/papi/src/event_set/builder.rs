@@ -1,11 +1,22 @@
-//! Counting CPUs on systems that count no threads there: by any backend that reaches CPUs, also the registers that are
-//! used nowhere else unless they are named.
+//! Builders of the facade's event sets. On systems that count no threads, CPUs are counted by any backend that reaches them,
+//! also by the registers that are used nowhere else unless they are named.
 
 use std::sync::{Arc, OnceLock};
 
-use quipu::{Backend, Error, EventSetBuilder, Machine, NativeEvents, Target};
+use quipu::{Backend, Error, EventSet, EventSetBuilder, Machine, NativeEvents, Target};
 
-use crate::code::{ENOSUPP, Outcome, refused};
+use crate::boundary::call::refused;
+use crate::code::{ENOSUPP, Outcome};
+
+/// Returns a description of what is counted of a target, in user mode where no more is permitted. The counters of the BSDs are
+/// those of CPUs, which are counted in the place of the thread.
+pub(crate) fn counted_here(target: Target) -> EventSetBuilder {
+    let mut builder = EventSet::builder();
+    reach(&mut builder, &target);
+    builder.target(target).user_mode_fallback(true);
+    builder.cpu_fallback(cfg!(not(target_os = "linux")));
+    builder
+}
 
 /// Returns the backend over the registers of CPUs, or why it cannot be used, on systems where nothing else counts the CPU's events.
 pub(crate) fn registers() -> Option<Result<Arc<dyn Backend>, Error>> {
@@ -22,7 +33,7 @@ pub(crate) fn are_counted(target: &Target) -> bool {
 }
 
 /// Has a set of CPUs counted by their registers, too.
-pub(super) fn reach(builder: &mut EventSetBuilder, target: &Target) {
+fn reach(builder: &mut EventSetBuilder, target: &Target) {
     static MACHINE: OnceLock<Arc<Machine>> = OnceLock::new();
     let (true, Some(Ok(registers))) = (are_counted(target), registers()) else {
         return;
@@ -39,7 +50,7 @@ pub(super) fn reach(builder: &mut EventSetBuilder, target: &Target) {
 }
 
 /// Returns a code if no backend reaches CPUs.
-pub(super) fn check(target: &Target) -> Outcome {
+pub(crate) fn check(target: &Target) -> Outcome {
     let registers = match registers() {
         Some(Err(error)) => return Err(refused(&error)),
         Some(Ok(registers)) => Some(registers),

@@ -1,18 +1,17 @@
 //! Events of the user's own, which the file named by `PAPI_USER_EVENTS_FILE` defines in the format of PAPI's `papi_events.csv`.
 
-use std::env;
 use std::ffi::c_int;
-use std::fs;
 use std::io::Write as _;
 use std::sync::OnceLock;
+use std::{env, fs};
 
 use quipu::{Formula, NativeEvents};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK};
-use crate::hardware::max_mhz;
-use crate::native::parse;
-use crate::pmu_names::pmu_names;
-use crate::preset;
+use crate::event::name::parse;
+use crate::event::pmu_names::pmu_names;
+use crate::event::preset;
+use crate::machine::hardware::max_mhz;
 
 /// The variable that names the file.
 const VARIABLE: &str = "PAPI_USER_EVENTS_FILE";
@@ -60,7 +59,7 @@ pub(crate) fn read() {
 }
 
 fn report(line: std::fmt::Arguments<'_>) {
-    // Where standard error is closed there is nobody to tell.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "PAPI error: {line}");
 }
 
@@ -100,7 +99,7 @@ fn is_this_cpu(pmu: &str) -> bool {
     names.any(|name| name.eq_ignore_ascii_case(pmu))
 }
 
-/// Returns the events that a text defines for a CPU; `wrong` is told the number of each line that is wrong, and why.
+/// Returns the events that a text defines for a CPU; `wrong` gets the number of each line that is wrong, and why.
 fn events_of(
     text: &str,
     is_this_cpu: &dyn Fn(&str) -> bool,
@@ -220,7 +219,7 @@ fn event_of(words: &[&str], before: &[UserEvent]) -> Result<UserEvent, String> {
     })
 }
 
-/// Returns the cycles of the CPU's clock in a second, as `PAPI_get_hardware_info` tells its highest.
+/// Returns the cycles of the CPU's clock in a second, the highest that `PAPI_get_hardware_info` returns.
 fn hertz() -> i64 {
     i64::from(max_mhz()) * 1_000_000
 }

@@ -5,9 +5,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::CacheInfo;
-use crate::code::{EINVAL, ENOSUPP, Outcome, c_text, done, write};
-use crate::hardware::{cpus_of_node, info, memory_of_node, nodes};
+use crate::boundary::call::done;
+use crate::boundary::pointer::{c_text, write};
+use crate::code::{EINVAL, ENOSUPP, Outcome};
 use crate::library::LIBRARY;
+use crate::machine::hardware::{cpus_of_node, info, memory_of_node, nodes};
 
 /// The bit of CPUs among types of devices.
 const CPU: c_int = 1;
@@ -22,26 +24,26 @@ fn handle() -> *mut c_void {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn PAPI_enum_dev_type(modifier: c_int, out: *mut *mut c_void) -> c_int {
-    /// True after the CPU was told, until the list was told to its end.
-    static TOLD: AtomicBool = AtomicBool::new(false);
+    /// True after the CPU was returned, until the end of the list was.
+    static RETURNED: AtomicBool = AtomicBool::new(false);
 
     done(|| {
         if !LIBRARY.is_initialized() || out.is_null() {
             return Err(EINVAL);
         }
-        let is_told = TOLD.load(Ordering::Relaxed);
+        let was_returned = RETURNED.load(Ordering::Relaxed);
         if modifier == FIRST {
-            TOLD.store(false, Ordering::Relaxed);
+            RETURNED.store(false, Ordering::Relaxed);
             // SAFETY: not null, and the caller's to be written.
             return unsafe { write(out, handle()) };
         }
-        if is_told || modifier & CPU == 0 {
-            TOLD.store(false, Ordering::Relaxed);
+        if was_returned || modifier & CPU == 0 {
+            RETURNED.store(false, Ordering::Relaxed);
             // SAFETY: not null, and the caller's to be written.
             unsafe { write(out, std::ptr::null_mut()) }?;
             return Err(EINVAL);
         }
-        TOLD.store(true, Ordering::Relaxed);
+        RETURNED.store(true, Ordering::Relaxed);
         // SAFETY: not null, and the caller's to be written.
         unsafe { write(out, handle()) }
     })

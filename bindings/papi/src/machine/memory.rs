@@ -5,9 +5,11 @@ use std::ffi::{c_int, c_longlong};
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::abi::DmemInfo;
-use crate::code::{EINVAL, ESYS, Outcome, done, write};
+use crate::boundary::call::done;
+use crate::boundary::pointer::write;
+use crate::code::{EINVAL, ESYS, Outcome};
 
-/// Returns the memory of the process as the kernel's text tells it.
+/// Returns the memory of the process from the kernel's text.
 fn parse(status: &str) -> DmemInfo {
     let mut info = DmemInfo::zeroed();
     for line in status.lines() {

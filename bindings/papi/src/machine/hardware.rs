@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::abi::{CacheInfo, HwInfo, MemoryHierarchy};
-use crate::code::{call_or, put};
+use crate::boundary::call::call_or;
+use crate::boundary::pointer::put;
 use crate::library::if_initialized;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -172,7 +173,7 @@ fn identity(info: &mut HwInfo, cpuinfo: &str) {
     info.revision = info.cpuid_stepping as c_float;
     let name = value("model name").or(value("cpu")).or(value("Processor"));
     put(&mut info.model_string, name.unwrap_or_default());
-    // The last is all that 64-bit ARM tells, and what PAPI takes for the rate there.
+    // The last is all that 64-bit ARM has, and what PAPI takes for the rate there.
     let now = value("cpu MHz").or(value("clock")).or(value("BogoMIPS"));
     let now = now
         .and_then(|mhz| mhz.trim_end_matches("MHz").parse::<f32>().ok())
@@ -189,7 +190,7 @@ fn identity(info: &mut HwInfo, cpuinfo: &str) {
     info.virtualized = c_int::from(flags.split_whitespace().any(|flag| flag == "hypervisor"));
 }
 
-/// Returns the name of the hypervisor that CPUID tells (leaf 0x40000000).
+/// Returns the name of the hypervisor from CPUID (leaf 0x40000000).
 fn hypervisor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
@@ -209,7 +210,7 @@ fn hypervisor() -> String {
     }
 }
 
-/// Returns what is told of the machine, which is looked at once.
+/// Returns the facts of the machine, which are read once.
 pub(crate) fn info() -> &'static HwInfo {
     static INFO: OnceLock<HwInfo> = OnceLock::new();
     INFO.get_or_init(|| {
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cpu_is_told_of() {
+    fn the_first_cpu_is_described() {
         let cpuinfo = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nstepping\t: 1\n\
             cpu MHz\t\t: 2596.146\nflags\t\t: fpu hypervisor\n";
         let mut info = HwInfo::zeroed();

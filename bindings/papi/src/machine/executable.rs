@@ -3,11 +3,12 @@
 use std::sync::Mutex;
 
 use crate::abi::{AddressMap, ExeInfo, ShlibInfo};
-use crate::code::{call_or, put};
+use crate::boundary::call::call_or;
+use crate::boundary::pointer::put;
 use crate::library::{if_initialized, lock};
 
 /// One mapping: its addresses, whether code can be executed and data written there, and its file.
-struct Mapping<'t> {
+struct ProcMapping<'t> {
     start: usize,
     end: usize,
     is_code: bool,
@@ -15,13 +16,13 @@ struct Mapping<'t> {
     file: &'t str,
 }
 
-fn mapping(line: &str) -> Option<Mapping<'_>> {
+fn mapping(line: &str) -> Option<ProcMapping<'_>> {
     let (addresses, rest) = line.split_once(' ')?;
     let (start, end) = addresses.split_once('-')?;
     let mut words = rest.splitn(5, ' ');
     let rights = words.next()?;
     let file = words.nth(3).unwrap_or_default().trim_start();
-    Some(Mapping {
+    Some(ProcMapping {
         start: usize::from_str_radix(start, 16).ok()?,
         end: usize::from_str_radix(end, 16).ok()?,
         is_code: rights.contains('x'),
@@ -84,26 +85,26 @@ fn own_path() -> String {
         .unwrap_or_default()
 }
 
-/// Structs that programs have the address of. They are written anew and never freed.
-struct Told {
+/// Structs that programs have the address of. They are overwritten and never freed.
+struct Published {
     executable: Option<Box<ExeInfo>>,
     libraries: Option<Box<ShlibInfo>>,
     maps: Vec<AddressMap>,
 }
 
 // SAFETY: the pointers in it are to parts of itself.
-unsafe impl Send for Told {}
+unsafe impl Send for Published {}
 
-static TOLD: Mutex<Told> = Mutex::new(Told {
+static PUBLISHED: Mutex<Published> = Mutex::new(Published {
     executable: None,
     libraries: None,
     maps: Vec::new(),
 });
 
-/// Returns the address of what is told of the executable.
+/// Returns the address of the facts of the executable.
 pub(crate) fn info() -> *const ExeInfo {
-    let mut told = lock(&TOLD);
-    let info = told
+    let mut published = lock(&PUBLISHED);
+    let info = published
         .executable
         .get_or_insert_with(|| Box::new(ExeInfo::zeroed()));
     let path = own_path();
@@ -121,13 +122,13 @@ pub(crate) fn info() -> *const ExeInfo {
 
 /// Returns the address of the list of shared libraries. The list is valid until the next is asked for.
 pub(crate) fn shared_libraries() -> *const ShlibInfo {
-    let mut told = lock(&TOLD);
+    let mut published = lock(&PUBLISHED);
     let mut wanted = AddressMap::zeroed();
     put(&mut wanted.name, &own_path());
-    told.maps = files(&maps());
-    told.maps.retain(|map| map.name != wanted.name);
-    let (map, count) = (told.maps.as_mut_ptr(), told.maps.len());
-    let info = told
+    published.maps = files(&maps());
+    published.maps.retain(|map| map.name != wanted.name);
+    let (map, count) = (published.maps.as_mut_ptr(), published.maps.len());
+    let info = published
         .libraries
         .get_or_insert_with(|| Box::new(ShlibInfo::zeroed()));
     info.map = map;

@@ -5,8 +5,8 @@ use std::ffi::c_longlong;
 use nix::sys::time::TimeValLike as _;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::code::call_or;
-use crate::hardware::max_mhz;
+use crate::boundary::call::call_or;
+use crate::machine::hardware::max_mhz;
 
 fn nanoseconds(clock: ClockId) -> c_longlong {
     clock_gettime(clock).map_or(0, |time| time.num_nanoseconds())
