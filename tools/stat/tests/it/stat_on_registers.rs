@@ -16,6 +16,7 @@ use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
 use quipu_pmu::{Clock, ManualClock, MonotonicClock, VirtualPmu};
 use quipu_shell::signals::is_ignored;
+use quipu_stat::notes::taken_over;
 use quipu_stat::{
     AggregateBy, Aggregation, Backends, Lines, Note, Options, Output, Plan, Row, Session, Sets,
     notes,
@@ -92,7 +93,7 @@ impl Measurement {
         self.sets.disable().expect("no failure of the run");
         let rows = self.rows();
         let mut notes = notes(&self.sets, &rows, None);
-        notes.extend(self.backends.taken_over());
+        notes.extend(taken_over(&self.backends));
         (rows, notes)
     }
 }
