@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod session;
+mod stat_in_parts;
 mod stat_on_jumps;
 mod stat_on_metrics;
 mod stat_on_pctr;
